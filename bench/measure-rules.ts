@@ -1,8 +1,9 @@
 // npm run bench -- rules: what one decision of the rules costs.
-import { systemClock } from '../src/core/clock.ts';
-import type { RuleConfig } from '../src/core/gateway-file/gateway-file.ts';
-import { createRules } from '../src/features/rules/create-rules.ts';
-import type { RuleCaller, RuledItem, Rules } from '../src/features/rules/rules.ts';
+
+import type { RuleConfig } from '../src/config/file/gateway-file.ts';
+import { systemClock } from '../src/platform/clock.ts';
+import { createRules } from '../src/policy/rules/create-rules.ts';
+import type { RuleCaller, RuledItem, Rules } from '../src/policy/rules/rules.ts';
 
 const RULES = 100;
 const TOOLS = 1000;

@@ -135,13 +135,13 @@ const ENTRIES = [
   'testing',
   'cli/main',
   'cli/dev-provider/main',
-  'cli/workers/worker',
-  'cli/catalog-file/resolve-postern',
+  'cli/serve/workers/worker',
+  'cli/setup/catalog-file/resolve-postern',
 ];
 
 /**
  * A few files in place of some three hundred: Node takes a third of a millisecond for each when the service
- * starts. Packages stay packages. chunks/ lies as deep as src/core/ (own-files.ts).
+ * starts. Packages stay packages. chunks/ lies as deep as src/platform/ (own-files.ts).
  */
 async function bundle(folder) {
   const esbuild = pathInRoot('node_modules', 'esbuild', 'bin', 'esbuild');

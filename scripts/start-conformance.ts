@@ -1,9 +1,9 @@
 // npm run start:conformance: the gateway that the official conformance tool expects, until a
 // signal ends it.
-import { handleProcessEnd } from '../src/cli/process-end.ts';
-import { StartError } from '../src/cli/start-error.ts';
-import { createLog } from '../src/core/log.ts';
+import { handleProcessEnd } from '../src/cli/command/process-end.ts';
+import { StartError } from '../src/cli/command/start-error.ts';
 import { ConfigError } from '../src/index.ts';
+import { createLog } from '../src/platform/log.ts';
 import { startConformanceGateway } from '../test/support/tools/conformance-gateway.ts';
 
 const starting = startConformanceGateway(process.env);

@@ -4,10 +4,10 @@
  *
  * @packageDocumentation
  */
-export { DefinitionError } from './core/errors/definition-error.ts';
-export { fail } from './core/errors/gateway-error.ts';
-export type { LogSeverity } from './core/log-severity.ts';
-export type { UserContext } from './core/user-context.ts';
+
+export type { UserContext } from './endpoint/user-context.ts';
+export { DefinitionError } from './errors/definition-error.ts';
+export { fail } from './errors/gateway-error.ts';
 export type {
   Arguments,
   Catalog,
@@ -20,7 +20,7 @@ export type {
   Page,
   Progress,
   ServiceInfo,
-} from './features/mcp/catalog/catalog.ts';
+} from './mcp/catalog/catalog.ts';
 export {
   type Answers,
   type AnswerTo,
@@ -35,7 +35,7 @@ export {
   type SampleAnswer,
   type SampleParams,
   sample,
-} from './features/mcp/catalog/client-requests.ts';
+} from './mcp/catalog/client-requests.ts';
 export type {
   Annotations,
   CacheHint,
@@ -45,25 +45,25 @@ export type {
   ResourceContent,
   ResourceResult,
   ToolResult,
-} from './features/mcp/catalog/content.ts';
-export { requireUser } from './features/mcp/catalog/define/context.ts';
+} from './mcp/catalog/content.ts';
+export { requireUser } from './mcp/catalog/define/context.ts';
 export {
   createLocalCatalog,
   type LocalEntries,
-} from './features/mcp/catalog/define/local-catalog.ts';
+} from './mcp/catalog/define/local-catalog.ts';
 export {
   type Complete,
   definePrompt,
   type Prompt,
   type PromptArgument,
-} from './features/mcp/catalog/define/prompt.ts';
+} from './mcp/catalog/define/prompt.ts';
 export {
   defineResource,
   defineResourceTemplate,
   type Resource,
   type ResourceTemplate,
   type Watch,
-} from './features/mcp/catalog/define/resource.ts';
+} from './mcp/catalog/define/resource.ts';
 export {
   type ContentResult,
   defineTool,
@@ -71,8 +71,8 @@ export {
   type Tool,
   type ToolDefinition,
   type ToolFailure,
-} from './features/mcp/catalog/define/tool.ts';
-export { ToolError } from './features/mcp/catalog/define/tool-error.ts';
+} from './mcp/catalog/define/tool.ts';
+export { ToolError } from './mcp/catalog/define/tool-error.ts';
 export type {
   ObjectSchema,
   PromptDescription,
@@ -80,5 +80,6 @@ export type {
   ResourceTemplateDescription,
   ToolAnnotations,
   ToolDescription,
-} from './features/mcp/catalog/descriptions.ts';
+} from './mcp/catalog/descriptions.ts';
+export type { LogSeverity } from './protocol/log-severity.ts';
 export type { TraceContext } from './protocol/trace-context.ts';

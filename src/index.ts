@@ -4,11 +4,12 @@
  *
  * @packageDocumentation
  */
-export type { Clock } from './core/clock.ts';
-export type { Config } from './core/config/config.ts';
-export { ConfigError } from './core/config/config-error.ts';
-export { loadConfig } from './core/config/load.ts';
-export type { Log } from './core/log.ts';
-export type { Store } from './core/store/store.ts';
+
+export type { Config } from './config/config.ts';
+export { ConfigError } from './config/config-error.ts';
+export { loadConfig } from './config/load.ts';
 export * from './define.ts';
-export { createGateway, type Deps, type Gateway } from './gateway.ts';
+export { createGateway, type Deps, type Gateway } from './gateway/gateway.ts';
+export type { Clock } from './platform/clock.ts';
+export type { Log } from './platform/log.ts';
+export type { Store } from './store/store.ts';

@@ -1,7 +1,7 @@
 // What may grow, and by how much: the same call against a small and a grown service, which differ in this
 // alone.
 
-import type { Store } from '../../src/core/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { Call } from '../calls.ts';
 import { fillClients, fillSessions, OWN_SESSIONS_HEADER } from './fill-store.ts';
 import { openIdleConnections } from './idle-connections.ts';

@@ -1,10 +1,11 @@
 // A store that has been in use for long, made by the service's own code before the service starts.
-import { systemClock } from '../../src/core/clock.ts';
-import { loadConfig } from '../../src/core/config/load.ts';
-import { createLog } from '../../src/core/log.ts';
-import { openStore } from '../../src/core/store/open.ts';
-import type { Store } from '../../src/core/store/store.ts';
-import { createRegisteredClients } from '../../src/features/oauth/clients/registered-clients.ts';
+
+import { loadConfig } from '../../src/config/load.ts';
+import { createRegisteredClients } from '../../src/oauth/clients/registered-clients.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { createLog } from '../../src/platform/log.ts';
+import { openStore } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/store.ts';
 
 const SESSIONS = 1_000_000;
 const CLIENTS = 100_000;

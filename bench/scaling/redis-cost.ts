@@ -1,10 +1,11 @@
 // What a call costs Redis: the service's own store admits requests, so many in each script, as fast as
 // Redis takes them. Each store stands for a replica, with a connection of its own.
-import { systemClock } from '../../src/core/clock.ts';
-import { loadConfig } from '../../src/core/config/load.ts';
-import { createLog } from '../../src/core/log.ts';
-import { openStore } from '../../src/core/store/open.ts';
-import type { LimitWindow, SessionAccess, Store } from '../../src/core/store/store.ts';
+
+import { loadConfig } from '../../src/config/load.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { createLog } from '../../src/platform/log.ts';
+import { openStore } from '../../src/store/open.ts';
+import type { LimitWindow, SessionAccess, Store } from '../../src/store/store.ts';
 import type { RedisFigures, RedisMeter } from './redis-meter.ts';
 
 /** A request as the store sees it. */

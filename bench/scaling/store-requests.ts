@@ -1,5 +1,6 @@
-// What calls ask of the store, as the service asks it (src/features/limits/windows.ts).
-import type { LimitScope, LimitWindow, Store } from '../../src/core/store/store.ts';
+// What calls ask of the store, as the service asks it (src/edge/limits/windows.ts).
+import type { LimitWindow, Store } from '../../src/store/store.ts';
+import type { LimitScope } from '../../src/telemetry/metrics/metrics.ts';
 import type { BuildRequest } from './redis-cost.ts';
 
 const USERS = 1000;

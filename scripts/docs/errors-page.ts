@@ -1,4 +1,4 @@
-import { catalogue, type ErrorRow } from '../../src/core/errors/catalogue.ts';
+import { catalogue, type ErrorRow } from '../../src/errors/catalogue.ts';
 import { renderTable } from './table.ts';
 
 const rows: readonly (readonly [string, ErrorRow])[] = Object.entries(catalogue);

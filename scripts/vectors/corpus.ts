@@ -2,7 +2,7 @@
 import type { JsonWebKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isObject, type JsonObject } from '../../src/core/json.ts';
+import { isObject, type JsonObject } from '../../src/platform/json.ts';
 
 export interface Vector {
   readonly id: number;

@@ -1,17 +1,13 @@
 // The two checks of the gateway that a token passes, over a given key set.
 import type { JsonWebKey } from 'node:crypto';
-import { type Clock, systemClock } from '../../src/core/clock.ts';
-import { GatewayError } from '../../src/core/errors/gateway-error.ts';
-import type { Log } from '../../src/core/log.ts';
-import { noMetrics } from '../../src/core/metrics/metrics.ts';
-import { createAuthenticate, createChallenge } from '../../src/features/auth/bearer.ts';
-import { createKeySet } from '../../src/features/auth/key-set.ts';
-import { createTokenParser } from '../../src/features/auth/parse-token.ts';
-import {
-  createTokenVerifier,
-  findSigner,
-  verifySignature,
-} from '../../src/features/auth/token-verifier.ts';
+import { createAuthenticate, createChallenge } from '../../src/auth/bearer.ts';
+import { createKeySet } from '../../src/auth/key-set.ts';
+import { createTokenParser } from '../../src/auth/parse-token.ts';
+import { createTokenVerifier, findSigner, verifySignature } from '../../src/auth/token-verifier.ts';
+import { GatewayError } from '../../src/errors/gateway-error.ts';
+import { type Clock, systemClock } from '../../src/platform/clock.ts';
+import type { Log } from '../../src/platform/log.ts';
+import { noMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { AUDIENCE, ISSUER } from './signer.ts';
 
 /** What a check came to: `accepted`, or where the token failed. Anything else is a fault. */

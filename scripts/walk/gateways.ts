@@ -1,6 +1,7 @@
 // The gateways that are walked through: the embedded store, metrics, a log line for each request, real HTTP.
-import { createLog } from '../../src/core/log.ts';
-import type { Deps } from '../../src/gateway.ts';
+
+import type { Deps } from '../../src/gateway/gateway.ts';
+import { createLog } from '../../src/platform/log.ts';
 import {
   INITIALIZE_REQUEST,
   startGateway,

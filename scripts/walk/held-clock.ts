@@ -1,5 +1,5 @@
 // The system's clock, whose timers wait while a call is counted: nothing that runs by itself is part of a call.
-import { type Clock, systemClock } from '../../src/core/clock.ts';
+import { type Clock, systemClock } from '../../src/platform/clock.ts';
 
 export interface HeldClock extends Clock {
   /** What becomes due while `run` runs is done after it. */

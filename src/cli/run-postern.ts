@@ -1,9 +1,9 @@
 // The command line: which command, and how it ends.
 import { CommanderError } from 'commander';
+import { endWithError } from './command/end-with-error.ts';
+import type { Invocation } from './command/invocation.ts';
 import { createProgram } from './command-line/create-program.ts';
 import { COMMANDS, DEFAULT_COMMAND, GROUPS } from './commands/all.ts';
-import { endWithError } from './end-with-error.ts';
-import type { Invocation } from './invocation.ts';
 
 const ABOUT_POSTERN: ReadonlySet<string> = new Set(['-h', '--help', '-v', '--version']);
 

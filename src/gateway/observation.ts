@@ -1,16 +1,17 @@
 // A part of the composition root: what others are told of requests: traces, and the audit log.
-import type { Audit } from '../core/audit/audit.ts';
-import { openAudit } from '../core/audit/open-audit.ts';
-import type { Config } from '../core/config/config.ts';
-import type { Fetch } from '../core/fetch-with-limits.ts';
-import type { GatewayRequest } from '../core/message.ts';
-import type { Metrics } from '../core/metrics/metrics.ts';
-import type { Store } from '../core/store/store.ts';
-import { openTracing, type TracingDeps } from '../core/tracing/open-tracing.ts';
-import { traceFetch } from '../core/tracing/trace-fetch.ts';
-import { traceStore } from '../core/tracing/trace-store.ts';
-import { readTraceId, type Tracing } from '../core/tracing/tracing.ts';
+
+import type { Config } from '../config/config.ts';
+import type { GatewayRequest } from '../endpoint/message.ts';
+import type { Fetch } from '../platform/fetch-with-limits.ts';
 import { readTraceContext } from '../protocol/trace-context.ts';
+import type { Store } from '../store/store.ts';
+import { traceStore } from '../store/trace-store.ts';
+import type { Audit } from '../telemetry/audit/audit.ts';
+import { openAudit } from '../telemetry/audit/open-audit.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import { openTracing, type TracingDeps } from '../telemetry/tracing/open-tracing.ts';
+import { traceFetch } from '../telemetry/tracing/trace-fetch.ts';
+import { readTraceId, type Tracing } from '../telemetry/tracing/tracing.ts';
 
 export interface Observation {
   /** Undefined without `AUDIT_LOG`. */

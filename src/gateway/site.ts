@@ -1,14 +1,15 @@
 // A part of the composition root: what the pages show of this gateway.
-import type { Clock } from '../core/clock.ts';
-import type { Config } from '../core/config/config.ts';
-import type { Endpoint } from '../core/endpoint.ts';
-import type { Log } from '../core/log.ts';
-import { listTools } from '../features/mcp/catalog/list-tools.ts';
-import type { ServedCatalog } from '../features/mcp/catalog/served-catalog.ts';
-import { createSiteEndpoints } from '../features/site/endpoints.ts';
-import type { Logo } from '../features/site/logo.ts';
-import { createGetPublicTools, type GetPublicTools } from '../features/site/public-tools.ts';
-import { listSiteFacts } from '../features/site/site-facts.ts';
+
+import type { Config } from '../config/config.ts';
+import type { Endpoint } from '../endpoint/endpoint.ts';
+import { listTools } from '../mcp/catalog/list-tools.ts';
+import type { ServedCatalog } from '../mcp/catalog/served-catalog.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Log } from '../platform/log.ts';
+import { createSiteEndpoints } from '../site/endpoints.ts';
+import type { Logo } from '../site/logo.ts';
+import { createGetPublicTools, type GetPublicTools } from '../site/public-tools.ts';
+import { listSiteFacts } from '../site/site-facts.ts';
 
 export interface SiteParts {
   readonly logo: Logo | undefined;

@@ -1,5 +1,5 @@
-import { failUnknown } from '../core/errors/fail-unknown.ts';
-import { stripUri } from '../core/strip-uri.ts';
+import { failUnknown } from '../errors/fail-unknown.ts';
+import { stripUri } from '../platform/strip-uri.ts';
 import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 
 /** Beside the name. */

@@ -1,5 +1,5 @@
 // What a client writes into `_meta` for whoever answers its request: MCP has no word for it, and the gateway neither.
-import { hasLevels, type JsonObject } from '../core/json.ts';
+import { hasLevels, type JsonObject } from '../platform/json.ts';
 
 /** It is kept for as long as its call goes on, beside the arguments. */
 const MAX_BYTES = 8_192;

@@ -1,6 +1,6 @@
 // §4.4, §7.1: the JSON-RPC 2.0 envelope.
-import { fail } from '../core/errors/gateway-error.ts';
-import { isObject, type JsonObject } from '../core/json.ts';
+import { fail } from '../errors/gateway-error.ts';
+import { isObject, type JsonObject } from '../platform/json.ts';
 
 export type RequestId = string | number;
 

@@ -1,6 +1,6 @@
 // §4.4, §21.1, §21.2: the methods of MCP, a row each: all that is known of a method before it runs. What runs it stands with
-// its era (features/mcp).
-import type { AuditEvent } from '../core/audit/audit.ts';
+// its era (mcp).
+import type { AuditEvent } from '../telemetry/audit/audit.ts';
 import type { ItemKind, ListKind } from './list-kinds.ts';
 import type { Era } from './revisions.ts';
 

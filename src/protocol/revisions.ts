@@ -1,6 +1,7 @@
 // §9, MCP "Versioning": the revisions that are spoken, and in which era each is.
-import { fail } from '../core/errors/gateway-error.ts';
-import { type GatewayRequest, getHeader } from '../core/message.ts';
+
+import { type GatewayRequest, getHeader } from '../endpoint/message.ts';
+import { fail } from '../errors/gateway-error.ts';
 import { type JsonRpcMessage, readMeta } from './json-rpc.ts';
 
 /** Sessions that begin with `initialize`, or requests that each bring all that is needed. */

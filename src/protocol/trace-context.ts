@@ -1,6 +1,6 @@
 // W3C Trace Context, as MCP carries it in `_meta`: what is not well-formed is left out, so that a tool can send it on in
 // headers as it is. W3C Baggage is left out always: programs take what it says of a user or tenant for their own word.
-import type { JsonObject } from '../core/json.ts';
+import type { JsonObject } from '../platform/json.ts';
 
 export interface TraceContext {
   readonly traceparent?: string;

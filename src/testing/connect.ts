@@ -2,18 +2,18 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadConfig } from '../core/config/load.ts';
-import { DefinitionError } from '../core/errors/definition-error.ts';
-import type { UserContext } from '../core/user-context.ts';
-import type { Arguments, Caller, Catalog } from '../features/mcp/catalog/catalog.ts';
-import type { PromptResult, ResourceResult, ToolResult } from '../features/mcp/catalog/content.ts';
+import { loadConfig } from '../config/load.ts';
+import type { UserContext } from '../endpoint/user-context.ts';
+import { DefinitionError } from '../errors/definition-error.ts';
+import { createGateway } from '../gateway/gateway.ts';
+import type { Arguments, Caller, Catalog } from '../mcp/catalog/catalog.ts';
+import type { PromptResult, ResourceResult, ToolResult } from '../mcp/catalog/content.ts';
 import type {
   PromptDescription,
   ResourceDescription,
   ResourceTemplateDescription,
   ToolDescription,
-} from '../features/mcp/catalog/descriptions.ts';
-import { createGateway } from '../gateway.ts';
+} from '../mcp/catalog/descriptions.ts';
 import { AUDIENCE, createTestLogin, ISSUER } from './login.ts';
 import { createSendRequest, type QuestionHandlers, type SendRequest } from './requests.ts';
 

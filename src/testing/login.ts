@@ -1,8 +1,8 @@
 // Tokens for tests: signed by a key that the gateway under test, and nobody else, takes for the provider's.
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { systemClock } from '../core/clock.ts';
-import { parseKeySet } from '../features/auth/jwk.ts';
-import type { KeySet } from '../features/auth/key-set.ts';
+import { parseKeySet } from '../auth/jwk.ts';
+import type { KeySet } from '../auth/key-set.ts';
+import { systemClock } from '../platform/clock.ts';
 
 export interface TestLogin {
   readonly keySet: KeySet;

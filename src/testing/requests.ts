@@ -1,15 +1,15 @@
 // Requests of MCP 2026-07-28 over HTTP, as a client sends them: what the server asks is answered, and the call goes on.
-import type { JsonRpcErrorObject } from '../core/errors/gateway-error.ts';
-import { isObject, type JsonObject } from '../core/json.ts';
+import type { JsonRpcErrorObject } from '../errors/gateway-error.ts';
 import type {
   ElicitAnswer,
   ElicitRequest,
   RootsAnswer,
   SampleAnswer,
   SampleParams,
-} from '../features/mcp/catalog/client-requests.ts';
-import type { MirroredParam } from '../features/mcp/catalog/descriptions.ts';
-import { encodeHeader } from '../features/upstreams/http/request-headers.ts';
+} from '../mcp/catalog/client-requests.ts';
+import type { MirroredParam } from '../mcp/catalog/descriptions.ts';
+import { isObject, type JsonObject } from '../platform/json.ts';
+import { encodeHeader } from '../upstreams/http/request-headers.ts';
 
 /** How the client answers what tools ask. It declares that it can answer what there is a function for. */
 export interface QuestionHandlers {

@@ -5,10 +5,10 @@ import {
   findLockObstacle,
   readLockFile,
   saveLockFile,
-} from '../../src/cli/lock/lock-file-on-disk.ts';
-import { computeFingerprint } from '../../src/features/upstreams/lock/fingerprint.ts';
-import { createLock } from '../../src/features/upstreams/lock/lock.ts';
-import type { StoredLock } from '../../src/features/upstreams/lock/stored-lock.ts';
+} from '../../src/cli/setup/lock-file-on-disk.ts';
+import { computeFingerprint } from '../../src/upstreams/lock/fingerprint.ts';
+import { createLock } from '../../src/upstreams/lock/lock.ts';
+import type { StoredLock } from '../../src/upstreams/lock/stored-lock.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { approve } from '../support/oauth/login-browser.ts';

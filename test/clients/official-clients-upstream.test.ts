@@ -2,8 +2,8 @@
 // gateway, of the client's era or the other. That server is a Postern of its own, which knows the user by the token that
 // the gateway forwards.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { loadConfig } from '../../src/core/config/load.ts';
-import { createGateway } from '../../src/gateway.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { createGateway } from '../../src/gateway/gateway.ts';
 import {
   createClientTestCatalog,
   TODAY,

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { open as openLmdb, type RootDatabase } from 'lmdb';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
-import { type SessionRecord, type Store, StoreUnavailable } from '../../src/core/store/store.ts';
+import { openEmbeddedStore } from '../../src/store/embedded/open.ts';
+import { type SessionRecord, type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { useFresh } from '../support/lifetimes.ts';

@@ -1,8 +1,8 @@
 // §8.1: sliding windows in memory, against the simplest way to count.
 import { expect, test } from 'vitest';
-import type { Clock } from '../../src/core/clock.ts';
-import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
-import type { LimitWindow, Store, Verdict } from '../../src/core/store/store.ts';
+import type { Clock } from '../../src/platform/clock.ts';
+import { openEmbeddedStore } from '../../src/store/embedded/open.ts';
+import type { LimitWindow, Store, Verdict } from '../../src/store/store.ts';
 import { below, pick, randomOf } from '../support/fuzz/seeded-random.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';

@@ -1,7 +1,7 @@
 // What every driver must do with values that are listed, with the last of many, and with sessions as a list.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Page, PagePlace, PageRequest, Store } from '../../src/core/store/store.ts';
+import type { Page, PagePlace, PageRequest, Store } from '../../src/store/store.ts';
 import { slideSession } from '../support/stores/session-steps.ts';
 import type { Harness } from './store.contract.ts';
 

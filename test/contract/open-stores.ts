@@ -1,6 +1,6 @@
 // For files that could end the process: `node --import tsx open-stores.ts FOLDER…` prints one line
 // per folder, with its content or why it was refused.
-import { describeCause } from '../../src/core/log.ts';
+import { describeCause } from '../../src/platform/log.ts';
 import { contentOf } from './store-content.ts';
 
 async function lookAt(dataDir: string): Promise<object> {

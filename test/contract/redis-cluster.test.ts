@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/core/clock.ts';
-import { openRedisStore } from '../../src/core/store/redis/open.ts';
-import { type Store, StoreUnavailable } from '../../src/core/store/store.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { openRedisStore } from '../../src/store/redis/open.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh, useShared } from '../support/lifetimes.ts';
 import type { RedisServer } from '../support/stores/redis.ts';

@@ -1,9 +1,9 @@
 // §17: Redis down, frozen, back.
 import type { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
-import { type Clock, systemClock } from '../../src/core/clock.ts';
-import { openRedisStore } from '../../src/core/store/redis/open.ts';
-import { type Store, StoreUnavailable } from '../../src/core/store/store.ts';
+import { type Clock, systemClock } from '../../src/platform/clock.ts';
+import { openRedisStore } from '../../src/store/redis/open.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { collectLog, type LogLine } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';

@@ -1,9 +1,9 @@
 // §17: Redis Sentinel. Real servers fail over.
 import type { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/core/clock.ts';
-import { openRedisStore } from '../../src/core/store/redis/open.ts';
-import type { Store } from '../../src/core/store/store.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { openRedisStore } from '../../src/store/redis/open.ts';
+import type { Store } from '../../src/store/store.ts';
 import { collectLog, type LogLine } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh, useShared } from '../support/lifetimes.ts';
 import {

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/core/clock.ts';
-import { createAdmissionBatches } from '../../src/core/store/redis/admission-batches.ts';
-import { openRedisStore } from '../../src/core/store/redis/open.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { createAdmissionBatches } from '../../src/store/redis/admission-batches.ts';
+import { openRedisStore } from '../../src/store/redis/open.ts';
 import {
   type Admission,
   type LimitWindow,
   NO_SESSION,
   type Store,
   StoreUnavailable,
-} from '../../src/core/store/store.ts';
+} from '../../src/store/store.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';

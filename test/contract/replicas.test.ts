@@ -1,13 +1,13 @@
 // Messages between replicas over each kind of store: in order, also while the key is not there yet.
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/core/clock.ts';
-import { loadConfig } from '../../src/core/config/load.ts';
-import { noMetrics } from '../../src/core/metrics/metrics.ts';
-import { createReplicas } from '../../src/core/replicas/replicas.ts';
-import { createReplicaSeal } from '../../src/core/seal/replica-seal.ts';
-import { buildChannelName } from '../../src/core/store/keys.ts';
-import { openStore } from '../../src/core/store/open.ts';
-import { isReplicaMessage } from '../../src/features/mcp/session/replica-message.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { isReplicaMessage } from '../../src/mcp/session/replica-message.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { buildChannelName } from '../../src/store/keys.ts';
+import { openStore } from '../../src/store/open.ts';
+import { createReplicas } from '../../src/store/replicas/replicas.ts';
+import { createReplicaSeal } from '../../src/store/seal/replica-seal.ts';
+import { noMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';

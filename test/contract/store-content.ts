@@ -1,4 +1,4 @@
-import { openDataFolder } from '../../src/core/store/embedded/folder.ts';
+import { openDataFolder } from '../../src/store/embedded/folder.ts';
 
 /** All that a folder's databases hold, read to the last byte: name, key, value. */
 export async function contentOf(dataDir: string): Promise<readonly string[]> {

@@ -1,6 +1,6 @@
 // For what a test cannot do to its own process (a full disk, a kill): an embedded store in a process
 // of its own. It gets acts as messages, and answers each with its result or why it failed.
-import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
+import { openEmbeddedStore } from '../../src/store/embedded/open.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { readSession, slideSession } from '../support/stores/session-steps.ts';

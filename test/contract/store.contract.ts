@@ -1,13 +1,13 @@
 // What every driver of the store must do. Time moves by `advance`, never by waiting.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { buildChannelName } from '../../src/core/store/keys.ts';
+import { buildChannelName } from '../../src/store/keys.ts';
 import {
   type LimitWindow,
   type SessionRecord,
   type Store,
   StoreUnavailable,
-} from '../../src/core/store/store.ts';
+} from '../../src/store/store.ts';
 import { readSession, slideSession } from '../support/stores/session-steps.ts';
 
 export interface Harness {

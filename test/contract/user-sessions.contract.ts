@@ -1,7 +1,7 @@
 // §12: how many sessions a user may have, in every driver of the store.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { SessionRecord, Store } from '../../src/core/store/store.ts';
+import type { SessionRecord, Store } from '../../src/store/store.ts';
 import { readSession, slideSession } from '../support/stores/session-steps.ts';
 import type { Harness } from './store.contract.ts';
 

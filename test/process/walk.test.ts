@@ -18,15 +18,15 @@ test('§1 walk: tools/list names the files, functions and imports of one warm ca
   expect(title).toMatch(/^tools\/list: /);
 
   const rooms = [...stdout.matchAll(/^ {2}([a-z/]\S*) +(\d+) files? +(\d+) functions?$/gm)];
-  expect(rooms[0]?.[1]).toBe('http');
-  expect(rooms.map(([, room]) => room)).toContain('features/mcp/calls');
+  expect(rooms[0]?.[1]).toBe('edge');
+  expect(rooms.map(([, room]) => room)).toContain('mcp/calls');
   const files = [...stdout.matchAll(/^ {4}([\w/.-]+\.ts) +(\d+)$/gm)];
-  expect(files.map(([, file]) => file)).toContain('http/pipeline.ts');
-  expect(files.map(([, file]) => file)).toContain('features/auth/token-verifier.ts');
+  expect(files.map(([, file]) => file)).toContain('edge/pipeline.ts');
+  expect(files.map(([, file]) => file)).toContain('auth/token-verifier.ts');
   expect(files.filter(([, file]) => !exists(`src/${file}`, 'file'))).toEqual([]);
   // What only another method executes, what only the start of the service does, and what tests and scripts are.
-  expect(files.map(([, file]) => file)).not.toContain('features/mcp/calls/call-tool.ts');
-  expect(files.map(([, file]) => file)).not.toContain('gateway.ts');
+  expect(files.map(([, file]) => file)).not.toContain('oauth/broker/token.ts');
+  expect(files.map(([, file]) => file)).not.toContain('gateway/gateway.ts');
   const functions = [...stdout.matchAll(/^ {6}(\S.*) :\d+( ×\d+)?$/gm)];
   expect(functions.map(([, name]) => name)).toContain('runPipeline');
   // What a timer runs.
@@ -34,7 +34,7 @@ test('§1 walk: tools/list names the files, functions and imports of one warm ca
 
   const arrows = [...stdout.matchAll(/^ {2}(\S+) → (\S+)$/gm)];
   expect(arrows.filter(([, from, to]) => from === to)).toEqual([]);
-  expect(stdout).toContain('\n  features/auth → core\n');
+  expect(stdout).toContain('\n  auth → platform\n');
   expect(stdout).toContain(
     `\n${files.length} files, ${functions.length} functions, ${arrows.length} arrows\n`,
   );

@@ -1,5 +1,5 @@
 // What a command is: from these rows come the parser, the help, the completions and docs/cli.md.
-import type { Invocation } from '../invocation.ts';
+import type { Invocation } from '../command/invocation.ts';
 
 /** `--check`: true where it is given. */
 export interface FlagOption {

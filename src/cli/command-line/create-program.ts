@@ -1,12 +1,12 @@
 // The parser and the help, made from the rows by commander.
 import { styleText } from 'node:util';
 import { Argument, Option, Command as Program } from 'commander';
-import { PACKAGE_NAME, PACKAGE_VERSION } from '../../core/version.ts';
-import type { Invocation } from '../invocation.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/version.ts';
+import type { Invocation } from '../command/invocation.ts';
+import { UsageError } from '../command/usage-error.ts';
 import { type Command, type CommandArgument, type OptionRow, toFlag } from './command.ts';
 import { renderExamples, renderExitCodes, renderRootNotes } from './help.ts';
 import { explainParseError } from './parse-error.ts';
-import { UsageError } from './usage-error.ts';
 
 export interface ProgramOptions {
   readonly commands: readonly Command[];

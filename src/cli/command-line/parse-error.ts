@@ -1,10 +1,10 @@
 // What commander refuses, in our words: what was wrong, and what was perhaps meant.
 import type { CommanderError } from 'commander';
-import { findNearestName } from '../../core/nearest-name.ts';
-import { PACKAGE_NAME } from '../../core/version.ts';
-import { describeCommand, type InvokedProcess } from '../invocation.ts';
+import { findNearestName } from '../../platform/nearest-name.ts';
+import { PACKAGE_NAME } from '../../platform/version.ts';
+import { describeCommand, type InvokedProcess } from '../command/invocation.ts';
+import { UsageError } from '../command/usage-error.ts';
 import { type Command, toFlag } from './command.ts';
-import { UsageError } from './usage-error.ts';
 
 export interface ParsedSoFar {
   /** The words of the command, such as `rules test`; empty where none is known yet. */

@@ -1,9 +1,9 @@
-import { ALL_CLIENT_SETUPS } from '../../core/client-setups.ts';
-import { baseUrl } from '../../core/config/rules.ts';
-import { addScheme } from '../add-scheme.ts';
+import { baseUrl } from '../../config/rules.ts';
+import { ALL_CLIENT_SETUPS } from '../../site/client-setups.ts';
+import { addScheme } from '../command/add-scheme.ts';
+import { UsageError } from '../command/usage-error.ts';
 import { defineCommand } from '../command-line/command.ts';
 import { JSON_OUTPUT } from '../command-line/options.ts';
-import { UsageError } from '../command-line/usage-error.ts';
 
 const findProblem = (url: string): string | undefined =>
   baseUrl.parse(addScheme(url)) === undefined

@@ -31,7 +31,7 @@ export const devCommand = defineCommand({
     },
   ],
   async run(options) {
-    if (options.watch === false) await (await import('../dev.ts')).dev(options);
+    if (options.watch === false) await (await import('../dev/dev.ts')).dev(options);
     else await (await import('../watch/watch.ts')).watch(process.argv.slice(2), options);
   },
 });

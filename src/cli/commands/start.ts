@@ -20,5 +20,5 @@ export const startCommand = defineCommand({
       does: 'with tools of your own',
     },
   ],
-  run: async (options) => (await import('../start.ts')).start(options),
+  run: async (options) => (await import('../serve/start.ts')).start(options),
 });

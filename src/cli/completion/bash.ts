@@ -1,6 +1,7 @@
 // Runs on bash 3.2 (macOS) as well, and needs no bash-completion.
+
+import { quote } from '../command/quote.ts';
 import type { CommandCompletions, OptionCompletion } from './completions.ts';
-import { quote } from './quote.ts';
 
 export const renderBash = (all: readonly CommandCompletions[]): string => `# postern for bash
 _postern() {

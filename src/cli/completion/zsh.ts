@@ -1,5 +1,5 @@
+import { quote } from '../command/quote.ts';
 import type { CommandCompletions, Completion, OptionCompletion } from './completions.ts';
-import { quote } from './quote.ts';
 
 /** Works as a file `_postern` in `fpath`, and where `eval` reads it. */
 export const renderZsh = (all: readonly CommandCompletions[]): string => `#compdef postern

@@ -1,8 +1,8 @@
 // `postern config`: what `postern start` would run with.
-import { describeMisspelled, findMisspelledVariables } from '../../core/config/misspelled.ts';
-import { escapeInvisible } from '../../core/visible-json.ts';
-import { prepareEnvironment } from '../env-file.ts';
-import type { Invocation } from '../invocation.ts';
+import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
+import { escapeInvisible } from '../../platform/visible-json.ts';
+import { prepareEnvironment } from '../command/env-file.ts';
+import type { Invocation } from '../command/invocation.ts';
 import { describeFile } from './describe-file.ts';
 import { describeSettings } from './describe-settings.ts';
 import { loadAsFarAsPossible } from './load-as-far-as-possible.ts';

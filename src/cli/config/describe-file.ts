@@ -1,9 +1,9 @@
 // What the configuration file puts behind the gateway, without what may be secret.
-import type { Config } from '../../core/config/config.ts';
-import type { Env } from '../../core/config/read-env.ts';
-import type { UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
-import { hideSecretArguments } from '../../core/secret-texts.ts';
-import { describeUser } from '../programs/check-program-users.ts';
+import type { Config } from '../../config/config.ts';
+import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { Env } from '../../config/read-env.ts';
+import { hideSecretArguments } from '../../platform/secret-texts.ts';
+import { describeUser } from '../setup/programs/check-program-users.ts';
 
 export interface DescribedFile {
   readonly path: string;
@@ -34,7 +34,7 @@ interface DescribedServer {
 export async function describeFile(config: Config, env: Env): Promise<DescribedFile | undefined> {
   const { configFile: path, catalogFile: catalog } = config.server;
   if (path === undefined) return undefined;
-  const { readSetup } = await import('../config-file/read-setup.ts');
+  const { readSetup } = await import('../setup/config-file/read-setup.ts');
   const parsed = await readSetup(path, config, env);
   if (parsed.kind === 'problems')
     return { path, problems: parsed.problems, warnings: [], servers: [], rules: 0 };

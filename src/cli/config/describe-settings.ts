@@ -1,9 +1,9 @@
 // Each setting: its value, and who says so.
 import { createHash } from 'node:crypto';
-import { hideSecrets } from '../../core/config/hide-secrets.ts';
-import { createReader, type Env, findVariable } from '../../core/config/read-env.ts';
-import type { Read, Setting } from '../../core/config/setting.ts';
-import { SETTING_GROUPS } from '../../core/config/settings.ts';
+import { hideSecrets } from '../../config/hide-secrets.ts';
+import { createReader, type Env, findVariable } from '../../config/read-env.ts';
+import type { Read, Setting } from '../../config/setting.ts';
+import { SETTING_GROUPS } from '../../config/settings.ts';
 
 export interface DescribedSetting {
   readonly variable: string;

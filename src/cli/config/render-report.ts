@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import { escapeInvisible } from '../../core/visible-json.ts';
+import { escapeInvisible } from '../../platform/visible-json.ts';
 import type { DescribedFile } from './describe-file.ts';
 import type { DescribedSetting } from './describe-settings.ts';
 

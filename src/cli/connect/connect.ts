@@ -1,13 +1,14 @@
 // `postern connect`: how to add the gateway to an MCP client.
+
+import { escapeInvisible } from '../../platform/visible-json.ts';
 import {
   ALL_CLIENT_SETUPS,
   type ClientSetup,
   DEFAULT_ENTRY_NAME,
   type GatewayEntry,
-} from '../../core/client-setups.ts';
-import { escapeInvisible } from '../../core/visible-json.ts';
-import { readEnvFile } from '../env-file.ts';
-import type { Invocation } from '../invocation.ts';
+} from '../../site/client-setups.ts';
+import { readEnvFile } from '../command/env-file.ts';
+import type { Invocation } from '../command/invocation.ts';
 import { renderSetup } from './render-setup.ts';
 
 export interface ConnectOptions {

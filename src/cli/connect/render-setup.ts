@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import type { ClientSetup, GatewayEntry } from '../../core/client-setups.ts';
+import type { ClientSetup, GatewayEntry } from '../../site/client-setups.ts';
 
 /** For a terminal. */
 export function renderSetup(setup: ClientSetup, entry: GatewayEntry): string {

@@ -2,9 +2,9 @@ import { generateKeyPair, type JsonWebKey, randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { getErrorCode } from '../../core/errors/error-code.ts';
-import { isObject } from '../../core/json.ts';
-import { StartError } from '../start-error.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { isObject } from '../../platform/json.ts';
+import { StartError } from '../command/start-error.ts';
 
 /** What the development provider signs tokens and cookies with. */
 export interface ProviderKeys {

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
-import { getErrorCode } from '../../core/errors/error-code.ts';
-import { StartError } from '../start-error.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { StartError } from '../command/start-error.ts';
 
 const ATTEMPTS = 20;
 const HIGHEST_PORT = 65_535;

@@ -1,9 +1,9 @@
 // The development provider by itself, for gateways that run elsewhere (compose.yaml). It is started with their
 // settings: the tokens that it makes have to be right for them.
 import { createServer } from 'node:http';
-import { loadConfig } from '../../core/config/load.ts';
-import { endWithError } from '../end-with-error.ts';
-import { describeListenError, StartError } from '../start-error.ts';
+import { loadConfig } from '../../config/load.ts';
+import { endWithError } from '../command/end-with-error.ts';
+import { describeListenError, StartError } from '../command/start-error.ts';
 import { loadOrCreateProviderKeys } from './keys.ts';
 import { createDevProvider } from './provider.ts';
 

@@ -1,4 +1,4 @@
-import type { Facts, Log, LogLevel } from '../../core/log.ts';
+import type { Facts, Log, LogLevel } from '../../platform/log.ts';
 
 export interface LogEntry {
   readonly level: LogLevel;

@@ -1,6 +1,6 @@
 // Prints findings as they come, or all at once as JSON.
-import { systemClock } from '../../core/clock.ts';
-import type { Invocation } from '../invocation.ts';
+import { systemClock } from '../../platform/clock.ts';
+import type { Invocation } from '../command/invocation.ts';
 import type { Finding } from './finding.ts';
 import { findFirstToMend } from './first-to-mend.ts';
 import { renderFinding, renderStart, renderSummary, toJson } from './render.ts';

@@ -1,11 +1,12 @@
 // `postern doctor [URL]`: says why a login fails, and which setting to change.
-import { systemClock } from '../../core/clock.ts';
-import type { OutboundConfig } from '../../core/config/groups/outbound.ts';
-import { loadConfig } from '../../core/config/load.ts';
-import { openOutboundNetwork } from '../../core/outbound/outbound-network.ts';
-import { prepareEnvironment } from '../env-file.ts';
-import type { Invocation } from '../invocation.ts';
-import { readSecretOption } from '../secret-option.ts';
+
+import { loadConfig } from '../../config/load.ts';
+import { systemClock } from '../../platform/clock.ts';
+import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
+import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
+import { prepareEnvironment } from '../command/env-file.ts';
+import type { Invocation } from '../command/invocation.ts';
+import { readSecretOption } from '../command/secret-option.ts';
 import { createPrinter, type Printer } from './create-printer.ts';
 import { diagnoseGateway } from './diagnose-gateway.ts';
 import { diagnoseSettings } from './diagnose-settings.ts';

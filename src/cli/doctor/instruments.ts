@@ -1,9 +1,10 @@
 // With what doctor asks: requests that go out as the gateway's do, and what is noted of the answers.
-import type { Clock } from '../../core/clock.ts';
-import type { OutboundConfig } from '../../core/config/groups/outbound.ts';
-import type { Log } from '../../core/log.ts';
-import type { OpenTunnel, OutboundNetwork } from '../../core/outbound/outbound-network.ts';
-import { createProxyChoice } from '../../core/outbound/proxy-choice.ts';
+
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import type { OpenTunnel, OutboundNetwork } from '../../platform/outbound/outbound-network.ts';
+import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
+import { createProxyChoice } from '../../platform/outbound/proxy-choice.ts';
 import { createCollectingLog } from './collecting-log.ts';
 import { type ObservedClocks, observeClocks } from './network/observed-clocks.ts';
 import { createProbe, type Probe } from './network/probe.ts';

@@ -1,5 +1,5 @@
-import { addScheme } from '../add-scheme.ts';
-import { UsageError } from '../command-line/usage-error.ts';
+import { addScheme } from '../command/add-scheme.ts';
+import { UsageError } from '../command/usage-error.ts';
 
 const EXAMPLE = 'for example postern doctor https://mcp.example.com';
 

@@ -1,14 +1,14 @@
 // The settings at hand: those that cannot be used, or else all that can be found out with them.
-import type { Config } from '../../core/config/config.ts';
-import { ConfigError } from '../../core/config/config-error.ts';
-import { loadConfig } from '../../core/config/load.ts';
+import type { Config } from '../../config/config.ts';
+import { ConfigError } from '../../config/config-error.ts';
+import { loadConfig } from '../../config/load.ts';
 import {
   describeMisspelled,
   findMisspelledVariables,
   type MisspelledVariable,
-} from '../../core/config/misspelled.ts';
-import type { Env } from '../../core/config/read-env.ts';
-import { readSetup, type Setup } from '../config-file/read-setup.ts';
+} from '../../config/misspelled.ts';
+import type { Env } from '../../config/read-env.ts';
+import { readSetup, type Setup } from '../setup/config-file/read-setup.ts';
 import { type Finding, failure, warning } from './finding.ts';
 import { MISSPELLED } from './first-to-mend.ts';
 import type { Report } from './run-checks.ts';

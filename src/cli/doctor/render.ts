@@ -1,6 +1,6 @@
 // What `postern doctor` prints: a line for each finding, and a summary.
-import { shorten } from '../../core/text.ts';
-import { escapeInvisible } from '../../core/visible-json.ts';
+import { shorten } from '../../platform/text.ts';
+import { escapeInvisible } from '../../platform/visible-json.ts';
 import type { Finding, Status } from './finding.ts';
 
 const MARKS: Readonly<Record<Status, string>> = {

@@ -1,4 +1,4 @@
-import { describeCause } from '../../core/log.ts';
+import { describeCause } from '../../platform/log.ts';
 import { type Check, type Finding, unknown } from './finding.ts';
 
 export type Report = (section: string, finding: Finding) => void;

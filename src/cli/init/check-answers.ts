@@ -1,9 +1,9 @@
 // What is answered becomes a setting, and has to be one that the gateway starts with.
-import { providerSettings } from '../../core/config/groups/provider.ts';
-import { clientId } from '../../core/config/groups/provider-client-id.ts';
-import { storeSettings } from '../../core/config/groups/store.ts';
-import type { Setting } from '../../core/config/setting.ts';
-import { UsageError } from '../command-line/usage-error.ts';
+import { providerSettings } from '../../config/groups/provider.ts';
+import { clientId } from '../../config/groups/provider-client-id.ts';
+import { storeSettings } from '../../config/groups/store.ts';
+import type { Setting } from '../../config/setting.ts';
+import { UsageError } from '../command/usage-error.ts';
 import type { GivenAnswers } from './answers.ts';
 
 /** `answer` is the member of the answers, `option` what says it on the command line. */

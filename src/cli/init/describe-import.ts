@@ -1,5 +1,5 @@
 // What `postern init --servers` says of the file that it took over.
-import { escapeInvisible } from '../../core/visible-json.ts';
+import { escapeInvisible } from '../../platform/visible-json.ts';
 import type { Change } from './move-secrets.ts';
 
 /** A table of what was moved, renamed and left, with an empty line behind it. */

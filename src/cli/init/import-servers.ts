@@ -6,11 +6,11 @@ import {
   deriveServerName,
   describeSameName,
   isOtherName,
-} from '../../core/gateway-file/server-name.ts';
-import type { FileNode } from '../../core/gateway-file/syntax/file-node.ts';
-import { readSyntax } from '../../core/gateway-file/syntax/read-syntax.ts';
-import { isObject, type JsonObject } from '../../core/json.ts';
-import { CommandError } from '../command-error.ts';
+} from '../../config/file/server-name.ts';
+import type { FileNode } from '../../config/file/syntax/file-node.ts';
+import { readSyntax } from '../../config/file/syntax/read-syntax.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { CommandError } from '../command/command-error.ts';
 import { type Change, createSecretMover } from './move-secrets.ts';
 
 export interface ImportedServers {

@@ -1,10 +1,10 @@
 // `postern init`: a folder with which `postern dev` starts.
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { PACKAGE_ROOT } from '../../core/own-files.ts';
-import { UsageError } from '../command-line/usage-error.ts';
-import type { Invocation } from '../invocation.ts';
-import { readSecretOption } from '../secret-option.ts';
+import { PACKAGE_ROOT } from '../../platform/own-files.ts';
+import type { Invocation } from '../command/invocation.ts';
+import { readSecretOption } from '../command/secret-option.ts';
+import { UsageError } from '../command/usage-error.ts';
 import { type Answers, completeAnswers, type GivenAnswers } from './answers.ts';
 import { checkGivenAnswers } from './check-answers.ts';
 import { describeImport } from './describe-import.ts';

@@ -1,15 +1,16 @@
 // Moves what looks like a secret out of a server's entry, and writes a variable in its place.
-import { SETTINGS } from '../../core/config/settings.ts';
-import { hasVariable } from '../../core/gateway-file/expand.ts';
-import { ADDRESS_MEMBERS, RECORD_MEMBERS } from '../../core/gateway-file/secret-members.ts';
-import { toVariableName } from '../../core/gateway-file/variable-name.ts';
-import { isObject, type JsonObject } from '../../core/json.ts';
+
+import { hasVariable } from '../../config/file/expand.ts';
+import { ADDRESS_MEMBERS, RECORD_MEMBERS } from '../../config/file/secret-members.ts';
+import { toVariableName } from '../../config/file/variable-name.ts';
+import { SETTINGS } from '../../config/settings.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import {
   isSecretName,
   looksLikeSecret,
   replaceSecrets,
   replaceSecretsOfCommand,
-} from '../../core/secret-texts.ts';
+} from '../../platform/secret-texts.ts';
 import { renderEnvLine } from './env-line.ts';
 
 /** What became of a part of a server. No value is in it. */

@@ -1,5 +1,5 @@
 // `postern.yaml`, as `postern init` writes it.
-import { isObject, type JsonObject } from '../../core/json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 
 export interface ConfigFacts {
   /** Where editors find the schema, from the folder of the file. */

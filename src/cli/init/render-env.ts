@@ -1,11 +1,11 @@
 // `.env`, as `postern init` writes it.
-import { generateSecret } from '../../core/ids.ts';
-import { CommandError } from '../command-error.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import { CommandError } from '../command/command-error.ts';
 import type { Answers } from './answers.ts';
 import { renderEnvLine } from './env-line.ts';
 import { findProvider, type KnownProvider } from './providers.ts';
 
-/** What the gateway refuses, and asks to replace (core/config/problems.ts). */
+/** What the gateway refuses, and asks to replace (config/problems.ts). */
 const PLACEHOLDER = '…';
 
 export interface EnvFacts {

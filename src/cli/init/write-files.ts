@@ -1,9 +1,9 @@
 import { lstatSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
-import { getErrorCode } from '../../core/errors/error-code.ts';
-import { CommandError } from '../command-error.ts';
-import { isInCheckout } from '../invocation.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { CommandError } from '../command/command-error.ts';
+import { isInCheckout } from '../command/invocation.ts';
 
 export interface NewFile {
   readonly name: string;

@@ -1,7 +1,7 @@
 // What `postern lock` prints.
-import { toVisibleJson } from '../../core/visible-json.ts';
-import type { LockDifference } from '../../features/upstreams/lock/compare.ts';
-import type { LockFile } from '../../features/upstreams/lock/lock-file.ts';
+import { toVisibleJson } from '../../platform/visible-json.ts';
+import type { LockDifference } from '../../upstreams/lock/compare.ts';
+import type { LockFile } from '../../upstreams/lock/lock-file.ts';
 
 export interface LockResult {
   /** Of the lock file. */

@@ -1,37 +1,34 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
-import { systemClock } from '../../core/clock.ts';
-import type { GatewayFile, UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
-import { escapeInvisible } from '../../core/visible-json.ts';
-import type { ClientCapabilities } from '../../features/mcp/catalog/client-requests.ts';
-import {
-  dependsOnUser,
-  knowsUsers,
-  needsUser,
-} from '../../features/upstreams/credentials/needs-user.ts';
-import { findDifferences, mergeServers } from '../../features/upstreams/lock/compare.ts';
+
+import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { systemClock } from '../../platform/clock.ts';
+import { escapeInvisible } from '../../platform/visible-json.ts';
+import { dependsOnUser, knowsUsers, needsUser } from '../../upstreams/credentials/needs-user.ts';
+import { findDifferences, mergeServers } from '../../upstreams/lock/compare.ts';
 import {
   EMPTY_LOCK_FILE,
   type LockedServer,
   type LockFile,
-} from '../../features/upstreams/lock/lock-file.ts';
-import { readServer, toLockedServer } from '../../features/upstreams/lock/read-server.ts';
-import { type FoundServer, updateLockFile } from '../../features/upstreams/lock/update.ts';
+} from '../../upstreams/lock/lock-file.ts';
+import { readServer, toLockedServer } from '../../upstreams/lock/read-server.ts';
+import { type FoundServer, updateLockFile } from '../../upstreams/lock/update.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   UpstreamError,
-} from '../../features/upstreams/upstream.ts';
-import { CommandError } from '../command-error.ts';
-import { prepareEnvironment } from '../env-file.ts';
-import type { Invocation, InvokedProcess } from '../invocation.ts';
-import { readSecretOption } from '../secret-option.ts';
-import { showSpinner } from '../spinner.ts';
+} from '../../upstreams/upstream.ts';
+import { CommandError } from '../command/command-error.ts';
+import { prepareEnvironment } from '../command/env-file.ts';
+import type { Invocation, InvokedProcess } from '../command/invocation.ts';
+import { readSecretOption } from '../command/secret-option.ts';
+import { showSpinner } from '../command/spinner.ts';
+import { findLockPath, readLockFile, saveLockFile } from '../setup/lock-file-on-disk.ts';
+import { createStderrLog, type OpenServers, openServers } from '../setup/open-servers.ts';
+import { readConfiguration } from '../setup/read-configuration.ts';
+import { readUser } from '../setup/read-user.ts';
 import { describeResult, type LockResult } from './describe-result.ts';
-import { findLockPath, readLockFile, saveLockFile } from './lock-file-on-disk.ts';
-import { createStderrLog, type OpenServers, openServers } from './open-servers.ts';
-import { readConfiguration } from './read-configuration.ts';
-import { readUser } from './read-user.ts';
 
 export interface LockOptions {
   /** In place of POSTERN_CONFIG. */

@@ -1,7 +1,7 @@
 // Patterns of rules that fit nothing: most are misspelled, or of a server that could not be asked.
-import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
-import { compileMay, parsePattern } from '../../features/rules/may.ts';
-import type { RuledItem } from '../../features/rules/rules.ts';
+import type { GatewayFile } from '../../config/file/gateway-file.ts';
+import { compileMay, parsePattern } from '../../policy/rules/may.ts';
+import type { RuledItem } from '../../policy/rules/rules.ts';
 
 /** One line for each. Resources are left out: not all that can be read are listed. */
 export function findIdlePatterns(

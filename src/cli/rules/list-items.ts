@@ -1,24 +1,24 @@
 // All that there is, as the gateway would list it: names, collisions and the lock included.
 import { builtInCatalog } from '../../catalog/index.ts';
-import { systemClock } from '../../core/clock.ts';
-import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
-import { generateSecret } from '../../core/ids.ts';
-import { noMetrics } from '../../core/metrics/metrics.ts';
-import { createSeal } from '../../core/seal/seal.ts';
-import type { Cursor } from '../../features/mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT } from '../../features/mcp/catalog/listing-context.ts';
-import { serveOwnCatalog } from '../../features/mcp/catalog/own-catalog.ts';
-import type { ServedCatalog } from '../../features/mcp/catalog/served-catalog.ts';
-import { joinPolicies, type Policy } from '../../features/policy/policy.ts';
-import type { RuledItem } from '../../features/rules/rules.ts';
-import { createUpstreamCatalogs } from '../../features/upstreams/catalog/upstream-catalogs.ts';
-import { createLock } from '../../features/upstreams/lock/lock.ts';
-import { createLockPolicy } from '../../features/upstreams/lock/lock-policy.ts';
+import type { GatewayFile } from '../../config/file/gateway-file.ts';
+import type { Cursor } from '../../mcp/catalog/catalog.ts';
+import { LISTING_CONTEXT } from '../../mcp/catalog/listing-context.ts';
+import { serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { systemClock } from '../../platform/clock.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import { joinPolicies, type Policy } from '../../policy/policy.ts';
+import type { RuledItem } from '../../policy/rules/rules.ts';
 import { ALL_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import type { InvokedProcess } from '../invocation.ts';
-import { findLockPath, readLockFile } from '../lock/lock-file-on-disk.ts';
-import { createStderrLog, openServers } from '../lock/open-servers.ts';
-import { showSpinner } from '../spinner.ts';
+import { createSeal } from '../../store/seal/seal.ts';
+import { noMetrics } from '../../telemetry/metrics/metrics.ts';
+import { createUpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
+import { createLock } from '../../upstreams/lock/lock.ts';
+import { createLockPolicy } from '../../upstreams/lock/lock-policy.ts';
+import type { InvokedProcess } from '../command/invocation.ts';
+import { showSpinner } from '../command/spinner.ts';
+import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
+import { createStderrLog, openServers } from '../setup/open-servers.ts';
 
 /** Servers that cannot be reached, or that answer users only, are left out; the log says so. */
 export async function listItems(

@@ -1,8 +1,9 @@
 // --claims FILE: what the token of a user says.
-import { isStringArray, parseObject } from '../../core/json.ts';
-import type { UserContext } from '../../core/user-context.ts';
-import { readEmail } from '../../core/user-context.ts';
-import { UsageError } from '../command-line/usage-error.ts';
+
+import type { UserContext } from '../../endpoint/user-context.ts';
+import { readEmail } from '../../endpoint/user-context.ts';
+import { isStringArray, parseObject } from '../../platform/json.ts';
+import { UsageError } from '../command/usage-error.ts';
 
 /** @throws UsageError for what is no JSON object. */
 export function readClaims(text: string): UserContext {

@@ -1,7 +1,7 @@
 // What `postern rules test` prints.
-import type { UserContext } from '../../core/user-context.ts';
-import { toVisibleJson } from '../../core/visible-json.ts';
-import type { RuleDecision, RuledItem } from '../../features/rules/rules.ts';
+import type { UserContext } from '../../endpoint/user-context.ts';
+import { toVisibleJson } from '../../platform/visible-json.ts';
+import type { RuleDecision, RuledItem } from '../../policy/rules/rules.ts';
 
 export interface JudgedItem {
   readonly item: RuledItem;

@@ -1,12 +1,12 @@
 // What somebody who asks about a tool by a name that nobody has may have meant. No server is asked.
 import { builtInCatalog } from '../../catalog/index.ts';
-import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
-import { findNearestName } from '../../core/nearest-name.ts';
-import { listTools } from '../../features/mcp/catalog/list-tools.ts';
-import { serveOwnCatalog } from '../../features/mcp/catalog/own-catalog.ts';
-import { parsePattern } from '../../features/rules/may.ts';
-import { createNaming } from '../../features/upstreams/catalog/naming.ts';
-import { findLockPath, readLockFile } from '../lock/lock-file-on-disk.ts';
+import type { GatewayFile } from '../../config/file/gateway-file.ts';
+import { listTools } from '../../mcp/catalog/list-tools.ts';
+import { serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import { findNearestName } from '../../platform/nearest-name.ts';
+import { parsePattern } from '../../policy/rules/may.ts';
+import { createNaming } from '../../upstreams/catalog/naming.ts';
+import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 import type { JudgedItem } from './render-items.ts';
 
 /** A line for each tool that is refused, and whose name is like one that is written down. */

@@ -1,7 +1,7 @@
 // What postern dev says once it serves: all of it at first, then what has changed.
-import { isObject } from '../../core/json.ts';
-import { escapeInvisible } from '../../core/visible-json.ts';
-import { type Banner, renderBanner, renderFacts, renderShortBanner } from '../dev-banner.ts';
+import { isObject } from '../../platform/json.ts';
+import { escapeInvisible } from '../../platform/visible-json.ts';
+import { type Banner, renderBanner, renderFacts, renderShortBanner } from '../serve/dev-banner.ts';
 
 /** From postern dev to the process that watches its files, or straight to its terminal. */
 export interface Announcement extends Banner {

@@ -1,7 +1,7 @@
 // A new process of postern dev loads its files while the one before it serves, and then waits for its turn:
 // where loading fails, nothing has ended.
 import { once } from 'node:events';
-import { isObject } from '../../core/json.ts';
+import { isObject } from '../../platform/json.ts';
 
 /** Set for a process that waits: others that have a channel to their parent (of tsx, of pm2) get no turn. */
 const VARIABLE = 'POSTERN_DEV_HANDOVER';

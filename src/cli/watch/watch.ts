@@ -1,12 +1,12 @@
 // postern dev in a process of its own, and a new one after each change of what it is made of, once that has loaded.
 import { resolve } from 'node:path';
-import { loadConfig } from '../../core/config/load.ts';
-import { getErrorCode } from '../../core/errors/error-code.ts';
-import { computeStamp, watchFile } from '../config-file/watch-file.ts';
-import { endWithError } from '../end-with-error.ts';
-import { findSetting } from '../env-file.ts';
-import { endWithNpx } from '../process-end.ts';
-import { showSpinner } from '../spinner.ts';
+import { loadConfig } from '../../config/load.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { endWithError } from '../command/end-with-error.ts';
+import { findSetting } from '../command/env-file.ts';
+import { endWithNpx } from '../command/process-end.ts';
+import { showSpinner } from '../command/spinner.ts';
+import { computeStamp, watchFile } from '../setup/config-file/watch-file.ts';
 import { type Announcement, createAnnouncer } from './announcement.ts';
 import { buildCheckout, type DevProcess, startDevProcess } from './dev-process.ts';
 import { hasKeyboard, listenToKeys } from './keys.ts';

@@ -1,11 +1,11 @@
 // Of which files postern dev is made, as the command line, the environment and .env say at this moment.
 import { dirname, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { SOURCE_FOLDER } from '../checkout.ts';
-import { UsageError } from '../command-line/usage-error.ts';
-import { findSetting } from '../env-file.ts';
-import { findLockPath } from '../lock/lock-file-on-disk.ts';
-import type { StartOptions } from '../start.ts';
+import { SOURCE_FOLDER } from '../command/checkout.ts';
+import { findSetting } from '../command/env-file.ts';
+import { UsageError } from '../command/usage-error.ts';
+import type { StartOptions } from '../serve/start.ts';
+import { findLockPath } from '../setup/lock-file-on-disk.ts';
 
 export interface WatchOptions extends Pick<StartOptions, 'catalog' | 'config'> {
   /** Also the sources, in a checkout that serves no catalogue of the user's. */

@@ -1,8 +1,8 @@
 // Rules and the lock over what all servers list.
 import { expect, test } from 'vitest';
-import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
-import { createLock, type Lock } from '../../../src/features/upstreams/lock/lock.ts';
 import { createLocalCatalog, definePrompt, defineTool } from '../../../src/index.ts';
+import { computeFingerprint } from '../../../src/upstreams/lock/fingerprint.ts';
+import { createLock, type Lock } from '../../../src/upstreams/lock/lock.ts';
 import { createEveryFeatureCatalog } from '../../support/catalogs/every-feature-catalog.ts';
 import { stateless } from '../../support/clients/stateless.ts';
 import { manualClock } from '../../support/gateway/clock.ts';

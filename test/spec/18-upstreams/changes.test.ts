@@ -1,10 +1,10 @@
 // What changes behind the gateway, told to those who listen.
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/core/clock.ts';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import { openStore } from '../../../src/core/store/open.ts';
-import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
-import { createLock } from '../../../src/features/upstreams/lock/lock.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { openStore } from '../../../src/store/open.ts';
+import { computeFingerprint } from '../../../src/upstreams/lock/fingerprint.ts';
+import { createLock } from '../../../src/upstreams/lock/lock.ts';
 import { openEvents } from '../../support/clients/event-stream.ts';
 import { openClient } from '../../support/clients/session-client.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';

@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { createProviderEndpoints } from '../../../src/core/provider/provider-endpoints.ts';
-import { createProviderMetadata } from '../../../src/core/provider/provider-metadata.ts';
-import { createExchangeToken } from '../../../src/features/oauth/provider/exchange-token.ts';
-import { createProviderApi } from '../../../src/features/oauth/provider/provider-api.ts';
-import { createCredentials } from '../../../src/features/upstreams/credentials/credentials.ts';
-import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
+import { createProviderEndpoints } from '../../../src/auth/provider/provider-endpoints.ts';
+import { createProviderMetadata } from '../../../src/auth/provider/provider-metadata.ts';
+import { createExchangeToken } from '../../../src/oauth/provider/exchange-token.ts';
+import { createProviderApi } from '../../../src/oauth/provider/provider-api.ts';
+import { createCredentials } from '../../../src/upstreams/credentials/credentials.ts';
+import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { useFresh, useShared } from '../../support/lifetimes.ts';

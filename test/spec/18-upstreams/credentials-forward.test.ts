@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import type { UpstreamAuth, UpstreamConfig } from '../../../src/core/gateway-file/gateway-file.ts';
-import { findAuthProblems } from '../../../src/features/upstreams/credentials/check-auth.ts';
-import { createCredentials } from '../../../src/features/upstreams/credentials/credentials.ts';
-import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
+import type { UpstreamAuth, UpstreamConfig } from '../../../src/config/file/gateway-file.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { findAuthProblems } from '../../../src/upstreams/credentials/check-auth.ts';
+import { createCredentials } from '../../../src/upstreams/credentials/credentials.ts';
+import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { useShared } from '../../support/lifetimes.ts';

@@ -1,11 +1,11 @@
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
 import { describe, expect, test } from 'vitest';
-import { createSeal } from '../../../src/core/seal/seal.ts';
-import type { Store } from '../../../src/core/store/store.ts';
-import { createCredentials } from '../../../src/features/upstreams/credentials/credentials.ts';
-import { createIdentity } from '../../../src/features/upstreams/credentials/identity.ts';
-import { createIdentityKeys } from '../../../src/features/upstreams/credentials/identity-keys.ts';
-import { GATEWAY_CALLER, type UpstreamCaller } from '../../../src/features/upstreams/upstream.ts';
+import { createSeal } from '../../../src/store/seal/seal.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { createCredentials } from '../../../src/upstreams/credentials/credentials.ts';
+import { createIdentity } from '../../../src/upstreams/credentials/identity.ts';
+import { createIdentityKeys } from '../../../src/upstreams/credentials/identity-keys.ts';
+import { GATEWAY_CALLER, type UpstreamCaller } from '../../../src/upstreams/upstream.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { useFresh, useShared } from '../../support/lifetimes.ts';

@@ -1,15 +1,12 @@
 // What a server says of itself to one caller is told to nobody else.
 import { decodeJwt } from 'jose';
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/core/clock.ts';
-import { createServerLists } from '../../../src/features/upstreams/catalog/server-lists.ts';
-import { createDescriptions } from '../../../src/features/upstreams/http/descriptions.ts';
-import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
-import { createLock } from '../../../src/features/upstreams/lock/lock.ts';
-import {
-  GATEWAY_CALLER,
-  type UpstreamDescription,
-} from '../../../src/features/upstreams/upstream.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
+import { createDescriptions } from '../../../src/upstreams/http/descriptions.ts';
+import { computeFingerprint } from '../../../src/upstreams/lock/fingerprint.ts';
+import { createLock } from '../../../src/upstreams/lock/lock.ts';
+import { GATEWAY_CALLER, type UpstreamDescription } from '../../../src/upstreams/upstream.ts';
 import { CLIENT_CAPABILITIES, stateless } from '../../support/clients/stateless.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';

@@ -1,7 +1,7 @@
 // What clients see of servers that are down, wrong, or gone.
 import { expect, onTestFinished, test } from 'vitest';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import { createGateway } from '../../../src/gateway.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { createGateway } from '../../../src/gateway/gateway.ts';
 import { lastOf, openClient } from '../../support/clients/session-client.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';

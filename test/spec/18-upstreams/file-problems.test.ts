@@ -1,6 +1,6 @@
 // What is wrong with a configuration file: all at once, each with its place and what is allowed.
 import { expect, test } from 'vitest';
-import type { RuleConfig } from '../../../src/core/gateway-file/gateway-file.ts';
+import type { RuleConfig } from '../../../src/config/file/gateway-file.ts';
 import {
   findProblems,
   findServerProblems,

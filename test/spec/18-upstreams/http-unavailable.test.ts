@@ -1,11 +1,11 @@
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/core/clock.ts';
-import { createAvailability } from '../../../src/features/upstreams/http/availability.ts';
-import { toConnectionError } from '../../../src/features/upstreams/http/failures.ts';
-import { createJudge } from '../../../src/features/upstreams/http/judge.ts';
-import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { createAvailability } from '../../../src/upstreams/http/availability.ts';
+import { toConnectionError } from '../../../src/upstreams/http/failures.ts';
+import { createJudge } from '../../../src/upstreams/http/judge.ts';
+import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';

@@ -1,9 +1,9 @@
 // Lists of servers: kept, fetched anew, and told in pages.
 import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/core/clock.ts';
-import { createServerLists } from '../../../src/features/upstreams/catalog/server-lists.ts';
-import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
+import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';

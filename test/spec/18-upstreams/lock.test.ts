@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { toCanonicalJson } from '../../../src/features/upstreams/lock/canonical-json.ts';
-import { findDifferences, mergeServers } from '../../../src/features/upstreams/lock/compare.ts';
-import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
-import { NO_LOCK, readLock } from '../../../src/features/upstreams/lock/lock.ts';
+import { toCanonicalJson } from '../../../src/upstreams/lock/canonical-json.ts';
+import { findDifferences, mergeServers } from '../../../src/upstreams/lock/compare.ts';
+import { computeFingerprint } from '../../../src/upstreams/lock/fingerprint.ts';
+import { NO_LOCK, readLock } from '../../../src/upstreams/lock/lock.ts';
 import {
   isEmptyLock,
   type LockedServer,
   type LockFile,
   parseLockFile,
   writeLockFile,
-} from '../../../src/features/upstreams/lock/lock-file.ts';
+} from '../../../src/upstreams/lock/lock-file.ts';
 
 const search = {
   name: 'search',

@@ -1,12 +1,12 @@
 // §18.3: what servers log outside of calls.
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/core/clock.ts';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import { openStore } from '../../../src/core/store/open.ts';
-import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
-import { createLock } from '../../../src/features/upstreams/lock/lock.ts';
+import { loadConfig } from '../../../src/config/load.ts';
 import { createLocalCatalog } from '../../../src/index.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { openStore } from '../../../src/store/open.ts';
+import { computeFingerprint } from '../../../src/upstreams/lock/fingerprint.ts';
+import { createLock } from '../../../src/upstreams/lock/lock.ts';
 import { type EventStream, openEvents } from '../../support/clients/event-stream.ts';
 import { openClient, type SessionClient } from '../../support/clients/session-client.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';

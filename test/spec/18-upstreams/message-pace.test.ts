@@ -1,7 +1,7 @@
 // §18.4: servers that talk without end: so much of it is looked at in a second, and everybody else is answered.
 import type { ServerResponse } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
-import type { JsonObject } from '../../../src/core/json.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { flushLoopback } from '../../support/gateway/manual-connection.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';

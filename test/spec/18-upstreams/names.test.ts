@@ -1,8 +1,8 @@
 // How clients call what servers have.
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { LISTING_CONTEXT } from '../../../src/features/mcp/catalog/listing-context.ts';
 import { createLocalCatalog, definePrompt, defineTool } from '../../../src/index.ts';
+import { LISTING_CONTEXT } from '../../../src/mcp/catalog/listing-context.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
 

@@ -1,8 +1,8 @@
 // §18.5: which OAuth client a token was made for.
 import { describe, expect, test } from 'vitest';
-import { hashSha256 } from '../../../src/core/sha256.ts';
-import type { Store } from '../../../src/core/store/store.ts';
-import { createClientOf } from '../../../src/features/rules/client-of.ts';
+import { hashSha256 } from '../../../src/platform/sha256.ts';
+import { createClientOf } from '../../../src/policy/rules/client-of.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';

@@ -1,7 +1,7 @@
 // §18.5: the caller chooses of which kind an argument is; what compares unlike kinds fails the expression.
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../../src/core/json.ts';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
 import { stateless } from '../../support/clients/stateless.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startForTest } from '../../support/upstreams/catalog-gateway.ts';

@@ -1,13 +1,13 @@
 // §18.5: the examples of docs/rules.md.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/core/clock.ts';
-import type { JsonObject } from '../../../src/core/json.ts';
-import { checkRules } from '../../../src/features/rules/check-rules.ts';
-import { createClientOf } from '../../../src/features/rules/client-of.ts';
-import { createRules } from '../../../src/features/rules/create-rules.ts';
-import { parsePattern } from '../../../src/features/rules/may.ts';
-import type { RuleDecision, RuledItem } from '../../../src/features/rules/rules.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
+import { checkRules } from '../../../src/policy/rules/check-rules.ts';
+import { createClientOf } from '../../../src/policy/rules/client-of.ts';
+import { createRules } from '../../../src/policy/rules/create-rules.ts';
+import { parsePattern } from '../../../src/policy/rules/may.ts';
+import type { RuleDecision, RuledItem } from '../../../src/policy/rules/rules.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { readFile } from '../../support/upstreams/gateway-file.ts';
 import { prompt, resource, tool, userWith } from '../../support/upstreams/rules.ts';

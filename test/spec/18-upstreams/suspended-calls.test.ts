@@ -1,15 +1,15 @@
 // Whose retry a call that waits for an answer belongs to: told once more, beneath the sealed state of the client.
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/core/clock.ts';
-import type { JsonObject } from '../../../src/core/json.ts';
-import { noMetrics } from '../../../src/core/metrics/metrics.ts';
-import { createSeal } from '../../../src/core/seal/seal.ts';
-import { openEmbeddedStore } from '../../../src/core/store/embedded/open.ts';
-import { createKeptBytes } from '../../../src/features/upstreams/relay/suspended/outcome-records.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
+import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
+import { createSeal } from '../../../src/store/seal/seal.ts';
+import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
+import { createKeptBytes } from '../../../src/upstreams/relay/suspended/outcome-records.ts';
 import {
   createSuspendedCalls,
   type NewCall,
-} from '../../../src/features/upstreams/relay/suspended/suspended-calls.ts';
+} from '../../../src/upstreams/relay/suspended/suspended-calls.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';

@@ -1,6 +1,6 @@
 // How far two names are apart, compared with the plain definition of it.
 import { expect, test } from 'vitest';
-import { computeEditDistance } from '../../../src/core/nearest-name.ts';
+import { computeEditDistance } from '../../../src/platform/nearest-name.ts';
 
 /** Damerau–Levenshtein, restricted, as it is defined. */
 function define(one: string, other: string): number {

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, renameSync, rmSync, symlinkSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../../src/core/config/load.ts';
+import { loadConfig } from '../../../src/config/load.ts';
 import { createLocalCatalog, definePrompt, defineTool } from '../../../src/index.ts';
 import { stateless } from '../../support/clients/stateless.ts';
 import { createAuditLog, parseAuditLines } from '../../support/gateway/audit-log.ts';

@@ -1,8 +1,8 @@
 // §22.1: who may use the operators' page.
 import { describe, expect, test } from 'vitest';
-import { ConfigError } from '../../../src/core/config/config-error.ts';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import { createGateway } from '../../../src/gateway.ts';
+import { ConfigError } from '../../../src/config/config-error.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { createGateway } from '../../../src/gateway/gateway.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { startOperators } from '../../support/gateway/operators.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';

@@ -6,10 +6,10 @@ import {
   findLockObstacle,
   readLockFile,
   saveLockFile,
-} from '../../../src/cli/lock/lock-file-on-disk.ts';
-import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
-import { createLock } from '../../../src/features/upstreams/lock/lock.ts';
-import { EMPTY_LOCK_FILE, type LockFile } from '../../../src/features/upstreams/lock/lock-file.ts';
+} from '../../../src/cli/setup/lock-file-on-disk.ts';
+import { computeFingerprint } from '../../../src/upstreams/lock/fingerprint.ts';
+import { createLock } from '../../../src/upstreams/lock/lock.ts';
+import { EMPTY_LOCK_FILE, type LockFile } from '../../../src/upstreams/lock/lock-file.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';

@@ -1,8 +1,8 @@
 // §22.2: users who call without a session, for operators.
 import { expect, test } from 'vitest';
-import { createSeal } from '../../../src/core/seal/seal.ts';
-import { createPeople } from '../../../src/features/admin/people.ts';
-import { createRecentCallers } from '../../../src/features/admin/recent-callers.ts';
+import { createPeople } from '../../../src/operations/admin/people.ts';
+import { createRecentCallers } from '../../../src/operations/admin/recent-callers.ts';
+import { createSeal } from '../../../src/store/seal/seal.ts';
 import { stateless } from '../../support/clients/stateless.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { type Operators, startOperators } from '../../support/gateway/operators.ts';

@@ -1,6 +1,6 @@
 // §22.1: by which clients operators come: an operator's token for another client is in other hands, too.
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../../src/core/config/load.ts';
+import { loadConfig } from '../../../src/config/load.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { type Operators, SCRIPT, startOperators } from '../../support/gateway/operators.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';

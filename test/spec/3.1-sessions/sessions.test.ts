@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/core/clock.ts';
-import { openRedisStore } from '../../../src/core/store/redis/open.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { openRedisStore } from '../../../src/store/redis/open.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';

@@ -1,7 +1,7 @@
 // §12: more calls than the process can serve.
 import { describe, expect, test } from 'vitest';
-import type { Clock } from '../../../src/core/clock.ts';
-import { createOverload } from '../../../src/http/overload.ts';
+import { createOverload } from '../../../src/edge/overload.ts';
+import type { Clock } from '../../../src/platform/clock.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';

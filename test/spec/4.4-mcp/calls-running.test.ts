@@ -1,8 +1,8 @@
 // §12: calls that run for long: so many of one user, so many in a process.
 import { EventEmitter, once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createCountCall } from '../../../src/features/mcp/calls/running-calls.ts';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
+import { createCountCall } from '../../../src/mcp/calls/running-calls.ts';
 import { openClient } from '../../support/clients/session-client.ts';
 import { callTool } from '../../support/clients/stateless.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';

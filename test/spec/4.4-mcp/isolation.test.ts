@@ -1,8 +1,8 @@
 // Eight users at once, all with the same ids: nobody ever gets what is another's.
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import { createLog } from '../../../src/core/log.ts';
-import { createGateway } from '../../../src/gateway.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { createGateway } from '../../../src/gateway/gateway.ts';
+import { createLog } from '../../../src/platform/log.ts';
 import {
   BASE_URL,
   INITIALIZE_REQUEST,

@@ -3,7 +3,7 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { inject } from 'light-my-request';
 import { expect, test } from 'vitest';
-import { createLog } from '../../../src/core/log.ts';
+import { createLog } from '../../../src/platform/log.ts';
 import { createEveryFeatureCatalog } from '../../support/catalogs/every-feature-catalog.ts';
 import type { Sample } from '../../support/fuzz/mutation-steps.ts';
 import { type Mutation, mutate } from '../../support/fuzz/mutations.ts';

@@ -1,8 +1,8 @@
 // §16: a rolling upgrade, in which replicas of two versions share one store.
 import { expect, test } from 'vitest';
-import { createSeal } from '../../../src/core/seal/seal.ts';
-import { hashSha256 } from '../../../src/core/sha256.ts';
-import { buildOAuthKey } from '../../../src/core/store/keys.ts';
+import { hashSha256 } from '../../../src/platform/sha256.ts';
+import { buildOAuthKey } from '../../../src/store/keys.ts';
+import { createSeal } from '../../../src/store/seal/seal.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';
 import { REDIRECT, STATE } from '../../support/oauth/login-steps.ts';

@@ -1,11 +1,11 @@
 // §14: names of client documents are looked up by a resolver of their own, against a real
 // DNS server of the test's.
 import { beforeEach, expect, test } from 'vitest';
-import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
+import { createClientDocuments } from '../../../src/oauth/client-id-metadata/client-documents.ts';
 import {
   createPublicNetwork,
   type Network,
-} from '../../../src/features/oauth/client-id-metadata/network.ts';
+} from '../../../src/oauth/client-id-metadata/network.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';

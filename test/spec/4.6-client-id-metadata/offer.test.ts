@@ -2,10 +2,10 @@
 // Clients that read it (Claude Code, Codex) have no other way to log in.
 import { createServer } from 'node:net';
 import { beforeEach, expect, test } from 'vitest';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import { createServerMetadata } from '../../../src/features/discovery/server-metadata.ts';
-import { createDocumentOffer } from '../../../src/features/oauth/client-id-metadata/document-offer.ts';
-import type { Network } from '../../../src/features/oauth/client-id-metadata/network.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { createDocumentOffer } from '../../../src/oauth/client-id-metadata/document-offer.ts';
+import type { Network } from '../../../src/oauth/client-id-metadata/network.ts';
+import { createServerMetadata } from '../../../src/oauth/discovery/server-metadata.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';

@@ -1,7 +1,7 @@
 // §13, RFC 8707: what the provider is asked to make tokens for.
 import { expect, test } from 'vitest';
-import { hashSha256 } from '../../../src/core/sha256.ts';
-import { buildOAuthKey } from '../../../src/core/store/keys.ts';
+import { hashSha256 } from '../../../src/platform/sha256.ts';
+import { buildOAuthKey } from '../../../src/store/keys.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Broker, MCP, startBroker } from '../../support/oauth/broker.ts';
 

@@ -1,7 +1,7 @@
 // How many trips to the store stand one after the other. Each lasts at least a turn of the event loop,
 // so that whatever need not wait for it has begun before it ends.
 import { setImmediate } from 'node:timers/promises';
-import type { Store } from '../../../src/core/store/store.ts';
+import type { Store } from '../../../src/store/store.ts';
 
 export interface TripCounter {
   /** The store, each of its trips counted. */

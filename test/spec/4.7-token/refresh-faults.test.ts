@@ -1,8 +1,8 @@
 // Faults of the store at single steps of a refresh: a login must survive them.
 import { beforeEach, expect, test } from 'vitest';
-import { createSeal } from '../../../src/core/seal/seal.ts';
-import { createFlightRecords } from '../../../src/features/oauth/broker/flight-records.ts';
-import { createSingleFlight } from '../../../src/features/oauth/broker/single-flight.ts';
+import { createFlightRecords } from '../../../src/oauth/broker/flight-records.ts';
+import { createSingleFlight } from '../../../src/oauth/broker/single-flight.ts';
+import { createSeal } from '../../../src/store/seal/seal.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { startBroker } from '../../support/oauth/broker.ts';
 import type { Client } from '../../support/oauth/login-steps.ts';

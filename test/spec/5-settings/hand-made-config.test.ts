@@ -1,16 +1,16 @@
 // A Config that loadConfig did not make, perhaps without types: what is missing lets nobody in.
 import { afterEach, describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/core/clock.ts';
-import { checkConfig } from '../../../src/core/config/check-config.ts';
-import type { Config } from '../../../src/core/config/config.ts';
-import { ConfigError } from '../../../src/core/config/config-error.ts';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import { createProviderEndpoints } from '../../../src/core/provider/provider-endpoints.ts';
-import { createSeal } from '../../../src/core/seal/seal.ts';
-import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
-import { createOAuth, type OAuthDeps } from '../../../src/features/oauth/oauth.ts';
-import { selectRedirectUriRules } from '../../../src/features/oauth/redirect-uri/redirect-uri.ts';
-import { createGateway } from '../../../src/gateway.ts';
+import { createProviderEndpoints } from '../../../src/auth/provider/provider-endpoints.ts';
+import { checkConfig } from '../../../src/config/check-config.ts';
+import type { Config } from '../../../src/config/config.ts';
+import { ConfigError } from '../../../src/config/config-error.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { createGateway } from '../../../src/gateway/gateway.ts';
+import { createClientDocuments } from '../../../src/oauth/client-id-metadata/client-documents.ts';
+import { createOAuth, type OAuthDeps } from '../../../src/oauth/oauth.ts';
+import { selectRedirectUriRules } from '../../../src/oauth/redirect-uri/redirect-uri.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { createSeal } from '../../../src/store/seal/seal.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { noInternet } from '../../support/gateway/no-internet.ts';
 import { NO_SERVER_URLS } from '../../support/oauth/no-server-urls.ts';

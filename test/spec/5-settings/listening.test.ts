@@ -1,7 +1,7 @@
 // The line that says that the service runs: what an operator looks for first.
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import { summarizeConfig } from '../../../src/core/config/start-log.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { summarizeConfig } from '../../../src/config/start-log.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 

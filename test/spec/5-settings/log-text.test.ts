@@ -1,6 +1,6 @@
 // LOG_FORMAT=text: a line of the log for people.
 import { expect, test } from 'vitest';
-import { createLog } from '../../../src/core/log.ts';
+import { createLog } from '../../../src/platform/log.ts';
 
 function write(run: (log: ReturnType<typeof createLog>) => void): string {
   let written = '';

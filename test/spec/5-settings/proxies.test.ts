@@ -1,13 +1,13 @@
 // §14: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, against a real proxy of the test's.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ConfigError } from '../../../src/core/config/config-error.ts';
-import { loadConfig } from '../../../src/core/config/load.ts';
+import { ConfigError } from '../../../src/config/config-error.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { createClientDocuments } from '../../../src/oauth/client-id-metadata/client-documents.ts';
 import {
   type OutboundNetwork,
   openOutboundNetwork,
-} from '../../../src/core/outbound/outbound-network.ts';
-import { createProxyChoice } from '../../../src/core/outbound/proxy-choice.ts';
-import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
+} from '../../../src/platform/outbound/outbound-network.ts';
+import { createProxyChoice } from '../../../src/platform/outbound/proxy-choice.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import {
   INITIALIZE_REQUEST,

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { ConfigError } from '../../../src/core/config/config-error.ts';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import { requireSentinelUrl } from '../../../src/core/config/sentinel-url.ts';
-import { SETTINGS } from '../../../src/core/config/settings.ts';
+import { ConfigError } from '../../../src/config/config-error.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { requireSentinelUrl } from '../../../src/config/sentinel-url.ts';
+import { SETTINGS } from '../../../src/config/settings.ts';
 
 const ISSUER = 'https://idp.example';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigError } from '../../../src/core/config/config-error.ts';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import { findMisspelledVariables } from '../../../src/core/config/misspelled.ts';
-import { SETTINGS } from '../../../src/core/config/settings.ts';
+import { ConfigError } from '../../../src/config/config-error.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { findMisspelledVariables } from '../../../src/config/misspelled.ts';
+import { SETTINGS } from '../../../src/config/settings.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 

@@ -3,9 +3,9 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import { chmod, chown, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createSeal } from '../../../src/core/seal/seal.ts';
-import { DataDirError } from '../../../src/core/store/embedded/lock.ts';
-import { openEmbeddedStore } from '../../../src/core/store/embedded/open.ts';
+import { DataDirError } from '../../../src/store/embedded/lock.ts';
+import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
+import { createSeal } from '../../../src/store/seal/seal.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';

@@ -8,7 +8,7 @@ import {
 } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Fetch } from '../../../src/core/fetch-with-limits.ts';
+import type { Fetch } from '../../../src/platform/fetch-with-limits.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
   INITIALIZE_REQUEST,

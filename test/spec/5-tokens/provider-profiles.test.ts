@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigError } from '../../../src/core/config/config-error.ts';
-import { brokerSettings } from '../../../src/core/config/groups/broker.ts';
-import { providerSettings } from '../../../src/core/config/groups/provider.ts';
-import { providerClientSettings } from '../../../src/core/config/groups/provider-client.ts';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import { PROVIDERS, type Provider } from '../../../src/core/config/provider-profiles.ts';
-import { createReader } from '../../../src/core/config/read-env.ts';
+import { ConfigError } from '../../../src/config/config-error.ts';
+import { brokerSettings } from '../../../src/config/groups/broker.ts';
+import { providerSettings } from '../../../src/config/groups/provider.ts';
+import { providerClientSettings } from '../../../src/config/groups/provider-client.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { PROVIDERS, type Provider } from '../../../src/config/provider-profiles.ts';
+import { createReader } from '../../../src/config/read-env.ts';
 import {
   buildAuthorizationParameters,
   buildRefreshParameters,
   selectClientTokens,
   selectResources,
-} from '../../../src/features/oauth/provider/provider-parameters.ts';
+} from '../../../src/oauth/provider/provider-parameters.ts';
 import { INITIALIZE_REQUEST, startGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';

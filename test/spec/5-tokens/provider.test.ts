@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Fetch } from '../../../src/core/fetch-with-limits.ts';
+import type { Fetch } from '../../../src/platform/fetch-with-limits.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
   INITIALIZE_REQUEST,

@@ -1,13 +1,13 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { parseKeySet } from '../../../src/features/auth/jwk.ts';
-import type { KeySet } from '../../../src/features/auth/key-set.ts';
-import { createTokenParser, type ParsedToken } from '../../../src/features/auth/parse-token.ts';
+import { parseKeySet } from '../../../src/auth/jwk.ts';
+import type { KeySet } from '../../../src/auth/key-set.ts';
+import { createTokenParser, type ParsedToken } from '../../../src/auth/parse-token.ts';
 import {
   createTokenVerifier,
   findSigner,
   rememberSigners,
-} from '../../../src/features/auth/token-verifier.ts';
+} from '../../../src/auth/token-verifier.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';

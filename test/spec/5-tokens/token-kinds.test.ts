@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import { noMetrics } from '../../../src/core/metrics/metrics.ts';
-import { createAuth } from '../../../src/features/auth/auth.ts';
-import { createChallenge } from '../../../src/features/auth/bearer.ts';
+import { createAuth } from '../../../src/auth/auth.ts';
+import { createChallenge } from '../../../src/auth/bearer.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
   INITIALIZE_REQUEST,

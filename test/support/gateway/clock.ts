@@ -1,4 +1,4 @@
-import type { Clock } from '../../../src/core/clock.ts';
+import type { Clock } from '../../../src/platform/clock.ts';
 
 export interface ManualClock extends Clock {
   /** Moves the time on and runs what became due on the way, in order. */

@@ -1,5 +1,5 @@
-import { NO_SESSION } from '../../../src/core/store/store.ts';
-import type { Limiter } from '../../../src/features/limits/limiter.ts';
+import type { Limiter } from '../../../src/edge/limits/limiter.ts';
+import { NO_SESSION } from '../../../src/store/store.ts';
 
 /** A limiter that refuses nothing, with what its headers say. */
 export const createAdmittingLimiter = (headers?: Readonly<Record<string, string>>): Limiter => ({

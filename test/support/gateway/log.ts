@@ -1,4 +1,4 @@
-import { createLog, type Log } from '../../../src/core/log.ts';
+import { createLog, type Log } from '../../../src/platform/log.ts';
 
 export type LogLine = Readonly<Record<string, unknown>> & {
   readonly level: string;

@@ -1,8 +1,8 @@
 // Gateways over one Redis, behind one address: each request goes to the next of them.
 import { createServer, type RequestListener, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { loadConfig } from '../../../src/core/config/load.ts';
-import { createGateway, type Deps } from '../../../src/gateway.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { createGateway, type Deps } from '../../../src/gateway/gateway.ts';
 import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { createLoginSteps } from '../oauth/login-steps.ts';
 import { startProvider } from '../oauth/provider.ts';

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type CryptoKey, type JWK, SignJWT } from 'jose';
-import { type Clock, systemClock } from '../../../src/core/clock.ts';
+import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { giveBackSigningKey, type SigningKey, takeSigningKey } from './signing-keys.ts';
 
 /** What the issuer's server does when it is asked. */

@@ -1,5 +1,5 @@
 // What requests do with sessions, without limits.
-import type { SessionRecord, Store } from '../../../src/core/store/store.ts';
+import type { SessionRecord, Store } from '../../../src/store/store.ts';
 
 type SessionStore = Pick<Store, 'admitRequest'>;
 

@@ -2,9 +2,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../../src/core/clock.ts';
-import { openEmbeddedStore } from '../../../src/core/store/embedded/open.ts';
-import type { Store } from '../../../src/core/store/store.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { collectLog } from '../gateway/log.ts';
 
 export interface WrappedStore {

@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose';
-import { readEmail } from '../../../src/core/user-context.ts';
-import type { UpstreamCaller } from '../../../src/features/upstreams/upstream.ts';
+import { readEmail } from '../../../src/endpoint/user-context.ts';
+import type { UpstreamCaller } from '../../../src/upstreams/upstream.ts';
 
 /** A caller as `/mcp` would make it of a token. */
 export function callerOf(token: string, clientId?: string): UpstreamCaller {

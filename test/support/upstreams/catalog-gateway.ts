@@ -1,10 +1,11 @@
 // A gateway with servers behind it, as a configuration file puts them there.
-import type { Clock } from '../../../src/core/clock.ts';
-import type { GatewayFile } from '../../../src/core/gateway-file/gateway-file.ts';
-import type { Catalog } from '../../../src/features/mcp/catalog/catalog.ts';
-import type { Lock } from '../../../src/features/upstreams/lock/lock.ts';
-import type { Deps } from '../../../src/gateway.ts';
+
+import type { GatewayFile } from '../../../src/config/file/gateway-file.ts';
+import type { Deps } from '../../../src/gateway/gateway.ts';
 import { createLocalCatalog } from '../../../src/index.ts';
+import type { Catalog } from '../../../src/mcp/catalog/catalog.ts';
+import type { Clock } from '../../../src/platform/clock.ts';
+import type { Lock } from '../../../src/upstreams/lock/lock.ts';
 import {
   INITIALIZE_REQUEST,
   type RpcOptions,

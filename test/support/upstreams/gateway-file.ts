@@ -1,7 +1,7 @@
 // Configuration files, parsed as the command parses them.
-import type { GatewayFile } from '../../../src/core/gateway-file/gateway-file.ts';
-import { parseGatewayFile } from '../../../src/core/gateway-file/parse-gateway-file.ts';
-import type { ParseOptions } from '../../../src/core/gateway-file/parse-options.ts';
+import type { GatewayFile } from '../../../src/config/file/gateway-file.ts';
+import { parseGatewayFile } from '../../../src/config/file/parse-gateway-file.ts';
+import type { ParseOptions } from '../../../src/config/file/parse-options.ts';
 
 /** JSON from the text, or from the value that it spells. */
 export function parseFile(content: unknown, options: Partial<ParseOptions> = {}) {

@@ -2,16 +2,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Clock, systemClock } from '../../../src/core/clock.ts';
-import type { HttpUpstreamConfig } from '../../../src/core/gateway-file/gateway-file.ts';
-import { createSeal } from '../../../src/core/seal/seal.ts';
-import { openEmbeddedStore } from '../../../src/core/store/embedded/open.ts';
-import type { Store } from '../../../src/core/store/store.ts';
-import { createHttpUpstream } from '../../../src/features/upstreams/http/http-upstream.ts';
-import type { HttpUpstreamDeps } from '../../../src/features/upstreams/http/http-upstream-deps.ts';
-import { createAnswerMemory } from '../../../src/features/upstreams/transport/answer-memory.ts';
-import { createMessagePace } from '../../../src/features/upstreams/transport/message-pace.ts';
-import type { Upstream } from '../../../src/features/upstreams/upstream.ts';
+import type { HttpUpstreamConfig } from '../../../src/config/file/gateway-file.ts';
+import { type Clock, systemClock } from '../../../src/platform/clock.ts';
+import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
+import { createSeal } from '../../../src/store/seal/seal.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { createHttpUpstream } from '../../../src/upstreams/http/http-upstream.ts';
+import type { HttpUpstreamDeps } from '../../../src/upstreams/http/http-upstream-deps.ts';
+import { createAnswerMemory } from '../../../src/upstreams/transport/answer-memory.ts';
+import { createMessagePace } from '../../../src/upstreams/transport/message-pace.ts';
+import type { Upstream } from '../../../src/upstreams/upstream.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
 
 export interface OpenUpstream {

@@ -1,6 +1,6 @@
 // An MCP server of the session era on a loopback socket that lists, and answers, whatever a test says.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { JsonObject } from '../../../src/core/json.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
 import { closeAfterTest } from '../lifetimes.ts';
 import { type ListeningServer, listenOnLoopback } from './listen.ts';
 

@@ -1,6 +1,6 @@
 // An MCP server over HTTP, of either era or over HTTP+SSE, that is told who calls, and does wrong to one user what a test wants.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { JsonObject } from '../../../src/core/json.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
 import { type ListeningServer, listenOnLoopback } from './listen.ts';
 
 export type HttpKind = 'session' | 'stateless' | 'sse';

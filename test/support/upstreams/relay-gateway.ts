@@ -1,8 +1,9 @@
 // A gateway with servers behind it, and nothing of its own.
-import { type Clock, systemClock } from '../../../src/core/clock.ts';
-import { loadConfig } from '../../../src/core/config/load.ts';
 
-import { openStore } from '../../../src/core/store/open.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { type Clock, systemClock } from '../../../src/platform/clock.ts';
+
+import { openStore } from '../../../src/store/open.ts';
 import { startGateway, type TestGateway } from '../gateway/gateway.ts';
 import { collectLog } from '../gateway/log.ts';
 import { createTemporaryFolder } from '../temporary-folder.ts';

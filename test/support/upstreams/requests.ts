@@ -1,12 +1,12 @@
 // Who asks, and what: short forms for tests of servers behind the gateway.
 import { randomUUID } from 'node:crypto';
-import type { JsonObject } from '../../../src/core/json.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   type UpstreamRequest,
-} from '../../../src/features/upstreams/upstream.ts';
+} from '../../../src/upstreams/upstream.ts';
 
 export const NO_CAPABILITIES = GATEWAY_CALLER.capabilities;
 

@@ -1,11 +1,12 @@
 // Rules, and what they are asked about.
-import { systemClock } from '../../../src/core/clock.ts';
-import type { RuleConfig } from '../../../src/core/gateway-file/gateway-file.ts';
-import type { JsonObject } from '../../../src/core/json.ts';
-import type { UserContext } from '../../../src/core/user-context.ts';
-import { readEmail } from '../../../src/core/user-context.ts';
-import { createRules } from '../../../src/features/rules/create-rules.ts';
-import type { RuleCaller, RuleDecision, RuledItem } from '../../../src/features/rules/rules.ts';
+
+import type { RuleConfig } from '../../../src/config/file/gateway-file.ts';
+import type { UserContext } from '../../../src/endpoint/user-context.ts';
+import { readEmail } from '../../../src/endpoint/user-context.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
+import { createRules } from '../../../src/policy/rules/create-rules.ts';
+import type { RuleCaller, RuleDecision, RuledItem } from '../../../src/policy/rules/rules.ts';
 
 export const rule = (changes: Partial<RuleConfig>): RuleConfig => ({
   who: 'everyone',

@@ -1,6 +1,6 @@
 // An MCP server on a loopback socket that answers each method as a test wants it, right or wrong.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { JsonObject } from '../../../src/core/json.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
 import { type ListeningServer, listenOnLoopback } from './listen.ts';
 
 export interface ScriptedRequest {

@@ -1,12 +1,12 @@
 // Calls to servers on stdio, also for programs that are no tests.
 import { fileURLToPath } from 'node:url';
-import type { StdioUpstreamConfig } from '../../../src/core/gateway-file/gateway-file.ts';
-import type { JsonObject } from '../../../src/core/json.ts';
+import type { StdioUpstreamConfig } from '../../../src/config/file/gateway-file.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,
   type UpstreamRequest,
-} from '../../../src/features/upstreams/upstream.ts';
+} from '../../../src/upstreams/upstream.ts';
 
 /** The server of scripted-server.mjs, begun with these modes. */
 export const scripted = (...modes: readonly string[]): Partial<StdioUpstreamConfig> => ({

@@ -1,9 +1,9 @@
 // A program with one server on stdio, which prints its process ID and ends, without closing, when its input does.
-import { systemClock } from '../../../src/core/clock.ts';
-import { createStdioUpstream } from '../../../src/features/upstreams/stdio/stdio-upstream.ts';
-import { createAnswerMemory } from '../../../src/features/upstreams/transport/answer-memory.ts';
-import { createMessagePace } from '../../../src/features/upstreams/transport/message-pace.ts';
-import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { createStdioUpstream } from '../../../src/upstreams/stdio/stdio-upstream.ts';
+import { createAnswerMemory } from '../../../src/upstreams/transport/answer-memory.ts';
+import { createMessagePace } from '../../../src/upstreams/transport/message-pace.ts';
+import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { collectLog } from '../gateway/log.ts';
 import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';
 

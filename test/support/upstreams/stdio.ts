@@ -1,18 +1,18 @@
 import { execFileSync } from 'node:child_process';
 import { onTestFinished } from 'vitest';
-import { type Clock, systemClock } from '../../../src/core/clock.ts';
-import type { StdioUpstreamConfig } from '../../../src/core/gateway-file/gateway-file.ts';
-import type { JsonObject } from '../../../src/core/json.ts';
-import { createStdioUpstream } from '../../../src/features/upstreams/stdio/stdio-upstream.ts';
-import { createAnswerMemory } from '../../../src/features/upstreams/transport/answer-memory.ts';
-import { createMessagePace } from '../../../src/features/upstreams/transport/message-pace.ts';
+import type { StdioUpstreamConfig } from '../../../src/config/file/gateway-file.ts';
+import { type Clock, systemClock } from '../../../src/platform/clock.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
+import { createStdioUpstream } from '../../../src/upstreams/stdio/stdio-upstream.ts';
+import { createAnswerMemory } from '../../../src/upstreams/transport/answer-memory.ts';
+import { createMessagePace } from '../../../src/upstreams/transport/message-pace.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   type UpstreamRequest,
-} from '../../../src/features/upstreams/upstream.ts';
-import { withholdRoots } from '../../../src/features/upstreams/withhold-roots.ts';
+} from '../../../src/upstreams/upstream.ts';
+import { withholdRoots } from '../../../src/upstreams/withhold-roots.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
 import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';
 

@@ -1,6 +1,6 @@
 // §22: the operators' API, with the token of this tab.
 import { withBase } from 'vitepress';
-import { createUnseenPattern, UNSEEN } from '../../../../src/core/invisible.ts';
+import { createUnseenPattern, UNSEEN } from '../../../../src/platform/invisible.ts';
 import { parseObject } from '../playground/json.ts';
 import { fetchAsOperator, logOutOperator, type Method } from './operator.ts';
 

@@ -1,5 +1,5 @@
 // What people may say to their assistant to use a server: made from what one of its tools says of itself.
-import { shorten } from '../../../../src/core/text.ts';
+import { shorten } from '../../../../src/platform/text.ts';
 import { isObject, type JsonObject, readText } from '../playground/json.ts';
 import { nameOf } from '../playground/state.ts';
 import { splitName } from '../playground/tool-groups.ts';

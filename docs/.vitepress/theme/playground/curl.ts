@@ -1,4 +1,4 @@
-import { quoteForShell, toShellWord } from '../../../../src/core/text.ts';
+import { quoteForShell, toShellWord } from '../../../../src/platform/text.ts';
 import { REFRESH_TOKEN, type ShownRequest, WITH_TOKEN } from './exchange.ts';
 
 /** The same request for a terminal. `$TOKEN` stays a variable. */

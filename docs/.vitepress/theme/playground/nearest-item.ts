@@ -1,5 +1,5 @@
 // What somebody may have meant by a name that nothing has.
-import { findNearestName } from '../../../../src/core/nearest-name.ts';
+import { findNearestName } from '../../../../src/platform/nearest-name.ts';
 import type { JsonObject } from './json.ts';
 import { nameOf } from './state.ts';
 import { splitName } from './tool-groups.ts';

@@ -1,7 +1,7 @@
 // Why another server could not be reached, in words.
-import { getErrorCode } from '../../../core/errors/error-code.ts';
-import { FetchError } from '../../../core/fetch-with-limits.ts';
-import { describeCause } from '../../../core/log.ts';
+import { getErrorCode } from '../../../platform/error-code.ts';
+import { FetchError } from '../../../platform/fetch-with-limits.ts';
+import { describeCause } from '../../../platform/log.ts';
 
 export type FailureKind =
   | 'name'

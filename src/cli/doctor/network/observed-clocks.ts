@@ -1,6 +1,6 @@
 // Clocks of other machines, as the Date header of their answers tells them (RFC 9110 §6.6.1).
-import type { Clock } from '../../../core/clock.ts';
-import type { Fetch } from '../../../core/fetch-with-limits.ts';
+import type { Clock } from '../../../platform/clock.ts';
+import type { Fetch } from '../../../platform/fetch-with-limits.ts';
 
 export interface ObservedClocks {
   /** As the one given, and notes the time that each answer tells. */

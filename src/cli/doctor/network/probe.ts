@@ -1,7 +1,11 @@
 // One exchange with a gateway or a provider, as it is: redirects are answers, too.
-import type { Clock } from '../../../core/clock.ts';
-import { type Fetch, type FetchInit, fetchWithLimits } from '../../../core/fetch-with-limits.ts';
-import { type JsonObject, parseObject } from '../../../core/json.ts';
+import type { Clock } from '../../../platform/clock.ts';
+import {
+  type Fetch,
+  type FetchInit,
+  fetchWithLimits,
+} from '../../../platform/fetch-with-limits.ts';
+import { type JsonObject, parseObject } from '../../../platform/json.ts';
 
 export interface Answer {
   readonly url: string;

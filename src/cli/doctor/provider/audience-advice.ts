@@ -1,5 +1,5 @@
 // Why the tokens of a provider name another audience, and what to click. docs/provider-*.md say it at length.
-import type { Provider } from '../../../core/config/provider-profiles.ts';
+import type { Provider } from '../../../config/provider-profiles.ts';
 
 export interface Audiences {
   /** What the token should name; undefined where that is not known. */

@@ -1,5 +1,5 @@
 // The provider's answer to the authorization request as a finding.
-import { quote } from '../../../core/text.ts';
+import { quote } from '../../../platform/text.ts';
 import { type Advice, type Finding, failure, ok, unknown } from '../finding.ts';
 import type { AuthorizationOutcome } from './ask-authorization.ts';
 

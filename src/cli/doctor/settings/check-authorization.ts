@@ -1,14 +1,15 @@
 // Whether the provider would let a user log in through the gateway: redirect URI, scopes, resource.
-import { generateSecret } from '../../../core/ids.ts';
+
 import {
   buildCallbackUrl,
   buildProviderRequest,
-} from '../../../features/oauth/broker/redirect-to-provider.ts';
+} from '../../../oauth/broker/redirect-to-provider.ts';
 import {
   buildAuthorizationParameters,
   selectResources,
-} from '../../../features/oauth/provider/provider-parameters.ts';
-import { createCodeChallenge } from '../../../features/oauth/request/pkce.ts';
+} from '../../../oauth/provider/provider-parameters.ts';
+import { createCodeChallenge } from '../../../oauth/request/pkce.ts';
+import { generateSecret } from '../../../platform/ids.ts';
 import { findUnknownRedirectUris } from '../clients/find-unknown-redirect-uris.ts';
 import { type Finding, ok, warning } from '../finding.ts';
 import { askAuthorization } from '../provider/ask-authorization.ts';

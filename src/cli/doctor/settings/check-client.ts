@@ -1,12 +1,12 @@
 // Whether the provider accepts OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET: the gateway's own request with a
 // made-up code. A provider looks at the client first, and complains of the code only where it accepts that.
-import type { ProviderClientConfig } from '../../../core/config/groups/provider-client.ts';
-import { GatewayError } from '../../../core/errors/gateway-error.ts';
-import { generateSecret } from '../../../core/ids.ts';
-import { buildCallbackUrl } from '../../../features/oauth/broker/redirect-to-provider.ts';
-import { createProviderApi } from '../../../features/oauth/provider/provider-api.ts';
-import { authenticateClient } from '../../../features/oauth/provider/provider-client.ts';
-import type { ProviderRefusal } from '../../../features/oauth/provider/provider-response.ts';
+import type { ProviderClientConfig } from '../../../config/groups/provider-client.ts';
+import { GatewayError } from '../../../errors/gateway-error.ts';
+import { buildCallbackUrl } from '../../../oauth/broker/redirect-to-provider.ts';
+import { createProviderApi } from '../../../oauth/provider/provider-api.ts';
+import { authenticateClient } from '../../../oauth/provider/provider-client.ts';
+import type { ProviderRefusal } from '../../../oauth/provider/provider-response.ts';
+import { generateSecret } from '../../../platform/ids.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import { describeNetworkFailure } from '../network/describe-failure.ts';
 import { isInconclusive } from '../provider/inconclusive.ts';

@@ -1,11 +1,11 @@
 // The provider's discovery document and key set, read as the gateway reads them.
 
-import { GatewayError } from '../../../core/errors/gateway-error.ts';
-import { FetchError } from '../../../core/fetch-with-limits.ts';
-import { describeCause } from '../../../core/log.ts';
-import { IssuerMismatch } from '../../../core/provider/issuer-mismatch.ts';
-import { buildDiscoveryUrl } from '../../../core/provider/provider-metadata.ts';
-import { quote } from '../../../core/text.ts';
+import { IssuerMismatch } from '../../../auth/provider/issuer-mismatch.ts';
+import { buildDiscoveryUrl } from '../../../auth/provider/provider-metadata.ts';
+import { GatewayError } from '../../../errors/gateway-error.ts';
+import { FetchError } from '../../../platform/fetch-with-limits.ts';
+import { describeCause } from '../../../platform/log.ts';
+import { quote } from '../../../platform/text.ts';
 import { type Advice, type Finding, failure, ok, warning } from '../finding.ts';
 import { describeNetworkFailure, type FailureKind } from '../network/describe-failure.ts';
 import type { ProviderAtHand, SettingsAtHand } from './settings-at-hand.ts';

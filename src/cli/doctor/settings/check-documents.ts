@@ -1,8 +1,8 @@
 // Whether metadata documents of clients can be fetched, tried as the gateway tries it.
 
-import { isObject } from '../../../core/json.ts';
-import { createDocumentOffer } from '../../../features/oauth/client-id-metadata/document-offer.ts';
-import { createPublicNetwork } from '../../../features/oauth/client-id-metadata/network.ts';
+import { createDocumentOffer } from '../../../oauth/client-id-metadata/document-offer.ts';
+import { createPublicNetwork } from '../../../oauth/client-id-metadata/network.ts';
+import { isObject } from '../../../platform/json.ts';
 import { createCollectingLog } from '../collecting-log.ts';
 import { type Finding, ok, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';

@@ -1,9 +1,9 @@
 // Names of tools that clients would change (docs/clients.md): their models then call what nobody has, or never see it.
-import type { GatewayFile, UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
-import { joinPolicies } from '../../../features/policy/policy.ts';
-import type { FetchedList } from '../../../features/upstreams/catalog/fetch-list.ts';
-import { createNaming } from '../../../features/upstreams/catalog/naming.ts';
-import { createPrepareList } from '../../../features/upstreams/catalog/prepare-list.ts';
+import type { GatewayFile, UpstreamConfig } from '../../../config/file/gateway-file.ts';
+import { joinPolicies } from '../../../policy/policy.ts';
+import type { FetchedList } from '../../../upstreams/catalog/fetch-list.ts';
+import { createNaming } from '../../../upstreams/catalog/naming.ts';
+import { createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
 import { type Finding, warning } from '../finding.ts';
 import { describeNames } from './describe-names.ts';
 

@@ -1,24 +1,20 @@
 // The MCP servers of the configuration file, asked as the gateway asks them.
-import type { Config } from '../../../core/config/config.ts';
-import type { GatewayFile, UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
-import { describeCause } from '../../../core/log.ts';
-import { hideSecretArguments } from '../../../core/secret-texts.ts';
-import { fetchList } from '../../../features/upstreams/catalog/fetch-list.ts';
-import { dependsOnUser, needsUser } from '../../../features/upstreams/credentials/needs-user.ts';
-import { NEXT_START } from '../../../features/upstreams/stdio/server-state.ts';
-import {
-  GATEWAY_CALLER,
-  type Upstream,
-  type UpstreamCaller,
-} from '../../../features/upstreams/upstream.ts';
-import { openServers } from '../../lock/open-servers.ts';
-import { readUser } from '../../lock/read-user.ts';
+import type { Config } from '../../../config/config.ts';
+import type { GatewayFile, UpstreamConfig } from '../../../config/file/gateway-file.ts';
+import { describeCause } from '../../../platform/log.ts';
+import { hideSecretArguments } from '../../../platform/secret-texts.ts';
+import { fetchList } from '../../../upstreams/catalog/fetch-list.ts';
+import { dependsOnUser, needsUser } from '../../../upstreams/credentials/needs-user.ts';
+import { NEXT_START } from '../../../upstreams/stdio/server-state.ts';
+import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../../../upstreams/upstream.ts';
+import { openServers } from '../../setup/open-servers.ts';
 import {
   describeUser,
   findProgramUserProblems,
   isProgram,
-} from '../../programs/check-program-users.ts';
-import { warnOfOwnUser } from '../../programs/warn-of-own-user.ts';
+} from '../../setup/programs/check-program-users.ts';
+import { warnOfOwnUser } from '../../setup/programs/warn-of-own-user.ts';
+import { readUser } from '../../setup/read-user.ts';
 import { createCollectingLog, type LogEntry } from '../collecting-log.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import { allowOwnProcess, checkIsolation } from './check-isolation.ts';

@@ -1,5 +1,5 @@
 // What the gateway itself warns of at start.
-import { logStartWarnings } from '../../../core/config/start-log.ts';
+import { logStartWarnings } from '../../../config/start-log.ts';
 import { createCollectingLog, type LogEntry } from '../collecting-log.ts';
 import { type Finding, ok, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';

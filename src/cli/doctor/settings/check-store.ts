@@ -2,12 +2,12 @@
 import { constants, existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { getErrorCode } from '../../../core/errors/error-code.ts';
-import { describeCause } from '../../../core/log.ts';
-import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../../core/seal/login-seal.ts';
-import type { RedisExamination } from '../../../core/store/redis/examine.ts';
-import type { RedisServerFacts } from '../../../core/store/store.ts';
-import { toSentence } from '../../../core/text.ts';
+import { getErrorCode } from '../../../platform/error-code.ts';
+import { describeCause } from '../../../platform/log.ts';
+import { toSentence } from '../../../platform/text.ts';
+import type { RedisExamination } from '../../../store/redis/examine.ts';
+import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../../store/seal/login-seal.ts';
+import type { RedisServerFacts } from '../../../store/store.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
@@ -43,7 +43,7 @@ async function checkRedis(
   url: string,
 ): Promise<readonly Finding[]> {
   // The driver takes as long to load as all the rest.
-  const { examineRedis } = await import('../../../core/store/redis/examine.ts');
+  const { examineRedis } = await import('../../../store/redis/examine.ts');
   let examination: RedisExamination;
   try {
     examination = await examineRedis(url, { clock, log });

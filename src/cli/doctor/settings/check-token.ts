@@ -1,7 +1,7 @@
 // --token: what the gateway would say of a user's access token.
-import { GatewayError } from '../../../core/errors/gateway-error.ts';
-import { describeCause } from '../../../core/log.ts';
-import { quote } from '../../../core/text.ts';
+import { GatewayError } from '../../../errors/gateway-error.ts';
+import { describeCause } from '../../../platform/log.ts';
+import { quote } from '../../../platform/text.ts';
 import { type Finding, failure, ok, unknown } from '../finding.ts';
 import { adviseOnToken } from '../token/advise.ts';
 import { describeRefusal, describeToken, readTokenParts } from '../token/describe.ts';

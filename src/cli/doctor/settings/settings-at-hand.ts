@@ -1,18 +1,19 @@
 // The settings of a gateway, and what it would make of them: its own parts, which serve nobody here.
-import type { ProviderConfig } from '../../../core/config/groups/provider.ts';
-import { noMetrics } from '../../../core/metrics/metrics.ts';
+
+import type { Auth } from '../../../auth/auth.ts';
+import { createKeySet, type KeySet } from '../../../auth/key-set.ts';
 import {
   createProviderEndpoints,
   type ProviderEndpoints,
-} from '../../../core/provider/provider-endpoints.ts';
+} from '../../../auth/provider/provider-endpoints.ts';
 import {
   createProviderMetadata,
   type ProviderMetadata,
-} from '../../../core/provider/provider-metadata.ts';
-import { createServerUrls, type ServerUrls } from '../../../core/server-urls.ts';
-import type { Auth } from '../../../features/auth/auth.ts';
-import { createKeySet, type KeySet } from '../../../features/auth/key-set.ts';
-import { createProviderAccess } from '../../../gateway/provider-access.ts';
+} from '../../../auth/provider/provider-metadata.ts';
+import type { ProviderConfig } from '../../../config/groups/provider.ts';
+import { createServerUrls, type ServerUrls } from '../../../config/server-urls.ts';
+import { createProviderAccess } from '../../../oauth/provider-access.ts';
+import { noMetrics } from '../../../telemetry/metrics/metrics.ts';
 import type { Instruments } from '../instruments.ts';
 import type { UsableSettings } from '../read-settings.ts';
 

@@ -1,5 +1,5 @@
 // Why a token is refused, by the reason that the gateway has for it (§7.1), and what to change.
-import type { Provider } from '../../../core/config/provider-profiles.ts';
+import type { Provider } from '../../../config/provider-profiles.ts';
 import type { Advice } from '../finding.ts';
 import { adviseOnAudience, adviseOnOpaqueToken } from '../provider/audience-advice.ts';
 import { readTokenParts } from './describe.ts';

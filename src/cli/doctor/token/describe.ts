@@ -1,6 +1,6 @@
 // What a token says of itself, in a few words. Never the token.
-import { type JsonObject, parseObject } from '../../../core/json.ts';
-import { quote } from '../../../core/text.ts';
+import { type JsonObject, parseObject } from '../../../platform/json.ts';
+import { quote } from '../../../platform/text.ts';
 
 export interface TokenParts {
   readonly header: JsonObject;

@@ -1,6 +1,6 @@
 // Whether the provider accepts the gateway's own client: the gateway passes a refresh token that it does not
 // know on to the provider, with its client ID and secret, and the provider looks at those first.
-import { generateSecret } from '../../../core/ids.ts';
+import { generateSecret } from '../../../platform/ids.ts';
 import { type Finding, failure, ok, unknown } from '../finding.ts';
 import { isInconclusive } from '../provider/inconclusive.ts';
 import { adviseOnLimit } from './read-limit.ts';

@@ -1,5 +1,5 @@
 // §4.3: what the gateway itself says it lacks.
-import { isObject } from '../../../core/json.ts';
+import { isObject } from '../../../platform/json.ts';
 import { type Advice, type Finding, failure, ok, unknown } from '../finding.ts';
 import type { Walk } from './walk.ts';
 

@@ -1,6 +1,6 @@
 // RFC 9728: the document that names the authorization server, as strict clients read it.
-import { isStringArray } from '../../../core/json.ts';
-import { quote } from '../../../core/text.ts';
+import { isStringArray } from '../../../platform/json.ts';
+import { quote } from '../../../platform/text.ts';
 import { type Finding, failure, ok, warning } from '../finding.ts';
 import { listResourceMetadataUrls, type Walk } from './walk.ts';
 

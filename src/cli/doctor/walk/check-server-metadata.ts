@@ -1,6 +1,7 @@
 // RFC 8414: what the authorization server says of itself, as strict clients read it.
-import { isStringArray, type JsonObject } from '../../../core/json.ts';
-import { describeIssuerMismatch } from '../../../core/provider/issuer-mismatch.ts';
+
+import { describeIssuerMismatch } from '../../../auth/provider/issuer-mismatch.ts';
+import { isStringArray, type JsonObject } from '../../../platform/json.ts';
 import { type Finding, failure, ok, warning } from '../finding.ts';
 import { adviseOnWellKnown } from './check-resource-metadata.ts';
 import type { MetadataAtPath } from './find-server-metadata.ts';

@@ -1,5 +1,5 @@
 // --token: what the gateway says of a user's access token, and what the user gets by it.
-import { isObject, type JsonObject } from '../../../core/json.ts';
+import { isObject, type JsonObject } from '../../../platform/json.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import type { Answer } from '../network/probe.ts';
 import { adviseOnToken } from '../token/advise.ts';

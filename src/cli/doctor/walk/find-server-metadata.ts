@@ -1,6 +1,6 @@
 // RFC 8414 §3.1 and §5: an issuer's metadata lies at one of several well-known paths, and clients differ in
 // which of them they try.
-import type { JsonObject } from '../../../core/json.ts';
+import type { JsonObject } from '../../../platform/json.ts';
 import type { Answer, Probe } from '../network/probe.ts';
 
 export interface MetadataAtPath {

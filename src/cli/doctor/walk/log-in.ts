@@ -1,6 +1,6 @@
 // A login as a client and a browser begin it: as far as the provider, where a person would be asked.
-import { generateSecret } from '../../../core/ids.ts';
-import { hashSha256 } from '../../../core/sha256.ts';
+import { generateSecret } from '../../../platform/ids.ts';
+import { hashSha256 } from '../../../platform/sha256.ts';
 import type { Advice } from '../finding.ts';
 import type { Answer, Probe } from '../network/probe.ts';
 import { adviseOnLimit } from './read-limit.ts';

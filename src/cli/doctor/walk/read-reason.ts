@@ -1,5 +1,5 @@
 // §7.1: the gateway's own errors in JSON-RPC.
-import { isObject } from '../../../core/json.ts';
+import { isObject } from '../../../platform/json.ts';
 import type { Answer } from '../network/probe.ts';
 
 /** `data` of a JSON-RPC error; empty where there is none. */

@@ -1,0 +1,84 @@
+// §5.1, §5.6, RFC 6750 §2.1: the Authorization header.
+
+import type { Config } from '../config/config.ts';
+import { type GatewayRequest, getHeader, readBearerToken } from '../endpoint/message.ts';
+import type { UserContext } from '../endpoint/user-context.ts';
+import { fail, GatewayError, toGatewayError } from '../errors/gateway-error.ts';
+import type { TokenVerifier } from './token-verifier.ts';
+
+/** Headers of a 401. */
+export type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
+
+export interface BearerDeps {
+  readonly verify: TokenVerifier['verify'];
+  readonly getChallenge: GetChallenge;
+  /** Told of each 401; nobody is unless given. */
+  readonly onRefusal?: ((error: GatewayError, request: AuthRequest) => void) | undefined;
+}
+
+/** What a token is checked by. */
+export type AuthRequest = Pick<GatewayRequest, 'headers' | 'path' | 'clientIp'>;
+
+/**
+ * A promise only where a key has to be fetched first: `beforeFetch` is called then, and what it
+ * throws ends the check.
+ *
+ * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`, at once or
+ * by the promise.
+ */
+export type Authenticate = (
+  request: AuthRequest,
+  beforeFetch?: () => Promise<void>,
+) => UserContext | Promise<UserContext>;
+
+/** Headers of a 401 at the path of a request. */
+export type GetChallenge = (path: string) => Challenge;
+
+/**
+ * §5.6, RFC 9728 §5.1: where a client finds out how to log in. In broker mode it is the document
+ * whose `resource` is the URL that was called: some clients compare them (RFC 9728 §3.3).
+ */
+export function createChallenge(
+  baseUrl: string,
+  mode: Config['oauth']['mode'],
+  isServer: (name: string) => boolean = () => false,
+): GetChallenge {
+  const nameDocument = (path: string): Challenge => ({
+    'WWW-Authenticate': `Bearer resource_metadata="${baseUrl}/.well-known/oauth-protected-resource${path}"`,
+  });
+  const common = nameDocument(mode === 'broker' ? '/mcp' : '');
+  return function getChallenge(path) {
+    // §18.2: the document of the server that was called.
+    const isServerPath = path.startsWith(SERVERS) && isServer(path.slice(SERVERS.length));
+    return mode === 'broker' && isServerPath ? nameDocument(path) : common;
+  };
+}
+
+const SERVERS = '/mcp/';
+
+export function createAuthenticate({ verify, getChallenge, onRefusal }: BearerDeps): Authenticate {
+  return function authenticate(request, beforeFetch) {
+    try {
+      const verifying = verify(requireToken(getHeader(request, 'authorization')), beforeFetch);
+      return verifying instanceof Promise
+        ? verifying.catch((thrown: unknown) => refuse(thrown, request))
+        : verifying;
+    } catch (thrown) {
+      return refuse(thrown, request);
+    }
+  };
+
+  function refuse(thrown: unknown, request: AuthRequest): never {
+    const error = toGatewayError(thrown);
+    if (error.row.status !== 401) throw error;
+    onRefusal?.(error, request);
+    throw new GatewayError(error.key, { ...error.failure, headers: getChallenge(request.path) });
+  }
+}
+
+function requireToken(authorization: string | undefined): string {
+  if (authorization === undefined) fail('missing_token');
+  const token = readBearerToken(authorization);
+  // No JWT has a comma: it stands between two headers that were joined.
+  return token === undefined || token.includes(',') ? fail('invalid_format') : token;
+}

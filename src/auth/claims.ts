@@ -1,0 +1,200 @@
+// §5.2, §5.3: claims, after the signature.
+import type { RequiredAuthConfig } from '../config/groups/auth.ts';
+import type { ProviderConfig } from '../config/groups/provider.ts';
+import { readEmail, type UserContext } from '../endpoint/user-context.ts';
+import { fail } from '../errors/gateway-error.ts';
+import { isStringArray } from '../platform/json.ts';
+import { quote } from '../platform/text.ts';
+import { failToken } from './fail-token.ts';
+import { type ForeignClaim, findForeignClaim } from './foreign-claims.ts';
+import { describeIssuerMismatch } from './provider/issuer-mismatch.ts';
+
+export interface ClaimRules
+  extends Pick<ProviderConfig, 'issuer' | 'audience' | 'audienceClaim'>,
+    Pick<RequiredAuthConfig, 'clockToleranceSeconds'> {
+  /** `BASE_URL`: what the gateway is called, also towards servers (§18.6). No user may be. */
+  readonly baseUrl: string;
+  /** Claims that only tokens of another kind have. */
+  readonly foreignClaims: readonly ForeignClaim[];
+  /** Whether an audience is that of a server behind the gateway, which counts, too (§18.2). */
+  readonly isServerAudience: (audience: string) => boolean;
+}
+
+type Claims = Readonly<Record<string, unknown>>;
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
+
+/**
+ * The user that a verified token speaks for. `now` in epoch milliseconds.
+ *
+ * @throws GatewayError with the reason of §7.1.
+ */
+export function readUserContext(
+  claims: Claims,
+  token: string,
+  rules: ClaimRules,
+  now: number,
+  age: TokenAge,
+): UserContext {
+  checkIssuerClaim(claims, rules.issuer);
+  checkKind(claims, rules.foreignClaims);
+  checkAudience[rules.audienceClaim](claims, rules);
+  checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
+  // Optional claims of another type are left out, not refused.
+  const user: Writable<UserContext> = {
+    sub: readSubject(claims, rules.baseUrl),
+    ...readEmail(claims),
+    claims,
+    token,
+  };
+  const { name, groups } = claims;
+  if (typeof name === 'string') user.name = name;
+  if (isStringArray(groups)) user.groups = groups;
+  return user;
+}
+
+function checkIssuerClaim({ iss }: Claims, issuer: string): void {
+  if (iss !== issuer) {
+    failToken(
+      `${describeIssuerMismatch('iss claim of the token', iss, issuer)} (OIDC_ISSUER).`,
+      { found: iss, expected: issuer },
+      'invalid_issuer',
+    );
+  }
+}
+
+function checkKind(claims: Claims, foreignClaims: readonly ForeignClaim[]): void {
+  const foreign = findForeignClaim(claims, foreignClaims);
+  if (foreign === undefined) return;
+  const { claim, value, kind, advice } = foreign;
+  const found = value === undefined ? claim : `${claim} ${value}`;
+  failToken(`The token is ${kind}: it has the claim ${found}. ${advice}`, {
+    found: `${kind} (${found})`,
+    expected: 'an access token',
+  });
+}
+
+const checkAudience: Readonly<
+  Record<ClaimRules['audienceClaim'], (claims: Claims, rules: ClaimRules) => void>
+> = {
+  aud({ aud }, { audience, isServerAudience }) {
+    if (!includesOneOf(aud, audience) && !listTexts(aud).some(isServerAudience)) {
+      failAudience('aud', aud, audience);
+    }
+  },
+  // Amazon Cognito: an access token names its client there, and has an aud only when it was made
+  // for one resource. An ID token names the client in aud, and grants no access.
+  client_id({ client_id: client, aud, token_use: use }, { audience }) {
+    if (!includesOneOf(client, audience)) failAudience('client_id', client, audience);
+    if (aud !== undefined && !includesOneOf(aud, audience)) failAudience('aud', aud, audience);
+    if (use !== 'access') {
+      failToken(`The token_use claim of the token is ${quote(use)} and must be "access".`, {
+        found: use,
+        expected: 'access',
+      });
+    }
+  },
+};
+
+function failAudience(claim: string, found: unknown, expected: readonly string[]): never {
+  const allowed = `one of ${expected.map((name) => quote(name)).join(', ')} (OIDC_AUDIENCE)`;
+  return failToken(
+    found === undefined
+      ? `The ${claim} claim of the token is missing; it must name ${allowed}.`
+      : `The ${claim} claim of the token is ${quote(found)} and must name ${allowed}.`,
+    { found, expected },
+    'invalid_audience',
+  );
+}
+
+/** Lone surrogates are all encoded as U+FFFD, so two subjects could share one key. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+function readSubject({ sub }: Claims, baseUrl: string): string {
+  if (typeof sub === 'string' && sub !== '' && !LONE_SURROGATE.test(sub)) {
+    if (isNameOf(sub, baseUrl)) {
+      failToken(
+        `The sub claim of the token is ${quote(sub)}, which is what this gateway is called.`,
+        {
+          found: sub,
+          expected: 'a user',
+        },
+      );
+    }
+    return sub;
+  }
+  const details =
+    sub === undefined
+      ? 'The sub claim of the token is missing; it must be a non-empty string.'
+      : `The sub claim of the token is ${quote(sub)} and must be a non-empty string.`;
+  return failToken(details, { found: sub, expected: 'a non-empty string' }, 'missing_claim');
+}
+
+/** Also as a server may read it that compares addresses: in any case, with slashes at the end. */
+const isNameOf = (sub: string, baseUrl: string): boolean =>
+  sub.slice(0, baseUrl.length).toLowerCase() === baseUrl.toLowerCase() &&
+  /^\/*$/.test(sub.slice(baseUrl.length));
+
+const includesOneOf = (aud: unknown, audience: readonly string[]): boolean =>
+  Array.isArray(aud)
+    ? audience.some((allowed) => aud.includes(allowed))
+    : audience.some((allowed) => allowed === aud);
+
+const listTexts = (aud: unknown): readonly string[] =>
+  (Array.isArray(aud) ? aud : [aud]).filter((one: unknown) => typeof one === 'string');
+
+// RFC 7519 §4.1.4, §4.1.5: exp and nbf, with advice where a clock may be wrong.
+
+/** A difference below this may well be one between two clocks. */
+const MAX_CLOCK_DIFFERENCE_SECONDS = 600;
+
+/** `new`: it came from the provider with this very answer. */
+export type TokenAge = 'new' | 'unknown';
+
+/**
+ * `tolerance` and `now` in seconds, the latter since the epoch.
+ *
+ * @throws GatewayError `expired_token`, or `invalid_token`.
+ */
+function checkTimes(
+  claims: Readonly<Record<string, unknown>>,
+  tolerance: number,
+  now: number,
+  age: TokenAge,
+): void {
+  const exp = readTime('exp', claims.exp);
+  if (now >= exp + tolerance) {
+    fail('expired_token', {
+      details: `The token expired ${formatSeconds(now - exp)} ago.${adviseOnClocks(now - exp, tolerance, age)}`,
+      facts: { exp, now },
+    });
+  }
+  if (claims.nbf === undefined) return;
+  const nbf = readTime('nbf', claims.nbf);
+  if (now < nbf - tolerance) {
+    fail('invalid_token', {
+      details: `The token is not valid yet: its nbf claim lies ${formatSeconds(nbf - now)} ahead.${adviseOnClocks(nbf - now, tolerance, age)}`,
+      facts: { nbf, now },
+    });
+  }
+}
+
+function readTime(claim: string, found: unknown): number {
+  if (isTime(found)) return found;
+  const details =
+    found === undefined
+      ? `The ${claim} claim of the token is missing; it must be a number.`
+      : `The ${claim} claim of the token is ${quote(found)} and must be a number.`;
+  return failToken(details, { found, expected: 'a number of seconds' });
+}
+
+const isTime = (value: unknown): value is number => Number.isFinite(value);
+
+function formatSeconds(difference: number): string {
+  const seconds = Math.ceil(difference);
+  return seconds === 1 ? '1 second' : `${seconds} seconds`;
+}
+
+function adviseOnClocks(difference: number, tolerance: number, age: TokenAge): string {
+  if (age !== 'new' && difference >= MAX_CLOCK_DIFFERENCE_SECONDS) return '';
+  return ` If it was issued just now, the clock of the provider or of this service is wrong: compare them (OIDC_CLOCK_TOLERANCE_SECONDS allows ${formatSeconds(tolerance)}).`;
+}

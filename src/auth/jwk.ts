@@ -1,0 +1,103 @@
+// RFC 7517: which keys of a set can verify signatures, and with what.
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { isObject, isStringArray, type JsonObject, parseObject } from '../platform/json.ts';
+import { hashSha256 } from '../platform/sha256.ts';
+import { algorithms } from './algorithms.ts';
+
+export interface VerificationKey {
+  /** Of RFC 7638 thumbprint, `kid` and `alg`: the same for the same key in a set that was fetched anew. */
+  readonly identity: string;
+  readonly kid: string | undefined;
+  readonly key: KeyObject;
+  /** The algorithms it may be used with: never empty. */
+  readonly algorithms: ReadonlySet<string>;
+}
+
+export interface KeySetDocument {
+  /** Never empty. */
+  readonly usable: readonly VerificationKey[];
+  /** How many keys the provider lists, usable or not. */
+  readonly listed: number;
+}
+
+/**
+ * The usable keys of a JWK Set; others are left out, as RFC 7517 §5 asks.
+ *
+ * @throws Error when it is no key set, or has no usable key: the provider is broken, not empty.
+ */
+export function parseKeySet(body: Uint8Array): KeySetDocument {
+  const set = parseObject(body);
+  if (set === undefined) throw new Error('the key set is not a JSON object in UTF-8');
+  const listed = set.keys;
+  if (!Array.isArray(listed)) throw new Error('the key set has no keys');
+  const usable = listed.map(parseKey).filter((key) => key !== undefined);
+  if (usable.length === 0) throw new Error('the key set has no key that can be used');
+  return { usable, listed: listed.length };
+}
+
+function parseKey(jwk: unknown): VerificationKey | undefined {
+  if (!isObject(jwk) || !isForVerification(jwk)) return undefined;
+  const key = importKey(jwk);
+  if (key === undefined) return undefined;
+  const supported = [...algorithms]
+    .filter(([name, { supportsKey }]) => (jwk.alg ?? name) === name && supportsKey(key))
+    .map(([name]) => name);
+  if (supported.length === 0) return undefined;
+  const kid = typeof jwk.kid === 'string' ? jwk.kid : undefined;
+  const identity = JSON.stringify([computeThumbprint(key), kid ?? null, jwk.alg ?? null]);
+  return { identity, kid, key, algorithms: new Set(supported) };
+}
+
+/** RFC 7638 §3: the members that make the key, in the order of their names. */
+function computeThumbprint(key: KeyObject): string {
+  const { crv, e, kty, n, x, y } = key.export({ format: 'jwk' });
+  return hashSha256(JSON.stringify({ crv, e, kty, n, x, y }));
+}
+
+const isForVerification = ({ use, key_ops: operations }: JsonObject): boolean =>
+  (use === undefined || use === 'sig') &&
+  (operations === undefined || (Array.isArray(operations) && operations.includes('verify')));
+
+/** Public members only: a private key that a provider shows by mistake is not taken as one. */
+function importKey({ kty, n, e, crv, x, y }: JsonObject): KeyObject | undefined {
+  if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') return undefined;
+  const members: JsonObject = kty === 'RSA' ? { n, e } : kty === 'EC' ? { crv, x, y } : { crv, x };
+  if (!hasStringsOnly(members)) return undefined;
+  try {
+    // node:crypto checks that they are there, and that a point lies on its curve.
+    const key = createPublicKey({ key: { kty, ...members }, format: 'jwk' });
+    return key.asymmetricKeyType === 'rsa' && hasRocaWeakness(readModulus(key)) ? undefined : key;
+  } catch {
+    return undefined;
+  }
+}
+
+const hasStringsOnly = (members: JsonObject): members is Readonly<Record<string, string>> =>
+  isStringArray(Object.values(members));
+
+const readModulus = (key: KeyObject): bigint =>
+  BigInt(`0x${Buffer.from(key.export({ format: 'jwk' }).n ?? '', 'base64url').toString('hex')}`);
+
+// CVE-2017-15361 (ROCA): RSA keys of a broken generator, whose private key can be computed.
+
+const GENERATOR = 65_537n;
+
+const PRIMES = [
+  3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101,
+  103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167,
+].map(BigInt);
+
+/**
+ * Whether a modulus bears the mark of that generator: modulo every small prime it is a power of
+ * 65537. A sound modulus does so by chance about once in 2^27 or more.
+ */
+const hasRocaWeakness = (modulus: bigint): boolean =>
+  powersByPrime.every(([prime, powers]) => powers.has(modulus % prime));
+
+const powersByPrime = PRIMES.map((prime) => [prime, powersModulo(prime)] as const);
+
+function powersModulo(prime: bigint): ReadonlySet<bigint> {
+  const powers = new Set<bigint>();
+  for (let power = 1n; !powers.has(power); power = (power * GENERATOR) % prime) powers.add(power);
+  return powers;
+}

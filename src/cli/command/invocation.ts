@@ -1,0 +1,64 @@
+// What the user can type here: what is suggested has the form in which this process was started.
+import { basename, dirname, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { SOURCE_FOLDER } from './checkout.ts';
+import { quote } from './quote.ts';
+
+/** What a command reads and writes besides files; tests call commands with their own. The current folder is the process's. */
+export interface Invocation {
+  readonly process: InvokedProcess;
+  readonly console: Pick<Console, 'log' | 'error'>;
+}
+
+/** The part of a process that a command uses. */
+export interface InvokedProcess {
+  readonly argv: readonly string[];
+  /** `.env` and options complete it. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  readonly stdout: NodeJS.WritableStream & { readonly isTTY?: boolean };
+  readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean };
+  exitCode?: number | string | null | undefined;
+  exit(code?: number): void;
+}
+
+/** What suggests a command line looks at how this one was typed. */
+export type TypedAs = Pick<InvokedProcess, 'argv' | 'env'>;
+
+/** `postern connect`, `npx postern connect` or `node dist/cli/main.js connect`. */
+export const describeCommand = (words: readonly string[], typed: TypedAs): string =>
+  `${describeProgram(typed)} ${join(words)}`;
+
+/** The command line of this process, with another port. */
+export function describeWithPort(port: number): string {
+  const args = process.argv.slice(2).filter((arg, index, all) => !isPort(arg, all[index - 1]));
+  // Added by the watching process.
+  const given = args.filter((arg) => arg !== '--no-watch');
+  const { npm_lifecycle_event: script, npm_lifecycle_script: scriptText = '' } = process.env;
+  if (process.env.npm_command !== 'run-script' || script === undefined)
+    return describeCommand([...given, '--port', String(port)], process);
+  const ofScript = scriptText.split(/\s+/);
+  const added = given.filter((arg) => !ofScript.includes(arg));
+  return `npm run ${script} -- ${join([...added, '--port', String(port)])}`;
+}
+
+export const isRunByNpx = (env: NodeJS.ProcessEnv): boolean => env.npm_command === 'exec';
+
+function describeProgram({ argv, env }: TypedAs): string {
+  const [, script = ''] = argv;
+  // A link to the command in a folder of a project is in nobody's PATH.
+  if (isRunByNpx(env) || script.includes('/node_modules/') || isInCheckout()) return 'npx postern';
+  return basename(script) === 'postern'
+    ? 'postern'
+    : join(['node', relative(process.cwd(), script)]);
+}
+
+/** There npx runs what lies in it. */
+export const isInCheckout = (): boolean =>
+  SOURCE_FOLDER !== undefined && process.cwd() === dirname(fileURLToPath(SOURCE_FOLDER));
+
+const isPort = (arg: string, former: string | undefined): boolean =>
+  arg === '--port' || former === '--port' || arg.startsWith('--port=');
+
+const join = (words: readonly string[]): string =>
+  words.map((word) => (/^[\w./:@%+=,~-]+$/.test(word) ? word : quote(word))).join(' ');

@@ -1,0 +1,111 @@
+// How a process ends: cleanly at the first signal, at once at the second, with exit code 1 after an error.
+import { constants } from 'node:os';
+import { getStackFacts } from '../../errors/gateway-error.ts';
+import { systemClock } from '../../platform/clock.ts';
+import { standardOutput } from '../../platform/line-output.ts';
+import type { Log } from '../../platform/log.ts';
+import { isRunByNpx } from './invocation.ts';
+
+/**
+ * Ctrl+C reaches npm and the service alike, and npm passes its own on: an interrupt that follows
+ * another this soon (milliseconds) is the same one.
+ */
+const REPEATED_INTERRUPT_MS = 200;
+
+/** SIGTERM and SIGINT close and exit 0, a second one exits at once; an error nobody caught exits 1. */
+export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
+  let first: { readonly signal: string; readonly at: number } | undefined;
+
+  function onSignal(signal: 'SIGTERM' | 'SIGINT'): void {
+    const at = systemClock.monotonic();
+    if (first === undefined) {
+      first = { signal, at };
+      log.info('Shutting down; a second signal stops the process at once.', { signal });
+      void shutDown();
+      return;
+    }
+    const isRepeated =
+      signal === 'SIGINT' && first.signal === signal && at - first.at <= REPEATED_INTERRUPT_MS;
+    if (!isRepeated) process.exit(128 + constants.signals[signal]);
+  }
+
+  async function shutDown(): Promise<void> {
+    const code = await closeAll(log, close);
+    if (code === 0) log.info('Stopped.');
+    process.exit(code);
+  }
+
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+  handleStandardOutput();
+  handleUncaughtErrors(log);
+}
+
+const LOOK_FOR_NPX_MS = 1000;
+
+/** npx hands no signal on: once it is gone, what it ran has to end, or it would keep the port unnoticed. */
+export function endWithNpx(): void {
+  if (!isRunByNpx(process.env)) return;
+  const npx = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === npx) return;
+    clearInterval(timer);
+    process.kill(process.pid, 'SIGTERM');
+  }, LOOK_FOR_NPX_MS).unref();
+}
+
+/**
+ * A worker of `WORKERS` shuts down when the main process says so, by SIGTERM, and then ends itself.
+ * Whether a second signal ends it at once is for the main process to say, which then ends the worker.
+ */
+export function handleWorkerEnd(log: Log, close: () => Promise<void>): void {
+  let isEnding = false;
+
+  async function shutDown(): Promise<void> {
+    if (isEnding) return;
+    isEnding = true;
+    process.exit(await closeAll(log, close));
+  }
+
+  process.on('SIGTERM', () => void shutDown());
+  // Ctrl+C reaches all processes of a terminal.
+  process.on('SIGINT', () => {});
+  handleStandardOutput();
+  handleUncaughtErrors(log);
+}
+
+/** Resolves to the exit code. */
+async function closeAll(log: Log, close: () => Promise<void>): Promise<number> {
+  try {
+    await close();
+    return 0;
+  } catch (cause) {
+    log.error('The shutdown failed.', { cause });
+    return 1;
+  }
+}
+
+/** A log that nobody reads must not stop the gateway; what waits for its reader at the end is not lost. */
+function handleStandardOutput(): void {
+  // Node.js makes a pipe or a socket one that does not block when its stream is first asked for.
+  void process.stdout;
+  process.on('exit', () => standardOutput.flush());
+}
+
+function handleUncaughtErrors(log: Log): void {
+  process.on('uncaughtException', (cause: unknown) => {
+    log.error(
+      'An error was not caught, so the process ends. The stack shows where it was thrown, perhaps in a tool.',
+      { cause, ...getStackFacts(cause) },
+    );
+    process.exit(1);
+  });
+
+  // A forgotten await in one tool must not end the service for everybody.
+  process.on('unhandledRejection', (cause: unknown) => {
+    log.error(
+      'A promise was rejected and nothing handled it. The stack shows where: perhaps a tool lacks an await.',
+      { cause, ...getStackFacts(cause) },
+    );
+  });
+}

@@ -1,0 +1,248 @@
+import { createServer, type RequestListener } from 'node:http';
+import { builtInCatalog } from '../../catalog/index.ts';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import type { Catalog } from '../../mcp/catalog/catalog.ts';
+import { listTools } from '../../mcp/catalog/list-tools.ts';
+import { serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import { systemClock } from '../../platform/clock.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { prepareEnvironment } from '../command/env-file.ts';
+import { endWithNpx } from '../command/process-end.ts';
+import { StartError } from '../command/start-error.ts';
+import { TOKEN_PATH } from '../dev-provider/issue-token.ts';
+import { loadOrCreateProviderKeys } from '../dev-provider/keys.ts';
+import { listenOnFreePort } from '../dev-provider/listen-on-free-port.ts';
+import { createDevProvider, type DevProviderOptions } from '../dev-provider/provider.ts';
+import { announceServers } from '../serve/announce-servers.ts';
+import { createBanner } from '../serve/dev-banner.ts';
+import { serve } from '../serve/serve.ts';
+import type { StartOptions } from '../serve/start.ts';
+import { loadCatalog } from '../setup/catalog-file/load-catalog.ts';
+import { openConfigFile } from '../setup/config-file/open-config-file.ts';
+import type { Setup } from '../setup/config-file/read-setup.ts';
+import { type Announcement, createAnnouncer, type Note } from '../watch/announcement.ts';
+import { waitForTurn } from '../watch/handover.ts';
+
+const CLIENT_ID = 'postern-dev';
+
+/** What development needs other defaults for; a variable of the user's own takes precedence. */
+const DEV_DEFAULTS = {
+  HOST: '127.0.0.1',
+  LOG_LEVEL: 'warn',
+  LOG_FORMAT: process.stdout.isTTY ? 'text' : 'json',
+  OAUTH_POPUPS: 'true',
+  // Clients register. Without the internet their documents could not be fetched.
+  CIMD_ALLOWED_HOSTS: 'none',
+  MCP_RATE_LIMIT_MAX: '10000',
+  DCR_RATE_LIMIT_MAX: '1000',
+  OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '1000',
+  OAUTH_CONSENT_RATE_LIMIT_MAX: '1000',
+  OAUTH_CALLBACK_RATE_LIMIT_MAX: '1000',
+} as const;
+
+/** The mode that works with every client. */
+const BROKER = { OAUTH_MODE: 'broker' } as const;
+
+/** Stand in until the development provider runs, in every mode: what is really set is judged after that. */
+const PLACEHOLDERS = {
+  OIDC_ISSUER: 'http://localhost',
+  OAUTH_AUTHORIZATION_URL: 'http://localhost/auth',
+  OAUTH_TOKEN_URL: 'http://localhost/token',
+  OAUTH_CLIENT_ID: CLIENT_ID,
+} as const;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** With what the service is started, and how one logs in to it. */
+interface DevSetup {
+  readonly config: Config;
+  readonly login: string;
+  /** Answers with an access token. */
+  readonly tokenUrl?: string;
+  readonly close?: () => Promise<void>;
+}
+
+/**
+ * `postern dev`: the embedded store, limits that nobody reaches by hand, and an identity provider
+ * of its own, unless OIDC_ISSUER names another.
+ */
+export async function dev(options: StartOptions): Promise<void> {
+  exitWithWatcher();
+  endWithNpx();
+  const envFile = prepareEnvironment(options, process.env);
+  if (process.env.NODE_ENV === 'production') {
+    throw new StartError([
+      'NODE_ENV: postern dev lets anybody in and is not for production. Use postern start.',
+    ]);
+  }
+  const environment = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value));
+  const preview = loadConfig({
+    ...DEV_DEFAULTS,
+    ...PLACEHOLDERS,
+    ...environment,
+  });
+  const configFile = await openConfigFile(preview);
+  const { catalogFile } = preview.server;
+  const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
+  const openSetup = planSetup(environment, preview);
+  await waitForTurn();
+  const { config, login, tokenUrl, close } = await openSetup();
+  const announce = openAnnouncements();
+  let endServerNotes = () => {};
+
+  async function announceServed(
+    gateway: Gateway,
+    setup?: Setup,
+    loaded?: readonly string[],
+  ): Promise<void> {
+    const served = configFile && { ...configFile, ...(setup && { setup }) };
+    announce({
+      kind: 'announcement',
+      ...createBanner(config, { login, tokenUrl, configFile: served, envFile }),
+      summary: await summarize(gateway, catalog ?? builtInCatalog, served?.setup),
+      loaded,
+    });
+    endServerNotes();
+    if (config.server.logFormat === 'json') return;
+    endServerNotes = announceServers({
+      listServers: gateway.listServers,
+      say: (text) => announce({ kind: 'note', text }),
+      clock: systemClock,
+    });
+  }
+
+  const serving = serve(config, {
+    catalog,
+    envFile,
+    configFile,
+    onReload: (setup, changed) =>
+      void serving.then((gateway) => announceServed(gateway, setup, changed)),
+    ...(close && { alsoClose: close }),
+  });
+  await announceServed(await serving);
+}
+
+/** To the process that watches, or where there is none to the terminal. */
+function openAnnouncements(): (message: Announcement | Note) => void {
+  if (process.send === undefined) {
+    const { announce, note } = createAnnouncer(console.log);
+    return (message) => (message.kind === 'note' ? note(message) : announce(message, []));
+  }
+  // The watching process may be gone; `disconnect` then ends this one.
+  return (message) => void process.send?.(message, undefined, undefined, () => {});
+}
+
+/**
+ * `3 tools, 1 session kept`, or with servers `2 servers, 1 tool of the gateway itself`: how many tools a server has is said once
+ * it has answered.
+ */
+async function summarize(
+  gateway: Gateway,
+  catalog: Catalog,
+  setup: Setup | undefined,
+): Promise<string> {
+  const tools =
+    setup?.file.builtIn === false ? 0 : (await listTools(serveOwnCatalog(catalog))).length;
+  const servers = setup?.file.servers.length ?? 0;
+  const sessions = await gateway.countSessions().catch(() => 0);
+  const ownTools = count(tools, 'tool');
+  return [
+    ...(servers === 0 ? [ownTools] : [count(servers, 'server')]),
+    ...(servers === 0 || tools === 0 ? [] : [`${ownTools} of the gateway itself`]),
+    ...(sessions === 0 ? [] : [`${count(sessions, 'session')} kept`]),
+  ].join(', ');
+}
+
+const count = (number: number, noun: string): string =>
+  `${number} ${noun}${number === 1 ? '' : 's'}`;
+
+/**
+ * Opens nothing before the result is called.
+ *
+ * @throws ConfigError with all that is wrong with the settings.
+ */
+function planSetup(environment: Environment, preview: Config): () => Promise<DevSetup> {
+  if (preview.auth.required && environment.OIDC_ISSUER === undefined) {
+    const { audience } = preview.auth.provider;
+    loadWithDevProvider(environment, PLACEHOLDERS.OIDC_ISSUER);
+    return () => setUpDevProvider(environment, preview, audience);
+  }
+  const setup = setUpConfiguredProvider(environment, preview);
+  return async () => setup;
+}
+
+/** The provider that OIDC_ISSUER names, or none. */
+function setUpConfiguredProvider(environment: Environment, preview: Config): DevSetup {
+  const canLogIn = preview.auth.required && environment.OAUTH_CLIENT_ID !== undefined;
+  const config = loadConfig({ ...DEV_DEFAULTS, ...(canLogIn && BROKER), ...environment });
+  const login = config.auth.required ? `at ${config.auth.provider.issuer}` : 'none needed';
+  return { config, login };
+}
+
+async function setUpDevProvider(
+  environment: Environment,
+  preview: Config,
+  audience: readonly string[],
+): Promise<DevSetup> {
+  const { issuer, close } = await startDevProvider(preview, audience);
+  const config = loadWithDevProvider(environment, issuer);
+  return {
+    config,
+    login: `any name, no password (${issuer})`,
+    tokenUrl: `${issuer}${TOKEN_PATH}ada`,
+    close,
+  };
+}
+
+const loadWithDevProvider = (environment: Environment, issuer: string): Config =>
+  loadConfig({
+    ...DEV_DEFAULTS,
+    ...BROKER,
+    OIDC_ISSUER: issuer,
+    // For OAUTH_MODE=proxy, which discovers none of them.
+    OAUTH_AUTHORIZATION_URL: `${issuer}/auth`,
+    OAUTH_TOKEN_URL: `${issuer}/token`,
+    OAUTH_REVOCATION_URL: `${issuer}/token/revocation`,
+    OAUTH_CLIENT_ID: CLIENT_ID,
+    ...environment,
+  });
+
+async function startDevProvider({ server: gateway, store }: Config, audience: readonly string[]) {
+  const { port, baseUrl } = gateway;
+  const server = createServer();
+  const issuer = `http://localhost:${await listenOnFreePort(server, port + 1)}`;
+  const [first = `${baseUrl}/mcp`, ...others] = audience;
+  const handleRequest = await createProvider({
+    issuer,
+    keys: await loadOrCreateProviderKeys(store.dataDir),
+    gatewayUrl: baseUrl,
+    audience: [first, ...others],
+    client: { id: CLIENT_ID },
+    accessTokenTtlSeconds: 3600,
+  });
+  server.on('request', handleRequest);
+  async function close(): Promise<void> {
+    server.close();
+    server.closeAllConnections();
+  }
+  return { issuer, close };
+}
+
+async function createProvider(options: DevProviderOptions): Promise<RequestListener> {
+  try {
+    return await createDevProvider(options);
+  } catch (error) {
+    if (getErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new StartError([
+      'The development provider is missing: npm did not install the optional package oidc-provider (--omit=optional, or the download failed). Install again with --include=optional, set OIDC_ISSUER to a provider of yours, or set AUTH_REQUIRED=false to run without login.',
+    ]);
+  }
+}
+
+/** When `--watch` is killed, the process that it started would keep the port unnoticed. */
+function exitWithWatcher(): void {
+  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
+  process.channel?.unref();
+}

@@ -1,0 +1,79 @@
+// What postern dev says of the servers behind the gateway, each once it is known how it is.
+import type { Clock } from '../../platform/clock.ts';
+import type { ServerFacts } from '../../upstreams/catalog/upstream-catalogs.ts';
+import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
+
+export interface AnnounceServersOptions {
+  listServers(): readonly ServerFacts[];
+  readonly say: (line: string) => void;
+  readonly clock: Clock;
+}
+
+const LOOK_EVERY_MS = 200;
+/** Once all are told of. */
+const WATCH_EVERY_MS = 1000;
+/** How long is waited for what a server that answers has, and for one that nobody has tried. */
+const PATIENCE_MS = 5000;
+
+/** `✓ git     12 tools`; of one that failed also that it answers again. The result ends it. */
+export function announceServers({ listServers, say, clock }: AnnounceServersOptions): () => void {
+  const told = new Set<string>();
+  const toldToStart = new Set<string>();
+  const down = new Set<string>();
+  const startedAt = clock.monotonic();
+  let cancel = () => {};
+
+  function look(): void {
+    const servers = listServers();
+    const width = Math.max(0, ...servers.map(({ name }) => name.length));
+    const isLate = clock.monotonic() - startedAt > PATIENCE_MS;
+    for (const server of servers) {
+      const print = (mark: string, words: string) =>
+        say(`  ${mark} ${server.name.padEnd(width)}  ${words}`);
+      if (told.has(server.name)) {
+        watchReturn(server, print);
+        continue;
+      }
+      const state = describeState(server, isLate);
+      if (state !== undefined) {
+        told.add(server.name);
+        if (server.isUp === false) down.add(server.name);
+        print(...state);
+      } else if (isLate && !toldToStart.has(server.name)) {
+        // The first time, npx has to download it.
+        toldToStart.add(server.name);
+        print('…', 'still starting');
+      }
+    }
+    cancel = clock.after(told.size < servers.length ? LOOK_EVERY_MS : WATCH_EVERY_MS, look);
+  }
+
+  /** What was said of it last, here or in the log, is on the screen, and no longer true. */
+  function watchReturn(
+    { name, isUp, tools }: ServerFacts,
+    print: (mark: string, words: string) => void,
+  ): void {
+    if (isUp === false) down.add(name);
+    if (isUp !== true || tools === undefined || !down.delete(name)) return;
+    print('✓', `answers again, ${countTools(tools)}`);
+  }
+
+  look();
+  return () => cancel();
+}
+
+/** Undefined while it may still change by itself. */
+function describeState(
+  { isUp, reason, tools, isPersonal }: ServerFacts,
+  isLate: boolean,
+): readonly [mark: string, words: string] | undefined {
+  if (isUp === false) return ['✗', describeFailure(reason)];
+  if (isUp === true && tools !== undefined) return ['✓', countTools(tools)];
+  if (!isLate || !isPersonal) return undefined;
+  return isUp ? ['✓', 'tools differ between users'] : ['·', 'starts when somebody uses it'];
+}
+
+const countTools = (tools: number): string => `${tools} ${tools === 1 ? 'tool' : 'tools'}`;
+
+/** The line stays on the screen, and the time until the next start does not. */
+const describeFailure = (reason = 'it does not answer'): string => leaveOutNextStart(reason);

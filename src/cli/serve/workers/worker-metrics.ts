@@ -1,0 +1,46 @@
+// A worker: whichever is asked for the metrics answers for all.
+import type { Metrics } from '../../../telemetry/metrics/metrics.ts';
+import { createPrometheusMetrics } from '../../../telemetry/metrics/prometheus.ts';
+import { isWorkerMessage, type WorkerMessage } from './messages.ts';
+
+/** Metrics whose text is that of all workers. */
+export function createWorkerMetrics(): Metrics {
+  const own = createPrometheusMetrics();
+  const waiting = new Map<number, (text: string) => void>();
+  let lastId = 0;
+  let rendering: Promise<unknown> = Promise.resolve();
+
+  /** One after the other: the gauge of the sessions is in the text of the one that is asked only. */
+  function renderOwn(activeSessions: number | undefined): Promise<string> {
+    const text = rendering.then(() => own.renderOpenMetrics(activeSessions));
+    rendering = text.catch(() => {});
+    return text;
+  }
+
+  process.on('message', async (message: unknown) => {
+    if (!isWorkerMessage(message)) return;
+    const { kind, id, text } = message;
+    if (kind === 'render') sendToMain({ kind: 'rendered', id, text: await renderOwn(undefined) });
+    if (kind === 'merged') {
+      waiting.get(id)?.(text);
+      waiting.delete(id);
+    }
+  });
+
+  return {
+    ...own,
+    async renderOpenMetrics(activeSessions) {
+      const text = await renderOwn(activeSessions);
+      lastId += 1;
+      const id = lastId;
+      return new Promise((resolve) => {
+        waiting.set(id, resolve);
+        sendToMain({ kind: 'merge', id, text });
+      });
+    },
+  };
+}
+
+/** Without the main process there is nobody to answer to, and this process is about to end. */
+const sendToMain = (message: WorkerMessage): void =>
+  void process.send?.(message, undefined, undefined, () => {});

@@ -1,0 +1,69 @@
+// One of several processes that serve the same port; the main process starts it (supervise.ts).
+import cluster from 'node:cluster';
+import type { Config } from '../../../config/config.ts';
+import { loadConfig } from '../../../config/load.ts';
+import { createLog, type Log } from '../../../platform/log.ts';
+import { endWithError } from '../../command/end-with-error.ts';
+import { handleWorkerEnd } from '../../command/process-end.ts';
+import { StartError } from '../../command/start-error.ts';
+import { loadCatalog } from '../../setup/catalog-file/load-catalog.ts';
+import { describeProtection } from '../../setup/config-file/find-losses.ts';
+import { openConfigFile } from '../../setup/config-file/open-config-file.ts';
+import { runGateway } from '../run-gateway.ts';
+import { readLockCommand } from './lock-command.ts';
+import { readProtection } from './protection.ts';
+
+runWorker().catch((error: unknown) => endWithError(error, { process, console }));
+
+async function runWorker(): Promise<void> {
+  const { worker } = cluster;
+  if (worker === undefined) throw new StartError(['A worker is started by postern start.']);
+  // The main process has read .env and its options, and passes all on.
+  const config = loadConfig(process.env);
+  const log = createLog(config.server.logLevel, {
+    format: config.server.logFormat,
+    origin: { worker: worker.id },
+  });
+  const { catalogFile } = config.server;
+  const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
+  const configFile = await openConfigFile(config, readProtection(process.env));
+  const startLog = createStartLog(log);
+  const lockCommand = readLockCommand(process.env);
+  await runGateway(
+    config,
+    {
+      log: startLog.log,
+      ...(lockCommand && { lockCommand }),
+      ...(catalog && { catalog }),
+      ...(await createMetricsDeps(config)),
+    },
+    {
+      handleEnd: (close) => handleWorkerEnd(log, close),
+      configFile,
+      onReload: (setup) => void process.send?.(describeProtection(setup)),
+    },
+  );
+  startLog.endStart();
+}
+
+async function createMetricsDeps({ server }: Config) {
+  if (!server.metricsEnabled) return {};
+  const { createWorkerMetrics } = await import('./worker-metrics.ts');
+  return { metrics: createWorkerMetrics() };
+}
+
+/** Until `endStart`, a log without what the main process says for all workers: only errors. */
+function createStartLog(log: Log) {
+  let isStarting = true;
+  const sayAfterStart =
+    (write: Log['info']): Log['info'] =>
+    (message, facts) => {
+      if (!isStarting) write(message, facts);
+    };
+  return {
+    log: { ...log, warn: sayAfterStart(log.warn), info: sayAfterStart(log.info) },
+    endStart() {
+      isStarting = false;
+    },
+  };
+}

@@ -1,0 +1,34 @@
+// What a configuration file must not lose while it is loaded anew: a file that was cut, or a lock that was removed,
+// would give everybody everything.
+import { LOCK_FILE_NAME } from '../../../upstreams/lock/lock-file.ts';
+import type { Setup } from './read-setup.ts';
+
+/** What keeps users from something. */
+export interface Protection {
+  readonly hasRules: boolean;
+  readonly hasLock: boolean;
+}
+
+export const describeProtection = ({ file, lock }: Setup): Protection => ({
+  hasRules: file.rules.length > 0,
+  hasLock: lock !== undefined,
+});
+
+/** A sentence for each: what is gone, and how to say that it is meant. */
+export function findLosses(served: Protection, next: Setup): readonly string[] {
+  const { hasRules, hasLock } = describeProtection(next);
+  const losesRules = served.hasRules && !hasRules && !next.file.meansNoRules;
+  const losesLock = served.hasLock && !hasLock && !next.meansNoLock;
+  return [
+    ...(losesRules
+      ? [
+          'All rules are gone. Put them back. If everybody is to use everything, write "rules": "everyone" (rules: everyone in YAML).',
+        ]
+      : []),
+    ...(losesLock
+      ? [
+          `${LOCK_FILE_NAME} is gone. Put it back, or approve what the servers say now: postern lock. If nothing is to be compared any more, put a ${LOCK_FILE_NAME} there that is {}.`,
+        ]
+      : []),
+  ];
+}

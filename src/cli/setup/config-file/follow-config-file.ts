@@ -1,0 +1,128 @@
+import type { Log } from '../../../platform/log.ts';
+import { describeProtection, findLosses } from './find-losses.ts';
+import { onHangUp } from './hang-up.ts';
+import { type LoadSetup, summarizeSetup } from './load-setup.ts';
+import type { ReadSetup, Setup } from './read-setup.ts';
+import { computeStamp, watchFile } from './watch-file.ts';
+
+/** What a process does with the file. */
+export interface FollowActions {
+  readonly load: LoadSetup;
+  /** Before the process ends because its terminal was closed. */
+  readonly close: () => Promise<void>;
+  readonly log: Log;
+}
+
+export interface FollowOptions extends FollowActions {
+  /** What is served. */
+  readonly setup: Setup;
+  /** The lock lies beside the file. */
+  readonly watched: { readonly file: WatchedFile; readonly lock: WatchedFile };
+  read(): Promise<ReadSetup>;
+}
+
+export interface WatchedFile {
+  readonly path: string;
+  /** `computeStamp` from before the file was first read. */
+  readonly stamp: string;
+}
+
+export interface Following {
+  /** The lock was written: loads both at once. False where they were not loaded, and the log says why. */
+  loadLock(): Promise<boolean>;
+  stop(): void;
+}
+
+/** Loads the file anew when it or its lock changes, and at SIGHUP, until it is stopped. */
+export function followConfigFile(options: FollowOptions): Following {
+  const { watched, read, load, close, log } = options;
+  const { path } = watched.file;
+  let served = describeProtection(options.setup);
+  let loading: Promise<boolean> | undefined;
+  let isOutdated = false;
+  let hasEnded = false;
+  /** Since it was last loaded. */
+  const changed = new Set<string>();
+
+  /** One after the other; of changes meanwhile the last one counts. Resolves to whether that was loaded. */
+  function reload(): Promise<boolean> {
+    isOutdated = true;
+    loading ??= loadWhileOutdated();
+    return loading;
+  }
+
+  async function loadWhileOutdated(): Promise<boolean> {
+    let isLoaded = false;
+    while (isOutdated && !hasEnded) {
+      isOutdated = false;
+      isLoaded = await loadOnce().catch((cause: unknown) => {
+        log.error(
+          'The configuration file could not be loaded. What was served before may be incomplete: restart the gateway.',
+          { path, cause },
+        );
+        return false;
+      });
+    }
+    loading = undefined;
+    return isLoaded;
+  }
+
+  async function loadOnce(): Promise<boolean> {
+    const lockStamp = computeStamp(watched.lock.path);
+    const parsed = await read();
+    if (hasEnded) return false;
+    if (!parsed.isWhole && !fileWatch.isSettled()) {
+      log.info(
+        'The configuration file is being written. It is loaded once it has stayed the same for a second.',
+        { path },
+      );
+      return false;
+    }
+    if (parsed.kind === 'problems') {
+      log.error(
+        'The configuration file has problems, so the one that was loaded before is kept. Correct it, and it is loaded by itself.',
+        { path, problems: parsed.problems },
+      );
+      return false;
+    }
+    const losses = findLosses(served, parsed.setup);
+    if (losses.length > 0) {
+      log.error(
+        'The configuration file was not loaded, because users could do more without what it has lost. The one that was loaded before is kept until the next start, which takes the file as it is.',
+        { path, lost: losses },
+      );
+      return false;
+    }
+    const files = [...changed];
+    changed.clear();
+    await load(parsed.setup, files);
+    lockWatch.skip(lockStamp);
+    served = describeProtection(parsed.setup);
+    for (const warning of parsed.warnings) log.warn(warning);
+    log.info('Loaded the configuration file anew.', { path, ...summarizeSetup(parsed.setup) });
+    return true;
+  }
+
+  const watch = (file: WatchedFile) =>
+    watchFile({
+      ...file,
+      onChange() {
+        changed.add(file.path);
+        void reload();
+      },
+    });
+  const fileWatch = watch(watched.file);
+  const lockWatch = watch(watched.lock);
+  onHangUp({ reload: () => void reload(), close });
+  return {
+    loadLock() {
+      changed.add(watched.lock.path);
+      return reload();
+    },
+    stop() {
+      hasEnded = true;
+      fileWatch.stop();
+      lockWatch.stop();
+    },
+  };
+}

@@ -1,0 +1,93 @@
+// --config FILE, POSTERN_CONFIG: the configuration file of a process that serves.
+import type { Config } from '../../../config/config.ts';
+import type { Log } from '../../../platform/log.ts';
+import type { StoredLock } from '../../../upstreams/lock/stored-lock.ts';
+import { StartError } from '../../command/start-error.ts';
+import { findLosses, type Protection } from './find-losses.ts';
+import type { FollowActions, Following, WatchedFile } from './follow-config-file.ts';
+import { summarizeSetup } from './load-setup.ts';
+import type { ReadSetup, Setup } from './read-setup.ts';
+
+export interface ConfigFile {
+  readonly path: string;
+  readonly setup: Setup;
+  /** For the log. */
+  readonly warnings: readonly string[];
+  /** What is saved is loaded while the file is followed. */
+  readonly storedLock: StoredLock;
+  /**
+   * Loads the file anew when it or its lock changes, and at SIGHUP, until the result is called. A file with problems
+   * is not loaded: the log says what is wrong with it.
+   */
+  follow(actions: FollowActions): () => void;
+}
+
+/**
+ * Undefined where no file is named. `served`: by the processes among which this one takes its place.
+ *
+ * @throws StartError with all that is wrong with the file.
+ */
+export async function openConfigFile(
+  config: Config,
+  served?: Protection,
+): Promise<ConfigFile | undefined> {
+  const { configFile: path } = config.server;
+  if (path === undefined) return undefined;
+  // The parsers are loaded only where there is something to parse.
+  const { readSetup } = await import('./read-setup.ts');
+  const { computeStamp, waitUntilSettled } = await import('./watch-file.ts');
+  const { followConfigFile } = await import('./follow-config-file.ts');
+  const { findLockObstacle, findLockPath, readLockFile, saveLockFile } = await import(
+    '../lock-file-on-disk.ts'
+  );
+  // The others serve meanwhile, by what they read before somebody began to write.
+  if (served !== undefined) await waitUntilSettled(path);
+  const watch = (one: string): WatchedFile => ({ path: one, stamp: computeStamp(one) });
+  const lockPath = findLockPath(path);
+  const watched = { file: watch(path), lock: watch(lockPath) };
+  const { findProgramUserProblems } = await import('../programs/check-program-users.ts');
+  const { warnOfOwnUser } = await import('../programs/warn-of-own-user.ts');
+  const read = async (): Promise<ReadSetup> => {
+    const parsed = await readSetup(path, config, process.env);
+    if (parsed.kind === 'problems') return parsed;
+    const { servers } = parsed.setup.file;
+    const problems = await findProgramUserProblems(servers);
+    if (problems.length > 0)
+      return {
+        kind: 'problems',
+        problems: problems.map((problem) => `${path}: ${problem}`),
+        isWhole: parsed.isWhole,
+      };
+    return { ...parsed, warnings: [...parsed.warnings, ...warnOfOwnUser(servers, config)] };
+  };
+  const parsed = await read();
+  if (parsed.kind === 'problems') throw new StartError(parsed.problems);
+  const { setup, warnings } = parsed;
+  const losses = served === undefined ? [] : findLosses(served, setup);
+  if (losses.length > 0) throw new StartError(losses.map((loss) => `${path}: ${loss}`));
+  let following: Following | undefined;
+  return {
+    path,
+    setup,
+    warnings,
+    storedLock: {
+      path: lockPath,
+      read: () => readLockFile(lockPath),
+      findObstacle: () => findLockObstacle(lockPath),
+      async save(file) {
+        await saveLockFile(lockPath, file);
+        return (await following?.loadLock()) === true;
+      },
+    },
+    follow(actions) {
+      following = followConfigFile({ setup, watched, read, ...actions });
+      return following.stop;
+    },
+  };
+}
+
+/** What the log says of the file at start. */
+export function logConfigFile(log: Log, { path, setup, warnings }: ConfigFile): void {
+  for (const warning of warnings) log.warn(warning);
+  log.info('Read the configuration file.', { path, ...summarizeSetup(setup) });
+}

@@ -1,0 +1,131 @@
+// What `postern lock` needs to ask the servers, and nothing of a gateway that serves.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createProviderMetadata } from '../../auth/provider/provider-metadata.ts';
+import type { Config } from '../../config/config.ts';
+import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { Env } from '../../config/read-env.ts';
+import { type Clock, systemClock } from '../../platform/clock.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import { createLog, type Log } from '../../platform/log.ts';
+import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
+import { DataDirInUse } from '../../store/embedded/lock.ts';
+import { openEmbeddedStore } from '../../store/embedded/open.ts';
+import { openStore } from '../../store/open.ts';
+import { createLoginSeal } from '../../store/seal/login-seal.ts';
+import { createReplicaSeal } from '../../store/seal/replica-seal.ts';
+import { createSeal, type Seal } from '../../store/seal/seal.ts';
+import type { Store } from '../../store/store.ts';
+import { findAuthProblems } from '../../upstreams/credentials/check-auth.ts';
+import { createUpstreamOpener } from '../../upstreams/open-upstream.ts';
+import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
+import type { Upstream } from '../../upstreams/upstream.ts';
+import { CommandError } from '../command/command-error.ts';
+import type { InvokedProcess } from '../command/invocation.ts';
+import { loadSettings } from './load-settings.ts';
+import { findProgramUserProblems } from './programs/check-program-users.ts';
+
+export interface OpenServers {
+  openUpstream(config: UpstreamConfig): Upstream;
+  close(): Promise<void>;
+}
+
+/** Why a server is not available, and the last that it wrote. A command has ended before it is started again. */
+export function createStderrLog({ stderr }: Pick<InvokedProcess, 'stderr'>): Log {
+  const lines = createLog('warn', {
+    format: stderr.isTTY ? 'text' : 'json',
+    destination: { write: (line) => void stderr.write(line) },
+  });
+  return { ...lines, warn: (message, facts) => lines.warn(leaveOutNextStart(message), facts) };
+}
+
+export interface OpenServersOptions {
+  readonly env: Env;
+  readonly log: Log;
+}
+
+/** @throws CommandError, ConfigError or DataDirError */
+export async function openServers(
+  { servers }: GatewayFile,
+  { env, log }: OpenServersOptions,
+): Promise<OpenServers> {
+  const shared = { clock: systemClock, log };
+  const config = loadSettings(env, servers);
+  const problems = config.auth.required ? findAuthProblems(servers, config) : [];
+  if (problems.length > 0) throw new CommandError('The settings do not fit the servers:', problems);
+  const userProblems = await findProgramUserProblems(servers);
+  if (userProblems.length > 0)
+    throw new CommandError('The programs cannot be started:', userProblems);
+  const { store, getSeal, close } = await openRecords(config, servers, shared);
+  const outbound = await openOutboundNetwork(config.outbound);
+  const { fetch } = outbound;
+  const issuer = config.auth.required ? config.auth.provider.issuer : undefined;
+  const { openUpstream } = createUpstreamOpener(config, {
+    ...shared,
+    store,
+    getSeal,
+    fetch,
+    metadata:
+      issuer === undefined ? undefined : createProviderMetadata({ issuer, fetch, ...shared }),
+    environment: env,
+  });
+  return {
+    openUpstream,
+    async close() {
+      await outbound.close();
+      await close();
+    },
+  };
+}
+
+interface Shared {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface Records {
+  readonly store: Store;
+  readonly getSeal: () => Promise<Seal>;
+  close(): Promise<void>;
+}
+
+/** The gateway's own where its keys are needed; otherwise one of the command's own, for sessions at servers. */
+async function openRecords(
+  config: Config,
+  servers: readonly UpstreamConfig[],
+  shared: Shared,
+): Promise<Records> {
+  const names = servers.flatMap((server) =>
+    server.kind === 'http' && server.auth.type === 'identity' ? [server.name] : [],
+  );
+  if (names.length === 0) return openTemporaryRecords(shared);
+  const store = await openStore(config, shared).catch((error: unknown) => {
+    throw error instanceof DataDirInUse ? describeFolderInUse(config, names) : error;
+  });
+  const loginSeal = await createLoginSeal(config.oauth.stateSecret);
+  return {
+    store,
+    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, loginSeal, ...shared }),
+    close: store.close,
+  };
+}
+
+const describeFolderInUse = ({ store }: Config, names: readonly string[]): CommandError =>
+  new CommandError('The keys for servers with identity cannot be read:', [
+    `The data folder ${store.kind === 'embedded' ? store.dataDir : ''} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
+  ]);
+
+async function openTemporaryRecords(shared: Shared): Promise<Records> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-lock-'));
+  const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', ...shared });
+  const seal = createSeal([generateSecret()]);
+  return {
+    store,
+    getSeal: async () => seal,
+    async close() {
+      await store.close();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,138 @@
+// A Config that was made by hand, perhaps without types: nothing that is missing or misspelled in it
+// may let anyone in, or lift a limit.
+import { isObject } from '../platform/json.ts';
+import type { Config } from './config.ts';
+import { ConfigError } from './config-error.ts';
+import {
+  isLongEnough,
+  MIN_SECRET_BYTES,
+  needsStateSecret,
+  type StateSecret,
+} from './groups/state-secret.ts';
+import { loadConfig } from './load.ts';
+import type { TrustProxy } from './trust-proxy.ts';
+
+/** @throws ConfigError with every problem at once. */
+export function checkConfig(config: Config): void {
+  const mistyped = findMistyped(config, chooseModel(config), 'config');
+  if (mistyped.length > 0) {
+    throw new ConfigError([...mistyped, 'loadConfig() returns a complete Config.']);
+  }
+  const unmet = REQUIREMENTS.filter(({ isMet }) => !isMet(config));
+  if (unmet.length > 0) throw new ConfigError(unmet.map(({ problem }) => problem));
+}
+
+/** A complete Config of the same kinds, for the types of its members. */
+function chooseModel({ server, store, auth, oauth, limits, http }: Partial<Config>): unknown {
+  const open = loadConfig({ AUTH_REQUIRED: 'false' });
+  const broker = loadConfig({
+    OIDC_ISSUER: 'https://idp.example',
+    OAUTH_MODE: 'broker',
+    OAUTH_CLIENT_ID: 'client',
+  });
+  // A mode that does not exist is the one problem; members of either mode are none.
+  const proxy =
+    oauth?.mode === 'proxy'
+      ? open.oauth
+      : { ...forgetTypes(broker.oauth), ...open.oauth, metadataIssuer: undefined };
+  return {
+    ...open,
+    server: { ...open.server, workers: server?.workers === 'auto' ? 'auto' : 1 },
+    store: store?.kind === 'redis' ? { kind: 'redis', url: '', dataDir: '' } : open.store,
+    auth: auth?.required === false ? open.auth : broker.auth,
+    // Of the secret there are two kinds.
+    oauth: oauth?.mode === 'broker' ? { ...broker.oauth, stateSecret: undefined } : proxy,
+    limits: limits?.enabled === false ? { enabled: false } : open.limits,
+    http: { ...open.http, trustProxy: chooseTrustProxy(http?.trustProxy) },
+  };
+}
+
+/** A model that knows the members, whatever they hold. */
+const forgetTypes = (group: object): object =>
+  Object.fromEntries(Object.keys(group).map((name) => [name, undefined]));
+
+function chooseTrustProxy(trustProxy: TrustProxy | undefined): unknown {
+  if (trustProxy?.kind === 'hops') return { kind: '', hops: 1 };
+  return trustProxy?.kind === 'networks' ? { kind: '', trusts: () => false } : { kind: '' };
+}
+
+/** The members that are missing, of another type, or that the model does not know. */
+function findMistyped(value: unknown, model: unknown, path: string): readonly string[] {
+  if (model === undefined) return [];
+  const type = nameType(model);
+  if (nameType(value) !== type) return [`${path} must be ${type}.`];
+  if (Array.isArray(value)) return findEmptyItems(value, path);
+  if (!isObject(value) || !isObject(model)) return [];
+  const members = Object.entries(model).flatMap(([name, member]) =>
+    findMistyped(value[name], member, `${path}.${name}`),
+  );
+  // What a provider needs differs, and is a member only where it needs it.
+  const names = path.endsWith('.quirks') ? [] : Object.keys(value);
+  const unknown = names.filter((name) => !Object.hasOwn(model, name));
+  return [...members, ...unknown.map((name) => `${path}.${name} is unknown.`)];
+}
+
+/** A list of settings is one of texts, or of pairs of texts. */
+const findEmptyItems = (items: readonly unknown[], path: string): readonly string[] =>
+  items.flatMap((item, index) => {
+    if (Array.isArray(item)) return findEmptyItems(item, `${path}[${index}]`);
+    const isText = typeof item === 'string' && item !== '';
+    return isText ? [] : [`${path}[${index}] must be a string that is not empty.`];
+  });
+
+function nameType(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (isObject(value)) return 'an object';
+  return Number.isNaN(value) ? 'not a number' : `a ${typeof value}`;
+}
+
+interface Requirement {
+  readonly isMet: (config: Config) => boolean;
+  readonly problem: string;
+}
+
+const REQUIREMENTS: readonly Requirement[] = [
+  {
+    isMet: ({ oauth }) => oauth.mode === 'broker' || oauth.mode === 'proxy',
+    problem: 'config.oauth.mode must be broker or proxy.',
+  },
+  {
+    isMet: ({ oauth }) => oauth.consent.kind === 'page' || oauth.consent.kind === 'off',
+    problem: 'config.oauth.consent.kind must be page or off.',
+  },
+  {
+    isMet: ({ http }) => ['all', 'none', 'hops', 'networks'].includes(http.trustProxy.kind),
+    problem: 'config.http.trustProxy.kind must be all, none, hops or networks.',
+  },
+  {
+    isMet: ({ auth }) => !auth.required || auth.provider.issuer !== '',
+    problem: 'config.auth.provider.issuer must not be empty.',
+  },
+  {
+    isMet: ({ auth, oauth }) => !auth.required || auth.provider.issuer === oauth.provider?.issuer,
+    problem: 'config.auth.provider and config.oauth.provider must be the same provider.',
+  },
+  {
+    isMet: ({ oauth }) => oauth.mode === 'proxy' || oauth.providerClient.id !== '',
+    problem: 'config.oauth.providerClient.id must not be empty.',
+  },
+  {
+    isMet: ({ audit: { destination, required } }) =>
+      destination === undefined ? !required : ['stdout', 'file'].includes(destination.kind),
+    problem: 'config.audit.destination.kind must be stdout or file.',
+  },
+  {
+    isMet: ({ auth, admin }) => auth.required || admin.groups.length === 0,
+    problem: 'config.admin.groups must be empty where config.auth.required is false.',
+  },
+  {
+    isMet: ({ oauth }) =>
+      !needsStateSecret(oauth.mode, oauth.consent.kind) || hasSecret(oauth.stateSecret),
+    problem: `config.oauth.stateSecret is missing or has fewer than ${MIN_SECRET_BYTES} bytes: broker mode and the consent page need it.`,
+  },
+];
+
+const hasSecret = (secret: StateSecret | undefined): boolean =>
+  secret?.kind === 'given'
+    ? secret.secrets.length > 0 && secret.secrets.every(isLongEnough)
+    : Boolean(secret?.dataDir);

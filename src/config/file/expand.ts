@@ -1,0 +1,99 @@
+// Variables of the environment in values of the configuration file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
+
+import { findNearestName } from '../../platform/nearest-name.ts';
+import { isOwnSecret } from '../own-secrets.ts';
+import { PASSED_ON } from './passed-on.ts';
+import { toVariableName } from './variable-name.ts';
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+export type Expanded =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'problem'; readonly message: string };
+
+/** Of a text with something to expand, whose result may be secret. */
+export const hasVariable = (text: string): boolean => text.includes('${');
+
+/** `$${` stands for `${` itself. A `${` without an end is matched up to the end of the text. */
+const REFERENCE = /\$\$\{|\$\{([^}]*)(\}?)/g;
+
+/** Expands once: what a variable brings in is never looked at again. */
+export function expandVariables(text: string, env: Env): Expanded {
+  const problems: string[] = [];
+  const expanded = text.replace(REFERENCE, (whole, reference?: string, end?: string) => {
+    if (reference === undefined) return '${';
+    const result = end === '}' ? expandReference(reference, env) : describeUnclosed();
+    if (result.kind === 'problem') problems.push(result.message);
+    return result.kind === 'text' ? result.text : whole;
+  });
+  return problems.length === 0
+    ? { kind: 'text', text: expanded }
+    : { kind: 'problem', message: [...new Set(problems)].join(' ') };
+}
+
+/** What the environment brings into the text; not what every program finds in its environment anyway, as HOME. */
+export const listValues = (text: string, env: Env): readonly string[] =>
+  [...text.matchAll(REFERENCE)].flatMap(([, reference = '']) => {
+    const [, name = ''] = FORM.exec(reference) ?? [];
+    const value = Object.hasOwn(env, name) ? env[name] : undefined;
+    return value && !PASSED_ON.includes(name) ? [value] : [];
+  });
+
+const FORM = /^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/;
+
+function expandReference(reference: string, env: Env): Expanded {
+  const [, name, fallback] = FORM.exec(reference) ?? [];
+  if (name === undefined) return describeForeign(reference);
+  // An empty one counts as unset, as settings do: compose files pass them.
+  const value = (Object.hasOwn(env, name) && env[name]) || undefined;
+  if (fallback?.includes('${'))
+    return problem(`The default of \${${name}:-…} cannot contain another variable.`);
+  if (value !== undefined && isOwnSecret(name, value)) return describeOwnSecret(name);
+  const text = value ?? fallback;
+  if (text !== undefined) return { kind: 'text', text };
+  if (isOwnSecret(name, value)) return describeOwnSecret(name);
+  return EDITOR_VARIABLES.has(name) ? describeForeign(name) : describeUnset(name, env);
+}
+
+function describeUnset(name: string, env: Env): Expanded {
+  const nearest = findNearestName(name, Object.keys(env));
+  const meant = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+  return problem(
+    `The environment variable ${name} is not set.${meant} Set it (in .env, too), or write a default: \${${name}:-default}.`,
+  );
+}
+
+const describeOwnSecret = (name: string): Expanded =>
+  problem(
+    `${name} is a secret of the gateway, and no server is given it. If the server needs this value, put it into a variable of its own, and write that variable here.`,
+  );
+
+const describeUnclosed = (): Expanded => problem(`A \${ has no }. ${LITERAL}`);
+
+const LITERAL = 'For the characters ${ themselves, write $${.';
+
+/** What editors put in by themselves: nothing of it exists here. */
+const EDITOR_VARIABLES: ReadonlySet<string> = new Set([
+  'workspaceFolder',
+  'workspaceFolderBasename',
+  'userHome',
+  'pathSeparator',
+  'file',
+  'cwd',
+]);
+
+function describeForeign(reference: string): Expanded {
+  if (reference.startsWith('input:'))
+    return problem(
+      `\${${reference}} is asked for by VS Code, and Postern cannot ask. Put the value into an environment variable, and write \${${toVariableName(reference.slice('input:'.length)) || 'NAME'}} here.`,
+    );
+  if (reference === 'userHome')
+    return problem(`\${userHome} is known to editors only. Write \${HOME}, or the path itself.`);
+  if (EDITOR_VARIABLES.has(reference) || /^workspaceFolder:/.test(reference))
+    return problem(
+      `\${${reference}} is known to editors only: Postern has no workspace. Write the path itself.`,
+    );
+  return problem(`A variable is written \${NAME}, \${NAME:-default} or \${env:NAME}. ${LITERAL}`);
+}
+
+const problem = (message: string): Expanded => ({ kind: 'problem', message });

@@ -1,0 +1,91 @@
+// Texts, numbers and flags, by the same rules as settings.
+
+import type { JsonObject } from '../../../platform/json.ts';
+import { quote } from '../../../platform/text.ts';
+import { anyText, flag, type integer, type Rule } from '../../rules.ts';
+import { expandVariables, hasVariable } from '../expand.ts';
+import type { FileNode } from '../syntax/file-node.ts';
+import { type Place, report, type Shape } from './shape.ts';
+
+interface ScalarOptions {
+  /** JSON Schema of what `rule` takes. */
+  readonly schema: JsonObject;
+  /** Never shown, not even when it is wrong. */
+  readonly isSecret?: true;
+}
+
+/** A value that holds a variable is a text, whatever it becomes. */
+const WITH_VARIABLE = { type: 'string', pattern: '\\$\\{' } as const;
+
+export const text = <T>(rule: Rule<T>, options: ScalarOptions): Shape<T> =>
+  scalar('string', rule, options);
+
+/** Any text that has no NUL, which no program could be given. */
+export const freeText = (options: { readonly isSecret?: true } = {}): Shape<string> =>
+  scalar(
+    'string',
+    {
+      parse: (given) => (given.includes('\0') ? undefined : anyText.parse(given)),
+      allowed: 'text',
+    },
+    { schema: { type: 'string' }, ...options },
+  );
+
+export const wholeNumber = (
+  rule: ReturnType<typeof integer>,
+  minimum: number,
+  maximum: number,
+): Shape<number> => scalar('number', rule, { schema: { type: 'integer', minimum, maximum } });
+
+export const trueOrFalse: Shape<boolean> = scalar('boolean', flag, { schema: { type: 'boolean' } });
+
+function scalar<T>(
+  type: 'string' | 'number' | 'boolean',
+  rule: Rule<T>,
+  { schema, isSecret }: ScalarOptions,
+): Shape<T> {
+  const isFreeText = Object.keys(schema).length === 1 && type === 'string';
+
+  function read(node: FileNode, place: Place): T | undefined {
+    const given = node.kind === 'scalar' ? node.value : undefined;
+    const isExpanded = typeof given === 'string' && hasVariable(given);
+    const isShown = !isSecret;
+    if (!isExpanded && typeof given !== type)
+      return report(place, node.line, describeWrongType(node, type, rule.allowed, isShown));
+    const expanded = isExpanded
+      ? expandVariables(given, place.context.env)
+      : ({ kind: 'text', text: String(given) } as const);
+    if (expanded.kind === 'problem') return report(place, node.line, expanded.message);
+    const value = rule.parse(expanded.text);
+    if (value !== undefined) return value;
+    const explanation = rule.explain?.(expanded.text);
+    const shown = isShown ? quote(given, 100) : 'The value given (not shown)';
+    const sentences = [
+      isShown && isExpanded ? `What ${shown} stands for is not valid.` : `${shown} is not valid.`,
+      ...(explanation === undefined ? [] : [explanation]),
+      `It must be ${rule.allowed}.`,
+    ];
+    return report(place, node.line, sentences.join(' '));
+  }
+
+  return { schema: isFreeText ? schema : { anyOf: [schema, WITH_VARIABLE] }, read };
+}
+
+function describeWrongType(
+  node: FileNode,
+  type: 'string' | 'number' | 'boolean',
+  allowed: string,
+  isShown: boolean,
+): string {
+  const given = node.kind === 'scalar' ? node.value : undefined;
+  if (given === null) return `There is no value. It must be ${allowed}. Otherwise leave it out.`;
+  if (type === 'string' && given !== undefined)
+    return `This is a ${typeof given}, and must be text: put it in double quotes.`;
+  const shown =
+    given === undefined ? nameKind(node) : isShown ? quote(given, 100) : 'The value (not shown)';
+  return `${shown} is not valid. It must be ${allowed}${type === 'string' ? '' : ', without quotes'}.`;
+}
+
+/** What it is, for what is neither text, number nor flag. */
+export const nameKind = ({ kind }: FileNode): string =>
+  kind === 'list' ? 'A list' : kind === 'object' ? 'An object' : 'This value';

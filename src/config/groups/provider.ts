@@ -1,0 +1,160 @@
+// The OpenID provider: whose tokens are accepted. OIDC_PROVIDER gives defaults to other settings.
+
+import {
+  type AccessToken,
+  type AudienceClaim,
+  PROVIDER_PROFILES,
+  PROVIDERS,
+  type Provider,
+  type ProviderProfile,
+  type ProviderQuirks,
+} from '../provider-profiles.ts';
+import { anyText, httpUrl, integer, list, oneOf } from '../rules.ts';
+import { listOwnAudiences } from '../server-urls.ts';
+import { type Default, defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
+import { clientId } from './provider-client-id.ts';
+import { serverSettings } from './server.ts';
+
+export interface ProviderConfig {
+  readonly name: Provider;
+  /** As the `iss` of its tokens says it. */
+  readonly issuer: string;
+  /** Its key set; undefined where the discovery document names it. */
+  readonly jwksUrl: string | undefined;
+  /** What tokens must name, one of them. */
+  readonly audience: readonly string[];
+  /** The claim that names it. */
+  readonly audienceClaim: AudienceClaim;
+  /** The token of the provider's answer that a client gets as access token. */
+  readonly accessToken: AccessToken;
+  readonly quirks: ProviderQuirks;
+}
+
+const provider = defineSetting({
+  variable: 'OIDC_PROVIDER',
+  rule: oneOf(...PROVIDERS),
+  default: { value: 'generic' },
+  summary: 'Which provider it is, for the defaults that it needs.',
+  details:
+    'It decides the defaults of OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS, OAUTH_RESOURCE_PARAMETER, OAUTH_ACCESS_TOKEN, OAUTH_CLIENT_AUTH, OIDC_AUDIENCE and OIDC_AUDIENCE_CLAIM, and the form that OIDC_ISSUER must have. See [Providers](providers.md).',
+});
+
+export const readProfile = (read: Read): ProviderProfile => PROVIDER_PROFILES[read(provider)];
+
+/** A default that differs between the profiles. What the documentation says of it follows from them. */
+export function chooseByProvider<T>(
+  select: (profile: ProviderProfile) => T,
+  write: (value: T) => string = String,
+): Default<T> {
+  const writeFor = (name: Provider) => `\`${write(select(PROVIDER_PROFILES[name]))}\``;
+  const text = writeFor('generic');
+  const others = [...new Set(PROVIDERS.map(writeFor))].filter((other) => other !== text);
+  return {
+    compute: (read) => select(readProfile(read)),
+    text,
+    exceptions: others.map((other) => {
+      const names = PROVIDERS.filter((name) => writeFor(name) === other);
+      return [other, `with ${names.join(', ')}`];
+    }),
+  };
+}
+
+const audienceClaim = defineSetting<AudienceClaim>({
+  variable: 'OIDC_AUDIENCE_CLAIM',
+  rule: oneOf('aud', 'client_id'),
+  default: chooseByProvider((profile) => profile.audienceClaim),
+  summary: 'The claim of a token that must name one of OIDC_AUDIENCE.',
+  details:
+    'With `client_id` a token must also have `token_use` `access`, as those of Amazon Cognito have.',
+});
+
+const accessToken = defineSetting<AccessToken>({
+  variable: 'OAUTH_ACCESS_TOKEN',
+  rule: oneOf('access_token', 'id_token'),
+  default: chooseByProvider((profile) => profile.accessToken),
+  summary: "Which token of the provider's answer clients get, and the gateway accepts.",
+  details:
+    '`id_token` is for providers whose access tokens are not JWTs. Only OAUTH_MODE=broker can hand it out.',
+});
+
+const CLIENT_NAMED = PROVIDERS.filter((name) => PROVIDER_PROFILES[name].audience === 'client_id');
+
+/** Whether tokens name the client that they were issued to, and not the gateway. */
+const namesClient = (read: Read): boolean =>
+  read(accessToken) === 'id_token' ||
+  read(audienceClaim) === 'client_id' ||
+  readProfile(read).audience === 'client_id';
+
+/** Empty where it cannot be known. */
+function computeAudience(read: Read): readonly string[] {
+  const baseUrl = read(serverSettings.baseUrl);
+  const id = read(clientId);
+  if (!namesClient(read)) return listOwnAudiences(baseUrl);
+  return id === undefined ? [] : [id];
+}
+
+export const providerSettings = {
+  provider,
+  issuer: defineSetting({
+    variable: 'OIDC_ISSUER',
+    rule: httpUrl,
+    default: NO_DEFAULT,
+    summary: 'The issuer, exactly as in the `iss` claim of its tokens.',
+    details: 'Required, unless AUTH_REQUIRED=false and OAUTH_MODE=proxy.',
+  }),
+  audience: defineSetting({
+    variable: 'OIDC_AUDIENCE',
+    rule: list(anyText, 'a comma-separated list of URLs or names'),
+    default: {
+      text: '`<BASE_URL>/mcp`, `<BASE_URL>` and `<BASE_URL>/`',
+      exceptions: [
+        [
+          'OAUTH_CLIENT_ID',
+          `with ${CLIENT_NAMED.join(', ')}, with OAUTH_ACCESS_TOKEN=id_token, and with OIDC_AUDIENCE_CLAIM=client_id`,
+        ],
+      ],
+      compute: computeAudience,
+    },
+    summary: 'The audiences of which a token must name one.',
+    details: 'In the claim that OIDC_AUDIENCE_CLAIM says.',
+  }),
+  audienceClaim,
+  accessToken,
+  jwksUrl: defineSetting<string | undefined>({
+    variable: 'OIDC_JWKS_URL',
+    rule: httpUrl,
+    default: { text: 'discovered', compute: () => undefined },
+    summary: "The URL of the provider's key set.",
+    details: 'If unset, the discovery document of OIDC_ISSUER says it.',
+  }),
+  clockToleranceSeconds: defineSetting({
+    variable: 'OIDC_CLOCK_TOLERANCE_SECONDS',
+    rule: integer(0, 60),
+    default: { value: 5 },
+    summary: "Seconds by which the provider's clock may differ.",
+    details: 'For the claims `exp` and `nbf`.',
+  }),
+  signatureMemory: defineSetting({
+    variable: 'TOKEN_SIGNATURE_MEMORY',
+    rule: integer(0, 1_000_000),
+    default: { value: 4096 },
+    summary: 'How many tokens are remembered as validly signed; 0 for none.',
+    details:
+      'The signature of a remembered token is not verified again. Its claims and times are checked on every request. See [Operations](operations/limits.md#remembered-signatures).',
+  }),
+};
+
+/** Undefined without `OIDC_ISSUER`. */
+export function readProviderConfig(read: Read): ProviderConfig | undefined {
+  const issuer = read(providerSettings.issuer);
+  if (issuer === undefined) return undefined;
+  return {
+    name: read(provider),
+    issuer,
+    jwksUrl: read(providerSettings.jwksUrl),
+    audience: read(providerSettings.audience),
+    audienceClaim: read(audienceClaim),
+    accessToken: read(accessToken),
+    quirks: readProfile(read).quirks,
+  };
+}

@@ -1,0 +1,180 @@
+import { isIP } from 'node:net';
+import { extname } from 'node:path';
+import { IMAGE_TYPES } from '../platform/image-types.ts';
+import { isStringArray, parseObject } from '../platform/json.ts';
+import { type AuditDestination, parseAuditDestination } from './audit-destination.ts';
+import { isScopeToken } from './scope.ts';
+import { isSentinelUrl, parseSentinelUrl } from './sentinel-url.ts';
+import { parseTrustProxy, type TrustProxy } from './trust-proxy.ts';
+
+/** How a setting's text is read. `parse` returns undefined for what is not allowed. */
+export interface Rule<T> {
+  parse(text: string): T | undefined;
+  /** What is allowed, to follow "It must be". */
+  readonly allowed: string;
+  /** Says more of a text that is not allowed; never a part of it, which may be secret. */
+  explain?(text: string): string | undefined;
+}
+
+export const anyText: Rule<string> = { parse: (text) => text, allowed: 'any text' };
+
+export const flag: Rule<boolean> = {
+  parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
+  allowed: 'true or false',
+};
+
+export const integer = (min: number, max: number): Rule<number> => ({
+  parse(text) {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    return value >= min && value <= max ? value : undefined;
+  },
+  allowed: `a whole number from ${min} to ${max}`,
+});
+
+export const integerOrAuto = (min: number, max: number): Rule<number | 'auto'> => {
+  const number = integer(min, max);
+  return {
+    parse: (text) => (text === 'auto' ? 'auto' : number.parse(text)),
+    allowed: `auto, or ${number.allowed}`,
+  };
+};
+
+export const oneOf = <const T extends string>(...values: T[]): Rule<T> => ({
+  parse: (text) => values.find((value) => value === text),
+  allowed: values.join(', ').replace(/, (?=[^,]*$)/, ' or '),
+});
+
+/** An absolute http(s) URL without user info or fragment, kept as it was given. */
+export const httpUrl: Rule<string> = {
+  parse(text) {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    // It goes into headers as it is, so in ASCII and without quotes.
+    const plain = /^https?:\/\/[!$-[\]-~]+$/i.test(text);
+    return url && plain && !url.username && !url.password ? text : undefined;
+  },
+  allowed: 'an absolute http or https URL in ASCII, without user info and fragment',
+};
+
+/** Its origin goes into a policy, where a semicolon would end what is allowed. */
+export const imageUrl: Rule<string> = {
+  parse(text) {
+    const url = httpUrl.parse(text);
+    return url !== undefined && host.parse(new URL(url).host) !== undefined ? url : undefined;
+  },
+  allowed: 'the http or https URL of an image, such as https://example.com/logo.svg',
+};
+
+/** By its name: what a browser shows. */
+export const imageFile: Rule<string> = {
+  parse: (text) => (IMAGE_TYPES[extname(text).toLowerCase()] === undefined ? undefined : text),
+  allowed: `the path of an image whose name ends in ${Object.keys(IMAGE_TYPES).join(', ')}`,
+};
+
+/** A trailing slash is dropped: paths are put behind it. */
+export const baseUrl: Rule<string> = {
+  parse(text) {
+    const url = httpUrl.parse(text);
+    return url === undefined || url.includes('?') ? undefined : url.replace(/\/+$/, '');
+  },
+  allowed: 'an absolute http or https URL in ASCII, without user info, query and fragment',
+};
+
+export const redisUrl: Rule<string> = {
+  parse(text) {
+    const isRight = isSentinelUrl(text)
+      ? !('problem' in parseSentinelUrl(text))
+      : /^rediss?:\/\/[^\s]+$/.test(text) && URL.canParse(text);
+    return isRight ? text : undefined;
+  },
+  allowed:
+    'redis://… or rediss://… (with ?cluster=true for Redis Cluster), or for Redis Sentinel redis+sentinel://user:password@host:port,host:port/primary or rediss+sentinel://…',
+  explain(text) {
+    const parsed = isSentinelUrl(text) ? parseSentinelUrl(text) : undefined;
+    return parsed && 'problem' in parsed ? parsed.problem : undefined;
+  },
+};
+
+export const auditLog: Rule<AuditDestination> = {
+  parse: parseAuditDestination,
+  allowed: 'stdout, or file: and a path, such as file:/var/log/postern/audit.log',
+};
+
+export const list = (item: Rule<string>, allowed: string): Rule<readonly string[]> => ({
+  parse(text) {
+    const entries = text.split(',');
+    const items = entries.flatMap((entry) => item.parse(entry.trim()) || []);
+    return items.length === entries.length ? items : undefined;
+  },
+  allowed,
+});
+
+/** The names of something that others named: a JSON array where one of them has a comma. */
+export const names = (what: string): Rule<readonly string[]> => {
+  const plain = list(anyText, '');
+  return {
+    parse(text) {
+      if (text.startsWith('[')) return parseNames(text);
+      return isDistinguishedName(text) ? undefined : plain.parse(text);
+    },
+    allowed: `a comma-separated list of ${what}, or a JSON array of them where one has a comma, such as ["CN=ops,OU=groups","admins"]`,
+    explain: (text) =>
+      isDistinguishedName(text)
+        ? 'It looks like one name that has commas: write that as a JSON array.'
+        : undefined,
+  };
+};
+
+function parseNames(text: string): readonly string[] | undefined {
+  const { names: value } = parseObject(`{"names":${text}}`) ?? {};
+  return isStringArray(value) && value.length > 0 && !value.includes('') ? value : undefined;
+}
+
+/** RFC 4514: LDAP and Active Directory name groups so. Split at its commas, it would be three groups of no use. */
+const isDistinguishedName = (text: string): boolean => /,\s*(cn|ou|dc|o|c|l|st|uid)=/i.test(text);
+
+/** An empty variable counts as unset: this word stands for an empty list. */
+export const NONE = 'none';
+
+/** A list that may be empty. */
+export const listOrNone = (item: Rule<string>, allowed: string): Rule<readonly string[]> => {
+  const some = list(item, allowed);
+  return { parse: (text) => (text === NONE ? [] : some.parse(text)), allowed };
+};
+
+/** RFC 6454: scheme://host[:port], lower case; desktop apps have schemes of their own. */
+export const origin: Rule<string> = {
+  parse: (text) =>
+    /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@*\\,]+$/i.test(text) ? text.toLowerCase() : undefined,
+  allowed: 'an origin such as https://app.example.com',
+};
+
+/** A host name or address, with a port or without. */
+export const host: Rule<string> = {
+  parse: (text) =>
+    /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(:\d{1,5})?$/i.test(text) ? text.toLowerCase() : undefined,
+  allowed: 'a host such as gateway.example.com, or host:port',
+};
+
+export const listenAddress: Rule<string> = {
+  parse: (text) => (isIP(text) !== 0 || /^[a-z0-9.-]+$/i.test(text) ? text : undefined),
+  allowed: 'an IP address or host name to listen on',
+};
+
+export const trustProxy: Rule<TrustProxy> = {
+  parse: parseTrustProxy,
+  allowed:
+    'all, none, a number of proxies from 1 to 100, or a comma-separated list of addresses and CIDR ranges',
+};
+
+/** A user of the system: by name, by number, or as uid:gid, which needs no entry. */
+export const systemUser: Rule<string> = {
+  // What begins with a hyphen would be an option of the programs that look it up.
+  parse: (text) =>
+    /^([A-Za-z_][A-Za-z0-9_.@-]*\$?|\d{1,10}(:\d{1,10})?)$/.test(text) ? text : undefined,
+  allowed: 'a user of this system, such as postern-programs, or uid:gid, such as 1001:1001',
+};
+
+export const scope: Rule<string> = {
+  parse: (text) => (isScopeToken(text) ? text : undefined),
+  allowed: 'a scope',
+};

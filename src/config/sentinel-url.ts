@@ -1,0 +1,106 @@
+// redis+sentinel://[user:password@]host:port[,host:port]/<primary>[/<db>][?sentinelPassword=…], which
+// `URL` refuses: it allows one host only.
+import { isPercentDecodable } from '../platform/json.ts';
+
+export interface SentinelUrl {
+  /** `rediss+sentinel://`: TLS to the sentinels and to Redis. */
+  readonly isTls: boolean;
+  /** Of Redis, like the password. */
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  /** Never empty. */
+  readonly sentinels: readonly SentinelAddress[];
+  /** By which the sentinels know the primary. */
+  readonly primaryName: string;
+  readonly db: number;
+  readonly sentinelPassword: string | undefined;
+}
+
+export interface SentinelAddress {
+  /** Without the brackets of an IPv6 address. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What is wrong. It never repeats the text, of which any part may belong to a password. */
+export interface SentinelUrlProblem {
+  readonly problem: string;
+}
+
+const SENTINEL_PORT = 26_379;
+const PARAMETER = 'sentinelPassword';
+
+export const isSentinelUrl = (text: string): boolean => /^rediss?\+sentinel:/.test(text);
+
+/** Of a text for which `isSentinelUrl` is true. */
+export function parseSentinelUrl(text: string): SentinelUrl | SentinelUrlProblem {
+  const parts = /^(rediss?)\+sentinel:\/\/([^/?#\s]*)(?:\/([^?#\s]*))?(?:\?([^#\s]*))?$/.exec(text);
+  if (parts === null) return { problem: 'It is not a URL, or contains a space or a #.' };
+  if (!isPercentDecodable(text)) return { problem: 'A % in it must be written as %25.' };
+  const [, scheme, authority = '', path = '', query = ''] = parts;
+  const at = authority.lastIndexOf('@');
+  const [username, password] = splitOnce(authority.slice(0, Math.max(at, 0)), ':');
+  const hosts = authority.slice(at + 1).split(',');
+  const sentinels = hosts.flatMap((host) => parseAddress(host) ?? []);
+  const [primaryName = '', db = '0', ...furtherSegments] = path.split('/');
+  const parameters = query.split('&').map((parameter) => splitOnce(parameter, '='));
+  const sentinelPassword = parameters.find(([name]) => name === PARAMETER)?.[1];
+
+  if (username !== '' && password === '')
+    return { problem: 'A user needs a password (user:password@, or :password@ without a user).' };
+  if (sentinels.length < hosts.length)
+    return {
+      problem:
+        'Each sentinel must be host or host:port, with a port from 1 to 65535 and brackets around an IPv6 address. In a password, each of @ / ? # , must be percent-encoded.',
+    };
+  if (primaryName === '')
+    return {
+      problem:
+        'The name of the primary is missing. It follows the sentinels, for example redis+sentinel://sentinel-1,sentinel-2,sentinel-3/mymaster.',
+    };
+  if (furtherSegments.length > 0 || !/^\d{1,5}$/.test(db))
+    return { problem: 'Only the number of a database can follow the name of the primary.' };
+  if (parameters.some(([name]) => name === 'cluster'))
+    return {
+      problem:
+        'cluster cannot be used with Sentinel. For Redis Cluster, use redis:// or rediss:// with ?cluster=true.',
+    };
+  if (parameters.some(([name]) => name !== PARAMETER && name !== ''))
+    return { problem: `The only parameter is ${PARAMETER}.` };
+  return {
+    isTls: scheme === 'rediss',
+    username: decodeGiven(username),
+    password: decodeGiven(password),
+    sentinels,
+    primaryName: decodeURIComponent(primaryName),
+    db: Number(db),
+    sentinelPassword: decodeGiven(sentinelPassword ?? ''),
+  };
+}
+
+/** Of a `REDIS_URL` that the checks at start have found to be right. */
+export function requireSentinelUrl(text: string): SentinelUrl {
+  const parsed = parseSentinelUrl(text);
+  if ('problem' in parsed) throw new Error(`REDIS_URL is not valid. ${parsed.problem}`);
+  return parsed;
+}
+
+export const formatAddress = ({ host, port }: SentinelAddress): string =>
+  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+
+function parseAddress(text: string): SentinelAddress | undefined {
+  const [, ipv6, name, port = String(SENTINEL_PORT)] =
+    /^(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::(\d{1,5}))?$/i.exec(text) ?? [];
+  const host = ipv6 ?? name;
+  const isPort = Number(port) >= 1 && Number(port) <= 65_535;
+  return host !== undefined && isPort ? { host, port: Number(port) } : undefined;
+}
+
+/** The second part is empty where the separator is missing. */
+function splitOnce(text: string, separator: string): readonly [string, string] {
+  const at = text.indexOf(separator);
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + separator.length)];
+}
+
+const decodeGiven = (text: string): string | undefined =>
+  text === '' ? undefined : decodeURIComponent(text);

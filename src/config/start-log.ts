@@ -1,0 +1,165 @@
+// What an operator reads once, at start.
+import type { Facts, Log } from '../platform/log.ts';
+import { isOnThisMachine } from '../platform/loopback.ts';
+import { NODE_VERSION, PACKAGE_VERSION } from '../platform/version.ts';
+import type { Config } from './config.ts';
+import type { OAuthConfig, ProxyConfig } from './groups/oauth.ts';
+import { hideQueries } from './hide-secrets.ts';
+import { formatAddress, isSentinelUrl, requireSentinelUrl } from './sentinel-url.ts';
+
+/** That the service runs, and where. */
+export function logListening(config: Config, port: number, log: Log, facts: Facts = {}): void {
+  const { host, baseUrl } = config.server;
+  log.info('Listening.', {
+    host,
+    port,
+    mcp: `${baseUrl}/mcp`,
+    ...summarizeConfig(config),
+    ...facts,
+    version: PACKAGE_VERSION,
+    node: NODE_VERSION,
+  });
+}
+
+/** The configuration in a few words. Nothing secret. */
+export const summarizeConfig = ({ auth, oauth, store }: Config) => ({
+  mode: auth.required ? oauth.mode : 'without authentication',
+  ...(oauth.provider && { issuer: hideQueries(oauth.provider.issuer) }),
+  store: store.kind === 'embedded' ? `embedded in ${store.dataDir}` : describeRedis(store.url),
+});
+
+/** Of the URL the hosts alone: the rest may hold a password. */
+function describeRedis(url: string): string {
+  if (!isSentinelUrl(url)) return `Redis at ${new URL(url).host}`;
+  const { sentinels, primaryName } = requireSentinelUrl(url);
+  return `Redis primary ${primaryName}, named by the sentinels ${sentinels.map(formatAddress).join(', ')}`;
+}
+
+/** Risks at warn; what may well be intended at info: a healthy start logs nothing at warn. */
+export function logStartWarnings(config: Config, log: Log): void {
+  const isPublic = !isOnThisMachine(new URL(config.server.baseUrl).hostname);
+  for (const { isPresent, warning } of isPublic ? [...RISKS, ...PUBLIC_RISKS] : RISKS) {
+    if (isPresent(config)) log.warn(warning);
+  }
+  if (config.auth.required) {
+    if (config.oauth.mode === 'proxy') logWhoCanLogIn(config.oauth, log);
+  } else if (isOnThisMachine(config.server.host)) {
+    log.info('AUTH_REQUIRED=false lets in everyone on this machine.', {
+      host: config.server.host,
+    });
+  }
+}
+
+interface Risk {
+  readonly isPresent: (config: Config) => boolean;
+  /** Begins with the variable. */
+  readonly warning: string;
+}
+
+const RISKS: readonly Risk[] = [
+  {
+    isPresent: ({ server }) => !server.isBaseUrlSet && isEveryAddress(server.host),
+    warning:
+      'BASE_URL is not set, but the service listens on all addresses: clients on other machines are sent to localhost. Set BASE_URL to the public address of the service, or set HOST=127.0.0.1.',
+  },
+  {
+    // Behind a TLS proxy on the same machine, for example.
+    isPresent: ({ server }) =>
+      !server.isBaseUrlSet && server.environment === 'production' && !isEveryAddress(server.host),
+    warning:
+      'BASE_URL is not set in production: clients are sent to localhost. Set BASE_URL to the public address of the service.',
+  },
+  {
+    isPresent: ({ auth, server }) => !auth.required && !isOnThisMachine(server.host),
+    warning:
+      'AUTH_REQUIRED=false lets in everyone who can reach this address. Remove it, or set HOST=127.0.0.1.',
+  },
+  {
+    // The confused deputy: whoever registers a client could ride on a user's login at the provider.
+    isPresent: ({ oauth }) =>
+      oauth.mode === 'broker' && oauth.consent.kind === 'off' && isOpen(oauth),
+    warning:
+      'OAUTH_CONSENT=off: anyone who registers a client can use it to log in as any user who follows a link. Set OAUTH_CONSENT=page, or set DCR_ACCESS_TOKEN and CIMD_ALLOWED_HOSTS=none.',
+  },
+];
+
+/** Only where BASE_URL is not on loopback. */
+const PUBLIC_RISKS: readonly Risk[] = [
+  {
+    isPresent: ({ server }) => server.environment !== 'production',
+    warning:
+      'NODE_ENV is not production: localhost is accepted as Host and Origin, and browsers are not told to use https only. Set NODE_ENV=production.',
+  },
+  {
+    isPresent: ({ server }) => isPlainHttp(server.baseUrl),
+    warning:
+      'BASE_URL is an http address: tokens travel unencrypted. Put a TLS proxy in front, and set BASE_URL to the https address.',
+  },
+  {
+    isPresent: ({ oauth }) => isPlainHttp(oauth.provider?.issuer),
+    warning:
+      'OIDC_ISSUER is an http address: anyone between the gateway and the provider can replace its keys and forge tokens. Set it to an https address.',
+  },
+  {
+    isPresent: ({ oauth }) => isPlainHttp(oauth.provider?.jwksUrl),
+    warning:
+      'OIDC_JWKS_URL is an http address: anyone between the gateway and the provider can replace its keys and forge tokens. Set it to an https address.',
+  },
+  {
+    isPresent: ({ limits }) => !limits.enabled,
+    warning:
+      'RATE_LIMIT_ENABLED=false: callers are not limited. Remove it; each limit can be raised separately.',
+  },
+  {
+    isPresent: ({ oauth }) => oauth.clientIdMetadata.allowedHosts.includes('*'),
+    warning:
+      'CIMD_ALLOWED_HOSTS=* accepts clients from any website, and lets callers choose the hosts that the gateway fetches documents from. List the hosts of the clients that you use.',
+  },
+  {
+    isPresent: ({ oauth }) => oauth.mode === 'broker' && oauth.allowedScopes.includes('*'),
+    warning:
+      'OAUTH_ALLOWED_SCOPES=* lets every client ask for everything that your client may do at the provider. List the scopes that all clients may have.',
+  },
+  {
+    isPresent: ({ http }) => http.trustProxy.kind === 'all',
+    warning:
+      'TRUST_PROXY=all lets callers claim any address, and rate limits count by address. Set it to the number or the networks of your proxies, or to none.',
+  },
+  {
+    isPresent: ({ oauth }) => oauth.mode === 'proxy' && isOpen(oauth),
+    warning:
+      'OAUTH_MODE=proxy with open registration: anyone can register a client, and the provider does not ask users about each of them. Set OAUTH_MODE=broker, which does, or set DCR_ACCESS_TOKEN.',
+  },
+];
+
+/** Whether anyone can bring a client of their own. */
+const isOpen = ({ registration, clientIdMetadata }: OAuthConfig): boolean =>
+  registration.accessToken === undefined || clientIdMetadata.allowedHosts.length > 0;
+
+/** At info what is meant: who sets OAUTH_MODE=proxy may have a service that only checks tokens from elsewhere. */
+function logWhoCanLogIn(oauth: ProxyConfig, log: Log): void {
+  const needed = {
+    OAUTH_AUTHORIZATION_URL: oauth.endpoints.authorizationUrl,
+    OAUTH_TOKEN_URL: oauth.endpoints.tokenUrl,
+    OAUTH_CLIENT_ID: oauth.providerClient.id,
+  };
+  const missing = Object.entries(needed).flatMap(([name, value]) =>
+    value === undefined ? [name] : [],
+  );
+  if (missing.length > 0) {
+    log[oauth.isModeSet ? 'info' : 'warn'](
+      `Nobody can log in through this service: OAUTH_MODE=proxy needs ${missing.join(', ')}. Set OAUTH_MODE=broker, which discovers the URLs from OIDC_ISSUER and needs OAUTH_CLIENT_ID only, or set what is missing. If it is only to accept tokens that clients got elsewhere, set OAUTH_MODE=proxy: this is then no warning.`,
+      { missing },
+    );
+  } else if (oauth.metadataIssuer === 'upstream') {
+    log.info(
+      'OAUTH_MODE=proxy: clients that compare the issuer of the metadata with this address (MCP SDK 2.x, oauth4webapi, the Go SDK) refuse to log in, and the provider must know the redirect URI of every other client. OAUTH_MODE=broker works with all of them.',
+    );
+  }
+}
+
+const isPlainHttp = (url: string | undefined): boolean =>
+  url !== undefined && new URL(url).protocol === 'http:';
+
+/** `0.0.0.0`, `::`, and the long forms of the latter. */
+const isEveryAddress = (host: string): boolean => /^(0\.0\.0\.0|[0:]+)$/.test(host);

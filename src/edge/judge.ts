@@ -1,0 +1,220 @@
+// The first step of a request's way: it is judged without effect, in the order of what is refused
+// (§11): Host, origin, method, then what its endpoint asks for.
+
+import type { ChosenLimit, ProtectedEndpoint, PublicEndpoint } from '../endpoint/endpoint.ts';
+import {
+  type GatewayRequest,
+  getHeader,
+  NO_BODY,
+  type PendingReply,
+  type RequestBody,
+} from '../endpoint/message.ts';
+import type { UserContext } from '../endpoint/user-context.ts';
+import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { BodyOwner } from './body-memory.ts';
+import type { GetPreflightHeaders } from './cors.ts';
+import type { CountedRequest, Exchange, JudgedRequest, UncountedRequest } from './exchange.ts';
+import type { HostCheck } from './host-and-origin.ts';
+import { checkNavigation, checkOrigin, checkOwnOrigin } from './host-and-origin.ts';
+import type { LimitCheck, Limiter } from './limits/limiter.ts';
+import type { Caller } from './limits/windows.ts';
+import type { BodyReader } from './read-body.ts';
+import type { ReceivedRequest } from './receive-request.ts';
+import { findEndpoint, type Router } from './router.ts';
+
+export interface JudgeDeps extends JudgeProtectedDeps {
+  readonly router: Router;
+  readonly checkHost: HostCheck;
+  /** Of BASE_URL. */
+  readonly ownOrigin: string;
+  readonly limiter: Limiter;
+  readonly getPreflightHeaders: GetPreflightHeaders;
+}
+
+/** @throws GatewayError for what is refused whatever the limits say. */
+export type Judge = (exchange: Exchange) => Promise<JudgedRequest>;
+
+export function createJudge(deps: JudgeDeps): Judge {
+  const { router, checkHost, ownOrigin, limiter, getPreflightHeaders } = deps;
+  const judgeProtected = createJudgeProtected(deps);
+  const judgePublic = createJudgePublic(deps.readBody);
+
+  return async function judge(exchange) {
+    const { received, destination, origin } = exchange;
+    const { request, authority } = received;
+    const { route } = destination;
+    checkHost(getHeader(request, 'host'), authority, route?.isProbe === true);
+    checkOrigin(origin);
+    if (route?.isNavigation) checkNavigation(request, ownOrigin);
+    if (route?.isForOwnPages) checkOwnOrigin(origin, ownOrigin);
+    if (request.method === 'OPTIONS') {
+      return toUncounted(() => ({ status: 204, headers: getPreflightHeaders(request) }));
+    }
+    if (route === undefined) return toUncounted(() => router.servePage(request, destination));
+
+    const endpoint = findEndpoint(route, request.method);
+    exchange.endpoint = endpoint;
+    if (endpoint.kind === 'open') return toUncounted(() => endpoint.handle(request));
+    if (endpoint.kind === 'protected') {
+      const limits = limiter.startCheck(endpoint.limit, request.clientIp);
+      exchange.limits = limits;
+      return judgeProtected(received, endpoint, limits);
+    }
+    return judgePublic(received, endpoint, ({ group, login }) => {
+      const limits = limiter.startCheck(group, request.clientIp, login);
+      exchange.limits = limits;
+      return limits;
+    });
+  };
+}
+
+const toUncounted = (run: PendingReply): UncountedRequest => ({ limits: undefined, run });
+
+// Judges a call of an endpoint that needs a token: the token decides which windows count the call, so it
+// comes first, and a body is read only behind a valid one.
+
+/**
+ * §5, or lets everybody in. A promise only where a key has to be fetched first: `beforeFetch` is
+ * called then.
+ *
+ * @throws GatewayError with a reason of §7.1, at once or by the promise.
+ */
+type Authenticate = (
+  request: GatewayRequest,
+  beforeFetch: () => Promise<void>,
+) => UserContext | undefined | Promise<UserContext | undefined>;
+
+interface JudgeProtectedDeps {
+  readonly authenticate: Authenticate;
+  readonly readBody: BodyReader;
+  readonly clock: Clock;
+}
+
+/** @throws GatewayError where it is not known who calls, and while a limit is known to refuse. */
+type JudgeProtected = (
+  received: ReceivedRequest,
+  endpoint: ProtectedEndpoint,
+  limits: LimitCheck,
+) => Promise<CountedRequest>;
+
+/** While a body took so long, in milliseconds, its token may have expired. */
+const LATE_MS = 1000;
+
+function createJudgeProtected({
+  authenticate,
+  readBody,
+  clock,
+}: JudgeProtectedDeps): JudgeProtected {
+  return async function judgeProtected({ request, body, receivedAt }, endpoint, limits) {
+    let token = judgeToken(request, limits);
+    // With the key at hand there is nothing to wait for.
+    if (token instanceof Promise) token = await token;
+    if (token.refusal !== undefined) return refuse(limits, token.caller, token.refusal);
+    limits.checkRememberedRefusal(token.caller);
+    let readableBody = NO_BODY;
+    let bodyRefusal: unknown;
+    if (endpoint.body) {
+      const rules = { accepts: endpoint.body, owner: findBodyOwner(token.user) };
+      try {
+        readableBody = await readBody(body, rules);
+      } catch (thrown) {
+        bodyRefusal = thrown;
+      }
+      if (clock.monotonic() - receivedAt > LATE_MS) token = await judgeToken(request, limits);
+    }
+    const { caller, user } = token;
+    const refusal = token.refusal ?? bodyRefusal;
+    if (refusal !== undefined) return refuse(limits, caller, refusal);
+    try {
+      const { access, run } = endpoint.judge({ request, user, body: readableBody });
+      return { limits, caller, access, run };
+    } catch (thrown) {
+      return refuse(limits, caller, thrown);
+    }
+  };
+
+  function judgeToken(
+    request: GatewayRequest,
+    limits: LimitCheck,
+  ): JudgedToken | Promise<JudgedToken> {
+    try {
+      const user = authenticate(request, limits.countAddress);
+      return user instanceof Promise ? user.then(admit, refuseToken) : admit(user);
+    } catch (thrown) {
+      return refuseToken(thrown);
+    }
+  }
+}
+
+const admit = (user: UserContext | undefined): JudgedToken => ({
+  caller: { kind: 'admitted', sub: user?.sub },
+  user,
+  refusal: undefined,
+});
+
+function refuseToken(thrown: unknown): JudgedToken {
+  const refusal = toGatewayError(thrown);
+  // Of any other failure it is not known whose token this is.
+  if (refusal.row.status !== 401) throw refusal;
+  return { caller: { kind: 'unauthenticated' }, user: undefined, refusal };
+}
+
+interface JudgedToken {
+  readonly caller: Caller;
+  readonly user: UserContext | undefined;
+  readonly refusal: GatewayError | undefined;
+}
+
+/** Counted like any other, and refused once no limit does so first. */
+const refuse = (limits: LimitCheck, caller: Caller, refusal: unknown): CountedRequest => ({
+  limits,
+  caller,
+  access: undefined,
+  run() {
+    throw refusal;
+  },
+});
+
+/** Without a user here, nobody has to log in. */
+const findBodyOwner = (user: UserContext | undefined): BodyOwner =>
+  user === undefined ? 'authDisabled' : { sub: user.sub };
+
+// Judges what was sent to a limited endpoint for everybody: counted by its address first, so that
+// judging cannot be asked for without end.
+
+/** @throws GatewayError while a refusal of the address is remembered. */
+type StartCheck = (chosen: ChosenLimit) => LimitCheck;
+
+/** @throws GatewayError for what is not valid, which is counted apart. */
+type JudgePublic = (
+  received: ReceivedRequest,
+  endpoint: PublicEndpoint,
+  startCheck: StartCheck,
+) => Promise<CountedRequest>;
+
+const createJudgePublic = (readBody: BodyReader): JudgePublic =>
+  async function judgePublic({ request, body }, endpoint, startCheck) {
+    async function readAcceptedBody(): Promise<RequestBody> {
+      const { body: accepts, maxBodyBytes: maxBytes } = endpoint;
+      return accepts ? readBody(body, { accepts, owner: 'unauthenticated', maxBytes }) : NO_BODY;
+    }
+
+    const reading = endpoint.chooseLimit && readAcceptedBody();
+    const early = await reading?.catch(() => undefined);
+    const limits = startCheck(
+      (early && endpoint.chooseLimit?.(early)) ?? { group: endpoint.limit },
+    );
+    await limits.countAddress();
+    try {
+      const read = await (reading ?? readAcceptedBody());
+      const run = await endpoint.judge(request, read);
+      return { limits, caller: SOMEBODY, access: undefined, run };
+    } catch (thrown) {
+      await limits.countInvalid();
+      throw thrown;
+    }
+  };
+
+/** Whoever sent something valid: users are not known here. */
+const SOMEBODY: Caller = { kind: 'admitted', sub: undefined };

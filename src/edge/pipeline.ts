@@ -1,0 +1,104 @@
+// The way of every request (§11): it is judged, admitted and run, and its reply is completed. To
+// judge has no effect; refusals come in this order: limits, token, body.
+import { renderErrorPage } from '../endpoint/error-page.ts';
+import { getHeader, type Reply } from '../endpoint/message.ts';
+import { JSONRPC, renderError } from '../endpoint/render-error.ts';
+import { toGatewayError } from '../errors/gateway-error.ts';
+import { prefersHtml } from './accept.ts';
+import type { Exchange, JudgedRequest } from './exchange.ts';
+import { type IsAllowedOrigin, readOrigin } from './host-and-origin.ts';
+import { createJudge, type JudgeDeps } from './judge.ts';
+import type { ReceivedRequest } from './receive-request.ts';
+import { createListHeaders, type HeaderList, type ListHeadersDeps } from './reply-headers.ts';
+import type { ReplyOwner } from './reply-memory.ts';
+import type { Router } from './router.ts';
+import type { RunQueue } from './run-queue.ts';
+
+export interface PipelineDeps extends JudgeDeps, ListHeadersDeps {
+  readonly isAllowedOrigin: IsAllowedOrigin;
+  readonly runQueue: RunQueue;
+}
+
+export type Pipeline = (received: ReceivedRequest) => Promise<RoutedReply>;
+
+/** The reply, every header that is sent with it, and the route's template for log and metrics. */
+export interface RoutedReply {
+  readonly reply: Reply;
+  readonly headers: HeaderList;
+  readonly route: string;
+  readonly owner?: ReplyOwner;
+}
+
+export function createPipeline(deps: PipelineDeps): Pipeline {
+  const { router, isAllowedOrigin, runQueue } = deps;
+  const judge = createJudge(deps);
+  const listHeaders = createListHeaders(deps);
+
+  // A chain in place of one async function: that would keep the body for as long as the call runs.
+  return function runPipeline(received) {
+    const exchange: Exchange = {
+      received,
+      destination: router.findDestination(received.request),
+      origin: readOrigin(received.request, isAllowedOrigin),
+      endpoint: undefined,
+      limits: undefined,
+      owner: 'unauthenticated',
+    };
+    const { trace } = received.request;
+    return judge(exchange)
+      .then((judged) => {
+        exchange.owner = findOwner(judged);
+        return trace ? trace.run(() => admitAndRun(judged)) : admitAndRun(judged);
+      })
+      .then(
+        (reply) => completeReply(reply, exchange),
+        (thrown: unknown) => completeReply(renderThrown(thrown, exchange, router), exchange),
+      );
+  };
+
+  /** @throws GatewayError of a limit, or of what was judged to be refused. */
+  function admitAndRun(judged: JudgedRequest): Reply | Promise<Reply> {
+    return judged.limits === undefined
+      ? judged.run()
+      : judged.limits
+          .admit(judged.caller, judged.access)
+          .then((session) => runQueue.run(() => judged.run(session)));
+  }
+
+  function completeReply(
+    reply: Reply,
+    { destination, origin, endpoint, limits, owner }: Exchange,
+  ): RoutedReply {
+    const { route } = destination;
+    const isClosed = route?.isNavigation === true || route?.isForOwnPages === true;
+    const isGranted = origin.isAllowed && !isClosed;
+    const headers = listHeaders({
+      reply,
+      endpoint,
+      grantedOrigin: isGranted ? origin.value : undefined,
+      // A refusal by a limit has the headers of that limit.
+      limitHeaders: reply.status === 429 ? undefined : limits?.headers(),
+    });
+    return { reply, headers, route: destination.label, owner };
+  }
+}
+
+function findOwner(judged: JudgedRequest): ReplyOwner {
+  if (judged.limits === undefined || judged.caller.kind !== 'admitted') return 'unauthenticated';
+  const { sub } = judged.caller;
+  return sub === undefined ? 'authDisabled' : { sub };
+}
+
+/** As the endpoint speaks of errors. */
+function renderThrown(
+  thrown: unknown,
+  { received, endpoint }: Exchange,
+  { findFrontPage }: Pick<Router, 'findFrontPage'>,
+): Reply {
+  const error = toGatewayError(thrown);
+  const frontPage = endpoint?.hasFrontPage && findFrontPage(received.request, error);
+  if (frontPage) return frontPage;
+  const format = endpoint?.errors ?? JSONRPC;
+  const isPage = endpoint?.hasErrorPages && prefersHtml(getHeader(received.request, 'accept'));
+  return isPage ? renderErrorPage(error, format) : renderError(error, format);
+}

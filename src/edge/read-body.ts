@@ -1,0 +1,192 @@
+// §4.4, §4.7, §4.8: request bodies, read once and bounded.
+import type { IncomingMessage } from 'node:http';
+import type { HttpConfig } from '../config/groups/http.ts';
+import type { RequestBody } from '../endpoint/message.ts';
+import { fail, GatewayError } from '../errors/gateway-error.ts';
+import type { Clock } from '../platform/clock.ts';
+import { decodeUtf8, findExceededBound } from '../platform/json.ts';
+import { createGrowingBuffer, type GrowingBuffer } from '../platform/memory/growing-buffer.ts';
+import { type BodyOwner, type CountedBody, createBodyMemory } from './body-memory.ts';
+
+/** A body that is still with the transport; whoever passes it on looks at nothing in it. */
+export interface IncomingBody {
+  readonly req: IncomingMessage;
+  /** Whether it was read to its end. */
+  isRead: boolean;
+  /** Ends the counting of its bytes on behalf of the request: replied to, or its caller gone. */
+  release(): void;
+}
+
+export interface BodyRules {
+  readonly accepts: 'json' | 'json or form';
+  readonly owner: BodyOwner;
+  /** Where it is less than `MAX_BODY_BYTES`. */
+  readonly maxBytes?: number | undefined;
+}
+
+/**
+ * Called at most once for each body. Its bytes count against the owner's budget until it is released.
+ *
+ * @throws GatewayError `unsupported_media_type`, `body_too_large`, `incomplete_body`,
+ * `request_timeout`, `overloaded` or `parse_error`.
+ */
+export type BodyReader = (body: IncomingBody, rules: BodyRules) => Promise<RequestBody>;
+
+export interface BodyReaderOptions extends Pick<HttpConfig, 'maxBodyBytes' | 'maxBodyValues'> {
+  readonly clock: Clock;
+}
+
+const JSON_TYPE = 'application/json';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
+
+/** Far more than anybody writes, far less than fills a stack. */
+const MAX_LEVELS = 200;
+
+export const openBody = (req: IncomingMessage): IncomingBody => ({
+  req,
+  isRead: false,
+  release: () => {},
+});
+
+export function createBodyReader(options: BodyReaderOptions): BodyReader {
+  const { maxBodyBytes, maxBodyValues, clock } = options;
+  const memory = createBodyMemory({ maxBodyBytes, clock });
+
+  /** Most bodies are there when they are asked for: nothing has to wait, or to be counted, for them. */
+  function readWhole(req: IncomingMessage, owner: BodyOwner, maxBytes: number) {
+    const { readableLength } = req;
+    // node:http says that a request is complete only when it has been read on from there.
+    const isThere = req.complete || readableLength === Number(req.headers['content-length']);
+    if (!isThere || req.destroyed) return undefined;
+    if (readableLength > maxBytes) throw createTooLargeError(maxBytes);
+    const hold = memory.admitWhole(owner, readableLength);
+    if (hold === undefined) return undefined;
+    const bytes: Buffer = req.read() ?? NO_BYTES;
+    // Nothing comes any more; that this ends is for node:http to see.
+    req.resume();
+    return { bytes, hold, end: () => {} };
+  }
+
+  async function readPieces(req: IncomingMessage, owner: BodyOwner, maxBytes: number) {
+    const buffer = createGrowingBuffer();
+    const { hold, end } = await collectPieces(req, owner, maxBytes, buffer);
+    return { bytes: buffer.take(), hold, end };
+  }
+
+  /** Resolves when all have arrived; what `buffer` then has is the body. */
+  function collectPieces(
+    req: IncomingMessage,
+    owner: BodyOwner,
+    maxBytes: number,
+    buffer: GrowingBuffer,
+  ) {
+    // Not for await: leaving such a loop early destroys the socket, and the reply with it.
+    // Does not resolve to the bytes: the listeners stay on the request and would keep them alive.
+    return new Promise<CountedBody>((resolve, reject) => {
+      const counted = memory.startBody(owner, stop);
+      let isOver = false;
+
+      function stop(cause: GatewayError): void {
+        isOver = true;
+        buffer.take();
+        counted.end();
+        reject(cause);
+      }
+
+      req.on('data', (piece: Buffer) => {
+        if (isOver) return;
+        buffer.append(piece);
+        if (buffer.byteLength() > maxBytes) stop(createTooLargeError(maxBytes));
+        else counted.count(piece.length);
+      });
+      req.on('end', () => {
+        if (isOver) return;
+        isOver = true;
+        resolve(counted);
+      });
+      // Emitted for every request; creating an error each time would cost more than reading the body.
+      req.on('close', () => {
+        if (!isOver) stop(new GatewayError('incomplete_body'));
+      });
+      req.on('error', () => {});
+    });
+  }
+
+  return async function readBody(body, { accepts, owner, maxBytes = maxBodyBytes }) {
+    const { req } = body;
+    const limit = Math.min(maxBytes, maxBodyBytes);
+    const isForm = checkContentType(req, accepts) === FORM_TYPE;
+    if (Number(req.headers['content-length'] ?? 0) > limit) throw createTooLargeError(limit);
+    let whole = readWhole(req, owner, limit);
+    if (whole === undefined) {
+      // node:http hands over a head before the bytes that came with it: a moment later they are there.
+      await Promise.resolve();
+      whole = readWhole(req, owner, limit);
+    }
+    const { bytes, hold, end } = whole ?? (await readPieces(req, owner, limit));
+    body.isRead = true;
+    body.release = hold();
+    end();
+    const text = decodeUtf8(bytes) ?? fail('parse_error', { details: 'The body is not UTF-8.' });
+    return isForm
+      ? { type: 'form', text, hold }
+      : { type: 'json', value: parseJson(text, maxBodyValues), text, hold };
+  };
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+/** @throws GatewayError `unsupported_media_type`. */
+function checkContentType(req: IncomingMessage, accepts: BodyRules['accepts']) {
+  const value = req.headers['content-type'];
+  // As nearly all callers write it: nothing has to be taken apart.
+  if (value === JSON_TYPE) return value;
+  const type = value?.split(';', 1)[0]?.trim().toLowerCase();
+  if (type === JSON_TYPE || (type === FORM_TYPE && accepts === 'json or form')) return type;
+  const allowed = accepts === 'json' ? JSON_TYPE : `${FORM_TYPE} or ${JSON_TYPE}`;
+  return fail('unsupported_media_type', { details: `The Content-Type must be ${allowed}.` });
+}
+
+const createTooLargeError = (maxBytes: number) =>
+  new GatewayError('body_too_large', { details: `The body may have at most ${maxBytes} bytes.` });
+
+function parseJson(text: string, maxValues: number): unknown {
+  const exceeded = findExceededBound(text, { levels: MAX_LEVELS, values: maxValues });
+  if (exceeded === 'values') {
+    fail('body_too_large', {
+      details: `The body may have at most ${maxValues} JSON values (MAX_BODY_VALUES).`,
+    });
+  }
+  if (exceeded === 'levels') {
+    fail('parse_error', { details: `The body is nested deeper than ${MAX_LEVELS} levels.` });
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    return fail('parse_error', { details: 'The body is not valid JSON.' });
+  }
+}
+
+// RFC 9112 §6: what two readers of one connection could take for different requests.
+
+interface RequestHead {
+  readonly httpVersion: string;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
+/** Whether bytes follow the head. */
+export const hasBody = ({ headers }: RequestHead): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+
+/**
+ * Whether the coding is another than `chunked`: node:http would pass on what is below as it is. HTTP/1.0
+ * has none, and a proxy of that version may have taken the body for something else (RFC 9112 §6.1).
+ */
+export function hasUnsupportedCoding({ httpVersion, headers }: RequestHead): boolean {
+  const coding = headers['transfer-encoding'];
+  if (coding === undefined) return false;
+  return httpVersion === '1.0' || String(coding).toLowerCase() !== 'chunked';
+}
+
+export const createUnsupportedCodingError = (): GatewayError =>
+  new GatewayError('bad_request', { details: 'The only Transfer-Encoding allowed is chunked.' });

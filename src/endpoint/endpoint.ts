@@ -1,0 +1,100 @@
+// §4.1: how a feature describes an endpoint that it serves.
+import type { LimitGroup } from '../config/groups/limits.ts';
+import type { SessionAccess, SessionLookup } from '../store/store.ts';
+import type { GatewayRequest, PendingReply, Reply, RequestBody } from './message.ts';
+import type { ErrorFormat } from './render-error.ts';
+import type { UserContext } from './user-context.ts';
+
+export type Endpoint = OpenEndpoint | ProtectedEndpoint | PublicEndpoint;
+
+interface EndpointBase {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** Exact path, or one whose last segment is a parameter (`/mcp/:server`); the metrics' label `route`. */
+  readonly path: string;
+  /** Where the path has a parameter: whether there is something of this name. Otherwise the path is unknown. */
+  readonly hasParameter?: (name: string) => boolean;
+  readonly errors: ErrorFormat;
+  /** Asked by address, so exempt from the Host check. */
+  readonly isProbe?: true;
+  /** Served also while all connections are busy. */
+  readonly isServedWhenBusy?: true;
+  /** A browser comes here: errors are pages where `Accept` prefers them. */
+  readonly hasErrorPages?: boolean;
+  /** A browser that comes here by mistake is shown the front page, with the status of the error. */
+  readonly hasFrontPage?: boolean;
+  /**
+   * A browser comes here by itself, as the user's: no page may read the answer or send the form, be
+   * its origin allowed or not.
+   */
+  readonly isNavigation?: boolean;
+  /** For the gateway's own pages: those of other origins are refused, be they allowed elsewhere or not. */
+  readonly isForOwnPages?: boolean;
+  /** On every reply of the endpoint, errors included. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Not listed in `Allow`: the endpoint only says why there is nothing. */
+  readonly isUnlisted?: true;
+}
+
+/** For everybody, and not limited: documents and probes. */
+export interface OpenEndpoint extends EndpointBase {
+  readonly kind: 'open';
+  handle(request: GatewayRequest): Reply | Promise<Reply>;
+}
+
+/** §5.1: needs a bearer token, which also decides in which windows a call is counted. */
+export interface ProtectedEndpoint extends EndpointBase {
+  readonly kind: 'protected';
+  readonly limit: LimitGroup;
+  readonly body?: 'json';
+  /** Without effect. @throws GatewayError for a message that is not valid. */
+  judge(call: ProtectedCall): JudgedCall;
+}
+
+/** For everybody, and limited: what was sent is judged first, then counted, then acted on. */
+export interface PublicEndpoint extends EndpointBase {
+  readonly kind: 'public';
+  readonly limit: LimitGroup;
+  readonly body?: 'json' | 'json or form';
+  /** Bytes; where it is less than `MAX_BODY_BYTES`. */
+  readonly maxBodyBytes?: number;
+  /** Where the body decides how a request is counted: it is read before the request is counted. Without effect. */
+  chooseLimit?(body: RequestBody): ChosenLimit;
+  /** Without effect. @throws GatewayError for what is not valid. */
+  judge(request: GatewayRequest, body: RequestBody): Promise<PendingReply>;
+}
+
+/** How a request is counted. */
+export interface ChosenLimit {
+  readonly group: LimitGroup;
+  /** Where it may belong to a login, which is then counted in place of the address. */
+  readonly login?: LoginSearch;
+}
+
+export interface LoginSearch {
+  /** Of the login, where this process knows it without a look at the store. */
+  readonly knownId: string | undefined;
+  /** Without effect. */
+  find(): Promise<KnownLogin | undefined>;
+}
+
+export interface KnownLogin {
+  readonly id: string;
+  /** Whether the answer is there already: the request costs the provider nothing. */
+  readonly isAnswered: boolean;
+}
+
+/** A call of a protected endpoint, past Host, Origin, token and body. */
+export interface ProtectedCall {
+  readonly request: GatewayRequest;
+  /** Undefined where the service runs without authentication. */
+  readonly user: UserContext | undefined;
+  readonly body: RequestBody;
+}
+
+/** What is left to do of a call that is good, as far as that can be said without effect. */
+export interface JudgedCall {
+  /** What it wants of its session, done in the step that counts it; undefined where it has none. */
+  readonly access: SessionAccess | undefined;
+  /** Once the limits admit it; `session` is what the store said of the session. */
+  run(session: SessionLookup): Reply | Promise<Reply>;
+}

@@ -1,0 +1,129 @@
+import type { CancelSignal } from '../platform/cancellation.ts';
+import type { RequestTrace } from '../telemetry/tracing/tracing.ts';
+
+/** One HTTP request as the features see it: plain data, no socket. */
+export interface GatewayRequest {
+  /** Upper case, as received. */
+  readonly method: string;
+  /** The path as received, not decoded, without the query. */
+  readonly path: string;
+  /** The query as received, without its question mark. */
+  readonly query: string;
+  /** Lower-case names; repeated headers as node:http joins them. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** §8.2: the caller's address, canonical, or `unknown`. */
+  readonly clientIp: string;
+  /** Aborted when the caller hangs up before the reply. Made on first use. */
+  signal(): CancelSignal;
+  /** Undefined where nothing is traced. A member, since a WeakMap of all requests makes garbage collection dear. */
+  readonly trace?: RequestTrace;
+}
+
+/** A request body, read once at the edge. */
+export type RequestBody = JsonBody | FormBody;
+
+interface JsonBody extends CountedBytes {
+  readonly type: 'json';
+  readonly value: unknown;
+  readonly text: string;
+}
+
+/** `application/x-www-form-urlencoded`, not yet parsed. */
+interface FormBody extends CountedBytes {
+  readonly type: 'form';
+  readonly text: string;
+}
+
+/** Of a request that has none, or whose body is not read. */
+export const NO_BODY: RequestBody = {
+  type: 'json',
+  value: undefined,
+  text: '',
+  hold: () => () => {},
+};
+
+/** The parsed JSON of a body; undefined of a form. */
+export const getJson = (body: RequestBody): unknown =>
+  body.type === 'json' ? body.value : undefined;
+
+interface CountedBytes {
+  /**
+   * To be called by whoever works with the body, maybe for longer than its caller waits: until what is
+   * returned is called, its bytes count against the budget of its user (§12).
+   */
+  hold(): () => void;
+}
+
+/** By names as they are sent. */
+export type ReplyHeaders = Readonly<Record<string, string>>;
+
+/** What the service answers. */
+export interface Reply {
+  readonly status: number;
+  readonly headers?: ReplyHeaders;
+  readonly body?: string | Uint8Array;
+  /**
+   * In place of `body`: sent piece by piece as it comes, until it ends. Ended early – its iterator's
+   * `return` – when the caller hangs up or the service closes. Each piece is one or more whole events
+   * of an event stream: between them comments are sent.
+   */
+  readonly stream?: ReplyStream;
+  /** Of a streamed reply: what is known for the log when it has ended. */
+  outcome?(): Pick<Reply, 'error' | 'facts'>;
+  /** What went wrong, for the log only; never sent. */
+  readonly error?: ReplyError;
+  /** Further facts for the log: never a secret. */
+  readonly facts?: Readonly<Record<string, unknown>>;
+  /** Of its request. */
+  readonly trace?: RequestTrace;
+}
+
+export interface ReplyStream extends AsyncIterable<string> {
+  /** Calls back when it changes how many characters wait to be read; for one listener. */
+  watchWaiting?(listener: (characters: number) => void): void;
+}
+
+/** What the log tells of an error. */
+export interface ReplyError {
+  readonly key: string;
+  readonly message: string;
+  readonly cause?: unknown;
+  /** Where the status alone does not decide it. */
+  readonly logLevel?: 'debug' | 'warn' | undefined;
+}
+
+/** What is left to do once a request was judged and admitted. */
+export type PendingReply = () => Reply | Promise<Reply>;
+
+/** A request's header, or undefined; of a repeated one the first. */
+export function getHeader(
+  request: Pick<GatewayRequest, 'headers'>,
+  name: string,
+): string | undefined {
+  const value = request.headers[name];
+  return typeof value === 'string' || value === undefined ? value : value[0];
+}
+
+export const createJsonReply = (status: number, body: unknown, headers?: ReplyHeaders): Reply => ({
+  status,
+  headers: { 'Content-Type': 'application/json', ...headers },
+  body: JSON.stringify(body),
+});
+
+/** 303: whatever the browser sent here, it goes on with a GET. */
+export const createRedirectReply = (location: string): Reply => ({
+  status: 303,
+  headers: { Location: location, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' },
+});
+
+const SCHEME = 'bearer ';
+
+/** RFC 6750 §2.1: the token of an Authorization header; undefined for any other header. */
+export function readBearerToken(authorization = ''): string | undefined {
+  if (authorization.slice(0, SCHEME.length).toLowerCase() !== SCHEME) return undefined;
+  let start = SCHEME.length;
+  while (authorization[start] === ' ') start += 1;
+  const token = authorization.slice(start);
+  // One expression for all of it would take a microsecond for a token.
+  return token === '' || /\s/.test(token) ? undefined : token;
+}

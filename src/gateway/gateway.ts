@@ -1,0 +1,336 @@
+// The composition root: every implementation is chosen here, once.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { KeySet } from '../auth/key-set.ts';
+import { builtInCatalog } from '../catalog/index.ts';
+import { checkConfig } from '../config/check-config.ts';
+import type { Config } from '../config/config.ts';
+import type { GatewayFile } from '../config/file/gateway-file.ts';
+import { createServerUrls } from '../config/server-urls.ts';
+import { logListening, logStartWarnings } from '../config/start-log.ts';
+import { createTransport } from '../edge/create-transport.ts';
+import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
+import type { Catalog } from '../mcp/catalog/catalog.ts';
+import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import { createMcp } from '../mcp/mcp.ts';
+import type { Network } from '../oauth/client-id-metadata/network.ts';
+import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
+import { createLoginFailures } from '../oauth/login-failures.ts';
+import { createProviderAccess } from '../oauth/provider-access.ts';
+import { createPeople } from '../operations/admin/people.ts';
+import { createPersonIndex } from '../operations/admin/person-index.ts';
+import { createRecentCallers } from '../operations/admin/recent-callers.ts';
+import {
+  createOperatorEndpoints,
+  createSealPerson,
+  noteRefusals,
+} from '../operations/create-admin.ts';
+import { createHealthEndpoints } from '../operations/health-endpoints.ts';
+import { createMetricsEndpoints } from '../operations/metrics-endpoints.ts';
+import { type Clock, pause, systemClock } from '../platform/clock.ts';
+import type { Fetch } from '../platform/fetch-with-limits.ts';
+import { createLog, type Log } from '../platform/log.ts';
+import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/version.ts';
+import { joinPolicies } from '../policy/policy.ts';
+import { createClientOf } from '../policy/rules/client-of.ts';
+import { createLogo } from '../site/logo.ts';
+import { instrumentStore } from '../store/instrument.ts';
+import { openStore } from '../store/open.ts';
+import { createLoginSeal } from '../store/seal/login-seal.ts';
+import { createReplicaSeal } from '../store/seal/replica-seal.ts';
+import type { Store } from '../store/store.ts';
+import { type Metrics, noMetrics } from '../telemetry/metrics/metrics.ts';
+import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
+import {
+  type GatewaySetup,
+  type GatewayUpstreams,
+  openUpstreams,
+  type UpstreamParts,
+} from '../upstreams/create-upstreams.ts';
+import type { Lock } from '../upstreams/lock/lock.ts';
+import type { StoredLock } from '../upstreams/lock/stored-lock.ts';
+import { openObservation } from './observation.ts';
+import { createPublicSite } from './site.ts';
+
+/** Dependencies of a gateway; defaults are used for those left out. */
+export interface Deps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly keySet: KeySet;
+  readonly fetch: Fetch;
+  readonly log: Log;
+  readonly catalog: Catalog;
+  /** Which servers stand behind the gateway; without it there are none. */
+  readonly file: GatewayFile;
+  /** What was approved of what those servers say of themselves; without it everything is. */
+  readonly lock: Lock;
+  /** Where that is written to when operators approve; without it they cannot at their page. */
+  readonly storedLock: StoredLock;
+  /** How operators can type `postern lock` where this gateway was started; just so unless given. */
+  readonly lockCommand: string;
+  /** What programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR of; nothing unless given. */
+  readonly environment: UpstreamParts['environment'];
+  /** What is counted; nothing is with `METRICS_ENABLED=false`. */
+  readonly metrics: Metrics;
+  /** By which client ID metadata documents are fetched; that they can be is not checked then. */
+  readonly network: Network;
+}
+
+export interface Gateway {
+  /** Serves one request of a node:http server that somebody else runs, or of a test. */
+  readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
+  /**
+   * Listens on `HOST` and `PORT`; resolves to the port.
+   *
+   * @throws Error with the code of the system (`EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`).
+   */
+  listen(): Promise<number>;
+  /**
+   * Takes another configuration file, and the lock beside it, in place of those it was made with. Calls under way end
+   * normally.
+   *
+   * @throws Error for a gateway that was made without a file.
+   */
+  reload(setup: GatewaySetup): Promise<void>;
+  /** The number of live sessions, of all replicas. */
+  countSessions(): Promise<number>;
+  /** The servers behind the gateway, in the order of its file: whether they answer, and how many tools they have. */
+  listServers(): readonly ServerFacts[];
+  /**
+   * Not ready at once, serves on for `SHUTDOWN_DELAY_MS`, finishes what is in flight (10 s at
+   * most), closes the store, which it owns even when it was given.
+   */
+  close(): Promise<void>;
+}
+
+const DRAIN_GRACE_MS = 10_000;
+
+/**
+ * Builds the service. Neither the provider nor Redis has to be reachable.
+ *
+ * @throws ConfigError when a configuration that was made by hand lacks what keeps callers out, or the
+ * file of the logo cannot be read.
+ * @throws DataDirError when the folder of the embedded store, or the secret in it, cannot be used,
+ * or the folder is in use.
+ * @throws TracingError when the packages of OpenTelemetry are needed and missing.
+ * @throws AuditLogError when the file of `AUDIT_LOG` cannot be opened.
+ */
+export async function createGateway(
+  config: Config,
+  overrides: Partial<Deps> = {},
+): Promise<Gateway> {
+  checkConfig(config);
+  const logo = await createLogo(config.site.logo, config.server.baseUrl);
+  const { metricsEnabled: hasMetrics, environment, displayName } = config.server;
+  const clock = overrides.clock ?? systemClock;
+  const log =
+    overrides.log ?? createLog(config.server.logLevel, { format: config.server.logFormat });
+  const outbound = await openOutboundNetwork(config.outbound);
+  const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog);
+  const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
+  const observation = await openObservation(config, {
+    clock,
+    log,
+    metrics,
+    hasOwnTools: overrides.catalog !== undefined,
+  });
+  const { audit, tracing, getTraceId } = observation;
+  const fetch = observation.traceFetch(overrides.fetch ?? outbound.fetch);
+  const opened = overrides.store ?? (await openStore(config, { clock, log }));
+  const measured = hasMetrics ? instrumentStore(opened, metrics, clock) : opened;
+  const store = observation.traceStore(measured);
+  /** Its folder can be used again at once. */
+  async function closeStore(error: unknown): Promise<never> {
+    await store.close();
+    throw error;
+  }
+  const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(closeStore);
+  logStartWarnings(config, log);
+
+  const getSeal = createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal });
+  let upstreams: GatewayUpstreams | undefined;
+  const isServer = (name: string) => upstreams?.catalogs.findServer(name) !== undefined;
+  const serverUrls = createServerUrls(
+    config.server.baseUrl,
+    config.auth.required ? config.auth.provider.audience : config.oauth.provider?.audience,
+    isServer,
+  );
+  const loginFailures =
+    config.admin.groups.length > 0 ? createLoginFailures({ store, clock, log }) : undefined;
+  const people = loginFailures && createPeople(getSeal);
+  const personIndex = loginFailures && createPersonIndex({ store, getSeal });
+  const recentCallers = people && createRecentCallers({ store, people, clock, log });
+  const { metadata, auth } = createProviderAccess(config, {
+    onRefusal: loginFailures && noteRefusals(loginFailures.note),
+    isServer,
+    isServerAudience: serverUrls.isAudience,
+    fetch,
+    clock,
+    log,
+    metrics,
+    keySet: overrides.keySet,
+  });
+  // A rule looks at it, a server is told it, or the audit log has it.
+  const needsClients = () => audit !== undefined || upstreams?.needsClients() === true;
+  const clientOf = createClientOf({
+    store,
+    ownClientId: config.oauth.mode === 'broker' ? config.oauth.providerClient.id : undefined,
+    isNeeded: needsClients,
+    clock,
+    log,
+  });
+  upstreams =
+    overrides.file === undefined
+      ? undefined
+      : await openUpstreams(
+          config,
+          { file: overrides.file, lock: overrides.lock },
+          {
+            builtIn: ownCatalog,
+            environment: overrides.environment ?? {},
+            store,
+            getSeal,
+            fetch,
+            metadata,
+            clock,
+            log,
+            metrics,
+            tracing,
+            storedLock: overrides.storedLock,
+          },
+        ).catch(closeStore);
+  const mcp = createMcp(config.mcp, {
+    catalogs: upstreams?.catalogs ?? { all: ownCatalog, findServer: () => undefined },
+    policies: upstreams?.catalogs.policies ?? joinPolicies([]),
+    service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
+    store,
+    getSeal,
+    clock,
+    metrics,
+    log,
+    getChallenge: auth.getChallenge,
+    isTraced: tracing !== undefined,
+    audit,
+    findClientId: clientOf,
+    sealPerson: people && personIndex && createSealPerson(people, personIndex),
+    noteStatelessUser: recentCallers?.note,
+  });
+
+  const site = createPublicSite(config, {
+    logo,
+    catalog: upstreams?.catalogs.all ?? ownCatalog,
+    clock,
+    log,
+  });
+  const authorization = createAuthorizationEndpoints(config, {
+    store,
+    loginSeal,
+    fetch,
+    clock,
+    log,
+    metadata,
+    inspectToken: auth.inspectToken,
+    serverUrls,
+    isServer,
+    network: overrides.network,
+    needsClients,
+    getPublicTools: site.getPublicTools,
+    tunnel: outbound.openTunnel,
+    audit,
+    tracing,
+    getTraceId,
+    noteFailure: loginFailures?.note,
+  });
+  const limiter = config.limits.enabled
+    ? createLimiter(config.limits.groups, { store, clock, metrics, log })
+    : createUnlimitedLimiter(store);
+  const operatorEndpoints =
+    loginFailures && people && personIndex && recentCallers
+      ? createOperatorEndpoints(config, {
+          store,
+          clock,
+          audit,
+          getTraceId,
+          clientOf,
+          loginFailures,
+          people,
+          personIndex,
+          recentCallers,
+          limiter,
+          describeKeySet: auth.describeKeySet,
+          endSession: mcp.endSession,
+          listServers: () => upstreams?.listServers() ?? [],
+          listServerTools: (name, part) => upstreams?.listServerTools(name, part),
+          listLockDifferences: (part) => upstreams?.listLockDifferences(part),
+          lockApproval: upstreams?.lockApproval,
+          previewAccess: upstreams?.previewAccess,
+          lockCommand: overrides.lockCommand ?? 'postern lock',
+        })
+      : [];
+
+  let isShuttingDown = false;
+  const readinessChecks = {
+    store: store.ping,
+    ...auth.readiness,
+    ...(upstreams && { servers: upstreams.checkRequired }),
+    ...(audit && config.audit.required && { audit: audit.checkIsWritable }),
+  };
+
+  /** §4.1: all endpoints of the service, beside the pages. */
+  const endpoints = [
+    ...mcp.endpoints,
+    ...authorization.endpoints,
+    ...(upstreams?.endpoints ?? []),
+    ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
+    ...(hasMetrics ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
+    ...operatorEndpoints,
+    ...site.endpoints,
+  ];
+  const server = await createTransport(config, {
+    endpoints,
+    corsHeaders: mcp.corsHeaders,
+    authenticate: auth.authenticate,
+    limiter,
+    clock,
+    metrics,
+    log,
+    tracing,
+  });
+
+  authorization.start();
+  return {
+    handler: server.handler,
+    async listen() {
+      const { port } = await server.listen(config.server.port, config.server.host);
+      logListening(config, port, log);
+      return port;
+    },
+    async reload(setup) {
+      if (upstreams === undefined) throw new Error('This gateway was made without a file.');
+      await upstreams.reload(setup);
+    },
+    countSessions: mcp.countSessions,
+    listServers: () => upstreams?.listServers() ?? [],
+    async close() {
+      isShuttingDown = true;
+      server.startDraining();
+      const { shutdownDelayMs } = config.server;
+      if (shutdownDelayMs > 0) await pause(clock, shutdownDelayMs);
+      mcp.stopWaiting();
+      await server.close(DRAIN_GRACE_MS);
+      await upstreams?.close(0);
+      mcp.close();
+      auth.close();
+      authorization.close();
+      await outbound.close();
+      await store.close();
+      await observation.close();
+    },
+  };
+}
+
+/** Loaded where it is used, as the store's driver is. */
+async function createMetrics(): Promise<Metrics> {
+  const { createPrometheusMetrics } = await import('../telemetry/metrics/prometheus.ts');
+  return createPrometheusMetrics();
+}

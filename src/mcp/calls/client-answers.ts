@@ -1,0 +1,93 @@
+// What clients answer to our questions, read without trust.
+
+import { Ajv, type ValidateFunction } from 'ajv';
+import { fail } from '../../errors/gateway-error.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { Answers, ClientRequest, ClientRequests } from '../catalog/client-requests.ts';
+import { describeErrors } from '../catalog/define/describe-errors.ts';
+
+/**
+ * The answers to all of `requests`, checked.
+ *
+ * @throws GatewayError `invalid_params` naming the answer that does not fit.
+ */
+export function readAnswers<Requests extends ClientRequests>(
+  requests: Requests,
+  received: JsonObject,
+): Answers<Requests> {
+  const answers = Object.entries(requests).map(([key, request]) => {
+    const answer = received[key];
+    const problem = findProblem(request, answer);
+    if (problem !== undefined) failAnswer(key, problem);
+    return [key, answer];
+  });
+  return Object.fromEntries(answers) as Answers<Requests>;
+}
+
+const failAnswer = (key: string, problem: string): never =>
+  fail('invalid_params', { details: `The client's answer "${key.slice(0, 100)}" ${problem}` });
+
+function findProblem(request: ClientRequest, answer: unknown): string | undefined {
+  if (!isObject(answer)) return 'must be an object';
+  switch (request.method) {
+    case 'elicitation/create':
+      return findFormProblem(request.params.requestedSchema, answer);
+    case 'sampling/createMessage':
+      return isSample(answer) ? undefined : 'must have a role, a model and a content';
+    case 'roots/list':
+      return isRoots(answer) ? undefined : 'must have a list of roots, each with a uri';
+  }
+}
+
+function findFormProblem(schema: object, { action, content }: JsonObject): string | undefined {
+  if (action === 'decline' || action === 'cancel') return undefined;
+  if (action !== 'accept') return 'must have the action accept, decline or cancel';
+  return findSchemaProblem(schema, 'content', content);
+}
+
+const isSample = ({ role, model, content }: JsonObject): boolean =>
+  (role === 'user' || role === 'assistant') &&
+  typeof model === 'string' &&
+  (isObject(content) || Array.isArray(content));
+
+const isRoots = ({ roots }: JsonObject): boolean =>
+  Array.isArray(roots) &&
+  roots.every(
+    (root) => isObject(root) && typeof root.uri === 'string' && isOptionalString(root.name),
+  );
+
+const isOptionalString = (value: unknown): boolean =>
+  value === undefined || typeof value === 'string';
+
+// JSON Schemas of questions, which tools make while they run.
+
+/**
+ * What is wrong with a value by a schema that was not defined beforehand. What is compiled goes with
+ * the schema: one that was made for a single question leaves nothing behind.
+ */
+function findSchemaProblem(schema: object, subject: string, value: unknown): string | undefined {
+  const validate = validators.get(schema) ?? compileQuestionSchema(schema);
+  return validate(value) ? undefined : describeErrors(subject, validate.errors ?? []).join('\n');
+}
+
+const validators = new WeakMap<object, ValidateFunction>();
+
+/** An Ajv keeps something of all that it has compiled: after so many schemas comes the next one. */
+const SCHEMAS_PER_AJV = 100;
+
+const compileQuestionSchema = (() => {
+  let schemasLeft = 0;
+  let ajv: Ajv | undefined;
+  return (schema: object): ValidateFunction => {
+    if (ajv === undefined || schemasLeft === 0) {
+      ajv = new Ajv({ strict: false, validateFormats: false, logger: false, verbose: true });
+      schemasLeft = SCHEMAS_PER_AJV;
+    }
+    schemasLeft -= 1;
+    const validate = ajv.compile(schema);
+    // Or the next one with its `$id` would be refused.
+    ajv.removeSchema(schema);
+    validators.set(schema, validate);
+    return validate;
+  };
+})();

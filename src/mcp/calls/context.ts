@@ -1,0 +1,149 @@
+// What a tool, prompt or resource gets of one call, whatever the era.
+
+import type { UserContext } from '../../endpoint/user-context.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { readForeignMeta } from '../../protocol/foreign-meta.ts';
+import { isRequestId, isShortId, readMeta } from '../../protocol/json-rpc.ts';
+import { isLessSevere, type LogSeverity } from '../../protocol/log-severity.ts';
+import type { SessionLookup } from '../../store/store.ts';
+import type { Relay, ServiceInfo } from '../catalog/catalog.ts';
+import type { Ask, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
+import type { CallerContext, IdentifiedCaller, Target } from '../catalog/served-catalog.ts';
+import type { ResponseStream } from '../streaming/response-stream.ts';
+import type { CallRecord } from './call-record.ts';
+
+/** The client of a call, as its era reaches it. */
+export interface CallClient {
+  capabilities(): ClientCapabilities;
+  /** Least severe log message that it wants; undefined for none. */
+  readonly logLevel: LogSeverity | undefined;
+  readonly ask: Ask;
+  /** For catalogues that pass calls on. */
+  createRelay(call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta'>): Relay;
+  /** Whether the call ends with a question, whatever its tool returns. */
+  isAsking(): boolean;
+  /**
+   * What the era asks of a call whose target is known, before it is made.
+   *
+   * @throws GatewayError where it is not so.
+   */
+  checkTarget?(
+    target: Target,
+    caller: IdentifiedCaller,
+    args: JsonObject | undefined,
+  ): Promise<void> | undefined;
+}
+
+export interface ContextOptions {
+  readonly service: ServiceInfo;
+  /** Whether the method may ask the client. */
+  readonly canAsk: boolean;
+  readonly params: unknown;
+  /** OAuth client ID, where it is known. */
+  readonly clientId: string | undefined;
+}
+
+/** What the methods get; authors see the Context in it. */
+export interface CallContext extends CallerContext {
+  isAsking(): boolean;
+}
+
+/** What of a call reaches its tool. */
+export interface ContextSource {
+  readonly user: UserContext | undefined;
+  readonly session: SessionLookup;
+  readonly record: Pick<CallRecord, 'trace'>;
+  readonly stream: ResponseStream;
+  signal(): CancelSignal;
+  abortSignal(): AbortSignal;
+}
+
+export function createContext(
+  { user, session, record, stream, signal, abortSignal }: ContextSource,
+  { capabilities, logLevel, ask, createRelay, isAsking }: CallClient,
+  { service, canAsk, params, clientId }: ContextOptions,
+): CallContext {
+  // The params are not kept: a call that waits keeps what its tool has of them.
+  const meta = readMeta(params);
+  let askedKeys: Set<string> | undefined;
+  let relay: Relay | undefined;
+  const { progressToken } = meta;
+  const foreignMeta = readForeignMeta(meta);
+  if (isRequestId(progressToken) && !isShortId(progressToken)) {
+    fail('invalid_params', { details: 'A progressToken may have at most 256 characters' });
+  }
+
+  const askOnce: Ask = async (requests) => {
+    // MCP 2026-07-28 "Supported Requests"; a list or a completion that asks would not be portable.
+    if (!canAsk) {
+      throw new Error('Only tools, prompts and resources may ask the client');
+    }
+    askedKeys ??= new Set();
+    for (const key of Object.keys(requests)) {
+      // In the stateless era the second would get the answer to the first.
+      if (askedKeys.has(key)) {
+        throw new Error(`"${key}" was asked twice; each question needs a key of its own`);
+      }
+      askedKeys.add(key);
+    }
+    return ask(requests);
+  };
+
+  const context = {
+    __proto__: MADE_ON_USE,
+    getCapabilities: capabilities,
+    getSignal: abortSignal,
+    getRelay() {
+      const wantsProgress = stream.isAccepted && isRequestId(progressToken);
+      relay ??= createRelay({ wantsProgress, signal: signal(), meta: foreignMeta });
+      return relay;
+    },
+    user,
+    session: 'record' in session ? session.record : undefined,
+    service,
+    ask(requests: ClientRequests) {
+      const answers = askOnce(requests);
+      // A tool may look at it later, or never: that must not end the process.
+      answers.catch(() => {});
+      return answers;
+    },
+    isAsking,
+    trace: record.trace,
+    clientId,
+    progress(done: number, total?: number, message?: string) {
+      if (!isRequestId(progressToken)) return;
+      const progressParams = { progressToken, progress: done, total, message };
+      stream.send({ method: 'notifications/progress', params: progressParams });
+    },
+    log(level: LogSeverity, data: unknown, logger?: string) {
+      if (logLevel === undefined || isLessSevere(level, logLevel)) return;
+      stream.send({ method: 'notifications/message', params: { level, logger, data } });
+    },
+  };
+  // The compiler does not know that members of the prototype are there.
+  return context as unknown as CallContext;
+}
+
+/**
+ * What is made when a tool looks at it. On a prototype that all calls share: with accessors of their
+ * own they outlived their calls, and collecting them was a quarter of a call's work.
+ */
+const MADE_ON_USE: Pick<CallContext, 'client' | 'signal' | 'relay'> & ThisType<Getters> = {
+  get client() {
+    return this.getCapabilities();
+  },
+  get signal() {
+    return this.getSignal();
+  },
+  get relay() {
+    return this.getRelay();
+  },
+};
+
+interface Getters {
+  getCapabilities(): ClientCapabilities;
+  getSignal(): AbortSignal;
+  getRelay(): Relay;
+}

@@ -1,0 +1,144 @@
+// §4.4: how the methods run that both eras share, beside those about one item (run-call.ts).
+import { fail } from '../../errors/gateway-error.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { findMethod } from '../../protocol/methods.ts';
+import type {
+  Arguments,
+  CatalogDescription,
+  CompletionRequest,
+  Cursor,
+  Page,
+} from '../catalog/catalog.ts';
+import type { CacheHint } from '../catalog/content.ts';
+import type { Call } from './call.ts';
+import type { CallContext } from './context.ts';
+import type { MethodResult } from './outcome.ts';
+
+/** @throws GatewayError for what the caller did wrong. */
+export type RunMethod = (
+  params: JsonObject,
+  context: CallContext,
+  call: Call,
+) => Promise<MethodResult>;
+
+const runList =
+  (kind: ListKind): RunMethod =>
+  (params, context, { catalog }) =>
+    catalog.list(kind, readCursor(params), context).then(TO_LIST_RESULT[kind]);
+
+/** None of them awaits the catalogue: that would keep the params until it has answered. */
+export const METHOD_RUNS: Readonly<Record<string, RunMethod>> = {
+  'tools/list': runList('tools'),
+  'prompts/list': runList('prompts'),
+  'resources/list': runList('resources'),
+  'resources/templates/list': runList('templates'),
+  'completion/complete': (params, context, { catalog }) =>
+    catalog
+      .complete(readCompletionRequest(params), context)
+      .then((completion) => ({ result: { completion } })),
+};
+
+export function failUnknownMethod(
+  key: 'method_not_found' | 'unknown_method',
+  method: string,
+): never {
+  const hint =
+    findMethod(method)?.needsStreams === true
+      ? '; it needs MCP_STREAMS=true, and resources that announce their changes'
+      : '';
+  return fail(key, { details: `Unknown method ${quote(method, 100)}${hint}` });
+}
+
+/** `capabilities` of `initialize` and `server/discover`: nothing that is not there. */
+export function listCapabilities({ offers }: CatalogDescription, hasStreams: boolean) {
+  const listChanged = offers.listChanges === true && hasStreams && { listChanged: true };
+  const subscribe = offers.subscriptions && hasStreams && { subscribe: true };
+  return {
+    ...(offers.tools && { tools: { ...listChanged } }),
+    ...(offers.prompts && { prompts: { ...listChanged } }),
+    ...(offers.resources && { resources: { ...subscribe, ...listChanged } }),
+    ...(offers.completions && { completions: {} }),
+    ...(offers.logging && { logging: {} }),
+  };
+}
+
+const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
+
+/** Of what was called, got or read. */
+export const toItemResult = (result: object): MethodResult => ({ result: { ...result } });
+
+/** Of a resource, which says itself how long it may be kept. */
+export function toResourceResult(read: object): MethodResult {
+  const { cache = NOT_CACHED, ...result }: { readonly cache?: CacheHint } = read;
+  return { result, cache };
+}
+
+const toListResult =
+  (member: string) =>
+  ({ items, nextCursor, cache = NOT_CACHED }: Page<unknown>): MethodResult => ({
+    result: { [member]: items, ...(nextCursor !== undefined && { nextCursor }) },
+    cache,
+  });
+
+const TO_LIST_RESULT = {
+  tools: toListResult(LIST_KINDS.tools.member),
+  prompts: toListResult(LIST_KINDS.prompts.member),
+  resources: toListResult(LIST_KINDS.resources.member),
+  templates: toListResult(LIST_KINDS.templates.member),
+};
+
+const failParams = (details: string): never => fail('invalid_params', { details });
+
+export function readString(params: Arguments, name: string): string {
+  const value = params[name];
+  return typeof value === 'string' ? value : failParams(`params.${name} must be a string`);
+}
+
+/** Left out, they are none. */
+export function readArguments({ arguments: args = {} }: Arguments): Arguments {
+  return isObject(args) ? args : failParams('params.arguments must be an object');
+}
+
+function readCursor({ cursor }: Arguments): Cursor {
+  return cursor === undefined || typeof cursor === 'string'
+    ? cursor
+    : failParams('params.cursor must be a string');
+}
+
+/** MCP, completion/complete. */
+function readCompletionRequest({ ref, argument, context }: Arguments): CompletionRequest {
+  if (!isObject(ref) || !isObject(argument)) {
+    return failParams('params.ref and params.argument must be objects');
+  }
+  return {
+    ref: readReference(ref),
+    argument: {
+      name:
+        typeof argument.name === 'string'
+          ? argument.name
+          : failParams('params.argument.name must be a string'),
+      value:
+        typeof argument.value === 'string'
+          ? argument.value
+          : failParams('params.argument.value must be a string'),
+    },
+    known: readKnownArguments(context),
+  };
+}
+
+function readReference({ type, name, uri }: Arguments): CompletionRequest['ref'] {
+  if (type === 'ref/prompt' && typeof name === 'string') return { type, name };
+  if (type === 'ref/resource' && typeof uri === 'string') return { type, uri };
+  return failParams('params.ref must be a ref/prompt with a name or a ref/resource with a uri');
+}
+
+const readKnownArguments = (context: unknown): Readonly<Record<string, string>> =>
+  isObject(context) && isObject(context.arguments)
+    ? Object.fromEntries(
+        Object.entries(context.arguments).filter(
+          (entry): entry is [string, string] => typeof entry[1] === 'string',
+        ),
+      )
+    : {};

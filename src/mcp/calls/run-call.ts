@@ -1,0 +1,206 @@
+// The path of a call: what it is about is found, judged by all policies, and run; whoever observes calls is told.
+
+import { fail } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import type { Policies, Verdict } from '../../policy/policy.ts';
+import { readParams } from '../../protocol/json-rpc.ts';
+import type { MethodItem } from '../../protocol/methods.ts';
+import type { Caller, ServiceInfo } from '../catalog/catalog.ts';
+import type { Target } from '../catalog/served-catalog.ts';
+import type { Call } from './call.ts';
+import type { CallObserver } from './call-record.ts';
+import { type CallClient, type CallContext, createContext } from './context.ts';
+import {
+  METHOD_RUNS,
+  type RunMethod,
+  readArguments,
+  readString,
+  toItemResult,
+  toResourceResult,
+} from './methods.ts';
+import { judgeResult, judgeThrown, type MethodResult, type Outcome } from './outcome.ts';
+import type { CountCall } from './running-calls.ts';
+
+/**
+ * Runs the method of the call, or `run` in its place. Never rejects. The call, and the bytes of its body, count until the
+ * work is done, whether somebody waits for it or not.
+ */
+export type RunCall = (
+  call: Call,
+  client: CallClient,
+  params: unknown,
+  run?: RunMethod,
+) => Promise<Outcome>;
+
+/** The OAuth client that a user's token was made for, where anything depends on it. */
+export type FindClientId = (
+  caller: Pick<Caller, 'user'>,
+) => string | undefined | Promise<string | undefined>;
+
+export interface RunCallDeps {
+  readonly service: ServiceInfo;
+  readonly policies: Policies;
+  readonly observer: Required<CallObserver>;
+  readonly findClientId: FindClientId;
+  readonly countCall: CountCall;
+  readonly clock: Clock;
+}
+
+// None of these functions awaits anything while it has the params: V8 would keep them until the call ends.
+export function createRunCall(deps: RunCallDeps): RunCall {
+  const { service, policies, observer, findClientId, countCall, clock } = deps;
+
+  return function runCall(call, client, params, run) {
+    const clientId = findClientId(call);
+    return clientId instanceof Promise
+      ? clientId.then((known) => begin(call, client, params, run, known))
+      : begin(call, client, params, run, clientId);
+  };
+
+  function begin(
+    call: Call,
+    client: CallClient,
+    params: unknown,
+    run: RunMethod | undefined,
+    clientId: string | undefined,
+  ): Promise<Outcome> {
+    const { record } = call;
+    record.clientId = clientId;
+    record.startedAt = clock.monotonic();
+    let stopCounting: (() => void) | undefined;
+    let work: Promise<MethodResult>;
+    try {
+      const canAsk = record.method?.item !== undefined;
+      const context = createContext(call, client, { service, canAsk, params, clientId });
+      const args = readParams(params);
+      stopCounting = countCall(call);
+      work = runMethod(call, client, args, context, run);
+    } catch (thrown) {
+      work = Promise.reject(thrown);
+    }
+    if (stopCounting !== undefined) work.then(stopCounting, stopCounting);
+    return watch(work, call, client);
+  }
+
+  function runMethod(
+    call: Call,
+    client: CallClient,
+    params: JsonObject,
+    context: CallContext,
+    run: RunMethod | undefined,
+  ): Promise<MethodResult> {
+    const { item, name = '' } = call.record.method ?? {};
+    if (item !== undefined) return resolveItem(item, params, context, call, client);
+    const runOwn = run ?? METHOD_RUNS[name] ?? fail('method_not_found');
+    return runOwn(params, context, call);
+  }
+
+  function resolveItem(
+    { list, param, kind }: MethodItem,
+    params: JsonObject,
+    context: CallContext,
+    call: Call,
+    client: CallClient,
+  ): Promise<MethodResult> {
+    const name = readString(params, param);
+    const args = kind === 'resource' ? undefined : readArguments(params);
+    const resolving = call.catalog.resolve({ list, name }, context);
+    return resolving instanceof Promise
+      ? resolving.then(
+          (target) => judge(target, args, context, call, client),
+          (thrown: unknown) => failUnresolved(call, thrown),
+        )
+      : judge(resolving, args, context, call, client);
+  }
+
+  /** Observers hear of it as of any other call. */
+  async function failUnresolved({ record }: Call, thrown: unknown): Promise<never> {
+    await observer.start(record);
+    throw thrown;
+  }
+
+  function judge(
+    target: Target,
+    args: JsonObject | undefined,
+    context: CallContext,
+    call: Call,
+    client: CallClient,
+  ): Promise<MethodResult> {
+    const { record } = call;
+    record.target = target;
+    record.server = target.server ?? record.server;
+    const verdict = policies.judge(target.item, context, args);
+    const checking =
+      verdict.kind === 'denied' ? undefined : client.checkTarget?.(target, context, args);
+    return checking === undefined
+      ? start(verdict, target, args, context, call)
+      : checking.then(() => start(verdict, target, args, context, call));
+  }
+
+  function start(
+    verdict: Verdict,
+    target: Target,
+    args: JsonObject | undefined,
+    context: CallContext,
+    { record }: Call,
+  ): Promise<MethodResult> {
+    if (verdict.kind !== 'allowed') record.deniedBy = nameDenial(verdict);
+    const starting = observer.start(record);
+    return starting === undefined
+      ? runTarget(verdict, target, args, context)
+      : starting.then(() => runTarget(verdict, target, args, context));
+  }
+
+  /** Apart from the call, so that nothing of it is kept while it runs. */
+  function watch(work: Promise<MethodResult>, call: Call, client: CallClient): Promise<Outcome> {
+    return work.then(
+      (result) => end(call, client.isAsking() ? ASKED : judgeResult(result)),
+      (thrown: unknown) =>
+        end(
+          call,
+          client.isAsking() ? ASKED : judgeThrown(thrown, call.record, () => call.signal().aborted),
+        ),
+    );
+  }
+
+  function end({ record }: Call, outcome: Outcome): Outcome {
+    record.outcome = outcome;
+    observer.end(record);
+    return outcome;
+  }
+}
+
+const ASKED: Outcome = { kind: 'asked' };
+
+type Denial = Exclude<Verdict, { kind: 'allowed' }>;
+
+const nameDenial = (verdict: Denial): string =>
+  verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
+
+function runTarget(
+  verdict: Verdict,
+  target: Target,
+  args: JsonObject | undefined,
+  context: CallContext,
+): Promise<MethodResult> {
+  if (verdict.kind !== 'allowed') return refuse(verdict, target, context);
+  return target
+    .run(args ?? NO_ARGUMENTS, context)
+    .then(target.item.kind === 'resource' ? toResourceResult : toItemResult);
+}
+
+const NO_ARGUMENTS: JsonObject = {};
+
+/** What may not be used is unknown to its caller; RFC 6750 §3.1 for scopes. */
+async function refuse(
+  verdict: Denial,
+  { item, failAsUnknown }: Target,
+  context: CallContext,
+): Promise<never> {
+  const facts = { deniedBy: nameDenial(verdict), server: item.server };
+  if (verdict.kind === 'scopes_missing') {
+    fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
+  }
+  return failAsUnknown(context, facts);
+}

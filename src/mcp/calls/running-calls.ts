@@ -1,0 +1,101 @@
+// §12: how many calls run, for each user and in all.
+
+import { fail } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import type { Call } from './call.ts';
+import type { CallObserver } from './call-record.ts';
+import type { Outcome } from './outcome.ts';
+
+/** Milliseconds after which a call counts: short ones are the business of the rate limits. */
+const LONG_MS = 1000;
+const MAX_IN_ALL = 4096;
+
+/** When each began; the oldest first. */
+type RunningCalls = Set<{ readonly startedAt: number }>;
+
+/**
+ * Counts the call, and the bytes of its body, until what it returns is called.
+ *
+ * @throws GatewayError `too_many_calls` for its user, `overloaded` for the process.
+ */
+export type CountCall = (call: Pick<Call, 'user' | 'holdBody'>) => () => void;
+
+/** `maxPerUser` 0 is no bound. */
+export function createCountCall(maxPerUser: number, clock: Clock): CountCall {
+  const all: RunningCalls = new Set();
+  const byUser = new Map<string, RunningCalls>();
+
+  return function countCall({ user, holdBody }) {
+    const startedAt = clock.monotonic();
+    const callsOfUser = user && getRunningCalls(user.sub);
+    if (callsOfUser && maxPerUser > 0 && isFull(callsOfUser, maxPerUser, startedAt)) {
+      fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
+    }
+    if (isFull(all, MAX_IN_ALL, startedAt)) {
+      fail('overloaded', {
+        details: `${MAX_IN_ALL} calls are running in this process. Try again.`,
+        headers: { 'Retry-After': '1' },
+      });
+    }
+    const running = { startedAt };
+    const releaseBody = holdBody();
+    all.add(running);
+    callsOfUser?.add(running);
+
+    return function end() {
+      all.delete(running);
+      callsOfUser?.delete(running);
+      if (user && callsOfUser?.size === 0 && byUser.get(user.sub) === callsOfUser) {
+        byUser.delete(user.sub);
+      }
+      releaseBody();
+    };
+  };
+
+  function getRunningCalls(sub: string): RunningCalls {
+    const known = byUser.get(sub);
+    if (known !== undefined) return known;
+    const none: RunningCalls = new Set();
+    byUser.set(sub, none);
+    return none;
+  }
+}
+
+/** Whether so many have run for long. Looks at no more than it has to. */
+function isFull(calls: RunningCalls, max: number, now: number): boolean {
+  if (calls.size < max) return false;
+  let count = 0;
+  for (const { startedAt } of calls) {
+    if (now - startedAt <= LONG_MS) return false;
+    if (++count === max) return true;
+  }
+  return false;
+}
+
+// §4.11: calls in numbers.
+
+interface CountCallsDeps {
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+}
+
+export const countCalls = ({ metrics, clock }: CountCallsDeps): CallObserver => ({
+  admit({ id, method, era }) {
+    if (id !== undefined) metrics.recordMcpRequest(method?.name ?? 'other', era);
+  },
+  /** Known tools only: series are named after them. A refused call (wrong input, a question) is not counted. */
+  end({ method, subject = '', era, startedAt, outcome }) {
+    if (method?.item?.kind !== 'tool' || outcome === undefined) return;
+    const status = toStatus(outcome);
+    if (status === undefined) return;
+    metrics.recordToolCall(subject, status, era, (clock.monotonic() - startedAt) / 1000);
+  },
+});
+
+function toStatus(outcome: Outcome): 'success' | 'error' | 'exception' | undefined {
+  if (outcome.kind === 'success') return 'success';
+  if (outcome.kind === 'tool_error') return 'error';
+  const hasThrown = outcome.kind === 'failure' && outcome.error.key === 'tool_failed';
+  return hasThrown ? 'exception' : undefined;
+}

@@ -1,0 +1,179 @@
+// MCP "Elicitation", "Sampling", "Roots": what a server may ask of a client, and its answers.
+import type { JsonObject } from '../../platform/json.ts';
+import type { Content } from './content.ts';
+import type { FromJsonSchema } from './from-json-schema.ts';
+
+/** One question to the client; made by {@link elicit}, {@link sample} and {@link listRoots}. */
+export type ClientRequest = ElicitRequest | SampleRequest | RootsRequest;
+
+/** Asks the user to fill in a form. */
+export interface ElicitRequest<Schema extends FormSchema = FormSchema> {
+  readonly method: 'elicitation/create';
+  readonly params: { readonly message: string; readonly requestedSchema: Schema };
+}
+
+/** Asks the client's model to complete a conversation. */
+export interface SampleRequest {
+  readonly method: 'sampling/createMessage';
+  readonly params: SampleParams;
+}
+
+/** Asks for the folders or URIs that the client works on. */
+export interface RootsRequest {
+  readonly method: 'roots/list';
+  readonly params: Readonly<Record<string, never>>;
+}
+
+/** A flat object: its properties are strings, numbers, booleans, choices or lists of choices. */
+export interface FormSchema {
+  readonly type: 'object';
+  readonly properties: Readonly<Record<string, unknown>>;
+  readonly required?: readonly string[];
+}
+
+export interface SampleParams {
+  readonly messages: readonly {
+    readonly role: 'user' | 'assistant';
+    readonly content: Extract<Content, { type: 'text' | 'image' | 'audio' }>;
+  }[];
+  readonly maxTokens: number;
+  readonly systemPrompt?: string;
+  readonly temperature?: number;
+  readonly stopSequences?: readonly string[];
+  readonly modelPreferences?: {
+    readonly hints?: readonly { readonly name: string }[];
+    readonly costPriority?: number;
+    readonly speedPriority?: number;
+    readonly intelligencePriority?: number;
+  };
+}
+
+/** What the user did with the form; `content` fits its schema. */
+export type ElicitAnswer<Fields = Readonly<Record<string, unknown>>> =
+  | { readonly action: 'accept'; readonly content: Fields }
+  | { readonly action: 'decline' | 'cancel' };
+
+export interface SampleAnswer {
+  readonly role: 'user' | 'assistant';
+  /** One block, or several where the client answers so. */
+  readonly content: unknown;
+  readonly model: string;
+  readonly stopReason?: string;
+}
+
+export interface RootsAnswer {
+  readonly roots: readonly { readonly uri: string; readonly name?: string }[];
+}
+
+/** The answer to a request, by its type. */
+export type AnswerTo<Request> =
+  Request extends ElicitRequest<infer Schema>
+    ? ElicitAnswer<FromJsonSchema<Schema>>
+    : Request extends SampleRequest
+      ? SampleAnswer
+      : RootsAnswer;
+
+/** Questions by keys of the author's own. */
+export type ClientRequests = Readonly<Record<string, ClientRequest>>;
+
+export type Answers<Requests extends ClientRequests> = {
+  readonly [Key in keyof Requests]: AnswerTo<Requests[Key]>;
+};
+
+/**
+ * Asks the client, all at once, and resolves to the answers under the same keys.
+ *
+ * Keys are unique within a call: in the stateless era the tool runs again from its start when the
+ * answers have come, and finds them by key. So put what must happen only once after the question.
+ *
+ * @throws GatewayError when the client did not declare that it can answer, cannot be reached, does
+ * not answer in time, or answers what does not fit. What is thrown may be left alone.
+ */
+export type Ask = <const Requests extends ClientRequests>(
+  requests: Requests,
+) => Promise<Answers<Requests>>;
+
+/** Which questions a client can answer, as it declared. */
+export interface ClientCapabilities {
+  /** By a form. */
+  readonly elicitation: boolean;
+  /** By a URL that the user opens (2025-11-25). */
+  readonly elicitationUrl?: boolean;
+  readonly sampling: boolean;
+  readonly roots: boolean;
+}
+
+export type ClientCapability = keyof ClientCapabilities;
+
+/** What the requests need, and the client did not declare: capabilities, or methods that are no question. */
+export const findMissingCapabilities = (
+  requests: Readonly<Record<string, { readonly method: string; readonly params: object }>>,
+  declared: ClientCapabilities,
+): readonly string[] => [
+  ...new Set(
+    Object.values(requests)
+      .map((request) => findCapability(request) ?? request.method)
+      .filter((needed) => !isCapability(needed) || declared[needed] !== true),
+  ),
+];
+
+function findCapability({
+  method,
+  params,
+}: {
+  readonly method: string;
+  readonly params: object;
+}): ClientCapability | undefined {
+  if (!isQuestion(method)) return undefined;
+  const isByUrl = method === 'elicitation/create' && 'mode' in params && params.mode === 'url';
+  return isByUrl ? 'elicitationUrl' : CAPABILITIES[method];
+}
+
+const isCapability = (name: string): name is ClientCapability =>
+  ['elicitation', 'elicitationUrl', 'sampling', 'roots'].includes(name);
+
+const isQuestion = (method: string): method is ClientRequest['method'] =>
+  Object.hasOwn(CAPABILITIES, method);
+
+/** Reads `capabilities` of `initialize`, or of a stateless request. */
+export const readCapabilities = (declared: JsonObject): ClientCapabilities => ({
+  elicitation: supportsForms(declared.elicitation),
+  ...(supportsUrls(declared.elicitation) && { elicitationUrl: true }),
+  sampling: isDeclared(declared.sampling),
+  roots: isDeclared(declared.roots),
+});
+
+/** An array counts too: PHP writes an empty object as `[]`. */
+const isDeclared = (capability: unknown): capability is object =>
+  typeof capability === 'object' && capability !== null;
+
+/** Forms are the default; a client may name other ways only (2025-11-25, `url`). */
+const supportsForms = (elicitation: unknown): boolean =>
+  isDeclared(elicitation) && ('form' in elicitation || !('url' in elicitation));
+
+const supportsUrls = (elicitation: unknown): boolean =>
+  isDeclared(elicitation) && 'url' in elicitation;
+
+const CAPABILITIES = {
+  'elicitation/create': 'elicitation',
+  'sampling/createMessage': 'sampling',
+  'roots/list': 'roots',
+} as const satisfies Record<ClientRequest['method'], ClientCapability>;
+
+/** A form for the user. `requestedSchema` is a flat object of primitives (MCP, elicitation). */
+export const elicit = <const Schema extends FormSchema>(
+  message: string,
+  requestedSchema: Schema,
+): ElicitRequest<Schema> => ({
+  method: 'elicitation/create',
+  params: { message, requestedSchema },
+});
+
+/** A completion by the client's model. Deprecated in 2026-07-28, served all the same. */
+export const sample = (params: SampleParams): SampleRequest => ({
+  method: 'sampling/createMessage',
+  params,
+});
+
+/** The client's roots. Deprecated in 2026-07-28, served all the same. */
+export const listRoots = (): RootsRequest => ({ method: 'roots/list', params: {} });

@@ -1,0 +1,105 @@
+// §2.5–§2.7, MCP "Content": what tools, prompts and resources answer with.
+import { isObject } from '../../platform/json.ts';
+
+/** For whom a piece of content is, and how much it matters; clients may heed it. */
+export interface Annotations {
+  readonly audience?: readonly ('user' | 'assistant')[];
+  /** From 0 (may be left out) to 1 (must be shown). */
+  readonly priority?: number;
+  /** ISO 8601. */
+  readonly lastModified?: string;
+}
+
+/** A picture for a list of tools, prompts or resources; clients take `https` and `data` URLs. */
+export interface Icon {
+  readonly src: string;
+  readonly mimeType?: string;
+  /** `48x48`, or `any` for what scales. */
+  readonly sizes?: readonly string[];
+  readonly theme?: 'light' | 'dark';
+}
+
+/** Text as it is, bytes as base64. An embedded resource carries `text` or `blob`: clients reject one without. */
+export type Content = (
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'image' | 'audio'; readonly data: string; readonly mimeType: string }
+  | { readonly type: 'resource'; readonly resource: EmbeddedResource }
+  | ResourceLink
+) & { readonly annotations?: Annotations };
+
+/** For results of a catalogue that is not ours. */
+export function isContent(value: unknown): value is Content {
+  if (!isObject(value)) return false;
+  switch (value.type) {
+    case 'text':
+      return typeof value.text === 'string';
+    case 'image':
+    case 'audio':
+      return typeof value.data === 'string' && typeof value.mimeType === 'string';
+    case 'resource':
+      return isObject(value.resource) && typeof value.resource.uri === 'string';
+    case 'resource_link':
+      return typeof value.uri === 'string' && typeof value.name === 'string';
+    default:
+      return false;
+  }
+}
+
+export type EmbeddedResource = {
+  readonly uri: string;
+  readonly name?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+} & ResourceContent;
+
+/** The text of a resource, or its bytes as base64. */
+export type ResourceContent = { readonly text: string } | { readonly blob: string };
+
+/** Points to a resource, be it listed here or not. */
+export interface ResourceLink {
+  readonly type: 'resource_link';
+  readonly uri: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+  /** Bytes. */
+  readonly size?: number;
+  readonly icons?: readonly Icon[];
+}
+
+/** §2.5. */
+export interface ToolResult {
+  readonly content: readonly Content[];
+  /** Fits the tool's `outputSchema`. */
+  readonly structuredContent?: Readonly<Record<string, unknown>>;
+  /** True when the tool itself reports a failure. */
+  readonly isError?: boolean;
+}
+
+/** §2.6. */
+export interface PromptResult {
+  readonly description?: string;
+  readonly messages: readonly {
+    readonly role: 'user' | 'assistant';
+    readonly content: Content;
+  }[];
+}
+
+/** §2.7. */
+export interface ResourceResult {
+  readonly contents: readonly ({
+    readonly uri: string;
+    readonly mimeType?: string;
+  } & ResourceContent)[];
+  /** How long clients may keep it, and for whom; the default is not cached, private. */
+  readonly cache?: CacheHint;
+}
+
+/** MCP 2026-07-28: `ttlMs` and `cacheScope`. */
+export interface CacheHint {
+  /** Milliseconds. */
+  readonly ttlMs: number;
+  /** `private` for all that depends on the user. */
+  readonly scope: 'public' | 'private';
+}

@@ -1,0 +1,200 @@
+// JSON Schemas of authors, compiled once, where a tool is defined.
+import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { DefinitionError } from '../../../errors/definition-error.ts';
+import { isObject } from '../../../platform/json.ts';
+import type { ObjectSchema } from '../descriptions.ts';
+import { describeErrors } from './describe-errors.ts';
+import { describeSchemaMistake, describeUnknownKeyword } from './describe-schema-mistake.ts';
+import { MIRROR_KEYWORD } from './mirrored-params.ts';
+
+/** What is wrong with a value, a line for each member; undefined when it fits the schema. */
+export type FindProblem = (value: unknown) => string | undefined;
+
+const DRAFT_2020_12 = 'https://json-schema.org/draft/2020-12/schema';
+
+// Formats are for people: the schema's keywords are what is held to.
+const OPTIONS: Options = {
+  allowUnionTypes: true,
+  validateFormats: false,
+  logger: false,
+  verbose: true,
+};
+
+/** For a value in which one error was found already. */
+const ALL_ERRORS_OPTIONS: Options = {
+  ...OPTIONS,
+  allErrors: true,
+  code: { regExp: Object.assign(createPattern, { code: 'new RegExp' }) },
+};
+
+const createDraft7 = (options: Options) => new Ajv(options).addVocabulary([MIRROR_KEYWORD]);
+const createDraft2020 = (options: Options) =>
+  new Ajv2020(options).addVocabulary([MIRROR_KEYWORD, '$anchor']);
+
+/** Made when they are first needed: each takes milliseconds of the start. */
+const DIALECTS = {
+  'Draft 7': {
+    firstError: once(() => createDraft7(OPTIONS)),
+    allErrors: once(() => createDraft7(ALL_ERRORS_OPTIONS)),
+  },
+  '2020-12': {
+    firstError: once(() => createDraft2020(OPTIONS)),
+    allErrors: once(() => createDraft2020(ALL_ERRORS_OPTIONS)),
+  },
+} as const;
+
+const ofPlainSchemas = once(() => createDraft7({ ...OPTIONS, meta: false, validateSchema: false }));
+
+function once(create: () => Ajv): () => Ajv {
+  let ajv: Ajv | undefined;
+  return () => {
+    ajv ??= create();
+    return ajv;
+  };
+}
+
+/**
+ * The check for an author's schema: Draft 7 (§2.4), or 2020-12 where `$schema` says so.
+ * `subject` is what messages call the value.
+ *
+ * @throws DefinitionError when it is no such schema; `owner` is named.
+ */
+export function compileSchema(owner: string, subject: string, schema: ObjectSchema): FindProblem {
+  if (!isObject(schema)) throw new DefinitionError(`${owner} is missing.`);
+  if (schema.type !== 'object') throw new DefinitionError(`${owner} must have the type object.`);
+  const dialect = schema.$schema === DRAFT_2020_12 ? '2020-12' : 'Draft 7';
+  const { firstError, allErrors } = DIALECTS[dialect];
+  const ajv = isPlainSchema(schema) ? ofPlainSchemas() : firstError();
+  try {
+    const validate = ajv.compile(schema);
+    return function findProblem(value) {
+      if (validate(value)) return undefined;
+      const firstLines = describeErrors(subject, validate.errors ?? []);
+      const errors = isSmall(value) ? findErrors(allErrors().compile(schema), value) : undefined;
+      const lines = errors ? describeErrors(subject, errors) : [...firstLines, NOT_ALL];
+      return lines.join('\n');
+    };
+  } catch (error) {
+    // Or it would pass the next time.
+    ajv.removeSchema(schema);
+    throw explainSchemaError(owner, schema, dialect, error);
+  }
+}
+
+function explainSchemaError(
+  owner: string,
+  schema: ObjectSchema,
+  dialect: keyof typeof DIALECTS,
+  error: unknown,
+): DefinitionError {
+  const ajv = DIALECTS[dialect].firstError();
+  const isValid = ajv.validateSchema(schema);
+  const mistake = isValid === false && describeSchemaMistake(owner, schema, ajv.errors ?? []);
+  if (mistake) return new DefinitionError(mistake);
+  const reason = error instanceof Error ? error.message : String(error);
+  const [, keyword] = /unknown keyword: "(.*)"$/.exec(reason) ?? [];
+  const unknownKeyword =
+    keyword && describeUnknownKeyword(owner, schema, keyword, Object.keys(ajv.RULES.keywords));
+  return new DefinitionError(
+    unknownKeyword || `${owner} is not a valid JSON Schema (${dialect}): ${reason}.`,
+  );
+}
+
+const NOT_ALL =
+  'There may be more problems: a value this large is checked only up to the first one.';
+
+/**
+ * A check that goes on after the first error costs a multiple of one that does not, and more the
+ * worse the value is: a caller with a wrong value must not cost more than one with a right value.
+ */
+const MAX_VALUES = 500;
+
+/** Characters that an author's pattern is tried on, where `maxLength` beside it may have failed. */
+const MAX_PATTERN_TEXT = 4096;
+
+/** Undefined where it would cost too much. */
+function findErrors(
+  validate: ValidateFunction,
+  value: unknown,
+): readonly ErrorObject[] | undefined {
+  try {
+    validate(value);
+    return validate.errors ?? undefined;
+  } catch (error) {
+    if (error instanceof TooLongError) return undefined;
+    throw error;
+  }
+}
+
+class TooLongError extends Error {}
+
+/** A regular expression that refuses to look at long text. */
+function createPattern(pattern: string, flags: string) {
+  const expression = new RegExp(pattern, flags);
+  return {
+    test(text: string) {
+      if (text.length > MAX_PATTERN_TEXT) throw new TooLongError();
+      return expression.test(text);
+    },
+    toString: () => String(expression),
+  };
+}
+
+function isSmall(value: unknown): boolean {
+  let left = MAX_VALUES;
+  const isWithinLimit = (item: unknown): boolean => {
+    left -= 1;
+    if (left < 0) return false;
+    return typeof item !== 'object' || item === null || Object.values(item).every(isWithinLimit);
+  };
+  return isWithinLimit(value);
+}
+
+// Schemas that are right at a glance.
+
+/**
+ * Whether the schema has only the commonest keywords, each with a value that both meta-schemas allow. To check it
+ * against a meta-schema would compile that first, which takes a tenth of the start.
+ */
+const isPlainSchema = (schema: unknown): boolean =>
+  isObject(schema) &&
+  Object.entries(schema).every(([keyword, value]) => CHECKS.get(keyword)?.(value) === true);
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isFlag = (value: unknown): boolean => typeof value === 'boolean';
+const isNumber = (value: unknown): boolean => Number.isFinite(value);
+const isCount = (value: unknown): boolean => Number.isInteger(value) && Number(value) >= 0;
+
+const isListOfNames = (value: unknown): boolean =>
+  Array.isArray(value) && value.every(isText) && new Set(value).size === value.length;
+
+const isMapOfSchemas = (value: unknown): boolean =>
+  isObject(value) && Object.values(value).every(isPlainSchema);
+
+const TYPES: ReadonlySet<unknown> = new Set([
+  'string',
+  'number',
+  'integer',
+  'boolean',
+  'object',
+  'array',
+]);
+
+const CHECKS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
+  ['type', (value) => TYPES.has(value)],
+  ['title', isText],
+  ['description', isText],
+  ['properties', isMapOfSchemas],
+  ['required', isListOfNames],
+  ['additionalProperties', (value) => isFlag(value) || isPlainSchema(value)],
+  ['items', isPlainSchema],
+  ['enum', Array.isArray],
+  ['default', () => true],
+  ['minLength', isCount],
+  ['maxLength', isCount],
+  ['minItems', isCount],
+  ['maxItems', isCount],
+  ['minimum', isNumber],
+  ['maximum', isNumber],
+]);

@@ -1,0 +1,218 @@
+// §2.4–§2.7: tools, prompts and resources defined in this process.
+
+import { DefinitionError } from '../../../errors/definition-error.ts';
+import { failUnknown } from '../../../errors/fail-unknown.ts';
+import { fail } from '../../../errors/gateway-error.ts';
+import { findNearestName } from '../../../platform/nearest-name.ts';
+import { stripUri } from '../../../platform/strip-uri.ts';
+import type { Catalog, Completion, Context } from '../catalog.ts';
+import { checkMembers } from './check-members.ts';
+import { describeType } from './describe-type.ts';
+import { createPager } from './pager.ts';
+import type { Prompt } from './prompt.ts';
+import type { Resource, ResourceTemplate } from './resource.ts';
+import type { Tool } from './tool.ts';
+
+export interface LocalEntries {
+  readonly tools?: readonly Tool[];
+  readonly prompts?: readonly Prompt[];
+  readonly resources?: readonly Resource[];
+  readonly resourceTemplates?: readonly ResourceTemplate[];
+  /** Tools write to `context.log`: clients may ask for their messages. */
+  readonly logging?: boolean;
+  /** For the client's model: how to use this service. */
+  readonly instructions?: string;
+  /** Entries of a list that are sent at once; 250 unless given. Many clients read one page only. */
+  readonly pageSize?: number;
+}
+
+const PAGE_SIZE = 250;
+
+/** MCP, completion: at most 100 values per answer. */
+const MAX_COMPLETIONS = 100;
+
+const MEMBERS = {
+  tools: 'any',
+  prompts: 'any',
+  resources: 'any',
+  resourceTemplates: 'any',
+  logging: 'any',
+  instructions: 'any',
+  pageSize: 'any',
+} as const;
+
+/** @throws DefinitionError when two entries share a name or URI, or a member is not known. */
+export function createLocalCatalog(entries: LocalEntries): Catalog {
+  checkMembers('createLocalCatalog', entries, MEMBERS);
+  const { logging = false, instructions, pageSize = PAGE_SIZE } = entries;
+  const tools = indexByName('tool', entries.tools, ({ description }) => description.name);
+  const prompts = indexByName('prompt', entries.prompts, ({ description }) => description.name);
+  const resources = indexByName(
+    'resource',
+    entries.resources,
+    ({ description }) => description.uri,
+  );
+  const templates = indexByName(
+    'resource template',
+    entries.resourceTemplates,
+    ({ description }) => description.uriTemplate,
+  );
+
+  return {
+    offers: {
+      tools: tools.size > 0,
+      prompts: prompts.size > 0,
+      resources: resources.size + templates.size > 0,
+      subscriptions: [...resources.values()].some(({ watch }) => watch !== undefined),
+      completions: [...prompts.values(), ...templates.values()].some(
+        ({ hasCompletion }) => hasCompletion,
+      ),
+      logging,
+    },
+    ...(instructions !== undefined && { instructions }),
+
+    mirrorHeaders: [...tools.values()].flatMap(({ mirroredParams }) =>
+      mirroredParams.map(({ header }) => header),
+    ),
+    mirroredParams: (name) => tools.get(name)?.mirroredParams ?? [],
+
+    listTools: createPager(tools, pageSize),
+    async callTool(name, args, context) {
+      const tool = tools.get(name) ?? failUnknownName('tool', name, tools);
+      const problem = tool.findProblem(args);
+      if (problem !== undefined) fail('invalid_tool_input', { details: problem });
+      return tool.run(args, context);
+    },
+
+    listPrompts: createPager(prompts, pageSize),
+    async getPrompt(name, args, context) {
+      const prompt = prompts.get(name) ?? failUnknownName('prompt', name, prompts);
+      const problem = prompt.findProblem(args);
+      if (problem !== undefined) fail('invalid_params', { details: problem });
+      return prompt.get(args, context);
+    },
+
+    ...createLocalResources(resources, templates, pageSize),
+
+    async complete({ ref, argument, known }, context) {
+      const entry =
+        ref.type === 'ref/prompt'
+          ? (prompts.get(ref.name) ?? failUnknownName('prompt', ref.name, prompts))
+          : (templates.get(ref.uri) ??
+            failUnknown({ noun: 'resource template', name: stripUri(ref.uri) }));
+      const complete = entry.completers.get(argument.name);
+      return toCompletion(complete && (await complete(argument.value, known, context)));
+    },
+  };
+}
+
+type ResourceMembers =
+  | 'listResources'
+  | 'listResourceTemplates'
+  | 'readResource'
+  | 'canWatch'
+  | 'watchResources';
+
+/** What a catalogue does with resources: those with a URI of their own come before templates. */
+function createLocalResources(
+  resources: ReadonlyMap<string, Resource>,
+  templates: ReadonlyMap<string, ResourceTemplate>,
+  pageSize: number,
+): Pick<Catalog, ResourceMembers> {
+  async function readFromTemplate(uri: string, context: Context) {
+    for (const { match, read, description } of templates.values()) {
+      const variables = match(uri);
+      const content = variables && (await read(variables, context));
+      if (content) return { contents: [{ uri, ...pickMimeType(description), ...content }] };
+    }
+    return failUnknownResource(uri);
+  }
+
+  return {
+    listResources: createPager(resources, pageSize),
+    listResourceTemplates: createPager(templates, pageSize),
+    async readResource(uri, context) {
+      const resource = resources.get(uri);
+      if (resource === undefined) return readFromTemplate(uri, context);
+      const { description, cache, read } = resource;
+      return {
+        contents: [{ uri, mimeType: description.mimeType, ...(await read(context)) }],
+        ...(cache && { cache }),
+      };
+    },
+
+    canWatch: (uri) => resources.get(uri)?.watch !== undefined,
+    watchResources(changed) {
+      const stops: (() => void)[] = [];
+      const stopAll = () => {
+        for (const stop of stops) stop();
+      };
+      try {
+        for (const [uri, { watch }] of resources) if (watch) stops.push(watch(() => changed(uri)));
+      } catch (error) {
+        stopAll();
+        throw error;
+      }
+      return stopAll;
+    },
+  };
+}
+
+function toCompletion(values: readonly string[] = []): Completion {
+  return {
+    values: values.slice(0, MAX_COMPLETIONS),
+    total: values.length,
+    hasMore: values.length > MAX_COMPLETIONS,
+  };
+}
+
+const pickMimeType = ({ mimeType }: { readonly mimeType?: string }) =>
+  mimeType === undefined ? {} : { mimeType };
+
+/** Of a longer list the rest is not compared: nobody else has a turn meanwhile. */
+const MAX_COMPARED = 1_000;
+
+/** Everybody who is served by this catalogue alone may see all of it. */
+const failUnknownName = (
+  noun: string,
+  name: string,
+  entries: ReadonlyMap<string, unknown>,
+): never => {
+  const nearest = findNearestName(name, [...entries.keys()].slice(0, MAX_COMPARED));
+  return failUnknown({ noun, name, nearest });
+};
+
+/** The log has the name, too. */
+const failUnknownResource = (uri: string): never =>
+  failUnknown({ noun: 'resource', name: stripUri(uri), data: { uri } });
+
+/**
+ * A map of the entries by name, in their order.
+ *
+ * @throws DefinitionError when two share a name, or what was given are no entries.
+ */
+function indexByName<Entry extends { readonly description: object }>(
+  kind: string,
+  entries: readonly Entry[] = [],
+  getName: (entry: Entry) => string,
+): ReadonlyMap<string, Entry> {
+  if (!Array.isArray(entries)) {
+    throw new DefinitionError(
+      `createLocalCatalog: the ${kind}s are ${describeType(entries)}; they must be a list.`,
+    );
+  }
+  const byName = new Map<string, Entry>();
+  for (const entry of entries) {
+    if (typeof entry?.description !== 'object') {
+      throw new DefinitionError(
+        `createLocalCatalog: a ${kind} in the list was not made by a define function.`,
+      );
+    }
+    const name = getName(entry);
+    if (byName.has(name)) {
+      throw new DefinitionError(`There are two ${kind}s with the name ${name}.`);
+    }
+    byName.set(name, entry);
+  }
+  return byName;
+}

@@ -1,0 +1,150 @@
+// §2.6: prompts, typed from their lists of arguments.
+import { DefinitionError } from '../../../errors/definition-error.ts';
+import { isObject } from '../../../platform/json.ts';
+import type { Arguments, Context } from '../catalog.ts';
+import type { PromptResult } from '../content.ts';
+import type { Described, PromptDescription } from '../descriptions.ts';
+import { checkMembers } from './check-members.ts';
+import { describeType } from './describe-type.ts';
+
+/** Made by {@link definePrompt}. */
+export interface Prompt {
+  readonly description: PromptDescription;
+  /** What is wrong with the arguments, naming one; undefined when they fit. */
+  findProblem(args: Arguments): string | undefined;
+  get(args: Arguments, context: Context): Promise<PromptResult>;
+  /** By argument. */
+  readonly completers: Completers;
+  /** Whether an argument has `complete`; those with `values` are completed beside. */
+  readonly hasCompletion: boolean;
+}
+
+/**
+ * Values that begin with, or fit, what was typed so far, best first; `known` are the arguments
+ * filled in already. The first 100 are sent.
+ */
+export type Complete<Name extends string = string> = (
+  typed: string,
+  known: { readonly [Known in Name]?: string },
+  context: Context,
+) => readonly string[] | Promise<readonly string[]>;
+
+export type Completers = ReadonlyMap<string, Complete>;
+
+/** One argument of a prompt. MCP knows only strings here; `values` narrows them. */
+export interface PromptArgument {
+  readonly name: string;
+  readonly description: string;
+  readonly required: boolean;
+  readonly values?: readonly string[];
+  readonly complete?: Complete;
+}
+
+type PromptValue<Argument extends PromptArgument> = Argument extends {
+  readonly values: readonly (infer Value extends string)[];
+}
+  ? Value
+  : string;
+
+type PromptArguments<All extends readonly PromptArgument[]> = {
+  readonly [A in All[number] as A['required'] extends true ? A['name'] : never]: PromptValue<A>;
+} & {
+  readonly [A in All[number] as A['required'] extends true ? never : A['name']]?: PromptValue<A>;
+};
+
+/**
+ * Defines a prompt (§2.6). `get` gets arguments that were checked against the list.
+ *
+ * @throws DefinitionError at once, when a member is missing or not known.
+ */
+export function definePrompt<const All extends readonly PromptArgument[]>(
+  prompt: Described & {
+    readonly name: string;
+    /** None, when left out. */
+    readonly arguments?: All;
+    get(args: PromptArguments<All>, context: Context): PromptResult | Promise<PromptResult>;
+  },
+): Prompt {
+  checkMembers('Prompt', prompt, MEMBERS, 'name');
+  const { get, arguments: promptArguments = [], ...described } = prompt;
+  checkArguments(prompt.name, promptArguments);
+  return {
+    description: {
+      ...described,
+      arguments: promptArguments.map(({ name, description, required }) => ({
+        name,
+        description,
+        required,
+      })),
+    },
+    findProblem: (args) => findArgumentProblem(promptArguments, args),
+    get: async (args, context) =>
+      checkPromptResult(await get(args as PromptArguments<All>, context)),
+    completers: new Map(
+      promptArguments.flatMap(({ name, complete, values }): [string, Complete][] => {
+        const completer = complete ?? (values && completeFrom(values));
+        return completer === undefined ? [] : [[name, completer]];
+      }),
+    ),
+    hasCompletion: promptArguments.some(({ complete }) => complete !== undefined),
+  };
+}
+
+const MEMBERS = {
+  name: 'text',
+  title: 'any',
+  description: 'any',
+  icons: 'any',
+  arguments: 'any',
+  get: 'function',
+} as const;
+
+const ARGUMENT_MEMBERS = {
+  name: 'text',
+  description: 'any',
+  required: 'any',
+  values: 'any',
+  complete: 'any',
+} as const;
+
+function checkArguments(prompt: string, promptArguments: readonly PromptArgument[]): void {
+  if (!Array.isArray(promptArguments)) {
+    throw new DefinitionError(
+      `Prompt ${prompt}: arguments is ${describeType(promptArguments)}; it must be a list.`,
+    );
+  }
+  for (const argument of promptArguments) {
+    checkMembers(`Prompt ${prompt}: argument`, argument, ARGUMENT_MEMBERS, 'name');
+  }
+}
+
+function checkPromptResult(result: PromptResult): PromptResult {
+  if (isObject(result) && Array.isArray(result.messages)) return result;
+  const returned = isObject(result) ? 'an object without a list of messages' : describeType(result);
+  throw new Error(`get returned ${returned}; it must return { messages: [{ role, content }] }`);
+}
+
+const completeFrom =
+  (values: readonly string[]): Complete =>
+  (typed) =>
+    values.filter((value) => value.startsWith(typed));
+
+function findArgumentProblem(
+  promptArguments: readonly PromptArgument[],
+  args: Arguments,
+): string | undefined {
+  return promptArguments.map((argument) => describeArgumentProblem(argument, args)).find(Boolean);
+}
+
+function describeArgumentProblem(
+  { name, required, values }: PromptArgument,
+  args: Arguments,
+): string | undefined {
+  const value = Object.hasOwn(args, name) ? args[name] : undefined;
+  if (value === undefined) return required ? `argument ${name} is missing` : undefined;
+  if (typeof value !== 'string') return `argument ${name} must be a string`;
+  if (values && !values.includes(value)) {
+    return `argument ${name} must be one of ${values.join(', ')}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,262 @@
+// §4.1, §4.4, §4.5: the endpoints of /mcp. Here messages become values of the protocol, and
+// values replies.
+
+import type { GetChallenge } from '../auth/bearer.ts';
+import type { Endpoint, JudgedCall, ProtectedCall } from '../endpoint/endpoint.ts';
+import {
+  type GatewayRequest,
+  getHeader,
+  getJson,
+  type Reply,
+  type ReplyHeaders,
+} from '../endpoint/message.ts';
+import { JSONRPC, toLogMembers } from '../endpoint/render-error.ts';
+import { fail, GatewayError } from '../errors/gateway-error.ts';
+import { isStringArray } from '../platform/json.ts';
+import { truncateForLog } from '../platform/log.ts';
+import { EVENT_STREAM_HEADERS } from '../platform/sse.ts';
+import { stripUri } from '../platform/strip-uri.ts';
+import { type JsonRpcMessage, parseMessage, type RequestId } from '../protocol/json-rpc.ts';
+import { checkVersionHeader, detectEra, type Era } from '../protocol/revisions.ts';
+import type { SessionLookup } from '../store/store.ts';
+import { readTraceId } from '../telemetry/tracing/tracing.ts';
+import { type Call, createCall, type EraHandler, readSessionHeader } from './calls/call.ts';
+import type { CallObserver } from './calls/call-record.ts';
+import { type CallRecord, createCallRecord } from './calls/call-record.ts';
+import {
+  type Answer,
+  type McpResponse,
+  renderResponse,
+  type SessionInfo,
+  toErrorResponse,
+} from './calls/outcome.ts';
+import type { Catalogs, ServedCatalog } from './catalog/served-catalog.ts';
+import type { FindStreamOwner, SessionStreams } from './session/session-streams.ts';
+import type { Sessions } from './session/sessions.ts';
+import { acceptsEventStream } from './streaming/response-stream.ts';
+
+export interface McpEndpointsDeps {
+  readonly catalogs: Catalogs;
+  readonly observer: Required<CallObserver>;
+  readonly eras: Readonly<Record<Era, EraHandler>>;
+  readonly sessions: Sessions;
+  /** Undefined without `MCP_STREAMS`. */
+  readonly sessionStreams: SessionStreams | undefined;
+  readonly findStreamOwner: FindStreamOwner;
+  /** Headers of a 401 at a path; undefined when nobody has to log in. */
+  readonly getChallenge: GetChallenge | undefined;
+}
+
+export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] {
+  const { catalogs, eras, sessions, sessionStreams, findStreamOwner, observer, getChallenge } =
+    deps;
+  const hasStreams = sessionStreams !== undefined;
+  /** A server may go between the look at the path and here. */
+  const findCatalog = ({ path }: GatewayRequest): ServedCatalog =>
+    path === '/mcp'
+      ? catalogs.all
+      : (catalogs.findServer(path.slice('/mcp/'.length)) ?? fail('not_found'));
+  const isServer = (name: string) => catalogs.findServer(name) !== undefined;
+  return [
+    ...createEndpointsAt({ path: '/mcp' }),
+    ...createEndpointsAt({ path: '/mcp/:server', hasParameter: isServer }),
+  ];
+
+  function createEndpointsAt(at: Pick<Endpoint, 'path' | 'hasParameter'>): readonly Endpoint[] {
+    const place = { ...at, errors: JSONRPC } as const;
+    const guarded = { ...place, kind: 'protected', limit: 'mcp' } as const;
+    return [
+      { ...guarded, method: 'POST', body: 'json', judge: judgePost },
+      { ...guarded, method: 'DELETE', judge: judgeDelete },
+      sessionStreams === undefined
+        ? {
+            ...place,
+            kind: 'open',
+            method: 'GET',
+            hasFrontPage: true,
+            isUnlisted: true,
+            handle: refuseStream,
+          }
+        : {
+            ...guarded,
+            method: 'GET',
+            hasFrontPage: true,
+            judge: (call: ProtectedCall) => judgeGet(call, sessionStreams),
+          },
+    ];
+  }
+
+  function judgePost(protectedCall: ProtectedCall): JudgedCall {
+    const { request, user, body } = protectedCall;
+    const catalog = findCatalog(request);
+    const message = parseMessage(getJson(body));
+    const era = detectEra(message, request);
+    const record = createCallRecord(message, protectedCall, catalog, era, hasStreams);
+    observer.receive(record);
+    return {
+      access: eras[era].accessSession(request, user),
+      run: (session) => handleMessage(catalog, protectedCall, session, message, record),
+    };
+  }
+
+  function handleMessage(
+    catalog: ServedCatalog,
+    protectedCall: ProtectedCall,
+    session: SessionLookup,
+    message: JsonRpcMessage,
+    record: CallRecord,
+  ): Promise<Reply> {
+    const { era, id = null } = record;
+    const { path } = protectedCall.request;
+    observer.admit(record);
+    const facts = describeForLog(record);
+    return eras[era].handle(createCall(record, catalog, protectedCall, session), message).then(
+      (response) => toReply(addScopeChallenge(response, path), id, facts),
+      (thrown: unknown) => toReply(addScopeChallenge(toErrorResponse(thrown), path), id, facts),
+    );
+  }
+
+  /** RFC 6750 §3.1: so that the client asks for the scopes, and calls again. */
+  function addScopeChallenge(response: McpResponse, path: string): McpResponse {
+    if (response.kind !== 'json' || !('error' in response.answer)) return response;
+    const { key, failure } = response.answer.error;
+    if (key !== 'insufficient_scope') return response;
+    const { scopes } = failure.data ?? {};
+    const scope = isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : '';
+    const metadata = getChallenge?.(path)['WWW-Authenticate'].replace(/^Bearer /, ', ') ?? '';
+    const headers = { 'WWW-Authenticate': `Bearer error="insufficient_scope"${scope}${metadata}` };
+    return { ...response, answer: { error: new GatewayError(key, { ...failure, headers }) } };
+  }
+
+  /** The session is read, so that one that has expired is counted as such, and does not slide. */
+  function judgeDelete({ request, user }: ProtectedCall): JudgedCall {
+    const catalog = findCatalog(request);
+    const id = readSessionHeader(request) ?? fail('missing_session_id');
+    return {
+      access: sessions.createAccess(id, user, 'read'),
+      run: (session) => endSession(id, { user, session, catalog }),
+    };
+  }
+
+  async function endSession(
+    id: string,
+    call: Pick<Call, 'user' | 'session' | 'catalog'>,
+  ): Promise<Reply> {
+    const session = await sessions.read(id, call);
+    const hasEnded = session && (await sessions.end(session.sessionId, call.user));
+    if (!hasEnded) fail('session_to_end_not_found');
+    const { caller } = await findStreamOwner(call, session);
+    call.catalog.endSession(caller);
+    await sessionStreams?.end(session.sessionId);
+    return { status: 204 };
+  }
+
+  function judgeGet({ request, user }: ProtectedCall, { open }: SessionStreams): JudgedCall {
+    const catalog = findCatalog(request);
+    const id = readSessionHeader(request) ?? fail('missing_session_id');
+    checkVersionHeader(request);
+    if (!acceptsEventStream(request)) fail('not_acceptable');
+    return {
+      access: sessions.createAccess(id, user, 'slide'),
+      async run(session) {
+        const record =
+          (await sessions.read(id, { user, session, catalog })) ?? fail('session_not_found');
+        const expiresAt = sessions.getExpiry();
+        // HEAD asks what GET would say: a stream of the session that is open must not end for it.
+        return request.method === 'HEAD'
+          ? {
+              status: 200,
+              headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, { expiresAt }),
+            }
+          : toReply(
+              { ...(await open(await findStreamOwner({ user, catalog }, record))), expiresAt },
+              null,
+            );
+      },
+    };
+  }
+
+  /** GET without MCP_STREAMS: no stream is offered; clients probe here for the login. */
+  function refuseStream(request: GatewayRequest): Reply {
+    if (getChallenge !== undefined && getHeader(request, 'authorization') === undefined) {
+      fail('missing_token', { headers: getChallenge(request.path) });
+    }
+    return fail('method_not_allowed', {
+      details:
+        'This service offers no event stream (MCP_STREAMS is off): each POST is answered by its own response.',
+      headers: { Allow: 'POST, DELETE' },
+    });
+  }
+}
+
+/** The one place where a response becomes HTTP. `facts` are for the log. */
+function toReply(
+  response: McpResponse,
+  id: RequestId | null,
+  facts: Readonly<Record<string, unknown>> = {},
+): Reply {
+  switch (response.kind) {
+    case 'accepted':
+      return { status: 202, headers: addSessionHeaders({}, response), facts };
+    case 'stream': {
+      const { events, answer } = response;
+      return {
+        status: 200,
+        headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, response),
+        stream: events,
+        outcome: () => toAnswerLogMembers(answer?.()),
+        facts,
+      };
+    }
+    case 'json': {
+      const { text, error } = renderResponse(response.answer, id);
+      const type = { 'Content-Type': 'application/json' };
+      // Most have no error: then nothing has to be copied.
+      if (error === undefined) {
+        return { status: 200, headers: addSessionHeaders(type, response), body: text, facts };
+      }
+      const { headers, facts: errorFacts } = error.failure;
+      return {
+        status: error.row.status,
+        headers: addSessionHeaders({ ...type, ...headers }, response),
+        body: text,
+        error,
+        facts: { ...facts, ...errorFacts },
+      };
+    }
+  }
+}
+
+/** Adds to the headers, which are the reply's own: a copy would cost more than all else here. */
+function addSessionHeaders(
+  headers: Record<string, string>,
+  { sessionId, expiresAt }: SessionInfo,
+): ReplyHeaders {
+  if (sessionId !== undefined) headers['mcp-session-id'] = sessionId;
+  if (expiresAt !== undefined) headers['X-Session-Expires-At'] = expiresAt;
+  return headers;
+}
+
+function toAnswerLogMembers(answer: Answer | undefined): Pick<Reply, 'error' | 'facts'> {
+  if (answer === undefined) return {};
+  const error = 'error' in answer ? answer.error : answer.failure;
+  return error === undefined ? {} : toLogMembers(error);
+}
+
+/** What a message is about, for the log: `tools/call` of `service_ping`. */
+function describeForLog({
+  era,
+  methodName,
+  subject,
+  trace,
+}: CallRecord): Readonly<Record<string, unknown>> {
+  if (methodName === undefined) return { era };
+  const isUri = methodName.startsWith('resources/');
+  const traceId = readTraceId(trace);
+  return {
+    era,
+    rpc: truncateForLog(methodName),
+    ...(subject !== undefined && { of: truncateForLog(isUri ? stripUri(subject) : subject) }),
+    ...(traceId !== undefined && { trace: traceId }),
+  };
+}

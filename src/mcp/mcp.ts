@@ -1,0 +1,203 @@
+// The MCP feature as a whole: both eras over one catalogue.
+
+import type { GetChallenge } from '../auth/bearer.ts';
+import type { McpConfig } from '../config/groups/mcp.ts';
+import type { Endpoint } from '../endpoint/endpoint.ts';
+import type { UserContext } from '../endpoint/user-context.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Log } from '../platform/log.ts';
+import type { Policies } from '../policy/policy.ts';
+import { buildChannelName } from '../store/keys.ts';
+import { createReplicas } from '../store/replicas/replicas.ts';
+import type { Seal } from '../store/seal/seal.ts';
+import type { Store } from '../store/store.ts';
+import type { Audit } from '../telemetry/audit/audit.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import { type CallObserver, joinObservers } from './calls/call-record.ts';
+import { createRunCall, type FindClientId } from './calls/run-call.ts';
+import { countCalls, createCountCall } from './calls/running-calls.ts';
+import type { ServiceInfo } from './catalog/catalog.ts';
+import type { Catalogs } from './catalog/served-catalog.ts';
+import { createMcpEndpoints } from './endpoints.ts';
+import { auditCalls } from './observers/audit-calls.ts';
+import { traceCalls } from './observers/trace-calls.ts';
+import { createQuestions } from './session/questions.ts';
+import { isReplicaMessage } from './session/replica-message.ts';
+import { createSessionEra } from './session/session-era.ts';
+import { createFindStreamOwner, createSessionStreams } from './session/session-streams.ts';
+import { createSessions, type SealPerson } from './session/sessions.ts';
+import { createRequestState } from './stateless/request-state.ts';
+import { createStatelessEra } from './stateless/stateless-era.ts';
+import { createNotificationStreams } from './streaming/notification-streams.ts';
+import { createResourceUpdates } from './streaming/resource-updates.ts';
+
+export interface McpDeps {
+  readonly catalogs: Catalogs;
+  readonly service: ServiceInfo;
+  readonly store: Store;
+  /** For what goes through the client, or from replica to replica. */
+  getSeal(): Promise<Seal>;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  /** Headers of a 401 at a path; undefined when nobody has to log in. */
+  readonly getChallenge: GetChallenge | undefined;
+  /** Who may see and use what; asked in this order. */
+  readonly policies: Policies;
+  /** Whether requests have traces. */
+  readonly isTraced: boolean;
+  /** Undefined without `AUDIT_LOG`. */
+  readonly audit: Audit | undefined;
+  readonly findClientId: FindClientId;
+  /** Undefined without operators. */
+  readonly sealPerson: SealPerson | undefined;
+  /** Called with each request of a user that needs no session; undefined without operators. */
+  readonly noteStatelessUser: ((user: UserContext) => void) | undefined;
+}
+
+export interface Mcp {
+  readonly endpoints: readonly Endpoint[];
+  /** The headers of MCP that pages of allowed origins may send, and those that they may read. */
+  readonly corsHeaders: {
+    readonly request: readonly string[];
+    readonly requestPrefix: string | undefined;
+    readonly response: readonly string[];
+  };
+  /** Live sessions in the store (the gauge). */
+  countSessions(): Promise<number>;
+  /** Ends anybody's session, and its stream. False when there is none. What servers behind the gateway keep for it expires there. */
+  endSession(id: string): Promise<boolean>;
+  /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
+  stopWaiting(): void;
+  close(): void;
+}
+
+const REQUEST_HEADERS = [
+  'mcp-session-id',
+  'MCP-Protocol-Version',
+  'Mcp-Method',
+  'Mcp-Name',
+  'Last-Event-ID',
+];
+const RESPONSE_HEADERS = ['mcp-session-id', 'X-Session-Expires-At'];
+
+export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
+  const { catalogs, service, store, getSeal, clock, metrics, log, getChallenge, findClientId } =
+    deps;
+  const { streams: hasStreams } = config;
+  const { keyPrefix: sessionKeyPrefix } = config.sessions;
+  const sessions = createSessions(config.sessions, {
+    store,
+    clock,
+    metrics,
+    log,
+    sealPerson: deps.sealPerson,
+  });
+  const stopSweeping = sessions.startSweeping();
+  const channel = buildChannelName(sessionKeyPrefix);
+  const replicas = createReplicas({
+    store,
+    getSeal,
+    clock,
+    log,
+    metrics,
+    channel,
+    isMessage: isReplicaMessage,
+  });
+  const questions = createQuestions({ replicas, store, clock, sessionKeyPrefix });
+  const notificationStreams = createNotificationStreams(clock);
+  const resourceUpdates = createResourceUpdates({ catalog: catalogs.all, clock, log });
+  const sessionStreams = hasStreams
+    ? createSessionStreams({
+        store,
+        replicas,
+        notificationStreams,
+        resourceUpdates,
+        sessions,
+        clock,
+        log,
+        sessionKeyPrefix,
+      })
+    : undefined;
+  const observer = joinObservers(listObservers(deps));
+  const countCall = createCountCall(config.maxCallsPerUser, clock);
+  const runCall = createRunCall({ ...deps, observer, countCall });
+  const findStreamOwner = createFindStreamOwner(findClientId);
+  const eras = {
+    session: createSessionEra({
+      runCall,
+      findClientId,
+      findStreamOwner,
+      sessions,
+      replicas,
+      questions,
+      sessionStreams,
+      closeSession: catalogs.all.endSession,
+      service,
+    }),
+    stateless: createStatelessEra({
+      runCall,
+      findClientId,
+      requestState: createRequestState(getSeal, clock),
+      notificationStreams,
+      resourceUpdates,
+      hasStreams,
+      service,
+    }),
+  };
+
+  const endpoints = createMcpEndpoints({
+    catalogs,
+    observer,
+    eras,
+    sessions,
+    sessionStreams,
+    findStreamOwner,
+    getChallenge,
+  });
+
+  return {
+    endpoints,
+    corsHeaders: {
+      request: [...REQUEST_HEADERS, ...catalogs.all.mirrorHeaders],
+      // Servers behind the gateway name arguments to repeat at any time.
+      requestPrefix: catalogs.all.offers.listChanges === true ? 'mcp-param-' : undefined,
+      response: RESPONSE_HEADERS,
+    },
+    countSessions: sessions.countActive,
+    async endSession(id) {
+      const hasEnded = await sessions.endAnybodys(id);
+      if (hasEnded) await sessionStreams?.end(id);
+      return hasEnded;
+    },
+    stopWaiting() {
+      notificationStreams.close();
+      questions.close();
+    },
+    close() {
+      stopSweeping();
+      replicas.close();
+    },
+  };
+}
+
+/** Whoever is told of calls, in this order. */
+const listObservers = ({
+  metrics,
+  clock,
+  audit,
+  isTraced,
+  noteStatelessUser,
+}: McpDeps): readonly CallObserver[] => [
+  ...(isTraced ? [traceCalls] : []),
+  countCalls({ metrics, clock }),
+  ...(audit === undefined ? [] : [auditCalls(audit, clock)]),
+  ...(noteStatelessUser === undefined ? [] : [noteUsers(noteStatelessUser)]),
+];
+
+/** Users whose calls need no session, which are seen by their requests alone. */
+const noteUsers = (noteUser: (user: UserContext) => void): CallObserver => ({
+  admit({ era, id, user }) {
+    if (era === 'stateless' && id !== undefined && user !== undefined) noteUser(user);
+  },
+});

@@ -1,0 +1,190 @@
+// MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: requests to the client on the stream of
+// its own request; the answers come by POSTs, to any replica.
+
+import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { generateQuestionId, isQuestionId } from '../../platform/ids.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { JsonRpcResponse } from '../../protocol/json-rpc.ts';
+import { buildQuestionKey } from '../../store/keys.ts';
+import type { SessionRecord, Store } from '../../store/store.ts';
+import type { Call } from '../calls/call.ts';
+import { readAnswers } from '../calls/client-answers.ts';
+import type { RawAnswer } from '../catalog/catalog.ts';
+import {
+  type Answers,
+  type ClientRequest,
+  type ClientRequests,
+  findMissingCapabilities,
+} from '../catalog/client-requests.ts';
+import {
+  ANSWER_TIMEOUT_MS,
+  type ClientAnswer,
+  createPendingQuestions,
+} from './pending-questions.ts';
+import type { McpReplicas } from './replica-message.ts';
+import { readStoredCapabilities } from './stored-capabilities.ts';
+
+export interface Questions {
+  /**
+   * Asks the client on the stream of one call, and resolves to its answers by key. A client that
+   * cannot answer is never asked.
+   */
+  ask<const Requests extends ClientRequests>(
+    call: Call,
+    session: SessionRecord,
+    requests: Requests,
+  ): Promise<Answers<Requests>>;
+  /** Sends one request of a server behind the gateway as it is; resolves to the client's response as it is. */
+  askRaw(
+    call: Call,
+    session: SessionRecord,
+    request: RawRequest,
+    cancelled?: CancelSignal,
+  ): Promise<RawAnswer>;
+  /** Passes a client's answer to whoever waits for it, on any replica. */
+  receiveAnswer(sessionId: string, response: JsonRpcResponse): Promise<void>;
+  /** Waits no longer: a process that stops answers what it can. */
+  close(): void;
+}
+
+export interface RawRequest {
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+/** Of the note which replica waits; a little longer than an answer may take. */
+const NOTE_TTL_SECONDS = ANSWER_TIMEOUT_MS / 1000 + 10;
+
+export interface QuestionsDeps {
+  readonly replicas: McpReplicas;
+  readonly store: Pick<Store, 'get' | 'set' | 'delete'>;
+  readonly clock: Clock;
+  /** `MCP_SESSION_KEY_PREFIX`. */
+  readonly sessionKeyPrefix: string;
+}
+
+/** @throws GatewayError `client_cannot_be_asked`. */
+function checkCanBeAsked(
+  { stream }: Call,
+  { clientCapabilities }: SessionRecord,
+  requests: Readonly<Record<string, RawRequest | ClientRequest>>,
+): void {
+  const missing = findMissingCapabilities(requests, readStoredCapabilities(clientCapabilities));
+  if (missing.length > 0) {
+    fail('client_cannot_be_asked', {
+      details: `The client did not declare ${missing.join(', ')} when it initialized.`,
+    });
+  }
+  if (!stream.isAccepted) {
+    fail('client_cannot_be_asked', {
+      details:
+        'Questions reach the client on an event stream: send Accept: application/json, text/event-stream.',
+    });
+  }
+}
+
+export function createQuestions({
+  replicas,
+  store,
+  clock,
+  sessionKeyPrefix,
+}: QuestionsDeps): Questions {
+  const pendingQuestions = createPendingQuestions(clock);
+
+  replicas.listen((message) => {
+    if (message.about !== 'answer') return;
+    pendingQuestions.receiveAnswer(message.sessionId, message.id, message);
+  });
+
+  async function askAll<Answer>(
+    call: Call,
+    sessionId: string,
+    requests: Readonly<Record<string, ClientRequest | RawRequest>>,
+    readAnswer: (answer: ClientAnswer) => Answer,
+    cancelled?: CancelSignal,
+  ): Promise<readonly (readonly [string, Answer])[]> {
+    const named = Object.entries(requests).map(([name, request]) => {
+      // A request that JSON cannot say fails here, before anything is sent.
+      JSON.stringify(request);
+      return { name, request, id: generateQuestionId() };
+    });
+    const noteWaitingReplica = ({ id }: { readonly id: string }) =>
+      store.set(
+        buildQuestionKey(sessionKeyPrefix, sessionId, id),
+        replicas.ownName,
+        NOTE_TTL_SECONDS,
+      );
+    await Promise.all(named.map(noteWaitingReplica)).catch((cause: unknown) =>
+      fail('internal_error', { cause }),
+    );
+    if (cancelled?.aborted) failCancelled();
+    const questions = named.map(({ name, request, id }) => {
+      const question = pendingQuestions.add(sessionId, id, call.signal());
+      call.stream.send({ ...request, id });
+      return { name, id, ...question };
+    });
+    const cancelAll = () => {
+      for (const { id, giveUp } of questions) {
+        const params = { requestId: id, reason: CANCELLED };
+        call.stream.send({ method: 'notifications/cancelled', params });
+        giveUp(CANCELLED);
+      }
+    };
+    cancelled?.addEventListener('abort', cancelAll);
+    try {
+      return await Promise.all(
+        questions.map(async ({ name, answer }) => [name, readAnswer(await answer)] as const),
+      );
+    } finally {
+      cancelled?.removeEventListener('abort', cancelAll);
+      for (const { forget } of questions) forget();
+    }
+  }
+
+  return {
+    async ask(call, session, requests) {
+      checkCanBeAsked(call, session, requests);
+      const answers = await askAll(call, session.sessionId, requests, getResult);
+      return readAnswers(requests, Object.fromEntries(answers));
+    },
+    async askRaw(call, session, request, cancelled) {
+      checkCanBeAsked(call, session, { request });
+      const { sessionId } = session;
+      const [answer] = await askAll(call, sessionId, { request }, readRawAnswer, cancelled);
+      return answer?.[1] ?? failAnswer();
+    },
+    async receiveAnswer(sessionId, { id, result, error }) {
+      const answer = { result, error };
+      if (!isQuestionId(id) || pendingQuestions.receiveAnswer(sessionId, id, answer)) return;
+      // Sent only to the replica that asked: what nobody asked for is sent to none.
+      const key = buildQuestionKey(sessionKeyPrefix, sessionId, id);
+      const replica = await store.get(key);
+      if (replica === undefined || replica === replicas.ownName) return;
+      await replicas.send({ about: 'answer', sessionId, id, ...answer }, replica);
+      await store.delete(key);
+    },
+    close() {
+      pendingQuestions.giveUpAll('The service is stopping; call again.');
+    },
+  };
+}
+
+const CANCELLED = 'The server no longer wants an answer.';
+
+const failCancelled = (): never => fail('client_silent', { details: CANCELLED });
+
+const getResult = ({ result }: ClientAnswer): unknown =>
+  result === undefined ? failAnswer() : result;
+
+const failAnswer = (): never =>
+  fail('client_silent', { details: 'The client answered with an error.' });
+
+function readRawAnswer({ result, error }: ClientAnswer): RawAnswer {
+  if (isObject(result)) return { result };
+  return isJsonRpcError(error) ? { error } : failAnswer();
+}
+
+const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
+  isObject(value) && Number.isInteger(value.code) && typeof value.message === 'string';

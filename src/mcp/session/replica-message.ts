@@ -1,0 +1,23 @@
+// What the replicas of this feature say to each other (store/replicas).
+import { isObject } from '../../platform/json.ts';
+import type { Replicas } from '../../store/replicas/replicas.ts';
+
+export type McpReplicas = Replicas<ReplicaMessage>;
+
+/** Each is about one session; `id` is that of a JSON-RPC request in it. */
+export type ReplicaMessage =
+  | {
+      readonly about: 'answer';
+      readonly sessionId: string;
+      readonly id: string;
+      readonly result?: unknown;
+      readonly error?: unknown;
+    }
+  | { readonly about: 'cancelled'; readonly sessionId: string; readonly id: string | number }
+  /** The session has got a new stream, or has ended: streams elsewhere are over. */
+  | { readonly about: 'stream'; readonly sessionId: string; readonly id: string };
+
+const TOPICS: ReadonlySet<unknown> = new Set(['answer', 'cancelled', 'stream']);
+
+export const isReplicaMessage = (value: unknown): value is ReplicaMessage =>
+  isObject(value) && TOPICS.has(value.about) && typeof value.sessionId === 'string';

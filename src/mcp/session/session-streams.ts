@@ -1,0 +1,234 @@
+// MCP up to 2025-11-25: GET /mcp with MCP_STREAMS=true, and resources/subscribe. Whatever replica
+// has the stream, and whatever replica took the subscription.
+
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
+import { isLessSevere, isLogSeverity, type LogSeverity } from '../../protocol/log-severity.ts';
+import type { SessionRecord } from '../../store/store.ts';
+import type { Call } from '../calls/call.ts';
+import type { StreamResponse } from '../calls/outcome.ts';
+import type { FindClientId } from '../calls/run-call.ts';
+import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
+import type { ResourceUpdates } from '../streaming/resource-updates.ts';
+import type { McpReplicas } from './replica-message.ts';
+import {
+  createSessionSubscriptions,
+  type SessionSubscriptions,
+  type SessionSubscriptionsDeps,
+  type StreamOwner,
+} from './session-subscriptions.ts';
+import type { Sessions } from './sessions.ts';
+import { readStoredCapabilities } from './stored-capabilities.ts';
+
+export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' | 'unsubscribe'> {
+  /** The stream of a session; one that it has elsewhere is over. */
+  open(owner: StreamOwner): Promise<StreamResponse>;
+  /** Ends the session's stream, wherever it is. */
+  end(sessionId: string): Promise<void>;
+}
+
+export interface SessionStreamsDeps extends SessionSubscriptionsDeps {
+  readonly replicas: McpReplicas;
+  readonly notificationStreams: NotificationStreams;
+  readonly resourceUpdates: ResourceUpdates;
+  readonly sessions: Pick<Sessions, 'readLogLevel'>;
+  readonly log: Log;
+}
+
+interface OpenStream {
+  readonly id: string;
+  readonly stream: NotificationStream;
+}
+
+export type FindStreamOwner = (
+  call: Pick<Call, 'user' | 'catalog'>,
+  session: SessionRecord,
+) => Promise<StreamOwner>;
+
+export const createFindStreamOwner =
+  (findClientId: FindClientId): FindStreamOwner =>
+  async ({ user, catalog }, session) => {
+    const client = readStoredCapabilities(session.clientCapabilities);
+    const clientId = await findClientId({ user });
+    return { sessionId: session.sessionId, caller: { user, session, client, clientId }, catalog };
+  };
+
+export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
+  const { replicas, notificationStreams, resourceUpdates, sessions, log } = deps;
+  const subscriptions = createSessionSubscriptions(deps);
+  const streamIds = createStreamIds(deps.clock);
+  const openStreams = new Map<string, OpenStream>();
+  let isFailing = false;
+
+  replicas.listen((message) => {
+    if (message.about !== 'stream') return;
+    const { sessionId, id } = message;
+    streamIds.receive(id);
+    const open = openStreams.get(sessionId);
+    if (open === undefined) return;
+    if (open.id < id) open.stream.end();
+    else if (open.id > id) announceAgain(sessionId, open.id);
+  });
+
+  function announceAgain(sessionId: string, id: string): void {
+    replicas
+      .send({ about: 'stream', sessionId, id })
+      .catch((cause: unknown) => log.debug('A session may have two streams.', { cause }));
+  }
+
+  async function sendUpdate(
+    sessionId: string,
+    stream: NotificationStream,
+    uri: string,
+  ): Promise<void> {
+    const savedAt = await subscriptions.findSavedAt(sessionId, uri);
+    if (savedAt === undefined) return;
+    stream.send({ method: 'notifications/resources/updated', params: { uri } });
+    await subscriptions.renew(sessionId, uri, savedAt);
+  }
+
+  function noteSuccess(): void {
+    isFailing = false;
+  }
+
+  function reportFailure(cause: unknown): void {
+    if (!isFailing) {
+      log.warn('Subscribers are not told that resources have changed: the store does not answer.', {
+        cause,
+      });
+    }
+    isFailing = true;
+  }
+
+  return {
+    async open({ sessionId, caller, catalog }) {
+      const id = streamIds.generate();
+      // First, so that it does not count against the new one.
+      openStreams.get(sessionId)?.stream.end();
+      let unsubscribe = () => {};
+      let stopListening: (() => void) | undefined;
+      const stream = notificationStreams.open({
+        user: caller.user?.sub,
+        onEnd() {
+          unsubscribe();
+          stopListening?.();
+          if (openStreams.get(sessionId)?.id === id) openStreams.delete(sessionId);
+        },
+      });
+      const sendUpdateIfWanted = (uri: string): void =>
+        void sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure);
+      try {
+        unsubscribe = resourceUpdates.subscribe(sendUpdateIfWanted);
+        stopListening = catalog.listen(caller, {
+          listChanged: (list) =>
+            stream.send({ method: `notifications/${list}/list_changed`, params: {} }),
+          resourceUpdated: sendUpdateIfWanted,
+          logged: createStreamLog({
+            clock: deps.clock,
+            stream,
+            readLevel: () => sessions.readLogLevel(sessionId, caller.user),
+          }),
+          elicitationCompleted: (elicitationId) =>
+            stream.send({
+              method: 'notifications/elicitation/complete',
+              params: { elicitationId },
+            }),
+        });
+      } catch (error) {
+        stream.end();
+        throw error;
+      }
+      openStreams.set(sessionId, { id, stream });
+      await replicas.send({ about: 'stream', sessionId, id }).catch((cause: unknown) => {
+        stream.end();
+        throw cause;
+      });
+      return stream.response;
+    },
+
+    async end(sessionId) {
+      openStreams.get(sessionId)?.stream.end();
+      // The session has ended in any case: its streams elsewhere do after their five minutes.
+      await replicas
+        .send({ about: 'stream', sessionId, id: AFTER_ALL_IDS })
+        .catch((cause: unknown) =>
+          log.warn('A stream of an ended session may still be open.', { cause }),
+        );
+    },
+
+    subscribe: subscriptions.subscribe,
+    unsubscribe: subscriptions.unsubscribe,
+  };
+}
+
+// MCP "Streamable HTTP" up to 2025-11-25: a session has one stream, whichever replicas it is opened at.
+
+/**
+ * Of the streams of a session the one with the highest id stays, and an id is higher than all that its
+ * replica has generated or received: the higher one never arrives before the lower one is open, which it
+ * ends. A replica that receives a lower id than that of its open stream sends its own once more, in case
+ * the message was lost.
+ */
+interface StreamIds {
+  generate(): string;
+  /** Ids that are generated from now on are higher than this one of another replica. */
+  receive(id: string): void;
+}
+
+/** Stands for the end of a session: higher than the id of every stream. */
+const AFTER_ALL_IDS = '~';
+
+/** They begin with the time, so that the newer one is higher also where messages were lost. */
+function createStreamIds(clock: Clock): StreamIds {
+  let highest = 0;
+
+  return {
+    generate() {
+      highest = Math.max(clock.now(), highest + 1);
+      return `${String(highest).padStart(DIGITS, '0')}-${randomUUID()}`;
+    },
+    receive(id) {
+      const received = Number(id.slice(0, DIGITS));
+      // False for AFTER_ALL_IDS, which is no number.
+      if (received > highest) highest = received;
+    },
+  };
+}
+
+const DIGITS = 16;
+
+// MCP "Logging": messages that belong to no call, on the stream of a session.
+
+interface StreamLogDeps {
+  readonly clock: Clock;
+  readonly stream: Pick<NotificationStream, 'sendIfRoom'>;
+  /** What the session's client asked for last; undefined where the session has ended. */
+  readLevel(): Promise<LogSeverity | undefined>;
+}
+
+interface LogMessage {
+  readonly level: LogSeverity;
+  readonly logger: string | undefined;
+  readonly data: unknown;
+}
+
+/** Takes params of `notifications/message` as a server wrote them; what does not fit is dropped. */
+function createStreamLog(deps: StreamLogDeps): (params: JsonObject) => void {
+  const { clock, stream, readLevel } = deps;
+  const passWhenKnown = createPassWhenKnown<LogMessage, LogSeverity | undefined>({
+    clock,
+    learn: readLevel,
+    pass(params, wanted) {
+      if (wanted === undefined || isLessSevere(params.level, wanted)) return;
+      stream.sendIfRoom({ method: 'notifications/message', params });
+    },
+  });
+
+  return function log({ level, logger, data }) {
+    if (!isLogSeverity(level)) return;
+    passWhenKnown({ level, logger: typeof logger === 'string' ? logger : undefined, data });
+  };
+}

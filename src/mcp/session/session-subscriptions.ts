@@ -1,0 +1,74 @@
+// MCP up to 2025-11-25, resources/subscribe: which resources a session watches, in the store.
+
+import { fail } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
+import { buildSubscriptionKey } from '../../store/keys.ts';
+import type { Store } from '../../store/store.ts';
+import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
+
+export interface SessionSubscriptions {
+  /** @throws GatewayError `invalid_params` for a resource that does not tell when it changes. */
+  subscribe(owner: StreamOwner, uri: string): Promise<void>;
+  unsubscribe(owner: StreamOwner, uri: string): Promise<void>;
+  /** When the subscription was last saved, in epoch milliseconds; undefined when there is none. */
+  findSavedAt(sessionId: string, uri: string): Promise<number | undefined>;
+  /** Saves it again when that was long ago. */
+  renew(sessionId: string, uri: string, savedAt: number): Promise<void>;
+}
+
+/** Whose stream, or subscription, it is. */
+export interface StreamOwner {
+  readonly sessionId: string;
+  readonly caller: IdentifiedCaller;
+  /** What the session's path serves. */
+  readonly catalog: ServedCatalog;
+}
+
+export interface SessionSubscriptionsDeps {
+  readonly store: Pick<Store, 'get' | 'set' | 'delete'>;
+  readonly clock: Clock;
+  /** `MCP_SESSION_KEY_PREFIX`. */
+  readonly sessionKeyPrefix: string;
+}
+
+/** From the subscription, or the last update that was sent a day or more after it. */
+const TTL_SECONDS = 604_800;
+const RENEW_AFTER_MS = 86_400_000;
+
+export function createSessionSubscriptions(deps: SessionSubscriptionsDeps): SessionSubscriptions {
+  const { store, clock, sessionKeyPrefix } = deps;
+  const buildKey = (sessionId: string, uri: string) =>
+    buildSubscriptionKey(sessionKeyPrefix, sessionId, hashSha256(uri));
+
+  const save = (sessionId: string, uri: string) =>
+    store.set(buildKey(sessionId, uri), String(clock.now()), TTL_SECONDS);
+
+  return {
+    async subscribe({ catalog, caller, sessionId }, uri) {
+      if (!(await catalog.canWatch(uri, caller))) {
+        fail('invalid_params', {
+          details: 'params.uri is not a resource that clients can subscribe to',
+          data: { uri },
+        });
+      }
+      await save(sessionId, uri);
+      await catalog.setWatched(uri, true, caller);
+    },
+
+    async unsubscribe({ catalog, caller, sessionId }, uri) {
+      await store.delete(buildKey(sessionId, uri));
+      await catalog.setWatched(uri, false, caller);
+    },
+
+    async findSavedAt(sessionId, uri) {
+      const savedAt = await store.get(buildKey(sessionId, uri));
+      return savedAt === undefined ? undefined : Number(savedAt);
+    },
+
+    // Seldom: a set at this moment would undo what unsubscribe does.
+    async renew(sessionId, uri, savedAt) {
+      if (clock.now() - savedAt > RENEW_AFTER_MS) await save(sessionId, uri);
+    },
+  };
+}

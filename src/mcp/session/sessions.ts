@@ -1,0 +1,209 @@
+// §2.1, §3.1: sessions, active while their record is in the store.
+
+import type { SessionsConfig } from '../../config/groups/mcp.ts';
+import type { UserContext } from '../../endpoint/user-context.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { generateSessionId, isSessionId } from '../../platform/ids.ts';
+import type { Log } from '../../platform/log.ts';
+import type { LogSeverity } from '../../protocol/log-severity.ts';
+import type { SessionAccess, SessionLookup, SessionRecord, Store } from '../../store/store.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import type { ServedCatalog } from '../catalog/served-catalog.ts';
+import { readLogLevel } from './log-level.ts';
+
+type User = UserContext | undefined;
+
+export interface NewSession {
+  readonly protocolVersion: string;
+  /** What the client can be asked, as JSON text. */
+  readonly clientCapabilities: string;
+  /** `clientInfo` as JSON text. */
+  readonly clientInfo?: string;
+  /** The server at whose path it is opened; undefined for `/mcp`. */
+  readonly server: string | undefined;
+}
+
+export interface CreatedSession {
+  readonly sessionId: string;
+  /** Other sessions of the user that were ended for it. */
+  readonly endedIds: readonly string[];
+}
+
+export interface CallInSession {
+  readonly user: User;
+  /** What the store said of the session, when it admitted the request. */
+  readonly session: SessionLookup;
+  /** Of the path that it comes to. */
+  readonly catalog: Pick<ServedCatalog, 'server'>;
+}
+
+export interface Sessions {
+  /** Where the user has too many then, those that expire first are ended. */
+  create(user: User, session: NewSession): Promise<CreatedSession>;
+  /**
+   * What a request wants of the session that it names: to read it only, or to give it its full time
+   * again. Undefined for what cannot be a session ID, which never reaches the store.
+   */
+  createAccess(
+    id: string | undefined,
+    user: User,
+    purpose: 'read' | 'slide',
+  ): SessionAccess | undefined;
+  /**
+   * The record of the session that a call names, where it is active, its user's, and was opened at the same path;
+   * counts one that has expired.
+   *
+   * @throws GatewayError `internal_error` when the store did not answer: that is never "not found".
+   */
+  read(id: string, call: CallInSession): Promise<SessionRecord | undefined>;
+  /**
+   * Notes which log messages the client wants.
+   *
+   * @throws GatewayError `session_not_found` when the session ended meanwhile.
+   */
+  setLogLevel(id: string, user: User, logLevel: LogSeverity): Promise<void>;
+  /** Which log messages the client of the user's session wants now; undefined where it has ended. */
+  readLogLevel(id: string, user: User): Promise<LogSeverity | undefined>;
+  /** Ends the user's session. False when there is none. */
+  end(id: string, user: User): Promise<boolean>;
+  /** Ends anybody's session. False when there is none. */
+  endAnybodys(id: string): Promise<boolean>;
+  /** When a session that slides now expires, for `X-Session-Expires-At`: ISO 8601, UTC. */
+  getExpiry(): string;
+  /** Live sessions in the store (the gauge). */
+  countActive(): Promise<number>;
+  /** Sweeps until stopped; returns the stop. */
+  startSweeping(): () => void;
+}
+
+export interface SessionsDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly sealPerson: SealPerson | undefined;
+}
+
+/**
+ * Name and e-mail of the user of a session, sealed for it; undefined where the token has neither. Undefined as a whole
+ * without operators who could see it.
+ */
+export type SealPerson = (user: UserContext, sessionId: string) => Promise<string | undefined>;
+
+const SWEEP_INTERVAL_MS = 60_000;
+
+export function createSessions(
+  { ttlSeconds, maxPerUser }: Pick<SessionsConfig, 'ttlSeconds' | 'maxPerUser'>,
+  { store, clock, metrics, log, sealPerson }: SessionsDeps,
+): Sessions {
+  const renderTime = createTimeRenderer();
+
+  async function sweep(): Promise<void> {
+    metrics.recordSessions('expired', await store.sweepSessions());
+  }
+
+  async function find(id: string): Promise<SessionRecord | undefined> {
+    const access = { sessionId: id, owner: undefined, slideSeconds: undefined };
+    const { session } = await store.admitRequest([], access);
+    if ('failure' in session) throw session.failure;
+    return session.record;
+  }
+
+  return {
+    async create(user, session) {
+      const sessionId = generateSessionId();
+      const now = clock.now();
+      const owner = user && { userId: user.sub };
+      const person = user && (await sealPerson?.(user, sessionId));
+      const record = {
+        sessionId,
+        createdAt: now,
+        lastAccessedAt: now,
+        ...owner,
+        ...(person !== undefined && { person }),
+        ...session,
+      };
+      const endedIds = await store.createSession(record, ttlSeconds, maxPerUser);
+      metrics.recordSessions('created');
+      metrics.recordSessions('terminated', endedIds.length);
+      return { sessionId, endedIds };
+    },
+
+    createAccess(id, user, purpose) {
+      if (id === undefined || !isSessionId(id)) return undefined;
+      const slideSeconds = purpose === 'slide' ? ttlSeconds : undefined;
+      return { sessionId: id, owner: user?.sub, slideSeconds };
+    },
+
+    async read(id, { session, user, catalog }) {
+      if ('failure' in session) fail('internal_error', { cause: session.failure });
+      const { record } = session;
+      if (record !== undefined) {
+        return record.userId === user?.sub && record.server === catalog.server ? record : undefined;
+      }
+      if (!isSessionId(id)) return undefined;
+      if (await store.claimExpiredSession(id)) metrics.recordSessions('expired');
+      return undefined;
+    },
+
+    async setLogLevel(id, user, logLevel) {
+      if (!(await store.setSessionLogLevel(id, user?.sub, logLevel))) fail('session_not_found');
+    },
+
+    async readLogLevel(id, user) {
+      const record = await find(id);
+      return record?.userId === user?.sub ? record && readLogLevel(record.logLevel) : undefined;
+    },
+
+    async end(id, user) {
+      const hasEnded = isSessionId(id) && (await store.endSession(id, user?.sub));
+      if (hasEnded) metrics.recordSessions('terminated');
+      return hasEnded;
+    },
+
+    async endAnybodys(id) {
+      const record = await find(id);
+      const hasEnded = record !== undefined && (await store.endSession(id, record.userId));
+      if (hasEnded) metrics.recordSessions('terminated');
+      return hasEnded;
+    },
+
+    getExpiry: () => renderTime(clock.now() + ttlSeconds * 1000),
+
+    async countActive() {
+      await sweep();
+      return store.countSessions();
+    },
+
+    startSweeping() {
+      let cancel = () => {};
+      const schedule = () => {
+        cancel = clock.after(SWEEP_INTERVAL_MS, () => {
+          schedule();
+          sweep().catch((cause: unknown) =>
+            log.debug('Expired sessions could not be removed. The next sweep tries again.', {
+              cause,
+            }),
+          );
+        });
+      };
+      schedule();
+      return () => cancel();
+    },
+  };
+}
+
+/** ISO 8601, UTC. Calls that are admitted together expire together: the last text is kept. */
+function createTimeRenderer(): (time: number) => string {
+  let last = 0;
+  let text = new Date(last).toISOString();
+
+  return function renderTime(time) {
+    if (time !== last) {
+      last = time;
+      text = new Date(time).toISOString();
+    }
+    return text;
+  };
+}

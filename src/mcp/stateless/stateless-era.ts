@@ -1,0 +1,223 @@
+// The stateless era, 2026-07-28: every request brings its version and what its client can do; no
+// session, no requests to the client.
+import { fail } from '../../errors/gateway-error.ts';
+import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import { isShortId, type JsonRpcRequest, readParams } from '../../protocol/json-rpc.ts';
+import type { ListName } from '../../protocol/list-kinds.ts';
+import { SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
+import type { Call, EraHandler } from '../calls/call.ts';
+import { failUnknownMethod, listCapabilities, type RunMethod } from '../calls/methods.ts';
+import {
+  ACCEPTED,
+  type Answer,
+  type MethodResult,
+  type Outcome,
+  type StreamResponse,
+  toAnswer,
+  toErrorAnswer,
+} from '../calls/outcome.ts';
+import type { FindClientId, RunCall } from '../calls/run-call.ts';
+import type { ServiceInfo } from '../catalog/catalog.ts';
+import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
+import type { NotificationStreams } from '../streaming/notification-streams.ts';
+import type { ResourceUpdates } from '../streaming/resource-updates.ts';
+import { type Envelope, readEnvelope } from './envelope.ts';
+import { type Round, startRound } from './multi-round-trip.ts';
+import { checkNameHeader } from './request-headers.ts';
+import type { RequestState } from './request-state.ts';
+
+export interface StatelessEraDeps {
+  readonly runCall: RunCall;
+  readonly findClientId: FindClientId;
+  readonly requestState: RequestState;
+  readonly notificationStreams: NotificationStreams;
+  readonly resourceUpdates: ResourceUpdates;
+  /** `MCP_STREAMS`: whether there are subscriptions. */
+  readonly hasStreams: boolean;
+  readonly service: ServiceInfo;
+}
+
+/** Like the lists: new with a deploy. */
+const DISCOVER_CACHE = { ttlMs: 60_000, scope: 'public' } as const;
+
+export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
+  const { runCall, requestState, hasStreams, findClientId } = deps;
+  const { name, version } = deps.service;
+  const serverInfo = { 'io.modelcontextprotocol/serverInfo': { name, version } };
+  const openSubscription = createOpenSubscription({ ...deps, serverInfo });
+
+  return {
+    accessSession: () => undefined,
+    async handle(call, message) {
+      if (message.kind === 'notification') return ACCEPTED;
+      if (message.kind === 'response') {
+        fail('invalid_request', {
+          details: 'This service has sent no request that this could answer.',
+        });
+      }
+      const { request, user, catalog, stream, record } = call;
+      const envelope = readEnvelope(request, message, catalog.offers);
+      const { method } = record;
+      if (method === undefined) failUnknownMethod('unknown_method', message.method);
+      if (method.name === 'subscriptions/listen') {
+        if (!stream.isAccepted) fail('not_acceptable');
+        const clientId = await findClientId({ user });
+        const caller = { user, session: undefined, client: envelope.client, clientId };
+        return openSubscription(message, catalog, caller);
+      }
+      checkNameHeader(request, method, message.params);
+      return stream.respond(answerCall(call, message, envelope).catch(toErrorAnswer));
+    },
+  };
+
+  /** Does not await the work: that would keep the request until it ends. */
+  async function answerCall(
+    call: Call,
+    request: JsonRpcRequest,
+    envelope: Envelope,
+  ): Promise<Answer> {
+    const round = await startRound(call, request, envelope, requestState);
+    const run = request.method === 'server/discover' ? discover : undefined;
+    return endRound(round, runCall(call, round, request.params, run));
+  }
+
+  async function endRound(round: Round, work: Promise<Outcome>): Promise<Answer> {
+    const outcome = await work;
+    if (outcome.kind !== 'asked') return toAnswer(outcome, true, showResult);
+    return { result: withServerInfo(await round.createInputRequired()) };
+  }
+
+  function showResult(result: MethodResult): JsonObject {
+    return withServerInfo(toCompleteResult(result));
+  }
+
+  /** Every result says whose it is. */
+  function withServerInfo(result: JsonObject): JsonObject {
+    const { _meta: meta } = result;
+    return { ...result, _meta: isObject(meta) ? { ...meta, ...serverInfo } : serverInfo };
+  }
+
+  async function discover(...[, context, { catalog }]: Parameters<RunMethod>) {
+    const description = await catalog.describe(context);
+    const { instructions } = description;
+    const result = {
+      supportedVersions: SUPPORTED_VERSIONS,
+      capabilities: listCapabilities(description, hasStreams),
+      ...(instructions !== undefined && { instructions }),
+    };
+    return { result, cache: catalog.isShared ? DISCOVER_CACHE : NOT_SHARED };
+  }
+}
+
+/** What depends on the caller is private. */
+const NOT_SHARED = { ttlMs: 10_000, scope: 'private' } as const;
+
+const toCompleteResult = ({ result, cache }: MethodResult): JsonObject => ({
+  resultType: 'complete',
+  ...result,
+  ...(cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope }),
+});
+
+// MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
+
+interface SubscriptionsDeps {
+  readonly notificationStreams: NotificationStreams;
+  readonly resourceUpdates: ResourceUpdates;
+  /** The `_meta` of every result. */
+  readonly serverInfo: JsonObject;
+}
+
+/** Answers with a stream of what the client opted in to, and this service can tell. */
+type OpenSubscription = (
+  request: JsonRpcRequest,
+  catalog: ServedCatalog,
+  caller: IdentifiedCaller,
+) => Promise<StreamResponse>;
+
+const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
+
+function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
+  const { notificationStreams, resourceUpdates, serverInfo } = deps;
+
+  return async function openSubscription({ id, params }, catalog, caller) {
+    if (!isShortId(id)) {
+      fail('invalid_params', {
+        details: 'The id of a subscription may have at most 256 characters',
+      });
+    }
+    const filter = readFilter(params);
+    const lists = catalog.offers.listChanges === true ? filter.lists : [];
+    const watched = await Promise.all(filter.uris.map((uri) => catalog.canWatch(uri, caller)));
+    const uris = new Set(filter.uris.filter((_, index) => watched[index]));
+    const subscription = { [SUBSCRIPTION_ID]: id };
+    const withSubscription = (members: object) => ({ ...members, _meta: subscription });
+    const result = { resultType: 'complete', _meta: { ...subscription, ...serverInfo } };
+    let unsubscribe = () => {};
+    let stopListening: (() => void) | undefined;
+    const stream = notificationStreams.open({
+      user: caller.user?.sub,
+      onEnd() {
+        unsubscribe();
+        stopListening?.();
+      },
+      lastMessage: { jsonrpc: '2.0', result, id },
+    });
+    const notifications = {
+      ...Object.fromEntries(lists.map((list) => [`${list}ListChanged`, true])),
+      ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
+    };
+    stream.send({
+      method: 'notifications/subscriptions/acknowledged',
+      params: withSubscription({ notifications }),
+    });
+    try {
+      unsubscribe = resourceUpdates.subscribe(sendUpdate);
+      stopListening = catalog.listen(
+        caller,
+        {
+          listChanged(list) {
+            if (!lists.includes(list)) return;
+            stream.send({
+              method: `notifications/${list}/list_changed`,
+              params: withSubscription({}),
+            });
+          },
+          resourceUpdated: sendUpdate,
+        },
+        [...uris],
+      );
+    } catch (error) {
+      stream.end();
+      throw error;
+    }
+    return stream.response;
+
+    function sendUpdate(uri: string): void {
+      if (!uris.has(uri)) return;
+      stream.send({
+        method: 'notifications/resources/updated',
+        params: withSubscription({ uri }),
+      });
+    }
+  };
+}
+
+const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];
+
+interface Filter {
+  readonly lists: readonly ListName[];
+  readonly uris: readonly string[];
+}
+
+function readFilter(params: unknown): Filter {
+  const { notifications } = readParams(params);
+  if (!isObject(notifications)) {
+    return fail('invalid_params', { details: 'params.notifications must be an object' });
+  }
+  const { resourceSubscriptions: uris = [] } = notifications;
+  return isStringArray(uris)
+    ? { uris, lists: LISTS.filter((list) => notifications[`${list}ListChanged`] === true) }
+    : fail('invalid_params', {
+        details: 'params.notifications.resourceSubscriptions must be an array of URIs',
+      });
+}

@@ -1,0 +1,96 @@
+// MCP "Streamable HTTP": streams that belong to no request, open for notifications: those of
+// GET /mcp, and of subscriptions/listen.
+
+import { fail } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { toSseEvent } from '../../platform/sse.ts';
+import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
+import type { StreamResponse } from '../calls/outcome.ts';
+import { createEventQueue } from './event-queue.ts';
+
+export interface NotificationStream {
+  readonly response: StreamResponse;
+  /** Dropped where the client reads far slower than messages come. */
+  send(message: OutgoingMessage): void;
+  /** For what clients can do without: dropped long before, so that it is never why something else is dropped. */
+  sendIfRoom(message: OutgoingMessage): void;
+  end(): void;
+}
+
+export interface NotificationStreamOptions {
+  /** `sub` of its user; undefined without authentication. */
+  readonly user: string | undefined;
+  /** Called once, however the stream ends. */
+  onEnd(): void;
+  /** Sent last, where it is not the client that leaves. */
+  readonly lastMessage?: object;
+}
+
+export interface NotificationStreams {
+  /**
+   * @throws GatewayError `too_many_streams` for its user, or for the process.
+   */
+  open(options: NotificationStreamOptions): NotificationStream;
+  /** Ends all: a process that stops must not wait for them. */
+  close(): void;
+}
+
+/** Clients open the next one by themselves; with it token and session are checked again. */
+const LIFETIME_MS = 300_000;
+
+/** A stream holds a connection and is sent each change: what many clients of one user need. */
+const MAX_PER_USER = 50;
+const MAX_OPEN = 2000;
+
+export function createNotificationStreams(clock: Clock): NotificationStreams {
+  /** The users of open streams, by what ends the stream. */
+  const users = new Map<() => void, string | undefined>();
+  let isClosed = false;
+
+  function checkRoom(user: string | undefined): void {
+    const count =
+      user === undefined ? 0 : [...users.values()].filter((other) => other === user).length;
+    if (count < MAX_PER_USER && users.size < MAX_OPEN) return;
+    fail('too_many_streams');
+  }
+
+  return {
+    open({ user, onEnd, lastMessage }) {
+      checkRoom(user);
+      const queue = createEventQueue(end);
+      const cancelTimeout = clock.after(LIFETIME_MS, end);
+      users.set(end, user);
+      // The process stops: the client is told at once, and comes again elsewhere.
+      if (isClosed) queueMicrotask(end);
+
+      function end(): void {
+        if (!users.delete(end)) return;
+        cancelTimeout();
+        onEnd();
+        if (lastMessage !== undefined) queue.push(toSseEvent(JSON.stringify(lastMessage)));
+        queue.end();
+      }
+
+      const toEvent = (message: OutgoingMessage) =>
+        toSseEvent(JSON.stringify({ jsonrpc: '2.0', ...message }));
+
+      return {
+        response: { kind: 'stream', events: queue.items },
+        send(message) {
+          if (queue.isFull()) return;
+          queue.push(toEvent(message));
+        },
+        sendIfRoom(message) {
+          if (!queue.hasRoomToSpare(0)) return;
+          const event = toEvent(message);
+          if (queue.hasRoomToSpare(event.length)) queue.push(event);
+        },
+        end,
+      };
+    },
+    close() {
+      isClosed = true;
+      for (const end of users.keys()) end();
+    },
+  };
+}

@@ -1,0 +1,124 @@
+// From the approval to the provider: state, PKCE and callback are the gateway's own.
+
+import type { ProviderEndpoints } from '../../auth/provider/provider-endpoints.ts';
+import { parseScope } from '../../config/scope.ts';
+import { createRedirectReply, type Reply } from '../../endpoint/message.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import type { SealedRecords } from '../../store/seal/sealed-records.ts';
+import type { Browser } from '../consent/browser.ts';
+import {
+  buildAuthorizationParameters,
+  type ProviderParametersConfig,
+  selectResources,
+} from '../provider/provider-parameters.ts';
+import type { AuthorizationRequest } from '../request/authorization-request.ts';
+import type { RequestParameters } from '../request/parameters.ts';
+import { createCodeChallenge } from '../request/pkce.ts';
+import { readResourceIndicators } from '../request/resource-indicators.ts';
+
+/** A login under way at the provider; found by the state that the provider brings back. */
+export interface Login {
+  readonly browser: string;
+  readonly clientId: string;
+  /** For the log: a client that a document describes is not looked up again. */
+  readonly clientName?: string | undefined;
+  readonly redirectUri: string;
+  /** The client's own. */
+  readonly state: string | undefined;
+  readonly codeChallenge: string;
+  /** RFC 8707: what the provider is asked to make tokens for. */
+  readonly resources: readonly string[];
+  /** Ours, for the provider. */
+  readonly codeVerifier: string;
+  readonly nonce: string | undefined;
+  /**
+   * RFC 9207: whether the provider said that it names itself in its answer. Noted here because the
+   * callback may come to a replica that cannot ask at that moment. Undefined when it could not be
+   * asked, and in records of version 0.1.0.
+   */
+  readonly sendsIssuer?: boolean | undefined;
+}
+
+/** What a client may tell the provider's login page; the gateway decides on everything else. */
+const FORWARDED = new Set([
+  'acr_values',
+  'domain_hint',
+  'login_hint',
+  'max_age',
+  'prompt',
+  'ui_locales',
+]);
+
+export interface BrokerRedirectDeps {
+  readonly config: ProviderParametersConfig;
+  readonly clientId: string;
+  readonly logins: SealedRecords<Login>;
+  readonly endpoints: ProviderEndpoints;
+}
+
+export const buildCallbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
+
+/** What the configured address says wins. */
+export function buildProviderRequest(
+  authorizationUrl: string,
+  pairs: readonly (readonly [name: string, value: string | undefined])[],
+): string {
+  const url = new URL(authorizationUrl);
+  const configured = new Set(url.searchParams.keys());
+  for (const [name, value] of pairs) {
+    if (value !== undefined && !configured.has(name)) url.searchParams.append(name, value);
+  }
+  return url.href;
+}
+
+export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
+  async function redirectToProvider(
+    request: AuthorizationRequest,
+    browser: Browser,
+  ): Promise<Reply> {
+    const { config, clientId, logins, endpoints } = deps;
+    const { baseUrl } = config;
+    const { parameters, redirectUri } = request;
+    if (request.client === undefined) fail('unknown_client');
+    const resources = selectResources(config, readResourceIndicators(parameters, config));
+    const { scope, authorization } = buildAuthorizationParameters(
+      config,
+      parameters.get('scope'),
+      resources,
+    );
+    const codeVerifier = generateSecret();
+    const nonce = parseScope(scope).includes('openid') ? generateSecret() : undefined;
+    const state = await logins.put({
+      browser: browser.hash,
+      clientId: request.clientId,
+      clientName: request.client.name,
+      redirectUri,
+      state: parameters.get('state'),
+      codeChallenge: parameters.require('code_challenge'),
+      resources,
+      codeVerifier,
+      nonce,
+      sendsIssuer: await endpoints.sendsIssuer(),
+    });
+    const url = buildProviderRequest(await endpoints.findAuthorizationUrl(), [
+      ['client_id', clientId],
+      ['redirect_uri', buildCallbackUrl(baseUrl)],
+      ['response_type', 'code'],
+      ['scope', scope],
+      ['state', state],
+      ['code_challenge', createCodeChallenge(codeVerifier)],
+      ['code_challenge_method', 'S256'],
+      ['nonce', nonce],
+      ...authorization,
+      ...selectForwarded(parameters, authorization),
+    ]);
+    const reply = createRedirectReply(url);
+    return { ...reply, headers: { ...reply.headers, ...browser.headers } };
+  };
+
+/** Not what the provider's profile sets already (`prompt`, say). */
+const selectForwarded = (
+  { pairs }: RequestParameters,
+  added: readonly (readonly [string, string])[],
+) => pairs.filter(([name]) => FORWARDED.has(name) && !added.some(([other]) => other === name));

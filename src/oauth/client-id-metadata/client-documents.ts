@@ -1,0 +1,177 @@
+// §4.6, OAuth Client ID Metadata Document (draft): clients that are known by an https URL,
+// fetched when they are needed and kept for as long as their host allows.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import type { ClientsConfig } from '../../config/groups/clients.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { createLogThrottle } from '../../platform/log-throttle.ts';
+import type { RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
+import { ClientDocumentRefused, failDocument } from './client-document-refused.ts';
+import { isClientDocumentId, parseClientIdUrl } from './client-id-url.ts';
+import { fetchDocument } from './fetch-document.ts';
+import type { Network } from './network.ts';
+import { type ClientDocument, parseClientDocument } from './parse-document.ts';
+
+export interface ClientDocuments {
+  /** Whether a client id is an https URL, thus for `find` to judge; most of them are not. */
+  isClientDocumentId(clientId: string): boolean;
+  /** Whether such an id may be used at all, whatever its document says now. */
+  isAllowed(clientId: string): boolean;
+  /**
+   * The document at hand, or fetched now: up to 5 s.
+   *
+   * @throws ClientDocumentRefused when the URL, its host or its document cannot be accepted.
+   */
+  find(clientId: string): Promise<ClientDocument>;
+}
+
+export interface ClientDocumentsOptions
+  extends Pick<ClientsConfig['clientIdMetadata'], 'allowedHosts'> {
+  readonly redirectUris: RedirectUriRules;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly network: Network;
+}
+
+const MAX_KEPT = 1000;
+const MAX_UNDER_WAY = 20;
+/** No answer is kept of a failure, but a flood of logins must not become a flood of fetches. */
+const PAUSE_MS = 5000;
+/** Characters of a line in the log: anybody may send a long URL. */
+const MAX_LOGGED = 400;
+
+export function createClientDocuments(options: ClientDocumentsOptions): ClientDocuments {
+  const { allowedHosts, redirectUris, clock, log, network } = options;
+  const documents = createExpiringMap<ClientDocument>(MAX_KEPT, clock);
+  // Apart: made-up URLs that fail must not push out what is in use.
+  const failures = createExpiringMap<ClientDocumentRefused>(MAX_KEPT, clock);
+  const underWay = new Map<string, Promise<ClientDocument>>();
+  const throttle = createLogThrottle(clock, (_kind, leftOut) =>
+    log.info('More client metadata documents could not be used in the last minute.', {
+      leftOut,
+    }),
+  );
+
+  async function load(url: URL): Promise<ClientDocument> {
+    try {
+      const { headers, body } = await fetchDocument(url, network, clock);
+      const document = parseClientDocument(url.href, body, redirectUris);
+      documents.set(url.href, document, readLifetimeMs(headers, clock.now()));
+      return document;
+    } catch (refusal) {
+      if (refusal instanceof ClientDocumentRefused) reportFailure(url, refusal);
+      throw refusal;
+    } finally {
+      underWay.delete(url.href);
+    }
+  }
+
+  function reportFailure(url: URL, refusal: ClientDocumentRefused): void {
+    failures.set(url.href, refusal, PAUSE_MS);
+    // Where anybody may name hosts, most that cannot be reached are nobody's concern.
+    const isOperators = refusal.isUnreachable && !allowedHosts.includes('*');
+    const level = isOperators ? 'warn' : 'info';
+    log[throttle.countLine(level) ? level : 'debug'](refusal.message.slice(0, MAX_LOGGED), {
+      clientId: url.href.slice(0, MAX_LOGGED),
+      cause: refusal.cause,
+    });
+  }
+
+  function loadOnce(url: URL): Promise<ClientDocument> {
+    const running = underWay.get(url.href);
+    if (running !== undefined) return running;
+    if (underWay.size >= MAX_UNDER_WAY) {
+      failDocument(
+        'Too many client metadata documents are being fetched. Try again in a few seconds.',
+      );
+    }
+    const loading = load(url);
+    underWay.set(url.href, loading);
+    return loading;
+  }
+
+  return {
+    isClientDocumentId,
+    isAllowed(clientId) {
+      try {
+        return parseClientIdUrl(clientId, allowedHosts) !== undefined;
+      } catch {
+        return false;
+      }
+    },
+    async find(clientId) {
+      const url = parseClientIdUrl(clientId, allowedHosts);
+      const document = documents.get(clientId);
+      if (document !== undefined) return document;
+      const failure = failures.get(clientId);
+      if (failure !== undefined) throw failure;
+      return loadOnce(url);
+    },
+  };
+}
+
+/** Entries with a lifetime of their own; when it is full, the oldest one goes. */
+interface ExpiringMap<Value> {
+  get(key: string): Value | undefined;
+  /** `lifetime` in milliseconds; 0 keeps nothing. */
+  set(key: string, value: Value, lifetime: number): void;
+}
+
+function createExpiringMap<Value>(maxEntries: number, clock: Clock): ExpiringMap<Value> {
+  const entries = new Map<string, { readonly value: Value; readonly expiresAt: number }>();
+  return {
+    get(key) {
+      const entry = entries.get(key);
+      if (entry === undefined || entry.expiresAt > clock.monotonic()) return entry?.value;
+      entries.delete(key);
+      return undefined;
+    },
+    set(key, value, lifetime) {
+      entries.delete(key);
+      if (lifetime <= 0) return;
+      const [oldest] = entries.keys();
+      if (entries.size >= maxEntries && oldest !== undefined) entries.delete(oldest);
+      entries.set(key, { value, expiresAt: clock.monotonic() + lifetime });
+    },
+  };
+}
+
+// §4.6, RFC 9111 §4.2: for how long a fetched document may be used.
+
+const DEFAULT_SECONDS = 300;
+const MAX_SECONDS = 86_400;
+
+/** Milliseconds, from 0 (not to be kept) to 24 hours. `now` in epoch milliseconds. */
+function readLifetimeMs(headers: IncomingHttpHeaders, now: number): number {
+  const directives = (headers['cache-control'] ?? '').toLowerCase().split(',').map(trim);
+  if (directives.some((directive) => /^no-(store|cache)(=|$)/.test(directive))) return 0;
+  const said = readMaxAge(directives) ?? readSecondsUntilExpiry(headers, now);
+  if (said === undefined) return DEFAULT_SECONDS * 1000;
+  const left = said - (parseSeconds(headers.age) ?? 0);
+  return Math.min(Math.max(left, 0), MAX_SECONDS) * 1000;
+}
+
+/** The smallest of them; what is no number counts as stale (RFC 9111 §4.2.1). */
+function readMaxAge(directives: readonly string[]): number | undefined {
+  const said = directives.filter((directive) => /^max-age(=|$)/.test(directive));
+  const ages = said.map((directive) => parseSeconds(directive.slice('max-age='.length)) ?? 0);
+  return ages.length === 0 ? undefined : Math.min(...ages);
+}
+
+function readSecondsUntilExpiry(
+  { expires, date }: IncomingHttpHeaders,
+  now: number,
+): number | undefined {
+  if (expires === undefined) return undefined;
+  const end = Date.parse(expires);
+  const sent = Date.parse(date ?? '');
+  return Number.isNaN(end) ? 0 : (end - (Number.isNaN(sent) ? now : sent)) / 1000;
+}
+
+const parseSeconds = (text = ''): number | undefined => {
+  const digits = /^"?(\d+)"?$/.exec(text)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+};
+
+const trim = (text: string): string => text.trim();

@@ -1,0 +1,135 @@
+// Whether the metadata offers client documents. A client that sees the offer may have
+// no other way to log in, so it is made only while documents can be fetched.
+
+import type { ClientsConfig } from '../../config/groups/clients.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { describeCause, type Log } from '../../platform/log.ts';
+import { ClientDocumentRefused } from './client-document-refused.ts';
+import type { Network } from './network.ts';
+import { openConnection } from './open-connection.ts';
+
+export interface DocumentOffer {
+  /**
+   * Before the first check has ended its outcome is awaited, up to 5 s: clients keep the metadata
+   * for minutes, and each of both answers would be wrong for some of them.
+   */
+  isOffered(): Promise<boolean>;
+  /** Begins to check, and to check again in the background. */
+  start(): void;
+  close(): void;
+}
+
+export interface DocumentOfferOptions
+  extends Pick<ClientsConfig['clientIdMetadata'], 'allowedHosts'> {
+  readonly network: Network;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const EVERY_MS = 600_000;
+const TIMEOUT_MS = 5000;
+
+/** `*` names no host that could be tried. */
+export const createDocumentOffer = (options: DocumentOfferOptions): DocumentOffer =>
+  options.allowedHosts.length === 0 || options.allowedHosts.includes('*')
+    ? createUncheckedOffer(options.allowedHosts)
+    : createCheckedOffer(options);
+
+/** Documents are offered where hosts are allowed, whether they can be reached or not. */
+export const createUncheckedOffer = (allowedHosts: readonly string[]): DocumentOffer => ({
+  isOffered: async () => allowedHosts.length > 0,
+  start() {},
+  close() {},
+});
+
+function createCheckedOffer({
+  allowedHosts,
+  network,
+  clock,
+  log,
+}: DocumentOfferOptions): DocumentOffer {
+  const closing = new AbortController();
+  let cancelNext = () => {};
+  let endFirst = () => {};
+  const first = new Promise<void>((resolve) => (endFirst = resolve));
+  let isReachable: boolean | undefined;
+
+  async function check(): Promise<void> {
+    const failures = await probeHosts(allowedHosts, network, clock, closing.signal);
+    if (!closing.signal.aborted) {
+      reportChange(failures);
+      cancelNext = clock.after(EVERY_MS, () => void check());
+    }
+    endFirst();
+  }
+
+  function reportChange(failures: Failures | undefined): void {
+    if (failures !== undefined && isReachable !== false) {
+      log.warn(
+        'None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients are not told that they can log in with a metadata document (client_id_metadata_document_supported); they have to register. Let the gateway reach the hosts on port 443, set HTTPS_PROXY if a proxy is required, or set CIMD_ALLOWED_HOSTS=none.',
+        { reasons: failures },
+      );
+    }
+    if (failures === undefined && isReachable === false) {
+      log.info(
+        'Hosts in CIMD_ALLOWED_HOSTS can be reached again: clients can log in with a metadata document.',
+      );
+    }
+    isReachable = failures === undefined;
+  }
+
+  return {
+    async isOffered() {
+      if (isReachable === undefined) await first;
+      return isReachable === true;
+    },
+    start: () => void check(),
+    close() {
+      cancelNext();
+      closing.abort();
+    },
+  };
+}
+
+/** Why a host cannot be reached, by its name. */
+type Failures = Readonly<Record<string, string>>;
+
+/** Undefined as soon as one of the hosts was reached. */
+async function probeHosts(
+  hosts: readonly string[],
+  network: Network,
+  clock: Clock,
+  closing: AbortSignal,
+): Promise<Failures | undefined> {
+  const attempts = hosts.map((host) => ({ host, abort: new AbortController() }));
+  const abortAll = (reason?: Error) => {
+    for (const { abort } of attempts) abort.abort(reason);
+  };
+  const tooLate = new Error(`no TLS connection within ${TIMEOUT_MS / 1000} s`);
+  const cancel = clock.after(TIMEOUT_MS, () => abortAll(tooLate));
+  const onClose = () => abortAll();
+  closing.addEventListener('abort', onClose);
+  try {
+    await Promise.any(attempts.map(({ host, abort }) => connectTo(host, network, abort.signal)));
+    return undefined;
+  } catch (error) {
+    const reasons = error instanceof AggregateError ? error.errors : [];
+    return Object.fromEntries(hosts.map((host, at) => [host, describeReason(reasons[at])]));
+  } finally {
+    cancel();
+    closing.removeEventListener('abort', onClose);
+    // Closes whatever is open.
+    abortAll();
+  }
+}
+
+async function connectTo(host: string, network: Network, signal: AbortSignal): Promise<void> {
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason));
+  });
+  await Promise.race([openConnection(host, network, signal), aborted]);
+}
+
+/** What is said to clients of a refusal is vague on purpose; its cause is not. */
+const describeReason = (error: unknown): string =>
+  describeCause(error instanceof ClientDocumentRefused ? (error.cause ?? error) : error);

@@ -1,0 +1,115 @@
+// A part of the composition root: the authorization server that clients see.
+
+import type { Auth } from '../auth/auth.ts';
+import { createProviderEndpoints } from '../auth/provider/provider-endpoints.ts';
+import type { ProviderMetadata } from '../auth/provider/provider-metadata.ts';
+import type { Config } from '../config/config.ts';
+import type { ServerUrls } from '../config/server-urls.ts';
+import type { Endpoint } from '../endpoint/endpoint.ts';
+import type { GatewayRequest } from '../endpoint/message.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Fetch } from '../platform/fetch-with-limits.ts';
+import type { Log } from '../platform/log.ts';
+import type { OpenTunnel } from '../platform/outbound/outbound-network.ts';
+import type { GetPublicTools } from '../site/public-tools.ts';
+import { warnOfForeignSecrets } from '../store/seal/login-seal.ts';
+import type { Seal } from '../store/seal/seal.ts';
+import type { Store } from '../store/store.ts';
+import type { Audit } from '../telemetry/audit/audit.ts';
+import type { Tracing } from '../telemetry/tracing/tracing.ts';
+import { auditEndpoints } from './audit-endpoints.ts';
+import { createClientDocuments } from './client-id-metadata/client-documents.ts';
+import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';
+import { createPublicNetwork, type Network } from './client-id-metadata/network.ts';
+import { createDiscoveryEndpoints } from './discovery/endpoints.ts';
+import { createServerMetadata } from './discovery/server-metadata.ts';
+import { createOAuthEndpoints } from './endpoints.ts';
+import type { NoteLoginFailure } from './login-failures.ts';
+import { noteFailures } from './note-failures.ts';
+import { createOAuth } from './oauth.ts';
+import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
+
+export interface AuthorizationParts {
+  readonly store: Store;
+  readonly fetch: Fetch;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Undefined where nothing is sealed: in proxy mode without a consent page. */
+  readonly loginSeal: Seal | undefined;
+  /** Undefined without an issuer. */
+  readonly metadata: ProviderMetadata | undefined;
+  readonly inspectToken: Auth['inspectToken'];
+  readonly serverUrls: ServerUrls;
+  readonly isServer: (name: string) => boolean;
+  /** In place of the public network. */
+  readonly network: Network | undefined;
+  readonly needsClients: () => boolean;
+  /** Undefined where strangers see none. */
+  readonly getPublicTools: GetPublicTools | undefined;
+  readonly tunnel: OpenTunnel;
+  /** Undefined without `AUDIT_LOG`. */
+  readonly audit: Audit | undefined;
+  /** Undefined where nothing is traced. */
+  readonly tracing: Tracing | undefined;
+  readonly getTraceId: (request: GatewayRequest) => string | undefined;
+  /** Undefined without an operators' page. */
+  readonly noteFailure: NoteLoginFailure | undefined;
+}
+
+export interface AuthorizationEndpoints {
+  readonly endpoints: readonly Endpoint[];
+  /** Looks from now on whether documents of clients can be fetched. */
+  start(): void;
+  close(): void;
+}
+
+/** The authorization server that clients see: its endpoints, and the documents that lead to it. */
+export function createAuthorizationEndpoints(
+  config: Config,
+  parts: AuthorizationParts,
+): AuthorizationEndpoints {
+  const { store, loginSeal, fetch, clock, log, metadata } = parts;
+  const { oauth } = config;
+  const { baseUrl } = config.server;
+  const { allowedHosts } = oauth.clientIdMetadata;
+  const network = parts.network ?? createPublicNetwork({ clock, tunnel: parts.tunnel });
+  const clientDocuments = createClientDocuments({
+    allowedHosts,
+    redirectUris: selectRedirectUriRules(oauth, baseUrl),
+    clock,
+    log,
+    network,
+  });
+  const documentOffer =
+    parts.network === undefined
+      ? createDocumentOffer({ allowedHosts, network, clock, log })
+      : createUncheckedOffer(allowedHosts);
+  const handlers = createOAuth(config, {
+    store,
+    seal: loginSeal && warnOfForeignSecrets(loginSeal, { clock, log }),
+    fetch,
+    clock,
+    clientDocuments,
+    providerEndpoints: metadata && createProviderEndpoints(oauth.endpoints, metadata),
+    inspectToken: parts.inspectToken,
+    needsClients: parts.needsClients,
+    getPublicTools: parts.getPublicTools,
+    serverUrls: parts.serverUrls,
+    tracing: parts.tracing,
+    log,
+  });
+  const ownEndpoints = createOAuthEndpoints(handlers, { popups: oauth.popups });
+  const oauthEndpoints =
+    parts.noteFailure === undefined ? ownEndpoints : noteFailures(ownEndpoints, parts.noteFailure);
+  const metadataDocuments = createServerMetadata(config, metadata, documentOffer.isOffered);
+  return {
+    endpoints: [
+      ...(parts.audit === undefined
+        ? oauthEndpoints
+        : auditEndpoints(oauthEndpoints, { ...parts, audit: parts.audit })),
+      ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.isServer),
+    ],
+    start: documentOffer.start,
+    close: documentOffer.close,
+  };
+}

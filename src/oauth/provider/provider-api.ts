@@ -1,0 +1,117 @@
+// §4.7: form posts to the provider, so many at a time.
+import { fail } from '../../errors/gateway-error.ts';
+import {
+  type Fetch,
+  FetchError,
+  type FetchedResponse,
+  fetchWithLimits,
+} from '../../platform/fetch-with-limits.ts';
+import { parseObject } from '../../platform/json.ts';
+import { toSentence } from '../../platform/text.ts';
+import {
+  CHECK_PROVIDER_CLIENT,
+  formEncode,
+  isClientError,
+  type ProviderRequest,
+} from './provider-client.ts';
+import type { ProviderRefusal, ProviderResponse } from './provider-response.ts';
+
+export interface ProviderApi {
+  /**
+   * @throws GatewayError `upstream_failed` when there is no answer, `provider_busy`, at once, when
+   * too many requests are in flight: a provider that stalls must not keep every one that comes.
+   */
+  post(request: ProviderRequest): Promise<ProviderResponse>;
+  /**
+   * For what must not be used up in vain, such as a code.
+   *
+   * @throws GatewayError `provider_busy` when a request now would be refused.
+   */
+  requireCapacity(): void;
+}
+
+const LIMITS = { timeoutMs: 10_000, maxBytes: 1_048_576 };
+const MAX_IN_FLIGHT = 100;
+/** Half the time after which a request is given up. */
+const RETRY_AFTER_SECONDS = 5;
+
+export function createProviderApi(fetch: Fetch): ProviderApi {
+  let inFlight = 0;
+
+  function requireCapacity(): void {
+    if (inFlight < MAX_IN_FLIGHT) return;
+    fail('provider_busy', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
+  }
+
+  return {
+    requireCapacity,
+    async post(request) {
+      requireCapacity();
+      inFlight += 1;
+      try {
+        return readResponse(await postForm(fetch, request), request);
+      } catch (cause) {
+        if (cause instanceof FetchError) fail('upstream_failed', { cause });
+        throw cause;
+      } finally {
+        inFlight -= 1;
+      }
+    },
+  };
+}
+
+function postForm(fetch: Fetch, { url, form, authorization }: ProviderRequest) {
+  // Nothing of the caller's request but its parameters: no cookies, no headers.
+  const headers = {
+    'Content-Type': 'application/x-www-form-urlencoded',
+    Accept: 'application/json',
+    ...(authorization !== undefined && { Authorization: authorization }),
+  };
+  const body = new URLSearchParams(form.map((pair): [string, string] => [...pair])).toString();
+  return fetchWithLimits(fetch, url, { method: 'POST', headers, body }, LIMITS);
+}
+
+function readResponse(answer: FetchedResponse, request: ProviderRequest): ProviderResponse {
+  const { status, headers, body } = answer;
+  const contentType = headers.get('content-type');
+  return {
+    status,
+    headers: contentType === null ? {} : { 'Content-Type': contentType },
+    body,
+    refusal: status >= 400 ? readRefusal(answer, request) : undefined,
+  };
+}
+
+function readRefusal(
+  { status, body }: FetchedResponse,
+  { form, usesProviderClient }: ProviderRequest,
+): ProviderRefusal {
+  const { error, error_description: description } = parseObject(body) ?? {};
+  const words = [error, description].filter((text) => typeof text === 'string').join(': ');
+  const message = toSentence(
+    `The provider answered ${status}${words === '' ? '' : ` ${redactSecrets(words, form)}`}`,
+  );
+  const isProviderClientRefused = usesProviderClient && isClientError(error);
+  return {
+    code: typeof error === 'string' ? error : undefined,
+    message: isProviderClientRefused ? `${message} ${CHECK_PROVIDER_CLIENT}` : message,
+    isProviderClientRefused,
+  };
+}
+
+const SECRETS = new Set([
+  'code',
+  'code_verifier',
+  'refresh_token',
+  'token',
+  'subject_token',
+  'client_secret',
+]);
+
+/** Some providers repeat what they were sent, as it was or encoded. */
+const redactSecrets = (text: string, form: ProviderRequest['form']): string =>
+  form
+    .filter(([name, value]) => SECRETS.has(name) && value !== '')
+    .flatMap(([, value]) => [value, encodeURIComponent(value), formEncode(value)])
+    .reduce((redacted, spelling) => redacted.replaceAll(spelling, '…'), text)
+    .slice(0, 500);

@@ -1,0 +1,50 @@
+// §4.7: which grant a token belongs to, and which grants were ended. Only hashes of tokens are stored.
+import { parseObject } from '../../platform/json.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
+import { buildOAuthKey } from '../../store/keys.ts';
+import { RECORD_VERSION } from '../../store/record-version.ts';
+import type { Store } from '../../store/store.ts';
+
+export interface KnownGrant {
+  /** Stays the same from refresh to refresh. */
+  readonly grantId: string;
+  /** Who got the token. */
+  readonly clientId: string;
+  /** Whether the client had another refresh token given in place of this one. */
+  readonly isReplaced: boolean;
+}
+
+export interface KnownGrants {
+  /** Of a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
+  find(token: string): Promise<KnownGrant | undefined>;
+  keep(token: string, grant: KnownGrant, isCurrent: boolean): Promise<void>;
+  /** Nothing that was kept of the grant is given again. */
+  end(grantId: string): Promise<void>;
+  isEnded(grantId: string): Promise<boolean>;
+}
+
+/** A token that was stolen and replaced long ago still ends what came after it. */
+const GRANT_SECONDS = 86_400;
+/** After a weekend or a holiday it still says whose login comes. */
+const CURRENT_SECONDS = 2_592_000;
+
+export function createKnownGrants(store: Store, endSeconds: number): KnownGrants {
+  return {
+    async find(token) {
+      const text = await store.get(buildGrantKey(token));
+      const { grantId, clientId, isReplaced } = (text && parseObject(text)) || {};
+      if (typeof grantId !== 'string' || typeof clientId !== 'string') return undefined;
+      return { grantId, clientId, isReplaced: isReplaced === true };
+    },
+    async keep(token, grant, isCurrent) {
+      const text = JSON.stringify({ version: RECORD_VERSION, ...grant });
+      await store.set(buildGrantKey(token), text, isCurrent ? CURRENT_SECONDS : GRANT_SECONDS);
+    },
+    end: (grantId) => store.set(buildEndKey(grantId), '1', endSeconds),
+    isEnded: async (grantId) => (await store.get(buildEndKey(grantId))) !== undefined,
+  };
+}
+
+const buildGrantKey = (token: string): string => buildOAuthKey('recent-grant', hashSha256(token));
+
+const buildEndKey = (grantId: string): string => buildOAuthKey('recent-ended', hashSha256(grantId));

@@ -1,0 +1,87 @@
+// §4.6, RFC 6749 §4.1.1, RFC 7636 §4.3: what a client asks for, checked in one order: who asks
+// and where the answer goes first, for until then there is nobody to answer to.
+
+import { isWellFormedScope } from '../../config/scope.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { truncateForLog } from '../../platform/log.ts';
+import { stripUri } from '../../platform/strip-uri.ts';
+import type { Client, Clients } from '../clients/clients.ts';
+import { parseQuery, type RequestParameters } from './parameters.ts';
+import { isCodeChallenge } from './pkce.ts';
+
+export interface AuthorizationRequest {
+  /** As it came, without the question mark. */
+  readonly query: string;
+  readonly parameters: RequestParameters;
+  readonly clientId: string;
+  readonly redirectUri: string;
+  /** Undefined for an id that the provider has to judge. */
+  readonly client: Client | undefined;
+}
+
+/** `cookie` is the Cookie header of the browser that brings it. @throws GatewayError */
+export type ReadAuthorizationRequest = (
+  query: string,
+  cookie: string | undefined,
+) => Promise<AuthorizationRequest>;
+
+/** Who asks, and where the answer goes. @throws GatewayError with a row of §7.3. */
+export async function readClientAndRedirectUri(
+  query: string,
+  clients: Clients,
+): Promise<AuthorizationRequest> {
+  const parameters = parseQuery(query);
+  const clientId = parameters.require('client_id');
+  const client = clients.isKnownClient(clientId)
+    ? await clients.require(clientId, 'unknown_client')
+    : undefined;
+  const redirectUri = parameters.require('redirect_uri');
+  if (client && !clients.allowsRedirectUri(client, redirectUri)) {
+    const expected = client.redirectUris.slice(0, MAX_LOGGED_URIS).map(toLogText);
+    fail('unregistered_redirect_uri', { facts: { found: toLogText(redirectUri), expected } });
+  }
+  return { query, parameters, clientId, redirectUri, client };
+}
+
+/** For the log, which holds no query. */
+const toLogText = (uri: string): string => truncateForLog(stripUri(uri));
+
+const MAX_LOGGED_URIS = 3;
+
+export interface RequestRules {
+  /** §4.6 demands it; RFC 6749 §4.1.1 recommends it, and clients with PKCE do without. */
+  readonly requiresState: boolean;
+  /** RFC 6749 §3.3: whoever reads a consent page must see what the provider reads. */
+  readonly requiresPlainScope: boolean;
+}
+
+/** What is asked. @throws GatewayError with a row of §7.3. */
+export function checkRequest(parameters: RequestParameters, rules: RequestRules): void {
+  checkResponseType(parameters);
+  if (rules.requiresState) parameters.require('state');
+  checkPkce(parameters);
+  if (rules.requiresPlainScope) checkScope(parameters.get('scope'));
+}
+
+function checkResponseType(parameters: RequestParameters): void {
+  if (parameters.require('response_type') !== 'code') fail('unsupported_response_type');
+}
+
+function checkPkce(parameters: RequestParameters): void {
+  const challenge = parameters.require('code_challenge');
+  if (parameters.require('code_challenge_method') !== 'S256') {
+    fail('oauth_invalid_request', { details: 'code_challenge_method must be S256.' });
+  }
+  if (!isCodeChallenge(challenge)) {
+    fail('oauth_invalid_request', {
+      details: 'code_challenge must be 43 base64url characters (a SHA-256 hash).',
+    });
+  }
+}
+
+function checkScope(scope: string | undefined): void {
+  if (scope === undefined || isWellFormedScope(scope)) return;
+  fail('oauth_invalid_request', {
+    details: 'scope must be a list of names separated by single spaces.',
+  });
+}

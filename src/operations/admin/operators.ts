@@ -1,0 +1,56 @@
+// §22.1: who is an operator, and by which client: an operator's token for another client is in other hands, too.
+
+import { OPERATORS_CLIENT_ID } from '../../auth/own-clients.ts';
+import type { UserContext } from '../../endpoint/user-context.ts';
+import { readClaimedClient } from '../../endpoint/user-context.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
+import { buildTokenClientKey } from '../../store/keys.ts';
+import type { Store } from '../../store/store.ts';
+
+export interface OperatorsDeps {
+  /** Has a note of each token that the operators' page got. */
+  readonly store: Pick<Store, 'get'>;
+  /** `ADMIN_GROUPS`. */
+  readonly groups: readonly string[];
+  /** `ADMIN_CLIENTS`. */
+  readonly clients: readonly string[];
+}
+
+export interface Operators {
+  isOperator(user: UserContext | undefined): boolean;
+  /**
+   * The client that the token was issued to; undefined where that is none whose tokens are taken.
+   *
+   * @throws what the store throws.
+   */
+  findClient(user: UserContext): Promise<string | undefined>;
+}
+
+/** Tokens that need not be looked up again, so that the page also works while the store does not answer. */
+const MAX_TOKENS = 1000;
+
+export function createOperators(deps: OperatorsDeps): Operators {
+  const groups = new Set(deps.groups);
+  const clients = new Set(deps.clients);
+  /** By the SHA-256 of a token: the first is the oldest. What was noted of a token stays true. */
+  const ofPage = new Set<string>();
+
+  async function isTokenOfPage({ token }: UserContext): Promise<boolean> {
+    const digest = hashSha256(token);
+    if (ofPage.has(digest)) return true;
+    if ((await deps.store.get(buildTokenClientKey(digest))) !== OPERATORS_CLIENT_ID) return false;
+    const [oldest] = ofPage;
+    if (ofPage.size >= MAX_TOKENS && oldest !== undefined) ofPage.delete(oldest);
+    ofPage.add(digest);
+    return true;
+  }
+
+  return {
+    isOperator: (user) => user?.groups?.some((group) => groups.has(group)) === true,
+    async findClient(user) {
+      const claimed = readClaimedClient(user.claims);
+      if (claimed !== undefined && clients.has(claimed)) return claimed;
+      return (await isTokenOfPage(user)) ? OPERATORS_CLIENT_ID : undefined;
+    },
+  };
+}

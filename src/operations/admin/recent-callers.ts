@@ -1,0 +1,102 @@
+// §22.2: who called without a session within the last day, on whatever replica, for operators.
+
+import type { UserContext } from '../../endpoint/user-context.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { parseObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
+import { buildCallerKey, CALLER_LIST_KEY } from '../../store/keys.ts';
+import type { Page, PageRequest, Store } from '../../store/store.ts';
+import type { People, Person } from './people.ts';
+
+export interface RecentCaller {
+  /** `sub`. */
+  readonly user: string;
+  readonly person: Person;
+  /** ISO 8601, UTC; up to five minutes before the last call. */
+  readonly lastSeenAt: string;
+}
+
+export interface RecentCallers {
+  /** With each call: at once, and nobody waits for what it writes now and then. */
+  note(user: UserContext): void;
+  /** Who was seen last comes first. */
+  list(request: PageRequest): Promise<Page<RecentCaller>>;
+}
+
+export interface RecentCallersDeps {
+  readonly store: Pick<Store, 'setListed' | 'readListed' | 'deleteListed'>;
+  readonly people: People;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Kept in all; 5,000 unless given. */
+  readonly maxCallers?: number;
+}
+
+const TTL_SECONDS = 86_400;
+/** A process writes of each user at most once in this time. */
+const PAUSE_MS = 300_000;
+/** Users of whom a process knows that it has written. */
+const MAX_KNOWN = 10_000;
+const MAX_CALLERS = 5_000;
+/** So often a process drops those that are too many, so many at once. */
+const TRIM_PAUSE_MS = 60_000;
+const TRIMMED = 100;
+/** Later than any entry: the place of the first. */
+const AFTER_ALL = Number.MAX_SAFE_INTEGER;
+
+export function createRecentCallers(deps: RecentCallersDeps): RecentCallers {
+  const { store, people, clock, log, maxCallers = MAX_CALLERS } = deps;
+  /** When each may be written again, by `sub`; who was written first is first. */
+  const writtenUntil = new Map<string, number>();
+  let trimAt = Number.NEGATIVE_INFINITY;
+  const warn = createWarnThrottle(clock, (cause: unknown) =>
+    log.warn("A user without a session could not be noted for the operators' page.", { cause }),
+  );
+
+  function remember(sub: string, now: number): void {
+    writtenUntil.delete(sub);
+    const [oldest] = writtenUntil.keys();
+    if (writtenUntil.size >= MAX_KNOWN && oldest !== undefined) writtenUntil.delete(oldest);
+    writtenUntil.set(sub, now + PAUSE_MS);
+  }
+
+  async function write(user: UserContext): Promise<void> {
+    const key = buildCallerKey(hashSha256(user.sub));
+    const lastSeenAt = new Date(clock.now()).toISOString();
+    const person = await people.seal(user, key);
+    const value = JSON.stringify({ user: user.sub, lastSeenAt, person });
+    await store.setListed(CALLER_LIST_KEY, key, value, TTL_SECONDS);
+    if (clock.monotonic() < trimAt) return;
+    trimAt = clock.monotonic() + TRIM_PAUSE_MS;
+    await trim();
+  }
+
+  async function trim(): Promise<void> {
+    const from = { time: AFTER_ALL, skip: maxCallers };
+    const { items } = await store.readListed(CALLER_LIST_KEY, { from, limit: TRIMMED });
+    for (const { key } of items) await store.deleteListed(CALLER_LIST_KEY, key);
+  }
+
+  async function read(key: string, value: string): Promise<readonly RecentCaller[]> {
+    const { user, lastSeenAt, person: sealed } = parseObject(value) ?? {};
+    if (typeof user !== 'string' || typeof lastSeenAt !== 'string') return [];
+    const person = await people.open(typeof sealed === 'string' ? sealed : undefined, key);
+    return [{ user, person, lastSeenAt }];
+  }
+
+  return {
+    note(user) {
+      const now = clock.monotonic();
+      if (now < (writtenUntil.get(user.sub) ?? now)) return;
+      remember(user.sub, now);
+      write(user).catch(warn);
+    },
+    async list(request) {
+      const { items, next } = await store.readListed(CALLER_LIST_KEY, request);
+      const callers = await Promise.all(items.map(({ key, value }) => read(key, value)));
+      return { items: callers.flat(), next };
+    },
+  };
+}

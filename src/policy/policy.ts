@@ -1,0 +1,82 @@
+// Who may see and use what: each reason why somebody may not is a policy, and policies are asked in the order of a list.
+
+import type { UserContext } from '../endpoint/user-context.ts';
+import type { JsonObject } from '../platform/json.ts';
+import type { Turns } from '../platform/turns.ts';
+import type { ItemKind } from '../protocol/list-kinds.ts';
+
+/** A tool, prompt, resource or template that somebody would see, or use. */
+export interface PolicyItem {
+  readonly kind: ItemKind;
+  /** As clients of `/mcp` see it, at whatever path they are: the name, or the URI or URI template. */
+  readonly name: string;
+  /** Of the server behind the gateway; `''` for the built-in catalogue. */
+  readonly server: string;
+  /** The server's own claim; `{}` where it makes none. */
+  readonly annotations: JsonObject;
+}
+
+/** Who asks. */
+export interface PolicyCaller {
+  readonly user: UserContext | undefined;
+  /** OAuth client ID; undefined where it is not known. */
+  readonly clientId: string | undefined;
+}
+
+export type Verdict =
+  | { readonly kind: 'allowed' }
+  /** For this caller it does not exist. `by` is the policy, as the audit log names it. */
+  | { readonly kind: 'denied'; readonly by: string }
+  /** Only these scopes are missing: it is listed, and its call is 403 `insufficient_scope`. */
+  | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[] };
+
+export interface Policy {
+  /** Before many items are judged: works out what follows from the caller alone, and gives way to others. */
+  prepareFor?(caller: PolicyCaller, work: Turns): Promise<void>;
+  /**
+   * At once, and without effect. `args` are those of a call, `{}` where it has none; in lists, and of resources, they are
+   * undefined, and what depends on them is allowed in lists.
+   */
+  judge?(item: PolicyItem, caller: PolicyCaller, args: JsonObject | undefined): Verdict;
+  /**
+   * Why nobody sees what a server says of itself: the rest of a sentence that begins with its name. `said` is an item as the
+   * server wrote it, or the text of its instructions. Asked once for each that a server lists.
+   */
+  findHidden?(server: string, kind: HiddenKind, said: unknown): string | undefined;
+}
+
+/** Resources and templates come and go: no policy hides them from everybody. */
+export type HiddenKind = Exclude<ItemKind, 'resource'> | 'instructions';
+
+/** All policies as one. */
+export interface Policies extends Required<Policy> {
+  /** Whether everybody may see and use everything. */
+  readonly allowAll: boolean;
+  /** Whether callers may see different things. */
+  readonly dependOnCaller: boolean;
+}
+
+const ALLOWED: Verdict = { kind: 'allowed' };
+
+/** In the order in which they are asked: the first that does not allow it decides. */
+export const joinPolicies = (policies: readonly Policy[]): Policies => ({
+  allowAll: policies.length === 0,
+  dependOnCaller: policies.some(({ judge }) => judge !== undefined),
+  async prepareFor(caller, work) {
+    for (const policy of policies) await policy.prepareFor?.(caller, work);
+  },
+  judge(item, caller, args) {
+    for (const { judge } of policies) {
+      const verdict = judge?.(item, caller, args);
+      if (verdict !== undefined && verdict.kind !== 'allowed') return verdict;
+    }
+    return ALLOWED;
+  },
+  findHidden(server, kind, said) {
+    for (const { findHidden } of policies) {
+      const reason = findHidden?.(server, kind, said);
+      if (reason !== undefined) return reason;
+    }
+    return undefined;
+  },
+});

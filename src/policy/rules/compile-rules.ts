@@ -1,0 +1,84 @@
+import type { RuleConfig } from '../../config/file/gateway-file.ts';
+import { compileMay } from './may.ts';
+import type { RuleCaller, RuleDecision, RuledItem } from './rules.ts';
+import type { CompileCondition, Condition } from './when/condition.ts';
+import { compileWho, readScopes } from './who.ts';
+
+/** One rule by itself. */
+export interface CompiledRule {
+  readonly looksAtClient: boolean;
+  readonly looksAtTool: boolean;
+  /** Whether arguments of the call decide, by `holds`. */
+  readonly looksAtArgs: boolean;
+  /** What it says to the caller of all that it is about, by `who` alone. */
+  address(caller: RuleCaller): RuleDecision;
+  /** By the text that patterns are compared with. */
+  isAbout(item: RuledItem, text: string): boolean;
+  /** Works out what its condition needs of the caller. */
+  bindCaller(caller: RuleCaller): void;
+  /** Whether its condition is fulfilled. */
+  holds(item: RuledItem, caller: RuleCaller): boolean;
+}
+
+/** The language of conditions is loaded where there is one. */
+export async function compileRules(
+  configs: readonly RuleConfig[],
+): Promise<readonly CompiledRule[]> {
+  const compileCondition = await loadConditions(configs);
+  return configs.map((config) => {
+    if (config.when === undefined) return compileRule(config, ALWAYS);
+    const condition = compileCondition?.(config.when);
+    return compileRule(
+      config,
+      condition === undefined || 'problems' in condition ? NEVER : condition,
+    );
+  });
+}
+
+/** Undefined where no rule has a condition. */
+export async function loadConditions(
+  configs: readonly RuleConfig[],
+): Promise<CompileCondition | undefined> {
+  if (configs.every(({ when }) => when === undefined)) return undefined;
+  return (await import('./when/condition.ts')).compileCondition;
+}
+
+const NOTHING = {
+  looksAtArgs: false,
+  looksAtClient: false,
+  looksAtTool: false,
+  bindCaller: () => {},
+};
+const ALWAYS: Condition = { ...NOTHING, holds: () => true };
+const NEVER: Condition = { ...NOTHING, holds: () => false };
+
+const DENIED: RuleDecision = { kind: 'denied' };
+
+function compileRule({ who, may, place }: RuleConfig, condition: Condition): CompiledRule {
+  const mayUse = compileMay(may);
+  const { fits, scopes } = compileWho(who);
+  const allowed: RuleDecision = { kind: 'allowed', rule: place };
+  // One of them is enough: the client is told the first.
+  const missing: RuleDecision = {
+    kind: 'scopes_missing',
+    scopes: scopes?.slice(0, 1) ?? [],
+    rule: place,
+  };
+  const { looksAtArgs, looksAtTool, bindCaller, holds } = condition;
+
+  return {
+    looksAtArgs,
+    looksAtTool,
+    looksAtClient: condition.looksAtClient || (who !== 'everyone' && who.clients !== undefined),
+    address(caller) {
+      if (!fits(caller)) return DENIED;
+      if (scopes === undefined) return allowed;
+      const granted = readScopes(caller.user);
+      return scopes.some((scope) => granted.includes(scope)) ? allowed : missing;
+    },
+    // There is nothing at a read that a condition on arguments could look at.
+    isAbout: ({ kind }, text) => !(looksAtArgs && kind === 'resource') && mayUse(kind, text),
+    bindCaller,
+    holds,
+  };
+}

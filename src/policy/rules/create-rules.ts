@@ -1,0 +1,136 @@
+// §18.5: one predicate decides what a caller may list, call, get, read, complete and subscribe to.
+
+import type { RuleConfig } from '../../config/file/gateway-file.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { type CompiledRule, compileRules } from './compile-rules.ts';
+import { createDecodeResource } from './resource-form.ts';
+import { createRuleMemory } from './rule-memory.ts';
+import type { CompiledRules, RuleCaller, RuleDecision, RuledItem } from './rules.ts';
+
+/** Rules that `checkRules` has nothing against; one that it has something against allows nothing. */
+export async function createRules(
+  configs: readonly RuleConfig[],
+  { clock }: { readonly clock: Clock },
+): Promise<CompiledRules> {
+  if (configs.length === 0) return NO_RULES;
+  return createJudge(await compileRules(configs), clock);
+}
+
+function createJudge(rules: readonly CompiledRule[], clock: Clock): CompiledRules {
+  const looksAtTool = rules.some((rule) => rule.looksAtTool);
+  /** Those that say something to the caller: most rules are about others. */
+  const selectRules = (caller: RuleCaller): readonly AddressedRule[] =>
+    rules
+      .map((rule) => ({ rule, decision: rule.address(caller) }))
+      .filter(({ decision }) => decision.kind !== 'denied');
+  const decodeResource = createDecodeResource();
+  const memory = createRuleMemory<Opinion, readonly AddressedRule[]>(clock, selectRules);
+
+  function findOpinion(item: RuledItem, caller: RuleCaller): Opinion {
+    const known = memory.open(caller);
+    const remembered = known.find(item);
+    if (remembered !== undefined && (!looksAtTool || isAbout(remembered, item))) return remembered;
+    const text = item.kind === 'resource' ? decodeResource(item.name) : item.name;
+    const opinion =
+      text === undefined
+        ? { ...pick(item), ...NO_PATTERN }
+        : judge(known.facts, item, text, caller);
+    known.remember(item, opinion);
+    return opinion;
+  }
+
+  return {
+    needClient: rules.some((rule) => rule.looksAtClient),
+    async prepareFor(caller, work) {
+      for (const { rule } of memory.open(caller).facts) {
+        rule.bindCaller(caller);
+        if (work.isOver()) await work.next();
+      }
+    },
+    decide(item, caller) {
+      const { decision, pending } = findOpinion(item, caller);
+      return pending.length === 0 ? decision : decideByArgs(decision, pending, item, caller);
+    },
+    withOwnMemory: () => createJudge(rules, clock),
+  };
+}
+
+const ALLOWED: RuleDecision = { kind: 'allowed' };
+const DENIED: RuleDecision = { kind: 'denied' };
+
+const NO_RULES: CompiledRules = {
+  needClient: false,
+  prepareFor: async () => {},
+  decide: () => ALLOWED,
+  withOwnMemory: () => NO_RULES,
+};
+
+/** Of what no pattern fits. */
+const NO_PATTERN: Pick<Opinion, 'decision' | 'pending'> = { decision: DENIED, pending: [] };
+
+/** What the rules say of an item to a caller, but for what depends on the arguments of the call. */
+interface Opinion extends Pick<RuledItem, 'server' | 'annotations'> {
+  readonly decision: RuleDecision;
+  /** Rules that say more, if the arguments fulfil them. */
+  readonly pending: readonly AddressedRule[];
+}
+
+/** A rule, and what it says to one caller of all that it is about. */
+interface AddressedRule {
+  readonly rule: CompiledRule;
+  readonly decision: RuleDecision;
+}
+
+function judge(
+  rules: readonly AddressedRule[],
+  item: RuledItem,
+  text: string,
+  caller: RuleCaller,
+): Opinion {
+  const pending: AddressedRule[] = [];
+  let decision = DENIED;
+  for (const addressed of rules) {
+    const { rule } = addressed;
+    if (!rule.isAbout(item, text)) continue;
+    if (rule.looksAtArgs) pending.push(addressed);
+    else if (rule.holds(item, caller)) decision = choose(decision, addressed.decision);
+    if (decision.kind === 'allowed') return { ...pick(item), decision, pending: [] };
+  }
+  return { ...pick(item), decision, pending };
+}
+
+const pick = ({ server, annotations }: RuledItem) => ({ server, annotations });
+
+function decideByArgs(
+  first: RuleDecision,
+  pending: readonly AddressedRule[],
+  item: RuledItem,
+  caller: RuleCaller,
+): RuleDecision {
+  const isList = item.args === undefined;
+  let decision = first;
+  for (const { rule, decision: said } of pending) {
+    if (isList || rule.holds(item, caller)) decision = choose(decision, said);
+    if (decision.kind === 'allowed') return isList ? { ...decision, isByArgs: true } : decision;
+  }
+  return decision;
+}
+
+/** Whoever is allowed something by one rule needs no other; else the first rule that lacks a scope alone. */
+const choose = (one: RuleDecision, other: RuleDecision): RuleDecision =>
+  other.kind === 'allowed' || one.kind === 'denied' ? other : one;
+
+/** Whether the server says of the item what it said then. */
+const isAbout = ({ server, annotations }: Opinion, item: RuledItem): boolean =>
+  server === item.server && hasSameMembers(annotations, item.annotations);
+
+/** Annotations are few and flat; of others the same object is asked for. */
+function hasSameMembers(one: JsonObject, other: JsonObject): boolean {
+  if (one === other) return true;
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && one[name] === other[name])
+  );
+}

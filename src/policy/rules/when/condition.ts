@@ -1,0 +1,209 @@
+// §18.5: `when`, an expression of the Common Expression Language (CEL).
+import { type CelInput, type CelResult, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
+import { RE2JS } from '@bufbuild/re2';
+import { quote } from '../../../platform/text.ts';
+import type { RuleCaller, RuledItem } from '../rules.ts';
+import { readScopes } from '../who.ts';
+import { inspectExpression, type Lookup, type VariableName } from './inspect-expression.ts';
+import { type Bounds, type CelValue, lookUp } from './look-up.ts';
+import { type CallerPart, rewriteExpression } from './rewrite-expression.ts';
+import { STRICT_FUNCTIONS } from './strict-functions.ts';
+
+export interface Condition {
+  readonly looksAtArgs: boolean;
+  readonly looksAtClient: boolean;
+  readonly looksAtTool: boolean;
+  /** Works out what follows from the caller alone, which `holds` does else for the first item. */
+  bindCaller(caller: RuleCaller): void;
+  /** An expression that fails, or is anything but `true`, does not hold. */
+  holds(item: RuledItem, caller: RuleCaller): boolean;
+}
+
+/** Characters of an expression. */
+const MAX_LENGTH = 2000;
+/** Steps of a compiled regular expression, and characters of a text that it is compared with. */
+const MAX_PATTERN_STEPS = 250;
+const MAX_MATCHED_LENGTH = 1024;
+
+/** The caller chooses arguments, and a server annotations; the provider signed the claims. */
+const FROM_ANYBODY: Bounds = { values: 500, characters: 16_384 };
+const FROM_PROVIDER: Bounds = { values: 5000, characters: 131_072 };
+
+/** The condition, or sentences that say why it is none. */
+export type CompileCondition = (
+  text: string,
+) => Condition | { readonly problems: readonly string[] };
+
+export const compileCondition: CompileCondition = function compile(text) {
+  if (text.length > MAX_LENGTH) {
+    return { problems: [`It is too long. An expression has at most ${MAX_LENGTH} characters.`] };
+  }
+  const parsed = parseExpression(text);
+  if (typeof parsed === 'string') return { problems: [parsed] };
+  const { lookups, patterns, problems } = inspectExpression(parsed.expr);
+  const matchers = new Map(patterns.map((pattern) => [pattern, compilePattern(pattern)]));
+  const found = [...problems, ...[...matchers.values()].filter((it) => typeof it === 'string')];
+  if (found.length > 0) return { problems: found };
+
+  if (parsed.expr === undefined) return { problems: ['It is empty.'] };
+  const callerParts = rewriteExpression(parsed.expr);
+  const re2 = { compile: (pattern: string) => findMatcher(matchers, pattern) };
+  const env = celEnv({ re2, funcs: STRICT_FUNCTIONS });
+  const evaluate = plan(env, parsed);
+  const entries = [...lookups];
+  const ofItem = entries.filter(([name]) => !isOfCaller(name));
+  const bindCaller = createCallerBinding(
+    entries.filter(([name]) => isOfCaller(name)),
+    callerParts.map(({ name, expression }) => ({ name, evaluate: plan(env, expression) })),
+  );
+  return {
+    looksAtArgs: lookups.has('args'),
+    looksAtClient: lookups.has('client'),
+    looksAtTool: lookups.has('tool'),
+    bindCaller: (caller) => void bindCaller(caller),
+    holds(item, caller) {
+      try {
+        const ofCaller = bindCaller(caller);
+        if (ofCaller === undefined) return false;
+        const bound = { ...ofCaller, ...bindVariables(ofItem, item, caller) };
+        return evaluate(bound) === true;
+      } catch {
+        return false;
+      }
+    },
+  };
+};
+
+type Bindings = Readonly<Record<string, CelInput>>;
+
+interface PlannedPart extends Pick<CallerPart, 'name'> {
+  evaluate(bound: Bindings): CelResult;
+}
+
+const isOfCaller = (name: VariableName): boolean => name === 'user' || name === 'client';
+
+/** What of an expression follows from the caller alone: the same for all that one request asks about. */
+function createCallerBinding(
+  lookups: readonly (readonly [VariableName, Lookup])[],
+  parts: readonly PlannedPart[],
+): (caller: RuleCaller) => Bindings | undefined {
+  const known = new WeakMap<RuleCaller, Bindings | undefined>();
+
+  /** Undefined where there is more than may be looked at. */
+  function bind(caller: RuleCaller): Bindings | undefined {
+    const variables = tryToBind(caller);
+    if (variables === undefined) return undefined;
+    const bound: Record<string, CelInput> = { ...variables };
+    for (const { name, evaluate } of parts) {
+      const value = evaluate(variables);
+      // What failed makes fail what stands around it, as what is not bound does.
+      if (!isCelError(value)) bound[name] = value;
+    }
+    return bound;
+  }
+
+  function tryToBind(caller: RuleCaller): Bindings | undefined {
+    try {
+      return bindVariables(lookups, undefined, caller);
+    } catch {
+      return undefined;
+    }
+  }
+
+  return function bindCaller(caller) {
+    if (!known.has(caller)) known.set(caller, bind(caller));
+    return known.get(caller);
+  };
+}
+
+/** A sentence for what is no CEL. */
+function parseExpression(text: string): ReturnType<typeof parse> | string {
+  try {
+    return parse(text);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : '';
+    const [, line, column, reason] = /^<input>:(\d+):(\d+): (.*)$/s.exec(message) ?? [];
+    return reason === undefined
+      ? 'It is not CEL, or it nests too deep.'
+      : `It is not CEL: line ${line}, character ${column}: ${reason}.`;
+  }
+}
+
+interface Matcher {
+  test(text: string): boolean;
+}
+
+/** RE2: time grows with the text alone, whatever the pattern. A sentence for what is no such pattern. */
+function compilePattern(pattern: string): Matcher | string {
+  try {
+    const compiled = RE2JS.compile(pattern);
+    if (compiled.re2().prog.numInst() > MAX_PATTERN_STEPS) {
+      return `The pattern ${quote(pattern)} is too large. Repeat fewer times.`;
+    }
+    return {
+      test(text) {
+        if (text.length > MAX_MATCHED_LENGTH) throw new Error('A text that is too long to match.');
+        return compiled.test(text);
+      },
+    };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : 'it is not understood';
+    return `The pattern ${quote(pattern)} is no regular expression of RE2: ${reason}.`;
+  }
+}
+
+function findMatcher(matchers: ReadonlyMap<string, Matcher | string>, pattern: string): Matcher {
+  const matcher = matchers.get(pattern);
+  if (matcher === undefined || typeof matcher === 'string')
+    throw new Error('A pattern that was not written.');
+  return matcher;
+}
+
+function bindVariables(
+  lookups: readonly (readonly [VariableName, Lookup])[],
+  item: RuledItem | undefined,
+  caller: RuleCaller,
+): Readonly<Record<string, CelValue>> {
+  const bound: Record<string, CelValue> = {};
+  for (const [name, lookup] of lookups) {
+    const { read, bounds } = VARIABLES[name];
+    const value = read(item, caller);
+    // What is not bound makes the expression fail.
+    if (value !== undefined) bound[name] = lookUp(value, lookup, bounds);
+  }
+  return bound;
+}
+
+const VARIABLES: Readonly<
+  Record<
+    VariableName,
+    {
+      readonly bounds: Bounds;
+      read(item: RuledItem | undefined, caller: RuleCaller): object | undefined;
+    }
+  >
+> = {
+  user: {
+    bounds: FROM_PROVIDER,
+    read(_item, { user }) {
+      if (user === undefined) return undefined;
+      const { sub, email, emailVerified: email_verified, name, groups, claims } = user;
+      // An address that may be somebody else's is none.
+      const own = email_verified === false ? undefined : email;
+      const scopes = readScopes(user);
+      return { sub, email: own, email_verified, name, groups, scopes, claims };
+    },
+  },
+  client: {
+    bounds: FROM_ANYBODY,
+    read: (_item, { clientId }) => (clientId === undefined ? undefined : { id: clientId }),
+  },
+  tool: {
+    bounds: FROM_ANYBODY,
+    read: (item) =>
+      item?.kind === 'tool'
+        ? { name: item.name, server: item.server, annotations: item.annotations }
+        : undefined,
+  },
+  args: { bounds: FROM_ANYBODY, read: (item) => item?.args },
+};

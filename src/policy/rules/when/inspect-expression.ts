@@ -1,0 +1,162 @@
+// §18.5: what an expression looks at, and whether it may be used. A rule is one person's; what it costs is
+// everybody's: so no expression can take longer than its length times the size of what it looks at.
+import { findNearestName } from '../../../platform/nearest-name.ts';
+import { quote } from '../../../platform/text.ts';
+import {
+  type Call,
+  type Expression,
+  type Loop,
+  type Path,
+  readPath,
+  readText,
+} from './expression.ts';
+
+/** What of a variable is looked at: all of it, or these members and what of each. */
+export type Lookup = 'all' | Map<string, Lookup>;
+
+export interface Inspection {
+  /** What is looked at of each variable that is named. */
+  readonly lookups: ReadonlyMap<VariableName, Lookup>;
+  /** Regular expressions that texts are compared with. */
+  readonly patterns: readonly string[];
+  /** Sentences: why the expression cannot be used. */
+  readonly problems: readonly string[];
+}
+
+export type VariableName = keyof typeof VARIABLES;
+
+/** The members that are known; `undefined` where the caller or a server names them. */
+const VARIABLES = {
+  user: ['sub', 'email', 'email_verified', 'name', 'groups', 'scopes', 'claims'],
+  client: ['id'],
+  tool: ['name', 'server', 'annotations'],
+  args: undefined,
+} as const;
+
+/** What takes no longer than its operands are long. */
+const FUNCTIONS: ReadonlySet<string> = new Set([
+  ...['_&&_', '_||_', '!_', '_?_:_', '@not_strictly_false', '_[_]', '@in'],
+  ...['_==_', '_!=_', '_<_', '_<=_', '_>_', '_>=_', '_+_', '_-_', '_*_', '_/_', '_%_', '-_'],
+  ...['size', 'contains', 'startsWith', 'endsWith', 'matches'],
+  ...['string', 'int', 'double', 'bool'],
+]);
+const FUNCTION_NAMES = [...FUNCTIONS, 'has', 'all', 'exists', 'exists_one'].filter(
+  (name) => /^\w+$/.test(name) && !name.startsWith('_'),
+);
+
+const MAX_DEPTH = 64;
+
+/** Where in the expression something stands. */
+interface Place {
+  /** The variables of the loop around it. */
+  readonly loop: readonly string[] | undefined;
+  readonly depth: number;
+}
+
+export function inspectExpression(root: Expression): Inspection {
+  const lookups = new Map<VariableName, Lookup>();
+  const patterns: string[] = [];
+  const problems = new Set<string>();
+
+  function visit(expression: Expression | undefined, place: Place): void {
+    if (expression === undefined) return;
+    if (place.depth > MAX_DEPTH) {
+      problems.add(`It nests more than ${MAX_DEPTH} levels deep.`);
+      return;
+    }
+    const path = readPath(expression);
+    if (path === undefined) visitParts(expression, { ...place, depth: place.depth + 1 });
+    else visitPath(path, place);
+  }
+
+  function visitParts({ exprKind: kind }: Expression, place: Place): void {
+    if (kind.case === 'selectExpr') visit(kind.value.operand, place);
+    else if (kind.case === 'listExpr') visitAll(kind.value.elements, place);
+    else if (kind.case === 'callExpr') visitCall(kind.value, place);
+    else if (kind.case === 'comprehensionExpr') visitLoop(kind.value, place);
+    else if (kind.case !== 'constExpr')
+      problems.add('It builds an object, which conditions cannot.');
+  }
+
+  function visitAll(parts: readonly (Expression | undefined)[], place: Place): void {
+    for (const part of parts) visit(part, place);
+  }
+
+  function visitPath([name, ...members]: Path, { loop }: Place): void {
+    if (loop?.includes(name)) return;
+    if (!isVariable(name)) {
+      const known = Object.keys(VARIABLES);
+      problems.add(
+        `${quote(name)} is unknown.${suggest(name, known)} There is ${known.join(', ')}.`,
+      );
+      return;
+    }
+    if (loop !== undefined && name !== 'user') {
+      problems.add(
+        `It uses ${name} inside all, exists or exists_one. Only their variable, and user, can be used there.`,
+      );
+    }
+    const [member] = members;
+    const known: readonly string[] | undefined = VARIABLES[name];
+    if (known !== undefined && member !== undefined && !known.includes(member)) {
+      problems.add(
+        `${name} has no member ${quote(member)}.${suggest(member, known)} It has ${known.join(', ')}.`,
+      );
+    }
+    lookups.set(name, addPath(lookups.get(name), members));
+  }
+
+  function visitCall(call: Call, place: Place): void {
+    if (!FUNCTIONS.has(call.function)) {
+      problems.add(describeUnknownFunction(call));
+      return;
+    }
+    if (call.function === 'matches') visitPattern(call);
+    visitAll([call.target, ...call.args], place);
+  }
+
+  function visitPattern({ target, args }: Call): void {
+    const pattern = args[0] && readText(args[0]);
+    if (target === undefined || args.length !== 1 || pattern === undefined) {
+      problems.add("matches needs a pattern that is written there: text.matches('^a+$').");
+    } else patterns.push(pattern);
+  }
+
+  function visitLoop(loop: Loop, place: Place): void {
+    if (loop.accuInit?.exprKind.case !== 'constExpr') {
+      problems.add('It uses map or filter. Use all, exists or exists_one.');
+      return;
+    }
+    if (place.loop !== undefined) {
+      problems.add('It has all, exists or exists_one inside another of them.');
+      return;
+    }
+    if (isVariable(loop.iterVar)) problems.add(`${loop.iterVar} cannot be the variable of a loop.`);
+    visit(loop.iterRange, place);
+    const inside = { ...place, loop: [loop.iterVar, loop.accuVar] };
+    visitAll([loop.loopCondition, loop.loopStep, loop.result], inside);
+  }
+
+  visit(root, { loop: undefined, depth: 0 });
+  return { lookups, patterns, problems: [...problems] };
+}
+
+function addPath(lookup: Lookup | undefined, [member, ...rest]: readonly string[]): Lookup {
+  if (member === undefined || lookup === 'all') return 'all';
+  const members = lookup ?? new Map<string, Lookup>();
+  return members.set(member, addPath(members.get(member), rest));
+}
+
+const isVariable = (name: string): name is VariableName => Object.hasOwn(VARIABLES, name);
+
+function describeUnknownFunction(call: Call): string {
+  const name = call.function;
+  const known = FUNCTION_NAMES.join(', ');
+  if (FUNCTION_NAMES.includes(name)) return `${name} is not used as it must be.`;
+  return `${name} cannot be used in conditions.${suggest(name, FUNCTION_NAMES)} There is ${known}.`;
+}
+
+function suggest(name: string, known: readonly string[]): string {
+  const nearest = findNearestName(name, known);
+  return nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+}

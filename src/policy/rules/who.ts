@@ -1,0 +1,71 @@
+// §18.5: whom a rule is about.
+import type { RuleConfig } from '../../config/file/gateway-file.ts';
+import { parseScope } from '../../config/scope.ts';
+import type { UserContext } from '../../endpoint/user-context.ts';
+import { compileGlob } from '../../platform/glob.ts';
+import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import type { RuleCaller } from './rules.ts';
+
+/** `fits` is about all but the scopes: those a client can ask for. */
+export interface Subject {
+  fits(caller: RuleCaller): boolean;
+  /** One of them is enough; undefined where none is needed. */
+  readonly scopes: readonly string[] | undefined;
+}
+
+export function compileWho(who: RuleConfig['who']): Subject {
+  if (who === 'everyone') return { fits: () => true, scopes: undefined };
+  const { groups, scopes, claims, clients } = who;
+  const tests: ((caller: RuleCaller) => boolean)[] = [];
+  if (groups !== undefined) {
+    tests.push(({ user }) => user?.groups?.some((group) => groups.includes(group)) === true);
+  }
+  if (claims !== undefined) {
+    const namesEmail = Object.hasOwn(claims, 'email');
+    tests.push(
+      ({ user }) =>
+        user !== undefined &&
+        // An address that may be somebody else's is none.
+        !(namesEmail && user.emailVerified === false) &&
+        hasClaims(user.claims, claims),
+    );
+  }
+  // Nobody who is not logged in can ask for a scope.
+  if (scopes !== undefined) tests.push(({ user }) => user !== undefined);
+  if (clients !== undefined) {
+    const globs = clients.map(compileGlob);
+    tests.push(({ clientId }) => clientId !== undefined && globs.some((fits) => fits(clientId)));
+  }
+  // Nobody is meant by nothing.
+  const isEmpty = tests.length === 0;
+  return { fits: (caller) => !isEmpty && tests.every((test) => test(caller)), scopes };
+}
+
+/** What the token may be used for: `scope`, or `scp` of some providers, as text or as a list. */
+export function readScopes(user: UserContext | undefined): readonly string[] {
+  const { scope, scp } = user?.claims ?? {};
+  return [scope, scp].flatMap((claim) => {
+    if (typeof claim === 'string') return parseScope(claim);
+    return isStringArray(claim) ? claim : [];
+  });
+}
+
+/** Each member that the rule names is there, and its own: nothing is inherited, and no name is a path. */
+function hasClaims(claims: JsonObject, wanted: JsonObject): boolean {
+  const names = Object.keys(wanted);
+  return (
+    names.length > 0 &&
+    names.every((name) => Object.hasOwn(claims, name) && hasValue(claims[name], wanted[name]))
+  );
+}
+
+/** A claim that is a list has each of its values. */
+function hasValue(claim: unknown, wanted: unknown): boolean {
+  if (isObject(wanted)) return isObject(claim) && hasClaims(claim, wanted);
+  const allowed: readonly unknown[] = Array.isArray(wanted) ? wanted : [wanted];
+  const values: readonly unknown[] = Array.isArray(claim) ? claim : [claim];
+  return values.some((value) => isScalar(value) && allowed.includes(value));
+}
+
+const isScalar = (value: unknown): boolean =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';

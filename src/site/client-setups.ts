@@ -1,0 +1,277 @@
+// How MCP clients are told of a gateway: one table for `postern dev`, the front page and the documentation. It is
+// used in browsers as well, so it imports nothing of Node.js.
+import { toShellWord } from '../platform/text.ts';
+
+/** What a client is given. */
+export interface GatewayEntry {
+  /** Under which the client keeps it: letters, digits and hyphens. */
+  readonly name: string;
+  /** The address of `/mcp`. */
+  readonly url: string;
+  /** Nobody has to log in. */
+  readonly isOpen?: true;
+}
+
+/** One way to add the gateway. */
+export interface Snippet {
+  /** Where `render` goes: `a terminal`, or the name of a file; undefined where the client has its own page for it. */
+  readonly place: string | undefined;
+  /** Of what `render` gives. */
+  readonly language: 'sh' | 'json' | 'toml' | 'text' | 'python';
+  /** What is run, put into the file, or entered. */
+  render(entry: GatewayEntry): string;
+}
+
+export interface ClientSetup extends Snippet {
+  readonly id: string;
+  readonly title: string;
+  /** What is left to do then, as a sentence in which code stands in backticks. */
+  next?(entry: GatewayEntry): string;
+  /** Nobody has seen it log in: what to enter comes from its documentation. */
+  readonly isUntried?: true;
+  /** Another way. */
+  readonly instead?: Snippet;
+  /** A link that adds the gateway when it is opened. */
+  link?(entry: GatewayEntry): string;
+  /** The client's own servers call the gateway, so it must be reachable from the internet. */
+  readonly isRemote?: true;
+}
+
+export const DEFAULT_ENTRY_NAME = 'postern';
+
+const TERMINAL = 'a terminal';
+
+const toJson = (value: unknown): string => JSON.stringify(value, undefined, 2);
+
+/** Base64 of ASCII, in browsers and in Node.js. */
+const toBase64 = (text: string): string => btoa(text);
+
+export const CLIENT_SETUPS: readonly ClientSetup[] = [
+  {
+    id: 'claude-code',
+    title: 'Claude Code',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ name, url }) => `claude mcp add --transport http ${name} ${toShellWord(url)}`,
+    next: () => 'Type `/mcp` in a session to log in.',
+  },
+  {
+    id: 'claude',
+    title: 'Claude',
+    place: undefined,
+    language: 'text',
+    render: ({ url }) => url,
+    next: () => 'Open Settings → Connectors → Add custom connector, and paste the address.',
+    isRemote: true,
+  },
+  {
+    id: 'cursor',
+    title: 'Cursor',
+    place: '.cursor/mcp.json',
+    language: 'json',
+    render: ({ name, url }) => toJson({ mcpServers: { [name]: { url } } }),
+    next: () => 'Cursor Settings → MCP shows the gateway, with a button to log in.',
+    link: ({ name, url }) =>
+      `cursor://anysphere.cursor-deeplink/mcp/install?name=${encodeURIComponent(name)}&config=${encodeURIComponent(toBase64(JSON.stringify({ url })))}`,
+  },
+  {
+    id: 'vscode',
+    title: 'VS Code',
+    place: '.vscode/mcp.json',
+    language: 'json',
+    render: ({ name, url }) => toJson({ servers: { [name]: { type: 'http', url } } }),
+    next: () => 'Choose Start above the entry. VS Code asks whether it may log in.',
+    link: ({ name, url }) =>
+      `vscode:mcp/install?${encodeURIComponent(JSON.stringify({ name, type: 'http', url }))}`,
+  },
+  {
+    id: 'chatgpt',
+    title: 'ChatGPT',
+    place: undefined,
+    language: 'text',
+    render: ({ url }) => url,
+    next: () =>
+      'Open Settings → Connectors (or Apps), turn on developer mode, and add a connector with this address and OAuth.',
+    isRemote: true,
+  },
+  {
+    id: 'codex',
+    title: 'Codex',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ name, url }) => `codex mcp add ${name} --url ${toShellWord(url)}`,
+    next: () => 'It opens the browser to log in.',
+    instead: {
+      place: '~/.codex/config.toml',
+      language: 'toml',
+      render: ({ name, url }) => `[mcp_servers.${name}]\nurl = "${url}"`,
+    },
+  },
+  {
+    id: 'gemini',
+    title: 'Gemini CLI',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ name, url }) => `gemini mcp add --transport http ${name} ${toShellWord(url)}`,
+    next: ({ name }) => `Type \`/mcp auth ${name}\` in a session to log in.`,
+    instead: {
+      place: '~/.gemini/settings.json',
+      language: 'json',
+      render: ({ name, url }) => toJson({ mcpServers: { [name]: { httpUrl: url } } }),
+    },
+  },
+  {
+    id: 'claude-desktop',
+    title: 'Claude Desktop',
+    place: 'claude_desktop_config.json',
+    language: 'json',
+    render: ({ name, url }) =>
+      toJson({ mcpServers: { [name]: { command: 'npx', args: ['-y', 'mcp-remote', url] } } }),
+    next: () => 'Restart Claude Desktop. It opens the browser to log in.',
+  },
+  {
+    id: 'inspector',
+    title: 'MCP Inspector',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ url }) =>
+      `npx @modelcontextprotocol/inspector --transport http --server-url ${toShellWord(url)}`,
+    next: () => 'It needs Node.js 22.19 or newer.',
+  },
+  {
+    id: 'curl',
+    title: 'curl',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ url, isOpen }) => `curl ${toShellWord(url)} \\
+  ${isOpen ? '' : '-H "Authorization: Bearer $TOKEN" '}-H 'Content-Type: application/json' \\
+  -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' \\
+  -d '${JSON.stringify(LIST_TOOLS)}'`,
+    next: () =>
+      '`$TOKEN` is an access token of the provider. In development, `curl <provider>/token-for/NAME` gives one; `postern dev` prints the command. Otherwise a client library gets one by a login (Your own code, in docs/connect.md).',
+  },
+];
+
+/** Those that fewer people have: documentation and `postern connect` have them, too. */
+export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
+  {
+    id: 'qwen',
+    title: 'Qwen Code',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ name, url }) => `qwen mcp add --transport http ${name} ${toShellWord(url)}`,
+    next: ({ name }) => `In a session, choose \`/mcp\`, \`${name}\`, Authenticate.`,
+  },
+  {
+    id: 'copilot',
+    title: 'GitHub Copilot CLI',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ name, url }) => `copilot mcp add --transport http ${name} ${toShellWord(url)}`,
+    next: () => 'It opens the browser when it starts.',
+    instead: {
+      place: '~/.copilot/mcp-config.json',
+      language: 'json',
+      render: ({ name, url }) =>
+        toJson({ mcpServers: { [name]: { type: 'http', url, tools: ['*'] } } }),
+    },
+  },
+  {
+    id: 'opencode',
+    title: 'OpenCode, Kilo Code CLI',
+    place: 'opencode.json',
+    language: 'json',
+    render: ({ name, url }) => toJson({ mcp: { [name]: { type: 'remote', url } } }),
+    next: ({ name }) =>
+      `Then \`opencode mcp auth ${name}\`. Kilo Code has \`kilo.json\`, and \`kilo mcp auth ${name}\`.`,
+  },
+  {
+    id: 'mcporter',
+    title: 'mcporter',
+    place: 'config/mcporter.json',
+    language: 'json',
+    render: ({ name, url }) =>
+      toJson({
+        mcpServers: {
+          [name]: { url, auth: 'oauth', oauthRedirectUrl: 'http://127.0.0.1:8766/callback' },
+        },
+      }),
+    next: ({ name }) => `Then \`npx mcporter auth ${name}\`.`,
+  },
+  {
+    id: 'mcpc',
+    title: 'mcpc',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ name, url }) =>
+      `mcpc login ${toShellWord(url)}\nmcpc connect ${toShellWord(url)} @${name}`,
+  },
+  {
+    id: 'mcp-cli',
+    title: 'mcp-cli',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ url }) => `npx @wong2/mcp-cli --url ${toShellWord(url)}`,
+  },
+  {
+    id: 'fastmcp',
+    title: 'FastMCP',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ url }) =>
+      `fastmcp list ${toShellWord(url)}\nfastmcp call ${toShellWord(url)} service_ping message=hello`,
+    instead: {
+      place: 'a program',
+      language: 'python',
+      render: ({ url }) => `async with Client("${url}", auth="oauth") as client:
+    print(await client.call_tool("service_ping", {"message": "hello"}))`,
+    },
+  },
+  {
+    id: 'windsurf',
+    title: 'Windsurf',
+    place: 'mcp_config.json',
+    language: 'json',
+    render: ({ name, url }) => toJson({ mcpServers: { [name]: { serverUrl: url } } }),
+    isUntried: true,
+  },
+  {
+    id: 'zed',
+    title: 'Zed',
+    place: 'settings.json',
+    language: 'json',
+    render: ({ name, url }) => toJson({ context_servers: { [name]: { url } } }),
+    isUntried: true,
+  },
+  {
+    id: 'kiro',
+    title: 'Kiro',
+    place: '.kiro/settings/mcp.json',
+    language: 'json',
+    render: ({ name, url }) => toJson({ mcpServers: { [name]: { url } } }),
+    isUntried: true,
+  },
+  {
+    id: 'lm-studio',
+    title: 'LM Studio',
+    place: 'mcp.json',
+    language: 'json',
+    render: ({ name, url }) => toJson({ mcpServers: { [name]: { url } } }),
+    isUntried: true,
+    next: () => 'Where it does not log in, add a token in `headers`.',
+  },
+];
+
+export const ALL_CLIENT_SETUPS: readonly ClientSetup[] = [...CLIENT_SETUPS, ...MORE_CLIENT_SETUPS];
+
+const LIST_TOOLS = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/list',
+  params: {
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientCapabilities': {},
+    },
+  },
+};

@@ -1,0 +1,205 @@
+// §2.1: sessions in lmdb, their index, and how many a user may have.
+import type { Clock } from '../../platform/clock.ts';
+import type { ListedSession, SessionAccess, SessionOperations, SessionRecord } from '../store.ts';
+import type { DataFolder } from './folder.ts';
+import { openSessionIndex, type SessionIndex } from './session-index.ts';
+import { getExpiry, openSessionRecords, type StoredSession } from './session-records.ts';
+import { readLastAccess } from './time-buckets.ts';
+
+export interface EmbeddedSessionsOptions extends Omit<DataFolder, 'close'> {
+  readonly sessionKeyPrefix: string;
+  readonly clock: Clock;
+}
+
+export interface EmbeddedSessions extends SessionOperations {
+  /**
+   * Reads a session, and slides it (`SessionAccess`) where its owner's request asks for that: in memory
+   * now, on disk a second later.
+   *
+   * @throws Error when the record is damaged, or of a later version.
+   */
+  accessSession(access: SessionAccess): SessionRecord | undefined;
+  /** Commits what waits in memory. */
+  close(): Promise<void>;
+}
+
+/** A few milliseconds of work: requests come in between. */
+const SWEEP_BATCH = 500;
+
+export function createEmbeddedSessions(options: EmbeddedSessionsOptions): EmbeddedSessions {
+  const { root, clock, write, ensureOpen } = options;
+  const records = openSessionRecords(options);
+  const index = openSessionIndex(root);
+
+  function remove(id: string, owner: string | undefined): boolean {
+    records.remove(id);
+    return index.remove(id, owner);
+  }
+
+  const endOldest = createEndOldest({ index, readExpiry: records.readExpiry, remove });
+
+  /** One index entry: removed (true) when its session is gone, else given its new time. */
+  function sweepIndexEntry(id: string): boolean {
+    const owner = records.readOwner(id);
+    const expiresAt = records.readExpiry(id);
+    if (expiresAt <= clock.now()) return remove(id, owner);
+    // Sessions from before there was a limit count as soon as their user has one that does.
+    const isLimited = owner !== undefined && index.listFirstOfUser(owner, 1).length > 0;
+    index.put(id, expiresAt, isLimited ? owner : undefined);
+    return false;
+  }
+
+  return {
+    accessSession({ sessionId: id, owner, slideSeconds }) {
+      const session = records.find(id);
+      if (session === undefined) return undefined;
+      if (slideSeconds !== undefined && session.record.userId === owner) {
+        const now = clock.now();
+        records.touch(session, now, now + slideSeconds * 1000);
+      }
+      return toRecord(session);
+    },
+    async createSession(session, ttlSeconds, userMax = 0) {
+      const endedIds = await write(() => {
+        const { sessionId: id, userId } = session;
+        const expiresAt = clock.now() + ttlSeconds * 1000;
+        const limitedUser = userMax > 0 ? userId : undefined;
+        records.put(session, expiresAt);
+        index.put(id, expiresAt, limitedUser);
+        return limitedUser === undefined
+          ? []
+          : endOldest({ owner: limitedUser, newId: id, max: userMax, now: clock.now() });
+      });
+      endedIds.forEach(records.forgetRemoved);
+      return endedIds;
+    },
+    /** On disk before the answer, with the time that a call has just set. */
+    async setSessionLogLevel(id, owner, logLevel) {
+      const isSet = await write(() => {
+        const session = records.findInTransaction(id);
+        if (session === undefined || session.record.userId !== owner) return false;
+        records.replace(session, { ...toRecord(session), logLevel });
+        return true;
+      });
+      records.forgetChanged(id);
+      return isSet;
+    },
+    async endSession(id, owner) {
+      const hasEnded = await write(() => {
+        const session = records.findInTransaction(id);
+        if (session === undefined || session.record.userId !== owner) return false;
+        remove(id, owner);
+        return true;
+      });
+      if (hasEnded) records.forgetRemoved(id);
+      return hasEnded;
+    },
+    async claimExpiredSession(id) {
+      ensureOpen();
+      // Looked up first: a flood of unknown ids must not become a flood of writes.
+      if (!index.has(id)) return false;
+      const isClaimed = await write(
+        () => records.findInTransaction(id) === undefined && sweepIndexEntry(id),
+      );
+      if (isClaimed) records.forgetRemoved(id);
+      return isClaimed;
+    },
+
+    async sweepSessions() {
+      let claimed = 0;
+      for (let due = listDue(); due.length > 0; due = listDue()) {
+        const gone = await write(() => due.filter(sweepIndexEntry));
+        gone.forEach(records.forgetRemoved);
+        claimed += gone.length;
+      }
+      return claimed;
+    },
+    async countSessions() {
+      ensureOpen();
+      return index.size();
+    },
+    async listSessions(request, owner) {
+      ensureOpen();
+      const { entries, next } = index.readPage(request, owner);
+      return { items: entries.flatMap(({ id }) => readListed(id) ?? []), next };
+    },
+    close: records.close,
+  };
+
+  /** Undefined also for a damaged one, which must not hide all others. */
+  function readListed(id: string): ListedSession | undefined {
+    try {
+      // Beside the cache, which is for sessions in use.
+      const session = records.findInTransaction(id);
+      return session && { record: toRecord(session), expiresAt: getExpiry(session) };
+    } catch {
+      return undefined;
+    }
+  }
+
+  function listDue(): readonly string[] {
+    ensureOpen();
+    return index.listDue(clock.now(), SWEEP_BATCH);
+  }
+}
+
+/** A record is shared by all calls in its session: what each of them changes is not written into it. */
+function toRecord({ record, touched }: StoredSession): SessionRecord {
+  const lastAccessedAt = readLastAccess(touched);
+  return lastAccessedAt === undefined ? record : { ...record, lastAccessedAt };
+}
+
+// A user who has too many sessions keeps the newest (§12).
+
+interface EndOldestDeps {
+  readonly index: SessionIndex;
+  /** When the session is gone, as its record says; 0 where there is none. */
+  readExpiry(id: string): number;
+  /** Removes the session, and its index entry. */
+  remove(id: string, owner: string): void;
+}
+
+interface SessionExcess {
+  readonly owner: string;
+  /** Never ended. */
+  readonly newId: string;
+  /** How many sessions the owner may have. */
+  readonly max: number;
+  /** Epoch milliseconds. */
+  readonly now: number;
+}
+
+/** Ends those that expire first, and returns their ids. */
+type EndOldest = (excess: SessionExcess) => readonly string[];
+
+const MAX_BATCH = 500;
+
+/** To be called inside a transaction. Times of the index are corrected on the way. */
+const createEndOldest = ({ index, readExpiry, remove }: EndOldestDeps): EndOldest =>
+  function endOldest({ owner, newId, max, now }) {
+    const ended: string[] = [];
+    let excess = index.countUserSessions(owner) - max;
+    for (let size = 2; excess > 0; size = Math.min(2 * size, MAX_BATCH)) {
+      const first = index.listFirstOfUser(owner, size).filter(({ id }) => id !== newId);
+      if (first.length === 0) break;
+      let hasMoved = false;
+      for (const { id, dueAt } of first) {
+        const expiresAt = readExpiry(id);
+        if (expiresAt > dueAt) {
+          index.put(id, expiresAt, owner);
+          hasMoved = true;
+        } else if (!hasMoved && excess > 0) {
+          excess -= 1;
+          if (expiresAt > now) {
+            remove(id, owner);
+            ended.push(id);
+          } else {
+            // It stays in the index until somebody counts it as expired.
+            index.remove(id, owner);
+            index.put(id, dueAt, undefined);
+          }
+        }
+      }
+    }
+    return ended;
+  };

@@ -1,0 +1,23 @@
+import type { Config } from '../config/config.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Log } from '../platform/log.ts';
+import type { Store } from './store.ts';
+
+/**
+ * The store that the settings ask for: Redis with `REDIS_URL`, else the embedded one.
+ *
+ * @throws DataDirError when the folder of the embedded store cannot be used.
+ */
+export async function openStore(
+  { store, mcp }: Pick<Config, 'store' | 'mcp'>,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): Promise<Store> {
+  const shared = { sessionKeyPrefix: mcp.sessions.keyPrefix, clock, log };
+  // Each driver is loaded where it is used: its package takes as long as all our own modules.
+  if (store.kind === 'embedded') {
+    const { openEmbeddedStore } = await import('./embedded/open.ts');
+    return openEmbeddedStore({ dataDir: store.dataDir, ...shared });
+  }
+  const { openRedisStore } = await import('./redis/open.ts');
+  return openRedisStore({ url: store.url, ...shared });
+}

@@ -1,0 +1,174 @@
+// Commands to Redis fail fast while it is down or frozen, and are answered again at once when it is back.
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { StoreUnavailable } from '../store.ts';
+import type { RedisClient, RedisConnection } from './connection.ts';
+import { createDeadline, DEADLINE_MS } from './deadline.ts';
+
+export interface CommandRunner {
+  /**
+   * Runs commands with a deadline. @throws StoreUnavailable at once while Redis is known to be
+   * down, after the deadline when it does not answer, and for errors that Redis answers.
+   */
+  run<Result>(commands: (client: RedisClient) => Promise<Result>): Promise<Result>;
+  close(): void;
+}
+
+/** At most one new attempt to connect per second, however many requests ask for it. */
+const RETRY_EVERY_MS = 1000;
+
+/** Where its connection is lost, or given up, why it was says more than a command that it took along. */
+const isConnected = (client: RedisClient): boolean =>
+  client.status === 'ready' && !('stream' in client && client.stream.destroyed);
+
+/** Of a client between two attempts to connect, or before the first. */
+const UNCONNECTED: ReadonlySet<string> = new Set(['wait', 'reconnecting', 'end']);
+
+/**
+ * `isCluster` decides what one command that times out says. Of a single server: all others would, too,
+ * so they fail at once until a PING is answered. In a cluster the other nodes may well answer.
+ */
+export function createCommandRunner(
+  { client, isCluster, reconnect, close }: RedisConnection,
+  { clock, log }: { clock: Clock; log: Log },
+): CommandRunner {
+  const availability = createAvailability(client, log);
+  let lastRetry = Number.NEGATIVE_INFINITY;
+  let isPinging = false;
+  const withDeadline = createDeadline();
+
+  client.on('ready', isCluster ? availability.markUp : ping);
+
+  /** One PING at a time; on a frozen server it waits until the connection is given up. */
+  function ping(): void {
+    isPinging = true;
+    const onError = (error: unknown) => isConnected(client) && availability.markDown(error);
+    void client
+      .ping()
+      .then(availability.markUp, onError)
+      .finally(() => {
+        isPinging = false;
+      });
+  }
+
+  /** True when it started something worth waiting for. */
+  function retry(): boolean {
+    const now = clock.monotonic();
+    if (now - lastRetry < RETRY_EVERY_MS) return false;
+    lastRetry = now;
+    if (UNCONNECTED.has(client.status)) {
+      reconnect();
+      return true;
+    }
+    // The connection stands, and what answered may have been an error: "LOADING", say.
+    if (client.status !== 'ready' || isPinging) return false;
+    ping();
+    return true;
+  }
+
+  async function waitUntilUp(): Promise<void> {
+    if (availability.state === 'closed') throw new StoreUnavailable('The store is closed');
+    if (!retry() && availability.state !== 'starting') throw createUnavailableError();
+    let stopListening = () => {};
+    const up = new Promise<void>((resolve) => {
+      stopListening = availability.onUp(resolve);
+    });
+    await withDeadline(up, createUnavailableError).finally(stopListening);
+  }
+
+  const createUnavailableError = () =>
+    new StoreUnavailable('Redis does not answer', { cause: availability.lastError });
+
+  return {
+    async run(commands) {
+      if (availability.state !== 'up') await waitUntilUp();
+      try {
+        return await withDeadline(commands(client), handleTimeout);
+      } catch (error) {
+        if (error instanceof StoreUnavailable) throw error;
+        // A lost connection says more than the command that it took along.
+        if (availability.state === 'down') throw createUnavailableError();
+        throw new StoreUnavailable('Redis could not run a command', { cause: error });
+      }
+    },
+    close() {
+      availability.close();
+      close();
+    },
+  };
+
+  function handleTimeout(): StoreUnavailable {
+    const cause = new Error(`no answer within ${DEADLINE_MS} ms`);
+    if (!isCluster && availability.state === 'up') {
+      availability.markDown(cause);
+      ping();
+    }
+    return new StoreUnavailable('Redis does not answer', { cause });
+  }
+}
+
+// Whether Redis answers. The log says when it stops to, and when it does again.
+
+interface Availability {
+  /** `starting` until it answers, or fails, for the first time. */
+  readonly state: 'starting' | 'up' | 'down' | 'closed';
+  /** Why it does not answer, as far as that is known. */
+  readonly lastError: unknown;
+  markUp(): void;
+  markDown(cause: unknown): void;
+  /** Calls `listener` whenever Redis answers again, until what it returns is called. */
+  onUp(listener: () => void): () => void;
+  /** Nothing changes any more, and nothing is logged. */
+  close(): void;
+}
+
+/** Down as soon as the client loses its connection; up is what the caller finds out. */
+function createAvailability(client: RedisClient, log: Log): Availability {
+  let state: Availability['state'] = 'starting';
+  let lastError: unknown;
+  const listeners = new Set<() => void>();
+
+  client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {
+    // A cluster says only that all nodes failed; the last node says why.
+    lastError = error.lastNodeError ?? error;
+  });
+  client.on('close', () => markDown(lastError ?? new Error('The connection was closed')));
+
+  function markUp(): void {
+    if (state === 'up' || state === 'closed') return;
+    if (state === 'down') log.info('The store answers again.');
+    state = 'up';
+    lastError = undefined;
+    for (const listener of listeners) listener();
+  }
+
+  function markDown(cause: unknown): void {
+    lastError = cause;
+    if (state === 'closed') return;
+    if (state !== 'down') {
+      log.error(
+        'The store does not answer: sessions and registered clients cannot be used. Check that Redis runs and that REDIS_URL is right.',
+        { cause },
+      );
+    }
+    state = 'down';
+  }
+
+  return {
+    get state() {
+      return state;
+    },
+    get lastError() {
+      return lastError;
+    },
+    markUp,
+    markDown,
+    onUp(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    close() {
+      state = 'closed';
+    },
+  };
+}

@@ -1,0 +1,100 @@
+// Redis, for `postern doctor`.
+import type { Redis } from 'ioredis';
+import { type Clock, pause } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { buildOAuthKey } from '../keys.ts';
+import type { RedisServerFacts } from '../store.ts';
+import { createCommandRunner } from './command-runner.ts';
+import { connect } from './connect.ts';
+import { idleBackoff } from './connection.ts';
+import { ifAllowed, listServers, readServerFacts } from './server-facts.ts';
+
+export interface RedisExamination {
+  /** Each of its servers that takes writes; never empty. */
+  readonly servers: readonly RedisServerFacts[];
+  /** Milliseconds of the median PING. */
+  readonly latencyMs: number;
+  /** Some records of logins, as they are stored: sealed. */
+  readonly sealedRecords: readonly string[];
+}
+
+export interface ExamineOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const ATTEMPTS = 6;
+const PAUSE_MS = 250;
+
+/** @throws StoreUnavailable with its cause. */
+export async function examineRedis(
+  url: string,
+  { clock, log }: ExamineOptions,
+): Promise<RedisExamination> {
+  const connection = connect(url, { backoff: idleBackoff, clock, log });
+  // Its own attempts to connect do: one more beside them would go on after the end.
+  const patient = { ...connection, reconnect() {} };
+  const commands = createCommandRunner(patient, { clock, log });
+  const ping = () => commands.run((client) => client.ping());
+
+  /** Sentinels, TLS and far networks take longer to connect than a command may take. */
+  async function waitUntilUp(): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await ping();
+        return;
+      } catch (error) {
+        if (attempt === ATTEMPTS) throw error;
+        await pause(clock, PAUSE_MS);
+      }
+    }
+  }
+
+  try {
+    await waitUntilUp();
+    const servers = listServers(connection.client);
+    return {
+      servers: await Promise.all(servers.map(readServerFacts)),
+      latencyMs: await measureLatency(ping, clock),
+      sealedRecords: (await Promise.all(servers.map(readSealedRecords))).flat(),
+    };
+  } finally {
+    commands.close();
+  }
+}
+
+const PINGS = 9;
+
+async function measureLatency(ping: () => Promise<unknown>, clock: Clock): Promise<number> {
+  const times: number[] = [];
+  for (let sent = 0; sent < PINGS; sent += 1) {
+    const start = clock.monotonic();
+    await ping();
+    times.push(clock.monotonic() - start);
+  }
+  return times.sort((one, other) => one - other)[Math.floor(PINGS / 2)] ?? 0;
+}
+
+/** Few logins are under way at a time; a large store is not read as a whole. */
+const MAX_SCANS = 50;
+const KEYS_PER_SCAN = 1000;
+const MAX_RECORDS = 50;
+const SEALED = new Set(['question', 'login', 'code'].map((kind) => buildOAuthKey(kind, '')));
+
+async function readSealedRecords(server: Redis): Promise<readonly string[]> {
+  const keys: string[] = [];
+  let cursor = '0';
+  for (let scans = 0; scans < MAX_SCANS && keys.length < MAX_RECORDS; scans += 1) {
+    const pattern = buildOAuthKey('*', '*');
+    const scanned = await ifAllowed(server.scan(cursor, 'MATCH', pattern, 'COUNT', KEYS_PER_SCAN));
+    if (scanned === undefined) break;
+    const [next, found] = scanned;
+    keys.push(...found.filter((key) => [...SEALED].some((prefix) => key.startsWith(prefix))));
+    cursor = next;
+    if (cursor === '0') break;
+  }
+  const records = await Promise.all(
+    keys.slice(0, MAX_RECORDS).map((key) => ifAllowed(server.get(key))),
+  );
+  return records.filter((record) => typeof record === 'string');
+}

@@ -1,0 +1,233 @@
+// §2.1: sessions and their index, on one server and on a cluster.
+import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
+import { buildSessionIndexKey, buildSessionKey, buildUserSessionsKey } from '../keys.ts';
+import { RECORD_VERSION } from '../record-version.ts';
+import type { ListedSession, SessionOperations, SessionRecord } from '../store.ts';
+import type { CommandRunner } from './command-runner.ts';
+import {
+  addUserSessionScript,
+  claimUserSessionScript,
+  createSessionScript,
+  endSessionScript,
+  setSessionLogLevelScript,
+} from './scripts.ts';
+import { PERSON_FIELD, parseSessionFields, SESSION_FIELDS, toHashFields } from './session-hash.ts';
+import { createSessionSweep, removeFromSet } from './session-sweep.ts';
+import { readSetPage } from './set-page.ts';
+
+export interface RedisSessionsOptions {
+  readonly commands: CommandRunner;
+  readonly sessionKeyPrefix: string;
+  readonly clock: Clock;
+  /** A cluster keeps session and sets in different slots: several steps in place of one script. */
+  readonly isCluster: boolean;
+}
+
+/** A field and its value. */
+const VERSION_FIELD = ['version', RECORD_VERSION] as const;
+
+export function createRedisSessions(options: RedisSessionsOptions): SessionOperations {
+  const { commands, sessionKeyPrefix, clock, isCluster } = options;
+  const index = buildSessionIndexKey(sessionKeyPrefix);
+  const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
+  const buildUserSetKey = (userId: string) =>
+    buildUserSessionsKey(sessionKeyPrefix, hashSha256(userId));
+  const clusterUserSessions = createClusterUserSessions({ commands, clock, index, buildKey });
+
+  const runCreateScript = (
+    session: SessionRecord,
+    ttlSeconds: number,
+    { sets = [], userMax = 0 }: { sets?: readonly string[]; userMax?: number },
+  ) =>
+    commands.run((client) =>
+      createSessionScript.run(
+        client,
+        [buildKey(session.sessionId), ...sets],
+        [
+          session.sessionId,
+          ttlSeconds,
+          userMax,
+          sessionKeyPrefix,
+          ...VERSION_FIELD,
+          ...toHashFields(session),
+        ],
+      ),
+    );
+
+  /** First the index: an entry whose session never came is swept, a session without one never. */
+  async function createOnCluster(session: SessionRecord, ttlSeconds: number, userMax: number) {
+    const { sessionId: id, userId } = session;
+    const dueAt = clock.now() + ttlSeconds * 1000;
+    await commands.run((client) => client.zadd(index, dueAt, id));
+    await runCreateScript(session, ttlSeconds, {});
+    if (userId === undefined || userMax === 0) return [];
+    return clusterUserSessions.add({ id, userSet: buildUserSetKey(userId), ttlSeconds }, userMax);
+  }
+
+  /** Undefined also for a damaged one, which must not hide all others. */
+  async function readListed(id: string): Promise<ListedSession | undefined> {
+    const key = buildKey(id);
+    const [[person, ...values], leftMs] = await Promise.all([
+      commands.run((client) => client.hmget(key, PERSON_FIELD, ...SESSION_FIELDS)),
+      commands.run((client) => client.pttl(key)),
+    ]);
+    const record = tryParse(values);
+    return record === undefined || leftMs < 0
+      ? undefined
+      : { record: { ...record, person: person ?? undefined }, expiresAt: clock.now() + leftMs };
+  }
+
+  return {
+    async createSession(session, ttlSeconds, userMax = 0) {
+      if (isCluster) return createOnCluster(session, ttlSeconds, userMax);
+      const { userId } = session;
+      const userSets = userId === undefined || userMax === 0 ? [] : [buildUserSetKey(userId)];
+      const sets = [index, ...userSets];
+      const ended = await runCreateScript(session, ttlSeconds, { sets, userMax });
+      return Array.isArray(ended) ? ended.map(String) : [];
+    },
+
+    async setSessionLogLevel(id, owner, logLevel) {
+      const found = await commands.run((client) =>
+        setSessionLogLevelScript.run(client, [buildKey(id)], [owner ?? '', logLevel]),
+      );
+      return found === 1;
+    },
+
+    async endSession(id, owner) {
+      const sets = [index, ...(owner === undefined ? [] : [buildUserSetKey(owner)])];
+      const keys = [buildKey(id), ...(isCluster ? [] : sets)];
+      const ended = await commands.run((client) =>
+        endSessionScript.run(client, keys, [owner ?? '', id]),
+      );
+      if (ended !== 1) return false;
+      if (isCluster) await Promise.all(sets.map((set) => removeFromSet(commands, set, id)));
+      return true;
+    },
+
+    // No script: a session that is gone stays gone, so nothing can come between the two steps.
+    async claimExpiredSession(id) {
+      const exists = await commands.run((client) => client.exists(buildKey(id)));
+      return exists === 0 && removeFromSet(commands, index, id);
+    },
+
+    sweepSessions: createSessionSweep({ commands, clock, index, buildKey, buildUserSetKey }),
+
+    countSessions: () => commands.run((client) => client.zcard(index)),
+
+    async listSessions(request, owner) {
+      const set = owner === undefined ? index : buildUserSetKey(owner);
+      const { entries, next } = await readSetPage(commands, set, request);
+      const found = await Promise.all(entries.map(({ id }) => readListed(id)));
+      return { items: found.filter((session) => session !== undefined), next };
+    },
+  };
+}
+
+function tryParse(values: readonly unknown[]): SessionRecord | undefined {
+  try {
+    return parseSessionFields(values);
+  } catch {
+    return undefined;
+  }
+}
+
+// The sessions of one user on a cluster, in a sorted set by expiry (§12). Its scores lag
+// behind touches, which are many: they are corrected where it matters, when one more session is opened,
+// and by the sweep. The set outlives its sessions, and no user who went away leaves one behind.
+
+interface ClusterUserSessions {
+  /** Adds a new session, and ends those that are too many. Resolves to the ids of those. */
+  add(session: NewUserSession, max: number): Promise<readonly string[]>;
+}
+
+interface NewUserSession {
+  readonly id: string;
+  /** Key of the user's set. */
+  readonly userSet: string;
+  readonly ttlSeconds: number;
+}
+
+interface ClusterUserSessionsOptions {
+  readonly commands: CommandRunner;
+  readonly clock: Clock;
+  /** Key of the sorted set of live sessions. */
+  readonly index: string;
+  buildKey(id: string): string;
+}
+
+/** Most entries are right at once; where the first ones are not, more are looked at together. */
+const MAX_BATCH = 64;
+
+/** The next session that is opened goes on where this one stopped. */
+const MAX_ROUNDS = 100;
+
+/**
+ * On a cluster the set and the sessions lie in different slots, so they cannot be judged in one script.
+ * Who ends a session has taken it out of the set before, and only while there were too many: whatever
+ * many replicas do at once, as many are left as are allowed.
+ */
+function createClusterUserSessions(options: ClusterUserSessionsOptions): ClusterUserSessions {
+  const { commands, clock, index, buildKey } = options;
+
+  async function readFirst(userSet: string, limit: number): Promise<readonly Entry[]> {
+    const flat = await commands.run((client) =>
+      client.zrangebyscore(userSet, '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, limit),
+    );
+    return flat.flatMap((id, at) => (at % 2 === 0 ? [{ id, dueAt: Number(flat[at + 1]) }] : []));
+  }
+
+  /** False when the entry was right already. */
+  async function correctEntry(userSet: string, { id, dueAt }: Entry, corrected: Set<string>) {
+    const leftMs = await commands.run((client) => client.pttl(buildKey(id)));
+    const expiresAt = clock.now() + leftMs;
+    // Once each: clocks and distances differ by more than a millisecond.
+    const isRight = leftMs >= 0 && (expiresAt <= dueAt || corrected.has(id));
+    if (isRight) return false;
+    corrected.add(id);
+    if (leftMs < 0) await commands.run((client) => client.zrem(userSet, id));
+    else await commands.run((client) => client.zadd(userSet, 'XX', expiresAt, id));
+    return true;
+  }
+
+  /** False when it is gone. */
+  async function endClaimed(id: string): Promise<boolean> {
+    const removed = await commands.run((client) => client.del(buildKey(id)));
+    await removeFromSet(commands, index, id);
+    return removed === 1;
+  }
+
+  return {
+    async add({ id: newId, userSet, ttlSeconds }, max) {
+      const ttlMs = ttlSeconds * 1000;
+      await commands.run((client) =>
+        addUserSessionScript.run(client, [userSet], [newId, clock.now() + ttlMs, ttlMs, 0]),
+      );
+      const ended: string[] = [];
+      const corrected = new Set<string>();
+      for (let round = 0; round < MAX_ROUNDS; round += 1) {
+        if ((await commands.run((client) => client.zcard(userSet))) <= max) break;
+        const limit = Math.min(2 ** (round + 1), MAX_BATCH);
+        const others = (await readFirst(userSet, limit)).filter(({ id }) => id !== newId);
+        const [first] = others;
+        if (first === undefined) break;
+        const corrections = await Promise.all(
+          others.map((entry) => correctEntry(userSet, entry, corrected)),
+        );
+        if (corrections.includes(true)) continue;
+        const claimed = await commands.run((client) =>
+          claimUserSessionScript.run(client, [userSet], [max, first.id]),
+        );
+        if (claimed === 1 && (await endClaimed(first.id))) ended.push(first.id);
+      }
+      return ended;
+    },
+  };
+}
+
+interface Entry {
+  readonly id: string;
+  /** Epoch milliseconds; the session may expire later. */
+  readonly dueAt: number;
+}

@@ -1,0 +1,202 @@
+// Messages between replicas arrive on a connection of their own: by RESP2 a subscribed one takes
+// no other commands.
+import { Cluster, Redis } from 'ioredis';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { createListeners } from '../listeners.ts';
+import type { Store } from '../store.ts';
+import type { Backoff, RedisClient } from './connection.ts';
+import { endWhenSilent } from './silence.ts';
+
+export type SubscriberOptions = Omit<SubscriberConnectionOptions, 'onReady' | 'onMessage'>;
+
+export interface Subscriber {
+  readonly subscribe: Store['subscribe'];
+  close(): void;
+}
+
+/** Connects when somebody subscribes for the first time, with the options of `commandClient`. */
+export function createSubscriber(
+  commandClient: RedisClient,
+  options: SubscriberOptions,
+): Subscriber {
+  const { log } = options;
+  const listeners = createListeners(log);
+  const connection = createSubscriberConnection(commandClient, {
+    ...options,
+    onReady: (ready) => void subscribeTo(ready, listeners.channels()),
+    onMessage: (channel, message) => listeners.prepareDelivery(channel)(message),
+  });
+  let wasRefused = false;
+
+  async function subscribeTo(on: Redis, channels: readonly string[]): Promise<void> {
+    try {
+      if (channels.length > 0) await on.subscribe(...channels);
+      connection.resetBackoff();
+      wasRefused = false;
+    } catch (cause) {
+      // The end of a lost connection leads to the next attempt; that of a refusing one is made.
+      if (on.status !== 'ready') return;
+      if (!wasRefused) {
+        log.warn(
+          'Redis refuses to subscribe: messages of other replicas do not arrive. Allow the user of REDIS_URL the channels that begin with MCP_SESSION_KEY_PREFIX.',
+          { cause },
+        );
+      }
+      wasRefused = true;
+      on.disconnect();
+    }
+  }
+
+  /** What no connection, or a broken one, is not told is made up for when the next is ready. */
+  const runIfReady = (run: (on: Redis) => Promise<unknown>) => {
+    const ready = connection.getReady();
+    if (ready !== undefined) run(ready).catch(() => {});
+  };
+
+  return {
+    subscribe(channel, listener) {
+      if (connection.state === 'closed') return () => {};
+      const isFirst = !listeners.has(channel);
+      const removeListener = listeners.add(channel, listener);
+      if (connection.state === 'unopened') connection.open();
+      else if (isFirst) runIfReady((on) => subscribeTo(on, [channel]));
+      return () => {
+        removeListener();
+        if (!listeners.has(channel)) runIfReady((on) => on.unsubscribe(channel));
+      };
+    },
+    close() {
+      listeners.clear();
+      connection.close();
+    },
+  };
+}
+
+// The connection on which messages arrive, opened again whenever it ends. Reconnecting and
+// subscribing again are ours: ioredis's own lose the channels, or leave a rejection unhandled, when a
+// connection breaks before SUBSCRIBE is answered.
+
+interface SubscriberConnection {
+  readonly state: 'unopened' | 'open' | 'closed';
+  open(): void;
+  /** The connection, while it takes commands. */
+  getReady(): Redis | undefined;
+  /** Should it end, the next attempt comes as soon as a first one. */
+  resetBackoff(): void;
+  close(): void;
+}
+
+interface SubscriberConnectionOptions {
+  readonly backoff: Backoff;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Nothing is subscribed on it yet. */
+  onReady(connection: Redis): void;
+  onMessage(channel: string, message: string): void;
+}
+
+/**
+ * How often a silent connection is asked whether it lives. By PING and not by TCP keep-alive,
+ * which proxies answer in the server's place, and the kernel for a process that hangs.
+ */
+const PING_EVERY_MS = 10_000;
+
+/** The rest is as for commands. */
+const OPTIONS = {
+  lazyConnect: false,
+  enableOfflineQueue: false,
+  autoResubscribe: false,
+  retryStrategy: () => null,
+};
+
+/** `commandClient` is the one whose servers and options are used; it connects by itself. */
+function createSubscriberConnection(
+  commandClient: RedisClient,
+  { backoff, clock, log, onReady, onMessage }: SubscriberConnectionOptions,
+): SubscriberConnection {
+  let state: SubscriberConnection['state'] = 'unopened';
+  /** Undefined before it is opened, and between two attempts. */
+  let connection: Redis | undefined;
+  let attempts = 0;
+  /** The next attempt or, while connected, the next PING. */
+  let cancelNext = () => {};
+
+  // Requests make the commands' connection come back from a long pause (command-runner.ts); then this one does.
+  commandClient.on('ready', () => {
+    attempts = 0;
+    if (state !== 'open') return;
+    if (connection === undefined) openConnection();
+    // The sentinels named another primary: the old one may live on, but hears nothing any more.
+    else if (commandClient instanceof Redis && !isAt(connection, commandClient))
+      connection.disconnect();
+  });
+  // The same for a node that left the cluster.
+  commandClient.on('-node', (left: Redis) => {
+    if (connection !== undefined && isAt(connection, left)) connection.disconnect();
+  });
+
+  function openConnection(): void {
+    cancelNext();
+    const opened = pickServer(commandClient)?.duplicate(OPTIONS);
+    if (opened === undefined) {
+      scheduleRetry();
+      return;
+    }
+    connection = opened;
+    // Silent it may be, except while an answer is owed (to PING, SUBSCRIBE or AUTH).
+    endWhenSilent(opened);
+    // The command runner says what an operator must know.
+    opened.on('error', (cause) => log.debug('The subscription to Redis is broken.', { cause }));
+    opened.on('message', onMessage);
+    opened.once('ready', () => {
+      schedulePing(opened);
+      onReady(opened);
+    });
+    opened.once('end', scheduleRetry);
+  }
+
+  function scheduleRetry(): void {
+    cancelNext();
+    connection = undefined;
+    if (state === 'closed') return;
+    attempts += 1;
+    cancelNext = clock.after(backoff(attempts), openConnection);
+  }
+
+  function schedulePing(on: Redis): void {
+    cancelNext = clock.after(PING_EVERY_MS, () => {
+      on.ping().catch(() => {});
+      schedulePing(on);
+    });
+  }
+
+  return {
+    get state() {
+      return state;
+    },
+    open() {
+      state = 'open';
+      openConnection();
+    },
+    getReady: () => (connection?.status === 'ready' ? connection : undefined),
+    resetBackoff() {
+      attempts = 0;
+    },
+    close() {
+      state = 'closed';
+      cancelNext();
+      connection?.disconnect();
+    },
+  };
+}
+
+const isAt = ({ options }: Redis, other: Redis): boolean =>
+  options.host === other.options.host && options.port === other.options.port;
+
+/** In a cluster any node, since each hears every message. None before the first is known. */
+function pickServer(client: RedisClient): Redis | undefined {
+  if (!(client instanceof Cluster)) return client.status === 'wait' ? undefined : client;
+  const nodes = client.nodes();
+  return nodes[Math.floor(Math.random() * nodes.length)];
+}

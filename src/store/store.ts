@@ -1,0 +1,288 @@
+import type { LimitScope } from '../telemetry/metrics/metrics.ts';
+/**
+ * The shared key-value store: everything that another replica must see.
+ *
+ * A driver is a function that returns this object; `test/contract` holds every driver to the same
+ * behaviour. Any rejection means "the store did not do it": callers fail closed with a true error
+ * (rate limits, §8.4, let pass).
+ */
+export interface Store {
+  /** The value under `key`, or undefined when absent or expired. */
+  get(key: string): Promise<string | undefined>;
+  /** Writes `value` under `key` for `ttlSeconds`; durable once resolved. */
+  set(key: string, value: string, ttlSeconds: number): Promise<void>;
+  /**
+   * The value under `key`, after `value` was written there where nothing was, in one step: of many at
+   * the same moment, all get the value of one.
+   */
+  getOrSet(key: string, value: string, ttlSeconds: number): Promise<string>;
+  /** Reads and deletes in one step: exactly one of many at the same moment gets the value. */
+  getAndDelete(key: string): Promise<string | undefined>;
+  delete(key: string): Promise<void>;
+
+  /**
+   * As `set`, and lists the value under `list` until it expires or `deleteListed` removes it. Such a key is written
+   * and removed by these two alone.
+   */
+  setListed(list: string, key: string, value: string, ttlSeconds: number): Promise<void>;
+  /** False when there was nothing under the key. */
+  deleteListed(list: string, key: string): Promise<boolean>;
+  /** The values of a list, the one that expires last first. */
+  readListed(list: string, request: PageRequest): Promise<Page<ListedValue>>;
+  /** Puts `value` before those that `readRecent` has of the key, of which it keeps `max`, for `ttlSeconds`. */
+  addRecent(
+    key: string,
+    value: string,
+    bounds: { readonly max: number; readonly ttlSeconds: number },
+  ): Promise<void>;
+  /** The last first. */
+  readRecent(key: string): Promise<readonly string[]>;
+
+  /**
+   * Counts bytes of a value in a budget, in one step, until `releaseBytes` or for `ttlSeconds`. False, and nothing is
+   * counted, where more than `maxBytes` would count then. An entry counts as 16 KiB at least.
+   */
+  reserveBytes(
+    budget: string,
+    entry: ByteEntry,
+    bounds: { readonly maxBytes: number; readonly ttlSeconds: number },
+  ): Promise<boolean>;
+  /** Nothing happens when the entry is gone. */
+  releaseBytes(budget: string, entry: ByteEntry): Promise<void>;
+
+  /**
+   * §8, §11: admits one request, in one round trip where the driver allows. Counts it in every window,
+   * or in none where one of them is full; windows are checked in the order given. Reads the session
+   * that it is about, and slides it where that is asked for and no window refuses: sliding expiration,
+   * the session has its full time-to-live again. Only its owner's request slides a session, and none that has ended.
+   */
+  admitRequest(
+    windows: readonly LimitWindow[],
+    access: SessionAccess | undefined,
+  ): Promise<Admission>;
+  /**
+   * Takes back what was counted in the window of this key, where a later window refused the request.
+   * `entry` is that of a request which was counted in this window alone. Nothing happens when it is
+   * gone.
+   */
+  uncountRequest(key: string, entry: string): Promise<void>;
+
+  /**
+   * Stores a new session and adds it to the index of live sessions. Where its user has more than
+   * `userMax` then (0 for any number), those that expire first are ended, but never the new one.
+   * Resolves to the ids of those that were ended.
+   */
+  createSession(
+    session: SessionRecord,
+    ttlSeconds: number,
+    userMax?: number,
+  ): Promise<readonly string[]>;
+  /**
+   * Notes the least severe level of log messages that the session's client wants; durable once
+   * resolved. False, and nothing is written, when the session is absent or not `owner`'s.
+   */
+  setSessionLogLevel(
+    sessionId: string,
+    owner: string | undefined,
+    logLevel: string,
+  ): Promise<boolean>;
+  /** Deletes `owner`'s session and its index entry. False when it is absent or not `owner`'s. */
+  endSession(sessionId: string, owner: string | undefined): Promise<boolean>;
+  /**
+   * Takes the index entry of a session that is gone from the store. True for exactly one caller
+   * on any replica: the one that counts it as expired.
+   */
+  claimExpiredSession(sessionId: string): Promise<boolean>;
+  /**
+   * Goes through the index entries that are due: those of gone sessions are taken, those of
+   * touched sessions get their new time, here and among those of their user. Resolves to the number
+   * this caller took.
+   */
+  sweepSessions(): Promise<number>;
+  /** The number of sessions in the index; exact right after a sweep. */
+  countSessions(): Promise<number>;
+  /**
+   * Live sessions in the order of the index, the one that is due last first. With `owner` those of one user that were
+   * opened, or swept, while its sessions were limited (`userMax`). A record that cannot be read is left out.
+   */
+  listSessions(request: PageRequest, owner?: string): Promise<Page<ListedSession>>;
+
+  /**
+   * Sends `message` to every listener of `channel` on every replica that is connected at this
+   * moment, this one included. It is kept nowhere, and it is no error that nobody listens. After a
+   * rejection nobody has got it (but for a connection that broke, or was too slow, before Redis
+   * could say that it had). Messages of one sender arrive in the order sent, but not on a cluster.
+   *
+   * @throws StoreUnavailable
+   */
+  publish(channel: string, message: string): Promise<void>;
+  /**
+   * Calls `listener` with each message to `channel`: from soon after (the connection is opened
+   * meanwhile), and again by itself after the connection was lost; what is sent in between is
+   * missed. Never called inside `publish`, nor after the returned function, which ends it, or
+   * `close`. What a listener throws is logged and stops nobody.
+   */
+  subscribe(channel: string, listener: (message: string) => void): () => void;
+
+  /** Resolves when the store answers. */
+  ping(): Promise<void>;
+  /** What it says of itself. */
+  describe(): Promise<StoreFacts>;
+  /** Releases connections, files and timers. The store is not used afterwards. */
+  close(): Promise<void>;
+}
+
+/** What counts in a budget of bytes. */
+export interface ByteEntry {
+  /** By which it is found again, together with its bytes. */
+  readonly name: string;
+  readonly bytes: number;
+}
+
+/** So that the entries of a budget are few. */
+export const MIN_ENTRY_BYTES = 16_384;
+
+/** What a driver does with sessions alone. */
+export type SessionOperations = Pick<
+  Store,
+  | 'createSession'
+  | 'setSessionLogLevel'
+  | 'endSession'
+  | 'claimExpiredSession'
+  | 'sweepSessions'
+  | 'countSessions'
+  | 'listSessions'
+>;
+
+/** A part of a list. */
+export interface Page<Item> {
+  /** Fewer than were asked for where some were gone. */
+  readonly items: readonly Item[];
+  /** Where the next page begins; undefined at the end. */
+  readonly next: PagePlace | undefined;
+}
+
+export interface PageRequest {
+  /** Undefined for the first page. */
+  readonly from: PagePlace | undefined;
+  readonly limit: number;
+}
+
+/** After `skip` entries of this time; entries are in the order of their times, the latest first. */
+export interface PagePlace {
+  /** Epoch milliseconds. */
+  readonly time: number;
+  readonly skip: number;
+}
+
+export interface ListedValue {
+  readonly key: string;
+  readonly value: string;
+  /** Epoch milliseconds. */
+  readonly expiresAt: number;
+}
+
+export interface ListedSession {
+  readonly record: SessionRecord;
+  /** Epoch milliseconds. */
+  readonly expiresAt: number;
+}
+
+export type StoreFacts =
+  | { readonly driver: 'embedded' /** Of its file. */; readonly bytes: number }
+  | {
+      readonly driver: 'redis';
+      /** Those that take writes; never empty. */
+      readonly servers: readonly RedisServerFacts[];
+    };
+
+/** A member is undefined where the user of REDIS_URL may not ask for it. */
+export interface RedisServerFacts {
+  /** `Redis 7.2.4` or `Valkey 8.0.1`. */
+  readonly version: string | undefined;
+  readonly mode: 'standalone' | 'cluster' | 'sentinel' | undefined;
+  readonly role: 'primary' | 'replica' | undefined;
+  readonly evictionPolicy: string | undefined;
+  readonly persistence: 'none' | 'snapshots' | 'append-only file' | undefined;
+}
+
+/** §2.1, with what another replica needs to rebuild the session. */
+export interface SessionRecord {
+  readonly sessionId: string;
+  /** Epoch milliseconds. */
+  readonly createdAt: number;
+  /** Epoch milliseconds. */
+  readonly lastAccessedAt: number;
+  /** `sub` of the owner; absent when the service runs without authentication. */
+  readonly userId?: string | undefined;
+  readonly protocolVersion: string;
+  /** `clientInfo` of `initialize` as JSON text; never re-encoded by a script. */
+  readonly clientInfo?: string | undefined;
+  /** `capabilities` that the client declared in `initialize`, as JSON text like `clientInfo`. */
+  readonly clientCapabilities?: string | undefined;
+  /** The least severe level of log messages that the client asked for (`logging/setLevel`). */
+  readonly logLevel?: string | undefined;
+  /** The server at whose path it was opened (`/mcp/<server>`); absent for `/mcp`. */
+  readonly server?: string | undefined;
+  /** Name and e-mail of its user, sealed, for operators. Only `listSessions` needs to read it. */
+  readonly person?: string | undefined;
+}
+
+/** What a request wants of a session. */
+export interface SessionAccess {
+  readonly sessionId: string;
+  /** `sub` of the request's user; undefined when the service runs without authentication. */
+  readonly owner: string | undefined;
+  /** The full time-to-live in seconds, to which the session slides; undefined where it is only read. */
+  readonly slideSeconds: number | undefined;
+}
+
+/** §8: one sliding window. */
+export interface LimitWindow {
+  readonly scope: LimitScope;
+  readonly key: string;
+  readonly windowMs: number;
+  /** Requests admitted per window. */
+  readonly max: number;
+}
+
+/** What the windows said: the first window's figures, or those of the one that refused. */
+export interface Verdict {
+  readonly isAdmitted: boolean;
+  readonly scope: LimitScope;
+  readonly limit: number;
+  /** Requests still free in the window; 0 on refusal. */
+  readonly remaining: number;
+  /** Epoch milliseconds of the store's clock at which the oldest counted entry leaves the window. */
+  readonly resetAt: number;
+  /** Milliseconds from now until `resetAt`, by the store's clock. */
+  readonly resetInMs: number;
+}
+
+/** What admitting a request came to. */
+export interface Admission {
+  /** Undefined when no window was given, or when the windows could not be asked (`limitFailure`). */
+  readonly verdict: Verdict | undefined;
+  /** Names what was counted, for `uncountRequest`; undefined when nothing was. */
+  readonly entry: string | undefined;
+  /** Set when the windows failed, but maybe not the session (on a cluster with one node down). */
+  readonly limitFailure?: unknown;
+  /** Not asked for once a window has refused. */
+  readonly session: SessionLookup;
+}
+
+/**
+ * A session as it was read, and slid; undefined when it is absent, or none was asked for. A store that
+ * failed is not "not found".
+ */
+export type SessionLookup =
+  | { readonly record: SessionRecord | undefined }
+  | { readonly failure: unknown };
+
+/** Where there is none, or none was asked for. */
+export const NO_SESSION: SessionLookup = { record: undefined };
+
+/** Thrown by drivers when the store cannot be used now (down, frozen, time-out). */
+export class StoreUnavailable extends Error {
+  override readonly name = 'StoreUnavailable';
+}

@@ -1,0 +1,71 @@
+/** What a window counts: an address, a user, or all callers (`global`, and those without a token). */
+export type LimitScope = 'ip' | 'user' | 'grant' | 'global';
+
+/** §4.11: what the service counts and times. All durations are in seconds. */
+export interface Metrics {
+  recordHttpRequest(method: string, route: string, statusCode: number, seconds: number): void;
+  /** A call that was refused because more came than the process could serve. */
+  recordOverloadRefusal(route: string): void;
+  recordSessions(status: 'created' | 'terminated' | 'expired', count?: number): void;
+  /** `era` is `session` or `stateless`. */
+  recordMcpRequest(method: string, era: string): void;
+  /** Of the first 1,000 tools each has series of its own; further ones are counted as `other`. */
+  recordToolCall(
+    tool: string,
+    status: 'success' | 'error' | 'exception',
+    era: string,
+    seconds: number,
+  ): void;
+  /** `result` is `success` or the reason of the refusal (§7.1). */
+  recordAuthAttempt(result: string, seconds: number): void;
+  recordKeySetRefresh(status: 'success' | 'error'): void;
+  recordKeySetLookup(isFound: boolean): void;
+  recordStoreOperation(operation: string, status: 'success' | 'error', seconds: number): void;
+  recordRateLimitCheck(endpoint: string, isLimited: boolean): void;
+  recordRateLimitHit(endpoint: string, scope: LimitScope): void;
+  /** A message between replicas that was not sealed by one, or not just now. */
+  recordDroppedReplicaMessage(reason: string): void;
+  /** §18.8: a request to a server behind the gateway. `method` is one that the gateway sends. */
+  recordUpstreamRequest(
+    server: string,
+    method: string,
+    status: 'success' | 'unavailable' | 'timeout' | 'invalid' | 'overloaded' | 'aborted' | 'error',
+    seconds: number,
+  ): void;
+  recordUpstreamState(server: string, isUp: boolean): void;
+  /** How many processes a stdio server has now. */
+  recordUpstreamProcesses(server: string, count: number): void;
+  /** §18.7: the lock hid what a server listed. `kind` is tool, prompt or instructions. */
+  recordLockRefusal(server: string, kind: string, reason: 'new' | 'changed'): void;
+  /** §21.1: a line of the audit log; `error` is one that could not be written. */
+  recordAuditLine(event: string, status: 'success' | 'error'): void;
+  /** It is no longer behind the gateway. */
+  removeUpstream(server: string): void;
+  /** The text that is scraped, ended by `# EOF`; without sessions their gauge is left out. */
+  renderOpenMetrics(activeSessions: number | undefined): Promise<string>;
+}
+
+export const METRICS_CONTENT_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
+
+/** `METRICS_ENABLED=false`: nothing is counted. */
+export const noMetrics: Metrics = {
+  recordHttpRequest() {},
+  recordOverloadRefusal() {},
+  recordSessions() {},
+  recordMcpRequest() {},
+  recordToolCall() {},
+  recordAuthAttempt() {},
+  recordKeySetRefresh() {},
+  recordKeySetLookup() {},
+  recordStoreOperation() {},
+  recordRateLimitCheck() {},
+  recordRateLimitHit() {},
+  recordDroppedReplicaMessage() {},
+  recordUpstreamRequest() {},
+  recordUpstreamState() {},
+  recordUpstreamProcesses() {},
+  recordLockRefusal() {},
+  recordAuditLine() {},
+  removeUpstream() {},
+  renderOpenMetrics: async () => '# EOF\n',
+};

@@ -1,0 +1,231 @@
+// §21.2: spans by OpenTelemetry's own API and SDK. Loaded only where a collector is set.
+import {
+  type Span as ApiSpan,
+  type Context,
+  context,
+  createTraceState,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { CollectorConfig } from '../../config/groups/tracing.ts';
+import { type Clock, pause, systemClock } from '../../platform/clock.ts';
+import { generateInstanceId } from '../../platform/ids.ts';
+import type { Log } from '../../platform/log.ts';
+import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/version.ts';
+import type { RequestTrace, Span, TraceParent, Tracing } from './tracing.ts';
+
+const KINDS = { client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
+
+export interface TracingDeps extends ProviderDeps {
+  /** Whether there are tools that may make spans by OpenTelemetry's API. */
+  readonly hasOwnTools: boolean;
+}
+
+export async function createOpenTelemetry(
+  config: CollectorConfig,
+  deps: TracingDeps,
+): Promise<Tracing> {
+  const { provider, close } = await createProvider(config, deps);
+  // Global, so that spans which tools make by the API have their parents, and are sent. The first in a process stays.
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  const isGlobal = trace.setGlobalTracerProvider(provider);
+  const tracer = provider.getTracer(PACKAGE_NAME, PACKAGE_VERSION);
+
+  /** Whether any request had a context yet. */
+  let hasContexts = false;
+
+  // What is not recorded gets a context only for spans of tools, which are not to be recorded, either: on Node.js 20
+  // the first context makes every promise of the process dearer.
+  function runBelow<Result>(span: ApiSpan, work: () => Result): Result {
+    if (!(span.isRecording() || deps.hasOwnTools)) return work();
+    hasContexts = true;
+    return context.with(trace.setSpan(ROOT_CONTEXT, span), work);
+  }
+
+  return {
+    startRequest: (parent) => createRequest({ tracer, runBelow, parent }),
+    getActiveSpan() {
+      const span = trace.getActiveSpan();
+      return span?.isRecording() === true ? toSpan(span) : undefined;
+    },
+    startChild({ name, kind, attributes }) {
+      if (trace.getActiveSpan()?.isRecording() !== true) return undefined;
+      return toSpan(tracer.startSpan(name, { kind: KINDS[kind], attributes }));
+    },
+    bind: (work) => (hasContexts ? context.bind(context.active(), work) : work),
+    async close() {
+      if (isGlobal) trace.disable();
+      await close();
+    },
+  };
+}
+
+interface RequestParts {
+  readonly tracer: Tracer;
+  readonly runBelow: <Result>(span: ApiSpan, work: () => Result) => Result;
+  readonly parent: TraceParent;
+}
+
+function createRequest({ tracer, runBelow, parent: fromHeaders }: RequestParts): RequestTrace {
+  const startTime = systemClock.monotonic();
+  let parent = readParent(fromHeaders);
+  let apiSpan: ApiSpan | undefined;
+  let chosenName: string | undefined;
+
+  function getApiSpan(): ApiSpan {
+    apiSpan ??= tracer.startSpan('request', { kind: SpanKind.SERVER, startTime }, parent);
+    return apiSpan;
+  }
+
+  return {
+    offerParent(offered) {
+      if (parent === ROOT_CONTEXT) parent = readParent(offered);
+    },
+    run: (work) => runBelow(getApiSpan(), work),
+    getContext: () => renderTraceContext(getApiSpan()),
+    getSpan() {
+      const made = getApiSpan();
+      return made.isRecording() ? toSpan(made) : undefined;
+    },
+    setName(name) {
+      chosenName = name;
+    },
+    end(name) {
+      getApiSpan()
+        .updateName(chosenName ?? name)
+        .end(systemClock.monotonic());
+    },
+  };
+}
+
+const toSpan = (span: ApiSpan): Span => ({
+  getContext: () => renderTraceContext(span),
+  run: (work) => context.with(trace.setSpan(context.active(), span), work),
+  setAttributes(attributes) {
+    span.setAttributes(attributes);
+  },
+  link(other) {
+    const linked = trace.getSpanContext(readParent(other));
+    if (linked === undefined || getLinks(span).has(linked.spanId)) return;
+    getLinks(span).add(linked.spanId);
+    span.addLink({ context: linked });
+  },
+  fail(type, message) {
+    span.setAttributes({ 'error.type': type });
+    span.setStatus({ code: SpanStatusCode.ERROR, ...(message !== undefined && { message }) });
+  },
+  // By the same clock as its start.
+  end: () => span.end(systemClock.monotonic()),
+});
+
+/** Ids of the spans that each span has a link to. */
+const links = new WeakMap<ApiSpan, Set<string>>();
+
+function getLinks(span: ApiSpan): Set<string> {
+  const known = links.get(span) ?? new Set();
+  links.set(span, known);
+  return known;
+}
+
+function readParent({ traceparent, tracestate }: TraceParent): Context {
+  if (traceparent === undefined) return ROOT_CONTEXT;
+  const [, traceId = '', spanId = '', flags = ''] = traceparent.split('-');
+  return trace.setSpanContext(ROOT_CONTEXT, {
+    traceId,
+    spanId,
+    traceFlags: Number.parseInt(flags, 16) & 1,
+    isRemote: true,
+    ...(tracestate !== undefined && { traceState: createTraceState(tracestate) }),
+  });
+}
+
+function renderTraceContext(span: ApiSpan): TraceParent {
+  const { traceId, spanId, traceFlags, traceState } = span.spanContext();
+  const traceparent = `00-${traceId}-${spanId}-0${traceFlags & 1}`;
+  const tracestate = traceState?.serialize();
+  return tracestate ? { traceparent, tracestate } : { traceparent };
+}
+
+// §21.2: how spans reach the collector: in batches, by OTLP over HTTP.
+
+interface ProviderDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** How long the end of the service waits for the collector. */
+const CLOSE_MS = 2000;
+
+async function createProvider(
+  config: CollectorConfig,
+  deps: ProviderDeps,
+): Promise<{ readonly provider: TracerProvider; close(): Promise<void> }> {
+  const exporter = watchExporter(await createExporter(config), config, deps);
+  const provider = new TracerProvider({
+    resource: resourceFromAttributes({
+      'service.version': PACKAGE_VERSION,
+      'service.instance.id': generateInstanceId(),
+      ...config.resourceAttributes,
+      'service.name': config.serviceName,
+    }),
+    sampler: createSampler(config.sampler),
+    spanProcessors: [new BatchSpanProcessor({ exporter })],
+  });
+  return {
+    provider,
+    async close() {
+      const ended = provider.shutdown().catch(() => {});
+      await Promise.race([ended, pause(deps.clock, CLOSE_MS)]);
+    },
+  };
+}
+
+async function createExporter({ url, protocol, headers }: CollectorConfig): Promise<SpanExporter> {
+  const { OTLPTraceExporter } =
+    protocol === 'http/json'
+      ? await import('@opentelemetry/exporter-trace-otlp-http')
+      : await import('@opentelemetry/exporter-trace-otlp-proto');
+  return new OTLPTraceExporter({ url, headers });
+}
+
+function createSampler({ ratio, followsCaller }: CollectorConfig['sampler']): Sampler {
+  const root = new TraceIdRatioBasedSampler(ratio);
+  return followsCaller ? new ParentBasedSampler({ root }) : root;
+}
+
+/** The SDK itself tells nobody that its spans are lost. */
+function watchExporter(
+  exporter: SpanExporter,
+  { url }: CollectorConfig,
+  { clock, log }: ProviderDeps,
+): SpanExporter {
+  const warn = createWarnThrottle(clock, (cause: unknown) =>
+    log.warn(
+      'The collector does not take traces, and they are lost. Check OTEL_EXPORTER_OTLP_ENDPOINT, and that it speaks OTLP over HTTP.',
+      { collector: url, cause },
+    ),
+  );
+  return {
+    export: (spans, done) =>
+      exporter.export(spans, (result) => {
+        if (result.code !== 0) warn(result.error);
+        done(result);
+      }),
+    shutdown: () => exporter.shutdown(),
+    forceFlush: async () => exporter.forceFlush?.(),
+  };
+}

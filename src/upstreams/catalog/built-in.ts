@@ -1,0 +1,93 @@
+// §18.2: the built-in catalogue among the servers: first in order, without a prefix.
+
+import type { Cursor } from '../../mcp/catalog/catalog.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
+import { isObject } from '../../platform/json.ts';
+import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { BUILT_IN, type Entry } from './entry.ts';
+
+export interface BuiltIn {
+  readonly catalog: OwnCatalog;
+  /** All pages. The same object as long as the catalogue lists the same. */
+  list(kind: ListKind, context: CallerContext): Promise<BuiltInList>;
+  /** What it listed last. */
+  peek(kind: ListKind): BuiltInList;
+  /** What it lists, where that is known without asking it. */
+  getFixed(kind: ListKind): BuiltInList | undefined;
+}
+
+export interface BuiltInList {
+  readonly entries: readonly Entry[];
+  readonly byName: ReadonlyMap<string, Entry>;
+}
+
+const EMPTY: BuiltInList = { entries: [], byName: new Map() };
+
+/** For a catalogue whose cursors lead round in circles. */
+const MAX_PAGES = 1_000;
+
+export function createBuiltIn(catalog: OwnCatalog): BuiltIn {
+  const kept = new Map<ListKind, KeptList>();
+  const getFixed = (kind: ListKind) => (isFixed(catalog, kind) ? kept.get(kind)?.list : undefined);
+  return {
+    catalog,
+    async list(kind, context) {
+      const fixed = getFixed(kind);
+      if (fixed) return fixed;
+      const items = await listAll(catalog, kind, context);
+      const known = kept.get(kind);
+      if (known && isSame(known.items, items)) return known.list;
+      const entries = items.map((item) => createEntry(kind, item));
+      const list = { entries, byName: new Map(entries.map((entry) => [entry.name, entry])) };
+      kept.set(kind, { items, list });
+      return list;
+    },
+    peek: (kind) => kept.get(kind)?.list ?? EMPTY,
+    getFixed,
+  };
+}
+
+interface KeptList {
+  readonly items: readonly object[];
+  readonly list: BuiltInList;
+}
+
+const isFixed = (catalog: OwnCatalog, kind: ListKind): boolean =>
+  catalog.isFixed(kind) || !catalog.offers[LIST_KINDS[kind].list];
+
+const isSame = (one: readonly object[], other: readonly object[]): boolean =>
+  one.length === other.length && one.every((item, index) => item === other[index]);
+
+async function listAll(
+  catalog: OwnCatalog,
+  kind: ListKind,
+  context: CallerContext,
+): Promise<readonly object[]> {
+  const items: object[] = [];
+  if (!catalog.offers[LIST_KINDS[kind].list]) return items;
+  let cursor: Cursor;
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const { items: some, nextCursor } = await catalog.list(kind, cursor, context);
+    items.push(...some);
+    if (nextCursor === undefined) break;
+    cursor = nextCursor;
+  }
+  return items;
+}
+
+function createEntry(kind: ListKind, object: object): Entry {
+  const item = { ...object };
+  const members = new Map<string, unknown>(Object.entries(item));
+  const name = String(members.get(LIST_KINDS[kind].key));
+  const annotations = members.get('annotations');
+  return {
+    kind: LIST_KINDS[kind].ruled,
+    server: BUILT_IN,
+    ownName: name,
+    name,
+    ownItem: item,
+    item,
+    annotations: isObject(annotations) ? annotations : {},
+  };
+}

@@ -1,0 +1,160 @@
+// §18.2: what a server says of its tools is read by people and models: nothing in it is invisible.
+
+import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { isObject } from '../../platform/json.ts';
+import {
+  HIDDEN_IN_PATTERN,
+  HIDDEN_IN_TEXT,
+  HIDDEN_IN_VALUE,
+  hasHidden,
+  LOOKS_LIKE_ANOTHER,
+  MAY_HIDE,
+} from './hidden-characters.ts';
+
+export interface CleanItem {
+  /** With texts that hide nothing. The same object where there is nothing to do. */
+  readonly item: RawItem;
+  /** A name or value that calls must have exactly so, and that has characters which cannot be seen. */
+  readonly hiding: string | undefined;
+  /** One that can be taken for another. */
+  readonly lookAlike: string | undefined;
+  /** It was not read: that would hold up everybody else. */
+  readonly isTooLarge: boolean;
+}
+
+/** Characters of an item as JSON. No model could use one that is larger, and each is read at one go. */
+export const MAX_ITEM = 131_072;
+
+/** Characters of a description, a title. */
+const MAX_TEXT: Readonly<Record<string, number>> = { description: 16_384, title: 256 };
+/** That of a resource is read by people alone; it is called by its URI. */
+const MAX_RESOURCE_TEXT: Readonly<Record<string, number>> = { ...MAX_TEXT, name: 256 };
+
+/** Shorter than this no text in it is too long. */
+const MIN_BOUND = 256;
+const BEYOND_ASCII = /[^\p{ASCII}]/u;
+
+const known = new WeakMap<RawItem, CleanItem>();
+
+/** Each item is read once. */
+export function cleanItem(item: RawItem): CleanItem {
+  const clean = known.get(item) ?? readItem(item);
+  known.set(item, clean);
+  return clean;
+}
+
+function readItem(item: RawItem): CleanItem {
+  const text = JSON.stringify(item);
+  if (text.length > MAX_ITEM) return { ...NOTHING_FOUND, item, isTooLarge: true };
+  const mayHide = MAY_HIDE.test(text);
+  const isAscii = !BEYOND_ASCII.test(text);
+  if (!mayHide && isAscii && text.length <= MIN_BOUND) {
+    return { ...NOTHING_FOUND, item };
+  }
+  const isResource = 'uri' in item || 'uriTemplate' in item;
+  const reading: Reading = {
+    maxima: isResource ? MAX_RESOURCE_TEXT : MAX_TEXT,
+    mayHide,
+    isAscii,
+    hiding: undefined,
+    lookAlike: undefined,
+  };
+  const members = Object.entries(item).map(([key, value]) => {
+    judgeName(reading, key);
+    const place = PLACES.get(key) ?? 'item';
+    return [key, AS_IT_IS.has(key) ? value : readValue(reading, key, value, place)];
+  });
+  const { hiding, lookAlike } = reading;
+  return { item: Object.fromEntries(members), hiding, lookAlike, isTooLarge: false };
+}
+
+const NOTHING_FOUND = { hiding: undefined, lookAlike: undefined, isTooLarge: false };
+
+interface Reading {
+  readonly maxima: Readonly<Record<string, number>>;
+  readonly mayHide: boolean;
+  readonly isAscii: boolean;
+  hiding: string | undefined;
+  lookAlike: string | undefined;
+}
+
+/** What a value stands in. */
+type Place =
+  | 'item'
+  | 'schema'
+  /** Whose members are names, each of a schema. */
+  | 'schemas'
+  /** What may be put in by a caller: as it is, or not at all. */
+  | 'value'
+  /** What a caller may begin with. */
+  | 'example';
+
+const PLACES: ReadonlyMap<string, Place> = new Map([
+  ['inputSchema', 'schema'],
+  ['outputSchema', 'schema'],
+]);
+
+/** Read by programs; URIs are judged by themselves. */
+const AS_IT_IS: ReadonlySet<string> = new Set(['_meta', 'icons', 'uri', 'uriTemplate']);
+
+/** JSON Schema: what stands in the members of a schema. */
+const SCHEMA_PLACES: ReadonlyMap<string, Place> = new Map([
+  ['properties', 'schemas'],
+  ['patternProperties', 'schemas'],
+  ['dependentSchemas', 'schemas'],
+  ['$defs', 'schemas'],
+  ['definitions', 'schemas'],
+  ['default', 'example'],
+  ['examples', 'example'],
+  ...['enum', 'const', 'required', 'dependentRequired', 'type', 'format', 'x-mcp-header'].map(
+    (key) => [key, 'value'] as const,
+  ),
+  ...['$ref', '$dynamicRef', '$id', '$anchor', '$dynamicAnchor', '$schema'].map(
+    (key) => [key, 'value'] as const,
+  ),
+]);
+
+function readValue(reading: Reading, key: string, value: unknown, place: Place): unknown {
+  if (typeof value === 'string') return readText(reading, key, value, place);
+  if (Array.isArray(value)) return value.map((one) => readValue(reading, key, one, place));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => {
+      judgeName(reading, name);
+      return [name, readValue(reading, name, member, findPlace(name, place))];
+    }),
+  );
+}
+
+function findPlace(name: string, place: Place): Place {
+  if (place === 'schemas') return 'schema';
+  return place === 'schema' ? (SCHEMA_PLACES.get(name) ?? 'schema') : place;
+}
+
+function readText(reading: Reading, key: string, text: string, place: Place): string {
+  if (place === 'example') return text.replace(HIDDEN_IN_VALUE, '');
+  const isName = place === 'item' && key === 'name' && reading.maxima.name === undefined;
+  if (place === 'value' || isName) {
+    judgeName(reading, text);
+    return text;
+  }
+  if (place === 'schema' && key === 'pattern') {
+    if (hasHidden(text, HIDDEN_IN_PATTERN)) reading.hiding ??= text;
+    return text;
+  }
+  const max = Object.hasOwn(reading.maxima, key) ? reading.maxima[key] : undefined;
+  return cutText(reading.mayHide ? text.replace(HIDDEN_IN_TEXT, '') : text, max ?? text.length);
+}
+
+function judgeName(reading: Reading, name: string): void {
+  if (reading.mayHide && hasHidden(name)) reading.hiding ??= name;
+  else if (!reading.isAscii && LOOKS_LIKE_ANOTHER.test(name)) reading.lookAlike ??= name;
+}
+
+export const cleanText = (text: string, max: number): string =>
+  cutText(text.replace(HIDDEN_IN_TEXT, ''), max);
+
+const cutText = (text: string, max: number): string =>
+  text.length <= max ? text : `${text.slice(0, max - 1).replace(HALF_AT_END, '')}…`;
+
+const HALF_AT_END = /[\ud800-\udbff]$/;

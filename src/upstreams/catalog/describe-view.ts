@@ -1,0 +1,186 @@
+// §18.2: what there is for one caller, and how it is used.
+
+import type { CatalogDescription, Offers } from '../../mcp/catalog/catalog.ts';
+import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { createTurns } from '../../platform/turns.ts';
+import { ALL_KINDS } from '../../protocol/list-kinds.ts';
+import type { UpstreamDescription } from '../upstream.ts';
+import type { Access } from './access.ts';
+import { cleanText } from './clean-item.ts';
+import { toWho } from './identify.ts';
+import { loadPrepared } from './joined-view.ts';
+import { JUDGED_AT_ONCE } from './list-page.ts';
+import type { Plan, PlannedServer } from './plan.ts';
+import type { View, Who } from './view.ts';
+
+export interface DescribeDeps {
+  readonly view: View;
+  readonly access: Access;
+  readonly clock: Clock;
+  getPlan(): Plan;
+}
+
+/** What a server may have that has not said so yet, and what one may have that comes tomorrow. */
+export const ALL_OFFERS: Offers = {
+  tools: true,
+  prompts: true,
+  resources: true,
+  subscriptions: true,
+  listChanges: true,
+  completions: true,
+  logging: true,
+};
+
+export async function describeView(
+  deps: DescribeDeps,
+  caller: IdentifiedCaller,
+): Promise<CatalogDescription> {
+  const who = toWho(caller);
+  const { view, getPlan } = deps;
+  const { servers, builtIn } = getPlan();
+  const catalog = view.shown === 'joined' ? builtIn?.catalog : undefined;
+  const own = await catalog?.describe(caller);
+  const told = await Promise.all(
+    view.listServers().flatMap(({ name }) => {
+      const planned = servers.get(name);
+      return planned ? [describeServer(deps, planned, who)] : [];
+    }),
+  );
+  const sections = told.flatMap(({ instructions }) => instructions ?? []);
+  return {
+    offers: joinOffers([...(own ? [own.offers] : []), ...told.map(({ offers }) => offers)]),
+    instructions:
+      view.shown === 'joined'
+        ? joinInstructions(own?.instructions, sections)
+        : sections.map(({ text }) => fitInstructions(text))[0],
+  };
+}
+
+async function describeServer(deps: DescribeDeps, planned: PlannedServer, who: Who) {
+  const description = await planned.server.lists.describe(who.upstream);
+  return {
+    offers: readOffers(description),
+    instructions: await readInstructions(deps, planned, description, who),
+  };
+}
+
+async function readInstructions(
+  deps: DescribeDeps,
+  planned: PlannedServer,
+  description: UpstreamDescription | undefined,
+  who: Who,
+): Promise<ServerInstructions | undefined> {
+  const { name } = planned.server;
+  const { policies, warn } = deps.getPlan();
+  const text = description?.instructions;
+  if (typeof text !== 'string' || text.trim() === '') return undefined;
+  const hidden = policies.findHidden(name, 'instructions', text);
+  if (hidden !== undefined) {
+    warn(name, 'instructions', undefined, hidden);
+    return undefined;
+  }
+  const maySee = !policies.dependOnCaller || (await mayUseAny(deps, planned, who));
+  return maySee ? { name, text } : undefined;
+}
+
+/** With rules, a server of which a caller may use nothing does not exist for it. */
+async function mayUseAny(
+  { access, clock }: DescribeDeps,
+  planned: PlannedServer,
+  who: Who,
+): Promise<boolean> {
+  const work = createTurns(clock);
+  await access.prepareFor(who, work);
+  for (const kind of ALL_KINDS) {
+    const loaded = await loadPrepared(planned, kind, who);
+    for (const [index, entry] of (loaded?.prepared.entries ?? []).entries()) {
+      if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+      if (access.mayList(entry, who)) return true;
+    }
+  }
+  return false;
+}
+
+function readOffers(description: UpstreamDescription | undefined): Offers {
+  if (description === undefined) return ALL_OFFERS;
+  const { capabilities } = description;
+  const has = (name: string) => isObject(capabilities[name]);
+  return {
+    tools: has('tools'),
+    prompts: has('prompts'),
+    resources: has('resources'),
+    subscriptions: canSubscribe(capabilities),
+    listChanges: true,
+    completions: has('completions'),
+    logging: has('logging'),
+  };
+}
+
+export const canSubscribe = ({ resources }: JsonObject): boolean =>
+  isObject(resources) && resources.subscribe === true;
+
+const joinOffers = (all: readonly Offers[]): Offers => ({
+  tools: all.some(({ tools }) => tools),
+  prompts: all.some(({ prompts }) => prompts),
+  resources: all.some(({ resources }) => resources),
+  subscriptions: all.some(({ subscriptions }) => subscriptions),
+  listChanges: all.some(({ listChanges }) => listChanges === true),
+  completions: all.some(({ completions }) => completions),
+  logging: all.some(({ logging }) => logging),
+});
+
+// §18.2: the instructions of several servers as one text.
+
+interface ServerInstructions {
+  /** The server's name. */
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Bytes of all, in UTF-8. */
+const MAX_BYTES = 8_192;
+
+/** Of one server, without a heading. */
+const fitInstructions = (text: string): string =>
+  cutBytes(cleanText(text.trim(), MAX_BYTES), MAX_BYTES);
+
+/** `own` are those of the built-in catalogue; undefined where there is nothing to say. */
+function joinInstructions(
+  own: string | undefined,
+  sections: readonly ServerInstructions[],
+): string | undefined {
+  let joined = own ?? '';
+  for (const [index, { name, text }] of sections.entries()) {
+    const heading = `${joined === '' ? '' : '\n\n'}## ${name}\n\n`;
+    // Each gets its share of what those before it left: none can push the others out.
+    const share = Math.floor((MAX_BYTES - Buffer.byteLength(joined)) / (sections.length - index));
+    const clean = cleanText(text.trim(), MAX_BYTES);
+    const fitted = cutBytes(lowerHeadings(clean), share - Buffer.byteLength(heading));
+    if (fitted !== '') joined += heading + fitted;
+  }
+  return joined === '' ? undefined : joined;
+}
+
+/** So that a server cannot speak under the heading of another; a text that is underlined is a heading, too. */
+const lowerHeadings = (text: string): string =>
+  text
+    .replace(/^([ \t]{0,3})(#{1,6})(?=\s|$)/gm, '$1##$2')
+    .replace(/(?<=\S[^\n]*\n[ \t]{0,3})(?=(?:=+|-+)[ \t]*$)/gm, '\\');
+
+/** A character is never cut in two. */
+function cutBytes(text: string, max: number): string {
+  if (Buffer.byteLength(text) <= max) return text;
+  if (max <= ELLIPSIS_BYTES) return '';
+  let bytes = ELLIPSIS_BYTES;
+  let kept = '';
+  for (const character of text) {
+    bytes += Buffer.byteLength(character);
+    if (bytes > max) break;
+    kept += character;
+  }
+  return `${kept}…`;
+}
+
+const ELLIPSIS_BYTES = 3;

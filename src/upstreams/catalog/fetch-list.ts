@@ -1,0 +1,132 @@
+// §18.4: one list of a server, all its pages, as much of it as is kept.
+import { hash } from 'node:crypto';
+import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { type Upstream, type UpstreamCaller, UpstreamError } from '../upstream.ts';
+
+export interface FetchedList {
+  /** As the server wrote them. */
+  readonly items: readonly RawItem[];
+  /** How long it may be served, in milliseconds. */
+  readonly ttlMs: number;
+  /** Two lists with the same one are the same. */
+  readonly fingerprint: string;
+  /** Of the items as JSON text. */
+  readonly bytes: number;
+  /** Why the rest was left out; undefined when all is there. */
+  readonly cut: string | undefined;
+}
+
+const MAX_PAGES = 100;
+const MAX_ITEMS = 10_000;
+/** Each may have to be compared with a URI. */
+const MAX_TEMPLATES = 1_000;
+const MAX_BYTES = 8_388_608;
+
+const MIN_TTL_MS = 1_000;
+const MAX_TTL_MS = 3_600_000;
+const DEFAULT_TTL_MS = 60_000;
+
+/** JSON-RPC 2.0 §5.1. */
+const METHOD_NOT_FOUND = -32601;
+
+/** @throws UpstreamError */
+export async function fetchList(
+  upstream: Upstream,
+  kind: ListKind,
+  caller: UpstreamCaller,
+  signal: AbortSignal,
+): Promise<FetchedList> {
+  const { list } = LIST_KINDS[kind];
+  const { capabilities } = await upstream.describe(caller);
+  const collected = createCollection(kind === 'templates' ? MAX_TEMPLATES : MAX_ITEMS);
+  if (!isObject(capabilities[list])) return collected.finish(undefined);
+  let cursor: unknown;
+  let ttlMs: unknown;
+  for (let page = 1; page <= MAX_PAGES; page += 1) {
+    const result = await requestPage(upstream, kind, caller, signal, cursor);
+    if (page === 1) ttlMs = result.ttlMs;
+    cursor = result.nextCursor;
+    const items = result[LIST_KINDS[kind].member];
+    if (!Array.isArray(items)) throw new UpstreamError('invalid', `its ${kind} are not a list`);
+    if (!collected.add(items) || typeof cursor !== 'string') return collected.finish(ttlMs);
+  }
+  collected.cut(`it has more than ${MAX_PAGES} pages`);
+  return collected.finish(ttlMs);
+}
+
+async function requestPage(
+  upstream: Upstream,
+  kind: ListKind,
+  caller: UpstreamCaller,
+  signal: AbortSignal,
+  cursor: unknown,
+): Promise<JsonObject> {
+  const { method, member } = LIST_KINDS[kind];
+  const params = typeof cursor === 'string' ? { cursor } : {};
+  try {
+    return await upstream.request(caller, {
+      method,
+      params,
+      signal,
+      trace: {},
+      logLevel: undefined,
+    });
+  } catch (error) {
+    // Many have resources and no templates.
+    if (error instanceof UpstreamError && error.jsonRpcError?.code === METHOD_NOT_FOUND) {
+      return { [member]: [] };
+    }
+    throw error;
+  }
+}
+
+function createCollection(maxItems: number) {
+  const items: RawItem[] = [];
+  const texts: string[] = [];
+  let bytes = 0;
+  let cutReason: string | undefined;
+
+  function addItem(item: unknown): boolean {
+    if (!isObject(item)) return true;
+    const text = toText(item);
+    if (text === undefined) return true;
+    bytes += Buffer.byteLength(text);
+    if (items.length === maxItems) cutReason = `it has more than ${maxItems} entries`;
+    else if (bytes > MAX_BYTES) cutReason = `it has more than ${MAX_BYTES} bytes`;
+    if (cutReason !== undefined) return false;
+    items.push(item);
+    texts.push(text);
+    return true;
+  }
+
+  return {
+    /** False once no more is kept. */
+    add: (page: readonly unknown[]) => page.every(addItem),
+    cut(reason: string) {
+      cutReason ??= reason;
+    },
+    finish: (ttlMs: unknown): FetchedList => ({
+      items,
+      ttlMs: boundTtl(ttlMs),
+      fingerprint: hash('sha256', texts.join('\n'), 'base64url'),
+      bytes,
+      cut: cutReason,
+    }),
+  };
+}
+
+/** Undefined for what nests too deep to be told to anybody. */
+function toText(item: RawItem): string | undefined {
+  try {
+    return JSON.stringify(item);
+  } catch {
+    return undefined;
+  }
+}
+
+const boundTtl = (ttlMs: unknown): number =>
+  typeof ttlMs === 'number' && Number.isFinite(ttlMs)
+    ? Math.min(Math.max(ttlMs, MIN_TTL_MS), MAX_TTL_MS)
+    : DEFAULT_TTL_MS;

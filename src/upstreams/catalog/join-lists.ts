@@ -1,0 +1,102 @@
+// §18.2: the lists of all servers as one. The order decides who has a name, on every replica the same.
+
+import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { BUILT_IN, type Entry } from './entry.ts';
+import type { Naming } from './naming.ts';
+import type { WarnOfItem } from './warn-of-item.ts';
+
+export interface JoinedList {
+  readonly entries: readonly Entry[];
+  /** Where each stands, by the name that clients see. */
+  readonly positions: ReadonlyMap<string, number>;
+}
+
+/** What each server lists, in their order. */
+type Parts = readonly (readonly Entry[])[];
+
+export type JoinLists = (kind: ListKind, parts: Parts) => JoinedList;
+
+/** Of users with lists of their own, so many are remembered. */
+const MAX_REMEMBERED = 16;
+
+/** Joined once as long as the parts are the same arrays. */
+export function createJoinLists(naming: Naming, warn: WarnOfItem): JoinLists {
+  const remembered: {
+    readonly kind: ListKind;
+    readonly parts: Parts;
+    readonly list: JoinedList;
+  }[] = [];
+
+  return function joinLists(kind, parts) {
+    const known = remembered.find((one) => one.kind === kind && isSame(one.parts, parts));
+    if (known) return known.list;
+    const list = indexEntries(
+      LIST_KINDS[kind].ruled === 'resource'
+        ? joinResources(kind, parts, warn)
+        : joinNames(kind, parts, naming, warn),
+      ({ name }) => name,
+    );
+    remembered.unshift({ kind, parts, list });
+    remembered.length = Math.min(remembered.length, MAX_REMEMBERED);
+    return list;
+  };
+}
+
+export const indexEntries = (
+  entries: readonly Entry[],
+  getName: (entry: Entry) => string,
+): JoinedList => ({
+  entries,
+  positions: new Map(entries.map((entry, position) => [getName(entry), position])),
+});
+
+const isSame = (one: Parts, other: Parts): boolean =>
+  one.length === other.length && one.every((part, index) => part === other[index]);
+
+function joinNames(
+  kind: ListKind,
+  parts: Parts,
+  naming: Naming,
+  warn: WarnOfItem,
+): readonly Entry[] {
+  const taken = new Map<string, Entry>();
+  for (const entry of parts.flat()) {
+    const { server, name, ownName } = entry;
+    const owner = taken.get(name);
+    if (owner !== undefined) {
+      warn(server, kind, ownName, `is hidden: ${tellServer(owner.server)} has that name, too`);
+    } else if (server !== BUILT_IN && !naming.findOwners(name).includes(server)) {
+      warn(server, kind, ownName, 'is hidden: its name begins with the prefix of another server');
+    } else {
+      taken.set(name, entry);
+    }
+  }
+  return [...taken.values()];
+}
+
+function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly Entry[] {
+  const taken = new Map<string, Entry>();
+  const later: Entry[] = [];
+  for (const entry of parts.flat()) {
+    if (taken.has(entry.name)) later.push(entry);
+    else taken.set(entry.name, entry);
+  }
+  for (const entry of later) {
+    const renamed = renameResource(kind, entry);
+    if (taken.has(renamed.name)) {
+      warn(entry.server, kind, entry.ownName, 'is hidden: other servers have that URI, too');
+    } else {
+      taken.set(renamed.name, renamed);
+    }
+  }
+  return [...taken.values()];
+}
+
+/** As the later of two servers with the same URI has it. */
+function renameResource(kind: ListKind, entry: Entry): Entry {
+  const name = `${entry.server}+${entry.ownName}`;
+  return { ...entry, name, item: { ...entry.ownItem, [LIST_KINDS[kind].key]: name } };
+}
+
+const tellServer = (server: string): string =>
+  server === BUILT_IN ? 'the built-in catalogue' : `server ${server}`;

@@ -1,0 +1,243 @@
+// §18.2: /mcp: everything, under names that say whose they are.
+
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
+import type { ListKind } from '../../protocol/list-kinds.ts';
+import { askByCurrentPlan } from './current-plan.ts';
+import { BUILT_IN, type Entry } from './entry.ts';
+import type { FetchedList } from './fetch-list.ts';
+import { createFindTemplate } from './find-template.ts';
+import type { JoinedList } from './join-lists.ts';
+import type { Naming } from './naming.ts';
+import type { Plan, PlannedServer } from './plan.ts';
+import type { PreparedList } from './prepare-list.ts';
+import type { Found, FoundResource, ListView, View, Who } from './view.ts';
+
+export function createJoinedView(getPlan: () => Plan): View {
+  const findTemplate = createFindTemplate();
+
+  /** Where no call is under way, what it listed last is as much as can be known. */
+  async function listBuiltIn(kind: ListKind, context: CallerContext | undefined) {
+    const { builtIn } = getPlan();
+    return context === undefined ? builtIn?.peek(kind) : builtIn?.list(kind, context);
+  }
+
+  const list = (kind: ListKind, who: Who, context: CallerContext | undefined): Promise<ListView> =>
+    askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who, context));
+
+  async function listBy(
+    { servers, joinLists }: Plan,
+    kind: ListKind,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<ListView> {
+    const planned = [...servers.values()];
+    const own = await listBuiltIn(kind, context);
+    const prepared = await Promise.all(planned.map((one) => loadPrepared(one, kind, who)));
+    const parts = [
+      own?.entries ?? NOTHING,
+      ...prepared.map((one) => one?.prepared.entries ?? NOTHING),
+    ];
+    return {
+      ...joinLists(kind, parts),
+      ttlMs: Math.min(...prepared.map((one) => one?.ttlMs ?? SHORT_TTL_MS), MAX_TTL_MS),
+      isPersonal: planned.some(({ server }) => server.isPersonal),
+    };
+  }
+
+  /** Nearly always the list is there, and the first server that can have the name has it: nothing is waited for. */
+  function find(kind: ListKind, name: string, who: Who, context: CallerContext | undefined) {
+    return (
+      findAtHand(kind, name, who) ??
+      askByCurrentPlan(getPlan, (plan) => findAnywhere(plan, kind, name, who, context))
+    );
+  }
+
+  function findAtHand(kind: ListKind, name: string, who: Who): Found | undefined {
+    const { builtIn, servers, naming } = getPlan();
+    if (kind === 'templates') return undefined;
+    const own = builtIn?.getFixed(kind);
+    if (builtIn !== undefined && own === undefined) return undefined;
+    const ownEntry = own?.byName.get(name);
+    if (ownEntry) return { kind: 'entry', entry: ownEntry };
+    const [owner = ''] = naming.findOwners(name);
+    const planned = servers.get(owner);
+    const loaded = planned && loadPrepared(planned, kind, who);
+    return loaded === undefined || loaded instanceof Promise
+      ? undefined
+      : toFound(loaded.prepared.byName.get(name));
+  }
+
+  async function findAnywhere(
+    { servers, naming }: Plan,
+    kind: ListKind,
+    name: string,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<Found | undefined> {
+    if (kind === 'templates') {
+      const atHand = findIn(await joinAtHand(kind, who, context), name);
+      return toFound(atHand ?? findIn(await list(kind, who, context), name));
+    }
+    const own = (await listBuiltIn(kind, context))?.byName.get(name);
+    if (own) return { kind: 'entry', entry: own };
+    const owners = naming.findOwners(name).flatMap((owner) => servers.get(owner) ?? []);
+    return (
+      (await findAtQuick(owners, kind, name, who)) ?? findAtOwners(owners, kind, name, naming, who)
+    );
+  }
+
+  /** Of several that can have the name, as without a prefix, none is waited for that lists slowly. */
+  async function findAtQuick(
+    owners: readonly PlannedServer[],
+    kind: ListKind,
+    name: string,
+    who: Who,
+  ): Promise<Found | undefined> {
+    if (owners.length === 1) return undefined;
+    for (const planned of owners) {
+      const { lists } = planned.server;
+      await lists.waitIfQuick(kind, who.upstream);
+      const mayHaveIt = peekPrepared(planned, kind, who)?.byName.has(name);
+      const loaded = mayHaveIt ? await loadPrepared(planned, kind, who) : undefined;
+      const entry = loaded?.prepared.byName.get(name);
+      if (entry) return { kind: 'entry', entry };
+    }
+    return undefined;
+  }
+
+  async function findAtOwners(
+    owners: readonly PlannedServer[],
+    kind: ListKind,
+    name: string,
+    naming: Naming,
+    who: Who,
+  ): Promise<Found | undefined> {
+    for (const planned of owners) {
+      const loaded = await loadPrepared(planned, kind, who);
+      const entry = loaded?.prepared.byName.get(name);
+      if (entry) return { kind: 'entry', entry };
+      if (loaded || !naming.hasPrefix(name)) continue;
+      const ownName = naming.toOwnName(planned.config, name);
+      if (ownName === undefined || planned.mayHave(kind, ownName)) {
+        return { kind: 'absent', server: planned.server, name };
+      }
+    }
+    return undefined;
+  }
+
+  async function findListed(
+    uri: string,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<FoundResource | undefined> {
+    const listed = findIn(await joinAtHand('resources', who, context), uri);
+    return listed && toResource(listed, uri);
+  }
+
+  /** What servers have said so far. */
+  async function joinAtHand(
+    kind: ListKind,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<JoinedList> {
+    const own = await listBuiltIn(kind, context);
+    const { servers, joinLists } = getPlan();
+    const parts = [...servers.values()].map(
+      (planned) => peekPrepared(planned, kind, who)?.entries ?? NOTHING,
+    );
+    return joinLists(kind, [own?.entries ?? NOTHING, ...parts]);
+  }
+
+  /** What one server lists nobody has to wait for another to read. */
+  async function findResource(
+    uri: string,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<FoundResource | undefined> {
+    const atHand = await findListed(uri, who, context);
+    if (atHand) return atHand;
+    const listed = findIn(await list('resources', who, context), uri);
+    return listed ? toResource(listed, uri) : findUnlisted(uri, who, context);
+  }
+
+  async function findUnlisted(
+    uri: string,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<FoundResource | undefined> {
+    const servers = [...getPlan().servers.values()];
+    const former = servers.find(({ server }) => server.lists.hadResource(uri, who.upstream));
+    if (former) return { server: former.server.name, ownUri: uri, uri, annotations: {} };
+    // As clients were shown the URI of one server it is no other's, whatever templates say.
+    if (servers.some((planned) => isNamedFor(planned, uri, who))) return undefined;
+    const offered = await list('templates', who, context);
+    const fitting = findTemplate(offered.entries, uri);
+    return fitting && toResource(fitting, uri);
+  }
+
+  return {
+    path: '',
+    list,
+    listAtHand: async (kind, who, context) => (await joinAtHand(kind, who, context)).entries,
+    find,
+    findListed,
+    findResource,
+    findServer: (name) => getPlan().servers.get(name)?.server,
+    listServers: () => [...getPlan().servers.values()].map(({ server }) => server),
+    shown: 'joined',
+  };
+}
+
+const NOTHING: readonly Entry[] = [];
+/** While a server has not said what it has. */
+const SHORT_TTL_MS = 1_000;
+const MAX_TTL_MS = 60_000;
+
+export interface LoadedList {
+  readonly prepared: PreparedList;
+  readonly ttlMs: number;
+}
+
+/** Undefined while the server has not said what it has. */
+export function loadPrepared(
+  { server, prepareList }: PlannedServer,
+  kind: ListKind,
+  who: Who,
+): LoadedList | undefined | Promise<LoadedList | undefined> {
+  const toLoaded = (fetched: FetchedList | undefined) =>
+    fetched && { prepared: prepareList(kind, fetched), ttlMs: fetched.ttlMs };
+  const fetching = server.lists.load(kind, who.upstream);
+  return fetching instanceof Promise ? fetching.then(toLoaded) : toLoaded(fetching);
+}
+
+/** The same, as far as it is known; nothing is asked for. */
+export function peekPrepared(
+  { server, prepareList }: PlannedServer,
+  kind: ListKind,
+  who: Who,
+): PreparedList | undefined {
+  const known = server.lists.peek(kind, who.upstream);
+  return known && prepareList(kind, known);
+}
+
+/** Whether it is `<server>+<uri>`, of a URI that this server lists, or did. */
+function isNamedFor(planned: PlannedServer, uri: string, who: Who): boolean {
+  const { name, lists } = planned.server;
+  if (!uri.startsWith(`${name}+`)) return false;
+  const ownUri = uri.slice(name.length + 1);
+  const isListed = peekPrepared(planned, 'resources', who)?.byOwnName.has(ownUri) === true;
+  return isListed || lists.hadResource(ownUri, who.upstream);
+}
+
+function findIn({ entries, positions }: JoinedList, name: string): Entry | undefined {
+  const position = positions.get(name);
+  return position === undefined ? undefined : entries[position];
+}
+
+const toFound = (entry: Entry | undefined): Found | undefined => entry && { kind: 'entry', entry };
+
+/** `uri` is that of the entry, or one that fits its template: then both begin alike. */
+function toResource({ server, name, ownName, annotations }: Entry, uri: string): FoundResource {
+  const isRenamed = server !== BUILT_IN && name !== ownName;
+  return { server, uri, ownUri: isRenamed ? uri.slice(server.length + 1) : uri, annotations };
+}

@@ -1,0 +1,136 @@
+// §18.2, MCP "Resource Links": results may name resources that no list has. They are read from the
+// server whose result it was, by the client that got it.
+import type { Clock } from '../../platform/clock.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
+import { buildResourceLinkKey } from '../../store/keys.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import type { Store } from '../../store/store.ts';
+import type { UpstreamCaller } from '../upstream.ts';
+
+export interface LinkedResources {
+  /** Notes that the server named these in a result; what another named before stays with that one. Never throws. */
+  remember(owner: string, server: string, uris: readonly string[]): Promise<void>;
+  /** The server that was the first to name the URI. */
+  find(owner: string, uri: string): Promise<string | undefined>;
+  /** The session has ended. */
+  forget(owner: string): void;
+}
+
+export interface LinkedResourcesDeps {
+  readonly store: Pick<Store, 'get' | 'getOrSet' | 'set' | 'delete'>;
+  readonly getSeal: () => Promise<Seal>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly sessionKeyPrefix: string;
+  /** Of a session that is not used. */
+  readonly sessionTtlSeconds: number;
+}
+
+/** Keys in the store, the oldest first, and when they were written. */
+type SavedLinks = Map<string, number>;
+
+/** Of each server in a session; the oldest is forgotten first. No server can make another's forgotten. */
+const MAX_LINKS = 100;
+/** Sessions whose links are counted; beyond them the store forgets by itself. */
+const MAX_OWNERS = 10_000;
+/** Characters of a URI that is remembered. */
+const MAX_URI = 4_096;
+
+/** Whose links they are: those of a session, or at one path (`''` for `/mcp`) those of a user and client without one. */
+export const nameLinkOwner = (
+  { sessionId, user, clientId }: UpstreamCaller,
+  path: string,
+): string => sessionId ?? `caller:${hashSha256(JSON.stringify([path, user?.sub, clientId]))}`;
+
+export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResources {
+  const { store, getSeal, clock, log, sessionKeyPrefix, sessionTtlSeconds } = deps;
+  /** Oldest first: by server, what this process has put into the store for each. */
+  const owners = new Map<string, Map<string, SavedLinks>>();
+  const toKey = (owner: string, uri: string) =>
+    buildResourceLinkKey(sessionKeyPrefix, owner, hashSha256(uri));
+
+  async function save(owner: string, key: string, server: string): Promise<void> {
+    const servers = owners.get(owner) ?? new Map<string, SavedLinks>();
+    const links: SavedLinks = servers.get(server) ?? new Map();
+    const now = clock.monotonic();
+    const savedAt = links.get(key);
+    if (savedAt !== undefined && now - savedAt < (sessionTtlSeconds * 1000) / 2) return;
+    if (!(await claim(key, server))) return;
+    links.delete(key);
+    links.set(key, now);
+    servers.set(server, links);
+    owners.delete(owner);
+    owners.set(owner, servers);
+    dropFirst(owners, MAX_OWNERS);
+    const dropped = dropFirst(links, MAX_LINKS);
+    if (dropped !== undefined) await store.delete(dropped);
+  }
+
+  /** False where another server was first, maybe at another replica. */
+  async function claim(key: string, server: string): Promise<boolean> {
+    const seal = await getSeal();
+    const sealed = seal.seal(key, server);
+    const standing = await store.getOrSet(key, sealed, sessionTtlSeconds);
+    if (standing === sealed) return true;
+    const first = seal.open(key, standing);
+    if (first !== undefined && first !== server) return false;
+    // Its time begins anew.
+    await store.set(key, sealed, sessionTtlSeconds);
+    return true;
+  }
+
+  return {
+    async remember(owner, server, uris) {
+      const keys = uris
+        .filter((uri) => uri.length <= MAX_URI)
+        .slice(0, MAX_LINKS)
+        .map((uri) => toKey(owner, uri));
+      try {
+        for (const key of keys) await save(owner, key, server);
+      } catch (cause) {
+        log.warn('A resource that a result links to could not be noted; reading it will fail.', {
+          server,
+          cause,
+        });
+      }
+    },
+    async find(owner, uri) {
+      if (uri.length > MAX_URI) return undefined;
+      const key = toKey(owner, uri);
+      const sealed = await store.get(key);
+      if (sealed === undefined) return undefined;
+      return (await getSeal()).open(key, sealed);
+    },
+    forget: (owner) => void owners.delete(owner),
+  };
+}
+
+/** The key that was dropped. */
+function dropFirst(map: Map<string, unknown>, max: number): string | undefined {
+  const [first] = map.keys();
+  if (map.size <= max || first === undefined) return undefined;
+  map.delete(first);
+  return first;
+}
+
+/** URIs that the result of a tool, or a prompt, names: links and embedded resources. */
+export function listLinkedUris({ content, messages }: JsonObject): readonly string[] {
+  const items: unknown[] = Array.isArray(content) ? [...content] : [];
+  if (Array.isArray(messages)) {
+    for (const message of messages) if (isObject(message)) items.push(message.content);
+  }
+  return items.flatMap(readLinkedUri);
+}
+
+function readLinkedUri(item: unknown): readonly string[] {
+  if (!isObject(item)) return [];
+  const uri =
+    item.type === 'resource_link'
+      ? item.uri
+      : item.type === 'resource' && isObject(item.resource)
+        ? item.resource.uri
+        : undefined;
+  return typeof uri === 'string' ? [uri] : [];
+}

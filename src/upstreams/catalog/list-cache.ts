@@ -1,0 +1,145 @@
+// §18.4: one list, served from memory while it is fetched anew.
+import type { Clock } from '../../platform/clock.ts';
+import type { FetchedList } from './fetch-list.ts';
+import { createWaitingTime, type WaitingTime, waitAtMost } from './wait-at-most.ts';
+
+export interface ListCache {
+  /**
+   * At once where there is one, else when it has come. Undefined while there is none: the server failed, or takes
+   * longer than is waited for.
+   */
+  load(): FetchedList | undefined | Promise<FetchedList | undefined>;
+  /** What there is, however old. */
+  peek(): FetchedList | undefined;
+  /** It has changed: it is asked for before anybody gets it again. */
+  invalidate(): void;
+  /** It may have changed, or can be had now: it is asked for at once, and nobody waits. */
+  refresh(): void;
+}
+
+export interface ListCacheDeps {
+  readonly clock: Clock;
+  fetch(): Promise<FetchedList>;
+  /** How long the first list is waited for. */
+  readonly firstWait: Pick<WaitingTime, 'left'>;
+  /** Whoever waited for the first list got none: it has not come in that time. */
+  onWaitedInVain(): void;
+  /** Whether a list that has changed must not be served while the new one cannot be had. */
+  isStrict(): boolean;
+  /** The list is another than the one that was served last. */
+  onChange(): void;
+}
+
+/** How long a changed list is waited for before the old one is served. */
+const CHANGED_WAIT_MS = 15_000;
+/** A server that takes longer is not waited for again so soon, however often it says that its list has changed. */
+const QUICK_MS = 1_000;
+const WAIT_AGAIN_MS = 300_000;
+/** Nobody asks again so soon after a failure. */
+const RETRY_MS = 1_000;
+
+interface Flight {
+  /** Those that came before it was asked for. */
+  changes: number | undefined;
+  done: Promise<void>;
+  readonly startedAt: number;
+}
+
+export function createListCache(deps: ListCacheDeps): ListCache {
+  const { clock, fetch, isStrict, onChange } = deps;
+  let list: FetchedList | undefined;
+  let expiresAt = 0;
+  let retryAt = Number.NEGATIVE_INFINITY;
+  let wasMissed = false;
+  /** Counts the changes; a list counts as current if none came after it was asked for. */
+  let changes = 0;
+  let changesSeen = 0;
+  let changedWait: { readonly time: WaitingTime; readonly startedAt: number } | undefined;
+  /** Without `changes` it waits for the one before it. */
+  let flight: Flight | undefined;
+
+  const isCurrent = () => list !== undefined && changesSeen === changes;
+
+  function getServable(): FetchedList | undefined {
+    const servable = isCurrent() || !isStrict() ? list : undefined;
+    if (servable === undefined) wasMissed = true;
+    return servable;
+  }
+
+  function keep(fetched: FetchedList, changesBefore: number): void {
+    const isOther = list?.fingerprint !== fetched.fingerprint;
+    const isNews = wasMissed || (isOther && list !== undefined);
+    // The same object as long as it is the same list: what was made of it is found by it.
+    if (isOther) list = fetched;
+    changesSeen = changesBefore;
+    expiresAt = clock.monotonic() + fetched.ttlMs;
+    wasMissed = false;
+    if (waitedMs() < QUICK_MS) changedWait = undefined;
+    if (isNews) onChange();
+  }
+
+  const waitedMs = () =>
+    changedWait === undefined ? 0 : clock.monotonic() - changedWait.startedAt;
+
+  async function run(own: Flight, before: Promise<void> | undefined): Promise<void> {
+    await before;
+    const changesBefore = changes;
+    own.changes = changesBefore;
+    try {
+      keep(await fetch(), changesBefore);
+    } catch {
+      // Whoever fetches says why; here is only known that nothing came.
+      retryAt = clock.monotonic() + RETRY_MS;
+    } finally {
+      if (flight === own) flight = undefined;
+    }
+  }
+
+  /** One at a time, and one that waits: of those who wait for the same list, all wait for the same answer. */
+  function refresh(): Promise<void> {
+    if (flight === undefined || (flight.changes !== undefined && flight.changes !== changes)) {
+      const own: Flight = {
+        changes: undefined,
+        done: Promise.resolve(),
+        startedAt: clock.monotonic(),
+      };
+      own.done = run(own, flight?.done);
+      flight = own;
+    }
+    return flight.done;
+  }
+
+  async function wait(): Promise<FetchedList | undefined> {
+    changedWait ??= {
+      time: createWaitingTime(clock, CHANGED_WAIT_MS),
+      startedAt: clock.monotonic(),
+    };
+    const waiting = list === undefined ? deps.firstWait : changedWait.time;
+    await waitAtMost(clock, waiting.left(), refresh());
+    // What has just been asked for again is not late yet: the one before it may have failed at once.
+    const isLate = flight !== undefined && clock.monotonic() - flight.startedAt >= QUICK_MS;
+    if (list === undefined && isLate) deps.onWaitedInVain();
+    return getServable();
+  }
+
+  return {
+    load() {
+      const now = clock.monotonic();
+      if (isCurrent()) {
+        if (now >= Math.max(expiresAt, retryAt)) void refresh();
+        return list;
+      }
+      return now < retryAt ? getServable() : wait();
+    },
+    peek: () => list,
+    invalidate() {
+      changes += 1;
+      if (waitedMs() >= WAIT_AGAIN_MS) changedWait = undefined;
+      retryAt = Number.NEGATIVE_INFINITY;
+    },
+    refresh() {
+      retryAt = Number.NEGATIVE_INFINITY;
+      void refresh();
+    },
+  };
+}

@@ -1,0 +1,153 @@
+// MCP "Pagination": a joined list in pages.
+
+import { fail } from '../../errors/gateway-error.ts';
+import type { Cursor, Page, RawItem } from '../../mcp/catalog/catalog.ts';
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { createTurns, type Turns } from '../../platform/turns.ts';
+import type { ListKind } from '../../protocol/list-kinds.ts';
+import type { Access } from './access.ts';
+import type { Entry } from './entry.ts';
+import { toWho } from './identify.ts';
+import type { ListView, View } from './view.ts';
+
+/** Many clients read one page only. */
+const PAGE_SIZE = 1_000;
+/** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
+export const JUDGED_AT_ONCE = 16;
+
+export interface ListPageDeps {
+  readonly view: View;
+  readonly access: Access;
+  readonly clock: Clock;
+  /** Whether callers may see different things. */
+  dependsOnCaller(): boolean;
+}
+
+export type ListPage = (
+  kind: ListKind,
+  cursor: Cursor,
+  context: CallerContext,
+) => Promise<Page<RawItem>>;
+
+export function createListPage(deps: ListPageDeps): ListPage {
+  const { view, access, clock, dependsOnCaller } = deps;
+  const orderByTurns = createOrderByTurns();
+  const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
+  const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
+
+  return async function listPage(kind, cursor, context) {
+    const who = toWho(context);
+    const work = createTurns(clock);
+    const list = await view.list(kind, who, context);
+    if (work.isOver()) await work.next();
+    await access.prepareFor(who, work);
+    const isVisible = (entry: Entry) =>
+      view.findServer(entry.server)?.isDown() !== true && access.mayList(entry, who);
+    const turns = orderByTurns(list.entries);
+    const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
+    const { page, last, hasMore } = await takeVisible(list.entries, turns, start, isVisible, work);
+    return {
+      items: page.map(getItem),
+      ...(hasMore && last && { nextCursor: encodeCursor(getName(last)) }),
+      cache: {
+        ttlMs: list.ttlMs,
+        scope: list.isPersonal || dependsOnCaller() ? 'private' : 'public',
+      },
+    };
+  };
+}
+
+/**
+ * A cursor is the name of the last that was taken. One that names what the caller cannot see is as wrong as any
+ * other: nobody finds out by it what there is.
+ */
+function findStart(
+  cursor: string,
+  { entries, positions }: ListView,
+  { places }: ServerTurns,
+  isVisible: (entry: Entry) => boolean,
+): number {
+  const position = positions.get(decodeCursor(cursor));
+  const entry = position === undefined ? undefined : entries[position];
+  if (position === undefined || entry === undefined || !isVisible(entry)) {
+    return fail('invalid_params', {
+      details: 'params.cursor is not from this list. Leave it out to start with the first page.',
+    });
+  }
+  return (places[position] ?? 0) + 1;
+}
+
+interface TakenPage {
+  /** In the order of the list. */
+  readonly page: readonly Entry[];
+  readonly last: Entry | undefined;
+  readonly hasMore: boolean;
+}
+
+/** Only as many are judged as the page needs; what many rules say of many entries takes long. */
+async function takeVisible(
+  entries: readonly Entry[],
+  { positions }: ServerTurns,
+  start: number,
+  isVisible: (entry: Entry) => boolean,
+  work: Turns,
+): Promise<TakenPage> {
+  const taken: number[] = [];
+  let last: Entry | undefined;
+  let hasMore = false;
+  for (let place = start; place < positions.length && !hasMore; place += 1) {
+    if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+    const position = positions[place] ?? 0;
+    const entry = entries[position];
+    if (entry === undefined || !isVisible(entry)) continue;
+    hasMore = taken.length === PAGE_SIZE;
+    if (hasMore) continue;
+    taken.push(position);
+    last = entry;
+  }
+  const page = taken.sort((a, b) => a - b).flatMap((position) => entries[position] ?? []);
+  return { page, last, hasMore };
+}
+
+const encodeCursor = (name: string) => Buffer.from(name).toString('base64url');
+const decodeCursor = (cursor: string) => Buffer.from(cursor, 'base64url').toString();
+
+// §18.2: which entries of a list come first where a page does not hold all: those of each server in turn.
+
+interface ServerTurns {
+  /** Positions in the list, in the order in which pages take them. */
+  readonly positions: readonly number[];
+  /** By position in the list: when it is taken. */
+  readonly places: readonly number[];
+}
+
+/**
+ * The first entry of each server in the order of the list, then the second of each, and so on: however much one lists,
+ * the others' are on the first pages. Of one list it is always the same, on every replica.
+ */
+function createOrderByTurns(): (entries: readonly Entry[]) => ServerTurns {
+  const known = new WeakMap<readonly Entry[], ServerTurns>();
+
+  return function orderByTurns(entries) {
+    const turns = known.get(entries) ?? takeTurns(entries);
+    known.set(entries, turns);
+    return turns;
+  };
+}
+
+function takeTurns(entries: readonly Entry[]): ServerTurns {
+  const rounds: number[][] = [];
+  const counts = new Map<string, number>();
+  for (const [position, { server }] of entries.entries()) {
+    const round = counts.get(server) ?? 0;
+    counts.set(server, round + 1);
+    const taken = rounds[round];
+    if (taken === undefined) rounds.push([position]);
+    else taken.push(position);
+  }
+  const positions = rounds.flat();
+  const places: number[] = [];
+  for (const [place, position] of positions.entries()) places[position] = place;
+  return { positions, places };
+}

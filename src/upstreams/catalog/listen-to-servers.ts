@@ -1,0 +1,216 @@
+// §18.3: what changes is told to those who listen: lists, and the resources that they subscribed to.
+
+import type { CatalogListener } from '../../mcp/catalog/catalog.ts';
+import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
+import { createTurns } from '../../platform/turns.ts';
+import { ALL_KINDS } from '../../protocol/list-kinds.ts';
+import { createUpdateBatch } from '../transport/update-batch.ts';
+import type { Access } from './access.ts';
+import type { ChangeHub } from './change-hub.ts';
+import { canSubscribe } from './describe-view.ts';
+import { BUILT_IN } from './entry.ts';
+import { toWho } from './identify.ts';
+import { JUDGED_AT_ONCE } from './list-page.ts';
+import type { Plan } from './plan.ts';
+import type { ResolveResource } from './resolve-resource.ts';
+import type { Server } from './server.ts';
+import type { View, Who } from './view.ts';
+
+export interface ListenDeps {
+  readonly view: View;
+  readonly access: Access;
+  readonly hub: ChangeHub;
+  readonly clock: Clock;
+  readonly resolveResource: ResolveResource;
+  getPlan(): Plan;
+}
+
+/** One stream of a client: it listens to each server of the view, also to those that come later. */
+export function listenToServers(
+  deps: ListenDeps,
+  caller: IdentifiedCaller,
+  listener: CatalogListener,
+  uris: readonly string[] | undefined,
+): () => void {
+  const { view, access, hub, clock, resolveResource, getPlan } = deps;
+  const builtIn = view.shown === 'joined' ? getPlan().builtIn?.catalog : undefined;
+  const stops = new Map<Server, () => void>();
+  const ownStops: (() => void)[] = [];
+  let isOpen = true;
+  const stopBuiltIn = builtIn?.listen(caller, listener, uris);
+  if (stopBuiltIn) ownStops.push(stopBuiltIn);
+
+  async function open(): Promise<void> {
+    const who = toWho(caller);
+    ownStops.push(
+      hub.add({
+        caller: who.upstream,
+        hears: (server) => view.findServer(server.name) === server,
+        listChanged: listener.listChanged,
+        serversChanged: () => void listenToAll(who).catch(() => {}),
+      }),
+    );
+    await listenToAll(who);
+  }
+
+  async function listenToAll(who: Who): Promise<void> {
+    const wanted = await groupByServer(who);
+    if (!isOpen) return;
+    const servers = view.listServers();
+    for (const [server, stop] of stops) {
+      if (servers.includes(server)) continue;
+      stop();
+      stops.delete(server);
+    }
+    for (const server of servers) {
+      const own = uris && (wanted.get(server.name) ?? []);
+      if (!stops.has(server)) listenTo(server, who, own);
+    }
+  }
+
+  function listenTo(server: Server, who: Who, own: readonly string[] | undefined): void {
+    // Lists that everybody shares the gateway itself hears of.
+    const isNeeded = server.isPersonal || mayTellOfResources(server, who, own);
+    const passLogs = createLogListener(server, who, own);
+    if (!isNeeded && !mayTellOfElicitations(server, who, own) && passLogs === undefined) return;
+    const noteUpdate = createUpdateBatch(clock, (ownUri) => tellOfResource(server, ownUri, who));
+    const stop = server.upstream.listen(
+      who.upstream,
+      {
+        listChanged(list) {
+          if (server.isPersonal) server.lists.invalidate(list, who.upstream);
+        },
+        resourceUpdated: noteUpdate,
+        elicitationCompleted: (elicitationId) => listener.elicitationCompleted?.(elicitationId),
+        ...(passLogs && { logged: passLogs }),
+      },
+      own,
+    );
+    stops.set(server, stop);
+  }
+
+  function mayTellOfResources(server: Server, who: Who, own: readonly string[] | undefined) {
+    const description = server.lists.peekDescription(who.upstream);
+    if (description !== undefined && !canSubscribe(description.capabilities)) return false;
+    return own === undefined || own.length > 0;
+  }
+
+  /** Undefined where nothing that it logs could be told. */
+  function createLogListener(server: Server, who: Who, own: readonly string[] | undefined) {
+    if (own !== undefined || !mayTellOfLogs(server, who)) return undefined;
+    return createPassLogs(deps, server, who, (params) => {
+      if (isOpen) listener.logged?.(params);
+    });
+  }
+
+  /** It says so in the session that it asked in. */
+  function mayTellOfElicitations(server: Server, who: Who, own: readonly string[] | undefined) {
+    const isStateless = server.lists.peekDescription(who.upstream)?.era === 'stateless';
+    return own === undefined && who.upstream.capabilities.elicitationUrl === true && !isStateless;
+  }
+
+  async function groupByServer(who: Who): Promise<ReadonlyMap<string, readonly string[]>> {
+    const groups = new Map<string, string[]>();
+    for (const uri of uris ?? []) {
+      const found = await resolveResource(uri, who, undefined);
+      if (!found || found.server === BUILT_IN || !access.mayRead(found, who)) continue;
+      groups.set(found.server, [...(groups.get(found.server) ?? []), found.ownUri]);
+    }
+    return groups;
+  }
+
+  /** By the URI that clients know; never of what is not theirs to read. */
+  async function tellOfResource(server: Server, ownUri: string, who: Who): Promise<void> {
+    if (!isOpen) return;
+    const { name } = server;
+    for (const uri of [ownUri, `${name}+${ownUri}`]) {
+      // Of most it is known without asking the store who linked to them.
+      const offered = await view.findResource(uri, who, undefined);
+      const found = offered?.server === name ? offered : await resolveResource(uri, who, undefined);
+      if (found?.server !== name || found.ownUri !== ownUri) continue;
+      if (isOpen && access.mayRead(found, who)) listener.resourceUpdated(uri);
+      return;
+    }
+  }
+
+  // What fails here is missed by the client, and nothing else: it reads what it needs.
+  open().catch(() => {});
+  return () => {
+    isOpen = false;
+    for (const stop of [...ownStops, ...stops.values()]) stop();
+  };
+}
+
+// §18.3: what servers log outside of calls, for the client's session that it belongs to.
+
+interface LogDeps {
+  readonly view: View;
+  readonly access: Access;
+  readonly clock: Clock;
+  getPlan(): Plan;
+}
+
+/** Only servers over streamable HTTP have a stream of the client's own session, and in the session era only. */
+function mayTellOfLogs({ upstream, lists }: Server, who: Who): boolean {
+  const { config } = upstream;
+  if (who.upstream.sessionId === undefined) return false;
+  if (config.kind !== 'http' || config.transport !== 'streamable-http') return false;
+  const description = lists.peekDescription(who.upstream);
+  if (description === undefined) return true;
+  return description.era === 'session' && isObject(description.capabilities.logging);
+}
+
+interface Sight {
+  /** By whose rules it was judged. */
+  readonly plan: Plan;
+  readonly isVisible: boolean;
+}
+
+/** Whoever may see nothing of a server, by the rules or because the lock hides it, hears nothing of it. */
+function createPassLogs(
+  deps: LogDeps,
+  server: Server,
+  who: Who,
+  pass: (params: JsonObject) => void,
+): (params: JsonObject) => void {
+  const { view, clock, getPlan } = deps;
+  const isServed = () => view.findServer(server.name) === server;
+  const passIfVisible = createPassWhenKnown<JsonObject, Sight>({
+    clock,
+    async learn() {
+      const plan = getPlan();
+      return { plan, isVisible: await maySeeAny(deps, server, who) };
+    },
+    holds: ({ plan }) => plan === getPlan(),
+    pass(params, { isVisible }) {
+      if (isVisible && isServed()) pass(params);
+    },
+  });
+
+  return function passLog(params) {
+    if (!isServed()) return;
+    if (getPlan().policies.allowAll) pass(params);
+    else passIfVisible(params);
+  };
+}
+
+/** As far as it is known without asking the server. */
+async function maySeeAny(
+  { view, access, clock }: LogDeps,
+  { name }: Server,
+  who: Who,
+): Promise<boolean> {
+  const work = createTurns(clock);
+  await access.prepareFor(who, work);
+  for (const kind of ALL_KINDS) {
+    const entries = await view.listAtHand(kind, who, undefined);
+    for (const [index, entry] of entries.entries()) {
+      if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+      if (entry.server === name && access.mayList(entry, who)) return true;
+    }
+  }
+  return false;
+}

@@ -1,0 +1,80 @@
+// What the configuration file says, as long as it says it.
+import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { Policies } from '../../policy/policy.ts';
+import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import type { Lock } from '../lock/lock.ts';
+import type { BuiltIn } from './built-in.ts';
+import { isNameAllowed } from './check-item.ts';
+import { createJoinLists, type JoinLists } from './join-lists.ts';
+import { createNaming, type Naming } from './naming.ts';
+import { createPrepareList, type PrepareList } from './prepare-list.ts';
+import { selectTools } from './select-tools.ts';
+import type { Server } from './server.ts';
+import type { WarnOfItem } from './warn-of-item.ts';
+
+export interface Plan {
+  /** Undefined where the file says `"builtIn": false`. */
+  readonly builtIn: BuiltIn | undefined;
+  /** In the file's order. */
+  readonly servers: ReadonlyMap<string, PlannedServer>;
+  readonly naming: Naming;
+  readonly policies: Policies;
+  readonly lock: Lock;
+  readonly joinLists: JoinLists;
+  readonly warn: WarnOfItem;
+}
+
+export interface PlannedServer {
+  readonly config: UpstreamConfig;
+  readonly server: Server;
+  readonly prepareList: PrepareList;
+  readonly mayHave: MayHave;
+}
+
+export interface PlanParts {
+  readonly file: GatewayFile;
+  readonly builtIn: BuiltIn;
+  /** One for each of the file, by name. */
+  readonly servers: ReadonlyMap<string, Server>;
+  readonly policies: Policies;
+  readonly lock: Lock;
+  readonly warn: WarnOfItem;
+}
+
+export function createPlan({ file, builtIn, servers, policies, lock, warn }: PlanParts): Plan {
+  const naming = createNaming(file);
+  return {
+    builtIn: file.builtIn ? builtIn : undefined,
+    servers: new Map(
+      file.servers.flatMap((config) => {
+        const server = servers.get(config.name);
+        const prepareList = createPrepareList({ config, naming, policies, warn });
+        const mayHave = createMayHave(config, lock);
+        return server === undefined
+          ? []
+          : [[config.name, { config, server, prepareList, mayHave }]];
+      }),
+    ),
+    naming,
+    policies,
+    lock,
+    joinLists: createJoinLists(naming, warn),
+    warn,
+  };
+}
+
+// §18.2: whether a server that has not said what it has could have a name that clients may see.
+
+/** By the server's own name: what is hidden while it is there is unknown while it is not. */
+type MayHave = (kind: ListKind, ownName: string) => boolean;
+
+function createMayHave({ name, tools }: UpstreamConfig, lock: Lock): MayHave {
+  const selected = selectTools(tools);
+
+  return function mayHave(kind, ownName) {
+    const { ruled } = LIST_KINDS[kind];
+    if (ruled === 'resource') return false;
+    if (kind === 'tools' && !selected.has(ownName)) return false;
+    return isNameAllowed(kind, ownName) && lock.knows(name, ruled, ownName);
+  };
+}

@@ -1,0 +1,280 @@
+// §18.4: the lists of one server, for everybody or for each user, and what it says of itself.
+
+import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
+import type { ListName } from '../../protocol/list-kinds.ts';
+import { ALL_KINDS, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import type { Lock } from '../lock/lock.ts';
+import { createNameAudience, EVERYBODY } from '../transport/name-audience.ts';
+import {
+  GATEWAY_CALLER,
+  type Upstream,
+  type UpstreamCaller,
+  type UpstreamDescription,
+  UpstreamError,
+} from '../upstream.ts';
+import { findItemProblem } from './check-item.ts';
+import { type FetchedList, fetchList } from './fetch-list.ts';
+import {
+  createIsApproved,
+  findLastApproved,
+  type LastApproved,
+  type LockedList,
+  NONE_APPROVED,
+} from './last-approved.ts';
+import { createListCache, type ListCache } from './list-cache.ts';
+import { readItems } from './read-items.ts';
+import { createWaitingTime, type WaitingTime, waitAtMost } from './wait-at-most.ts';
+
+export interface ServerLists {
+  /** See `ListCache.load`. */
+  load(
+    kind: ListKind,
+    caller: UpstreamCaller,
+  ): FetchedList | undefined | Promise<FetchedList | undefined>;
+  /** Waits for the first list as long as one takes that comes quickly: a second, once. */
+  waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void>;
+  /** What it listed last, however old; nothing is asked for. */
+  peek(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined;
+  /** Whether it listed the resource, and does so no longer. */
+  hadResource(uri: string, caller: UpstreamCaller): boolean;
+  /** What it says of itself; undefined where it did not in time. */
+  describe(caller: UpstreamCaller): Promise<UpstreamDescription | undefined>;
+  /** The same, as far as it is known. */
+  peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
+  /** What of that name was approved when it was last listed so; undefined where it still is, or was never seen so. */
+  peekApproved(kind: LockedList, ownName: string): RawItem | undefined;
+  /** Why its lists could not be had last. */
+  peekProblem(caller: UpstreamCaller): string | undefined;
+  /** The server says that a list has changed: for this caller, or for all. */
+  invalidate(list: ListName, caller: UpstreamCaller): void;
+  /** How many tools there are; undefined where they are not known, or differ between users. */
+  countTools(): number | undefined;
+  /** All that was used lately is asked for anew. */
+  refresh(): void;
+  /** Whose lists they are: the same for all who share them. */
+  getAudience(caller: UpstreamCaller): string;
+}
+
+export interface ServerListsDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly isPersonal: boolean;
+  readonly maxUsers: number;
+  readonly signal: AbortSignal;
+  /** Undefined where nothing is locked. */
+  getLock(): Lock | undefined;
+  onChange(list: ListName, audience: string): void;
+}
+
+/** §18.4: a first `npx -y` downloads. */
+const FIRST_WAIT_MS = 15_000;
+/** The same, of a list that has not come in that time; and of any, where another server may have what is looked for. */
+const QUICK_WAIT_MS = 1_000;
+/** Users whom a list of their own did not come for: so many, and it is that of all. */
+const MAX_PATIENT_USERS = 3;
+/** Of the lists of all users of a server, as JSON text. */
+const MAX_USERS_BYTES = 67_108_864;
+/** Of users with lists of their own, whose are asked for anew when the server is back. */
+const MAX_REFRESHED = 10;
+/** Resources of a list that went from it: the last ones, as hashes. */
+const MAX_FORMER = 1_000;
+/** About what one of them takes. */
+const FORMER_BYTES = 100;
+
+/** What is kept for one user, or for all. */
+interface Holder {
+  /** The last that came; with its token lists are fetched. */
+  caller: UpstreamCaller;
+  readonly lists: Readonly<Record<ListKind, ListCache>>;
+  readonly firstWait: WaitingTime;
+  readonly quickWait: WaitingTime;
+  readonly formerResources: Set<string>;
+  problem: string | undefined;
+}
+
+export function createServerLists(upstream: Upstream, deps: ServerListsDeps): ServerLists {
+  const { clock, log, isPersonal, maxUsers, signal } = deps;
+  /** Least recently used first. */
+  const holders = new Map<string, Holder>();
+  /** By list: who waited for it in vain since it last came in time. */
+  const waitedInVain = new Map<ListKind, Set<string>>();
+
+  const lastApproved: Record<LockedList, LastApproved> = {
+    tools: NONE_APPROVED,
+    prompts: NONE_APPROVED,
+  };
+
+  const getAudience = createNameAudience(isPersonal);
+
+  function findHolder(caller: UpstreamCaller): Holder {
+    const audience = getAudience(caller);
+    const asking = isPersonal ? caller : GATEWAY_CALLER;
+    const known = holders.get(audience);
+    const holder = known ?? createHolder(audience, asking);
+    holder.caller = asking;
+    // Where there is only one, its place needs no care.
+    if (isPersonal || known === undefined) {
+      holders.delete(audience);
+      holders.set(audience, holder);
+    }
+    if (known === undefined) dropOldHolders(holder);
+    return holder;
+  }
+
+  function createHolder(audience: string, caller: UpstreamCaller): Holder {
+    const firstWait = createWaitingTime(clock, FIRST_WAIT_MS);
+    const quickWait = createWaitingTime(clock, QUICK_WAIT_MS);
+    const countLeftMs = (kind: ListKind): number => {
+      const [leftMs, quickMs] = [firstWait.left(), quickWait.left()];
+      return isSlow(kind) ? Math.min(leftMs, quickMs) : leftMs;
+    };
+    const createList = (kind: ListKind): ListCache =>
+      createListCache({
+        clock,
+        firstWait: { left: () => countLeftMs(kind) },
+        onWaitedInVain: () => noteWaitedInVain(kind, holder.caller),
+        isStrict: () => deps.getLock() !== undefined,
+        fetch: () => fetchFor(holder, kind),
+        onChange: () => deps.onChange(LIST_KINDS[kind].list, audience),
+      });
+    const holder: Holder = {
+      caller,
+      firstWait,
+      quickWait,
+      formerResources: new Set(),
+      problem: undefined,
+      lists: {
+        tools: createList('tools'),
+        prompts: createList('prompts'),
+        resources: createList('resources'),
+        templates: createList('templates'),
+      },
+    };
+    return holder;
+  }
+
+  async function fetchFor(holder: Holder, kind: ListKind): Promise<FetchedList> {
+    const startedAt = clock.monotonic();
+    try {
+      const list = await fetchList(upstream, kind, holder.caller, signal);
+      await readItems(upstream.config.name, kind, list.items, { clock, lock: deps.getLock() });
+      if (kind === 'resources') noteFormer(holder, list);
+      if (kind === 'tools' || kind === 'prompts') noteApproved(holder, kind, list);
+      dropOldHolders(holder);
+      holder.problem = undefined;
+      if (clock.monotonic() - startedAt < FIRST_WAIT_MS) waitedInVain.delete(kind);
+      return list;
+    } catch (error) {
+      if (error instanceof UpstreamError) holder.problem = error.message;
+      log.debug(`Server ${upstream.config.name}: its ${kind} could not be listed.`, {
+        cause: error,
+      });
+      throw error;
+    }
+  }
+
+  /** Not for each user: operators do not see what one user alone sees. */
+  function noteApproved({ lists }: Holder, kind: LockedList, next: FetchedList): void {
+    const lock = deps.getLock();
+    if (isPersonal || lock === undefined) return;
+    const isApproved = createIsApproved(
+      upstream.config.name,
+      kind === 'tools' ? 'tool' : 'prompt',
+      lock,
+    );
+    lastApproved[kind] = findLastApproved(
+      { next, before: lists[kind].peek() },
+      lastApproved[kind],
+      isApproved,
+    );
+  }
+
+  function dropOldHolders(kept: Holder): void {
+    if (!isPersonal) return;
+    let bytes = 0;
+    for (const holder of holders.values()) bytes += countBytes(holder);
+    for (const [audience, holder] of holders) {
+      if (holders.size <= maxUsers && bytes <= MAX_USERS_BYTES) return;
+      if (holder === kept) continue;
+      holders.delete(audience);
+      bytes -= countBytes(holder);
+    }
+  }
+
+  /** One user's list says nothing about those of others. */
+  const isSlow = (kind: ListKind): boolean =>
+    (waitedInVain.get(kind)?.size ?? 0) >= (isPersonal ? MAX_PATIENT_USERS : 1);
+
+  /** Whoever waited does not know for whom. Why a server is down is said where that is noticed. */
+  function noteWaitedInVain(kind: ListKind, { user }: UpstreamCaller): void {
+    const { name } = upstream.config;
+    const users = waitedInVain.get(kind) ?? new Set();
+    waitedInVain.set(kind, users);
+    if (users.size === 0 && upstream.isUp !== false) {
+      log.warn(
+        `Server ${name}: clients waited ${FIRST_WAIT_MS / 1000} s for its ${kind}, which have not come. Lists are without them until they do.`,
+        { server: name },
+      );
+    }
+    if (users.size < MAX_PATIENT_USERS) users.add(user?.sub ?? '');
+  }
+
+  return {
+    load: (kind, caller) => findHolder(caller).lists[kind].load(),
+    async waitIfQuick(kind, caller) {
+      const { lists, quickWait } = findHolder(caller);
+      if (lists[kind].peek() !== undefined) return;
+      await waitAtMost(clock, quickWait.left(), Promise.resolve(lists[kind].load()));
+    },
+    peek: (kind, caller) => findHolder(caller).lists[kind].peek(),
+    hadResource: (uri, caller) => findHolder(caller).formerResources.has(hashSha256(uri)),
+    async describe(caller) {
+      const { firstWait, caller: asking } = findHolder(caller);
+      const known = upstream.peekDescription(asking);
+      // What is known may be out of date; then it is asked for, and nobody waits.
+      const leftMs = known === undefined ? firstWait.left() : 0;
+      await waitAtMost(clock, leftMs, upstream.describe(asking));
+      return upstream.peekDescription(asking);
+    },
+    peekDescription: (caller) => upstream.peekDescription(findHolder(caller).caller),
+    peekApproved: (kind, ownName) => lastApproved[kind].get(ownName),
+    peekProblem: (caller) => findHolder(caller).problem,
+    invalidate(list, caller) {
+      const { lists } = findHolder(caller);
+      for (const kind of ALL_KINDS) if (LIST_KINDS[kind].list === list) lists[kind].invalidate();
+      deps.onChange(list, getAudience(caller));
+    },
+    refresh() {
+      if (!isPersonal) findHolder(GATEWAY_CALLER);
+      for (const { lists, firstWait, quickWait } of [...holders.values()].slice(-MAX_REFRESHED)) {
+        firstWait.restart();
+        quickWait.restart();
+        for (const kind of ALL_KINDS) lists[kind].refresh();
+      }
+    },
+    countTools: () =>
+      isPersonal ? undefined : holders.get(EVERYBODY)?.lists.tools.peek()?.items.length,
+    getAudience,
+  };
+}
+
+const countBytes = ({ lists, formerResources }: Holder): number =>
+  ALL_KINDS.reduce(
+    (sum, kind) => sum + (lists[kind].peek()?.bytes ?? 0),
+    FORMER_BYTES * formerResources.size,
+  );
+
+function noteFormer({ lists, formerResources }: Holder, next: FetchedList): void {
+  const before = lists.resources.peek();
+  if (before === undefined || before.fingerprint === next.fingerprint) return;
+  const kept = new Set(next.items.map(({ uri }) => uri));
+  for (const item of before.items) {
+    if (kept.has(item.uri) || findItemProblem('resources', item) !== undefined) continue;
+    formerResources.add(hashSha256(String(item.uri)));
+    const [oldest = ''] = formerResources;
+    if (formerResources.size > MAX_FORMER) formerResources.delete(oldest);
+  }
+}

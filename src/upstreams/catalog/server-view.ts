@@ -1,0 +1,183 @@
+// §18.2: /mcp/<server>: one server under its own names.
+
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
+import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { askByCurrentPlan } from './current-plan.ts';
+import type { Entry } from './entry.ts';
+import { createFindTemplate } from './find-template.ts';
+import { indexEntries, type JoinedList } from './join-lists.ts';
+import { loadPrepared, peekPrepared } from './joined-view.ts';
+import type { Plan, PlannedServer } from './plan.ts';
+import type { PreparedList } from './prepare-list.ts';
+import type { Found, FoundResource, ListView, View, Who } from './view.ts';
+
+/** `joined` is the view of `/mcp`. */
+export function createServerView(name: string, getPlan: () => Plan, joined: View): View {
+  const findTemplate = createFindTemplate();
+  const ownLists = new WeakMap<PreparedList, JoinedList>();
+  const findPlanned = () => getPlan().servers.get(name);
+
+  /**
+   * With rules a path shows nothing that `/mcp` does not: rules are about the names there. A server without a prefix
+   * could otherwise take a name that they allow, which there is another's.
+   */
+  const dependsOnJoined = (kind: ListKind): boolean =>
+    getPlan().policies.dependOnCaller &&
+    (LIST_KINDS[kind].ruled === 'resource' || findPlanned()?.config.prefix === '');
+
+  const list = (kind: ListKind, who: Who, context: CallerContext): Promise<ListView> =>
+    askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who, context));
+
+  async function listBy(
+    { servers }: Plan,
+    kind: ListKind,
+    who: Who,
+    context: CallerContext,
+  ): Promise<ListView> {
+    const planned = servers.get(name);
+    const loaded = planned && (await loadPrepared(planned, kind, who));
+    const ttlMs = loaded?.ttlMs ?? 1_000;
+    const isPersonal = planned?.server.isPersonal === true;
+    if (!loaded) return { ...indexEntries([], getOwnName), ttlMs, isPersonal };
+    if (!dependsOnJoined(kind)) return { ...toOwnList(loaded.prepared), ttlMs, isPersonal };
+    const { entries } = await joined.list(kind, who, context);
+    const own = entries.filter(({ server }) => server === name);
+    return { ...indexEntries(own, getOwnName), ttlMs, isPersonal };
+  }
+
+  const listAtHand: View['listAtHand'] = async (kind, who, context) => {
+    const planned = findPlanned();
+    if (planned === undefined) return [];
+    if (!dependsOnJoined(kind)) return peekPrepared(planned, kind, who)?.entries ?? [];
+    const entries = await joined.listAtHand(kind, who, context);
+    return entries.filter(({ server }) => server === name);
+  };
+
+  function toOwnList(prepared: PreparedList): JoinedList {
+    const known = ownLists.get(prepared) ?? indexEntries(prepared.entries, getOwnName);
+    ownLists.set(prepared, known);
+    return known;
+  }
+
+  const find: View['find'] = (kind, ownName, who, context) =>
+    askByCurrentPlan(getPlan, (plan) => findBy(plan, kind, ownName, who, context));
+
+  async function findBy(
+    { servers }: Plan,
+    kind: ListKind,
+    ownName: string,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<Found | undefined> {
+    const planned = servers.get(name);
+    if (planned === undefined) return undefined;
+    const loaded = await loadPrepared(planned, kind, who);
+    if (!loaded) return findAbsent(planned, kind, ownName, who, context);
+    const entry = loaded.prepared.byOwnName.get(ownName);
+    if (entry === undefined) return undefined;
+    if (!dependsOnJoined(kind)) return { kind: 'entry', entry };
+    const found = await findJoinedEntry(kind, entry, who, context);
+    return found?.kind === 'entry' && found.entry.server === name ? found : undefined;
+  }
+
+  /** Names are judged as they are while the server is there: nobody finds out more about them meanwhile. */
+  async function findAbsent(
+    { config, server, mayHave }: PlannedServer,
+    kind: ListKind,
+    ownName: string,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<Found | undefined> {
+    if (!mayHave(kind, ownName)) return undefined;
+    const { naming } = getPlan();
+    const absent = { kind: 'absent', server, name: naming.join(config, ownName) } as const;
+    if (!dependsOnJoined(kind)) return absent;
+    if (!naming.findOwners(absent.name).includes(name)) return undefined;
+    const found = await joined.find(kind, absent.name, who, context);
+    return found?.kind === 'entry' ? undefined : absent;
+  }
+
+  /** As a later one of two servers with the same template it has another name there. */
+  async function findJoinedEntry(
+    kind: ListKind,
+    entry: Entry,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<Found | undefined> {
+    const found = await joined.find(kind, entry.name, who, context);
+    if (LIST_KINDS[kind].ruled !== 'resource' || isOwn(found)) return found;
+    return joined.find(kind, `${name}+${entry.name}`, who, context);
+  }
+
+  const isOwn = (found: Found | undefined): boolean =>
+    found?.kind === 'entry' && found.entry.server === name;
+
+  const findListed: View['findListed'] = (uri, who, context) =>
+    askByCurrentPlan(getPlan, (plan) => findListedBy(plan, uri, who, context));
+
+  async function findListedBy(
+    { servers, policies }: Plan,
+    uri: string,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<FoundResource | undefined> {
+    const planned = servers.get(name);
+    if (planned === undefined) return undefined;
+    if (policies.dependOnCaller) return findJoined(joined.findListed, uri, who, context);
+    const entry = peekPrepared(planned, 'resources', who)?.byOwnName.get(uri);
+    return entry && { server: name, ownUri: uri, uri, annotations: entry.annotations };
+  }
+
+  const findResource: View['findResource'] = (uri, who, context) =>
+    askByCurrentPlan(getPlan, (plan) => findResourceBy(plan, uri, who, context));
+
+  async function findResourceBy(
+    { servers, policies }: Plan,
+    uri: string,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<FoundResource | undefined> {
+    const planned = servers.get(name);
+    if (planned === undefined) return undefined;
+    if (policies.dependOnCaller) return findJoined(joined.findResource, uri, who, context);
+    const annotations = await findOwnAnnotations(planned, uri, who);
+    return annotations && { server: name, ownUri: uri, uri, annotations };
+  }
+
+  async function findJoined(
+    findIt: View['findResource'],
+    uri: string,
+    who: Who,
+    context: CallerContext | undefined,
+  ) {
+    for (const candidate of [uri, `${name}+${uri}`]) {
+      const found = await findIt(candidate, who, context);
+      if (found?.server === name && found.ownUri === uri) return found;
+    }
+    return undefined;
+  }
+
+  async function findOwnAnnotations(planned: PlannedServer, uri: string, who: Who) {
+    const listed = await loadPrepared(planned, 'resources', who);
+    const entry = listed?.prepared.byOwnName.get(uri);
+    if (entry) return entry.annotations;
+    if (planned.server.lists.hadResource(uri, who.upstream)) return {};
+    const offered = await loadPrepared(planned, 'templates', who);
+    const fitting = offered && findTemplate(offered.prepared.entries, uri);
+    return fitting?.annotations;
+  }
+
+  return {
+    path: name,
+    list,
+    listAtHand,
+    find,
+    findListed,
+    findResource,
+    findServer: (wanted) => (wanted === name ? findPlanned()?.server : undefined),
+    listServers: () => [findPlanned()].flatMap((planned) => (planned ? [planned.server] : [])),
+    shown: 'own',
+  };
+}
+
+const getOwnName = ({ ownName }: Entry): string => ownName;

@@ -1,0 +1,105 @@
+// §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import type { ListName } from '../../protocol/list-kinds.ts';
+import type { Era } from '../../protocol/revisions.ts';
+import { dependsOnUser } from '../credentials/needs-user.ts';
+import type { Lock } from '../lock/lock.ts';
+import { createUsage } from '../transport/usage.ts';
+import { GATEWAY_CALLER, type Upstream } from '../upstream.ts';
+import { createServerLists, type ServerLists } from './server-lists.ts';
+
+export interface Server {
+  readonly name: string;
+  readonly upstream: Upstream;
+  /** Whether each user has lists of its own. */
+  readonly isPersonal: boolean;
+  readonly lists: ServerLists;
+  /** It was tried, and could not be reached. */
+  isDown(): boolean;
+  /** For operators. */
+  describe(): ServerState;
+  /** Until the work is done the server is not let go: it may be more than one request. */
+  use<Result>(work: (upstream: Upstream) => Promise<Result>): Promise<Result>;
+  /** Stops listening; what is under way ends, for `graceMs` at most. */
+  close(graceMs: number): Promise<void>;
+}
+
+export interface ServerState {
+  /** Undefined until it was tried. */
+  readonly isUp: boolean | undefined;
+  /** When that was found, in epoch milliseconds; undefined until it was tried. */
+  readonly since: number | undefined;
+  /** Why it is not up. */
+  readonly reason: string | undefined;
+  readonly era: Era | undefined;
+  /** Whether each user has lists of their own. */
+  readonly isPersonal: boolean;
+  /** Undefined where they are not known, or differ between users. */
+  readonly tools: number | undefined;
+}
+
+export interface ServerDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly maxUsers: number;
+  /** Undefined where nothing is locked. */
+  getLock(): Lock | undefined;
+  /** A list that clients may have is not the same any more; for everybody without an audience. */
+  onListChange(server: Server, list: ListName, audience?: string): void;
+}
+
+export function createServer(upstream: Upstream, deps: ServerDeps): Server {
+  const { config } = upstream;
+  const isPersonal = dependsOnUser(config);
+  const closing = new AbortController();
+  const usage = createUsage(deps.clock);
+  let reason: string | undefined;
+  let since: number | undefined;
+  const lists = createServerLists(upstream, {
+    ...deps,
+    isPersonal,
+    signal: closing.signal,
+    onChange: (list, audience) => deps.onListChange(server, list, audience),
+  });
+  const server: Server = {
+    name: config.name,
+    upstream,
+    isPersonal,
+    lists,
+    isDown: () => upstream.isUp === false,
+    use: (work) => usage.run(() => work(upstream)),
+    describe: () => ({
+      isUp: upstream.isUp,
+      since,
+      reason,
+      era: upstream.era,
+      isPersonal,
+      tools: lists.countTools(),
+    }),
+    async close(graceMs) {
+      stopListening();
+      closing.abort();
+      await usage.end(graceMs);
+      await upstream.close(graceMs);
+    },
+  };
+
+  upstream.onStateChange((isUp, why) => {
+    reason = isUp ? undefined : why;
+    since = deps.clock.now();
+    if (isUp) lists.refresh();
+    for (const list of LISTS) deps.onListChange(server, list);
+  });
+  const stopListening = isPersonal
+    ? () => {}
+    : upstream.listen(GATEWAY_CALLER, {
+        listChanged: (list) => lists.invalidate(list, GATEWAY_CALLER),
+        // Nobody subscribes for the gateway itself.
+        resourceUpdated() {},
+      });
+  if (!isPersonal) lists.refresh();
+  return server;
+}
+
+const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];

@@ -1,0 +1,244 @@
+// §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
+import { isDeepStrictEqual } from 'node:util';
+import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Policies } from '../../policy/policy.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import type { Store } from '../../store/store.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import { type Lock, NO_LOCK } from '../lock/lock.ts';
+import type { StoredLock } from '../lock/stored-lock.ts';
+import type { RelayCall } from '../relay/relayed-call.ts';
+import type { Upstream } from '../upstream.ts';
+import { createAccess } from './access.ts';
+import { createBuiltIn } from './built-in.ts';
+import { createChangeHub } from './change-hub.ts';
+import { createJoinedView } from './joined-view.ts';
+import { createLinkedResources } from './linked-resources.ts';
+import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
+import { listServerTools, type ServerTools } from './list-server-tools.ts';
+import { createLockApproval, type LockApproval } from './lock-approval.ts';
+import { observeUpstream } from './observe-upstream.ts';
+import { createPlan, type Plan } from './plan.ts';
+import { type AccessPreview, type PreviewOptions, previewAccess } from './preview-access.ts';
+import { createServer, type Server, type ServerState } from './server.ts';
+import { createServerView } from './server-view.ts';
+import { createViewCatalog } from './view-catalog.ts';
+import { createWarnOfItem } from './warn-of-item.ts';
+
+/** What may change while the gateway runs. */
+export interface CatalogSetup {
+  readonly file: GatewayFile;
+  /** Who may see and use what. */
+  readonly policies: Policies;
+  /** Without one everything is approved. */
+  readonly lock?: Lock | undefined;
+}
+
+export interface UpstreamCatalogsDeps {
+  readonly builtIn: OwnCatalog;
+  /** Nothing has to be reachable. */
+  openUpstream(config: UpstreamConfig): Upstream;
+  readonly relayCall: RelayCall;
+  readonly store: Pick<Store, 'get' | 'getOrSet' | 'set' | 'delete'>;
+  readonly getSeal: () => Promise<Seal>;
+  readonly sessionKeyPrefix: string;
+  readonly sessionTtlSeconds: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** What operators approve is written there; undefined where this process knows no file. */
+  readonly storedLock?: StoredLock | undefined;
+  /** Whether others serve with the same store. */
+  readonly hasReplicas?: boolean;
+  /** Users whose lists are kept, of each server that has some for each user; 1,000 unless given. */
+  readonly maxUsers?: number;
+}
+
+export interface UpstreamCatalogs {
+  /** `/mcp`. */
+  readonly all: ServedCatalog;
+  /** Who may see and use what now. */
+  readonly policies: Policies;
+  /** `/mcp/<server>`; the same object for as long as the file names the server. */
+  findServer(name: string): ServedCatalog | undefined;
+  /**
+   * Servers that are reached as before keep their connections, processes and lists; those that went end once their
+   * calls have.
+   */
+  reload(setup: CatalogSetup): Promise<void>;
+  /** Each server that must be up for the gateway to be ready, and whether it is. */
+  listRequired(): readonly { readonly name: string; readonly isUp: boolean }[];
+  /** In the file's order. */
+  listServers(): readonly ServerFacts[];
+  /** For operators. Undefined where there is no such server. */
+  listServerTools(
+    name: string,
+    part: { readonly skip: number; readonly limit: number },
+  ): ServerTools | undefined;
+  /** For operators. Undefined where there is no lock. */
+  listLockDifferences(part: {
+    readonly skip: number;
+    readonly limit: number;
+  }): LockDifferences | undefined;
+  /** For operators. */
+  readonly lockApproval: LockApproval;
+  /** For operators. */
+  previewAccess(options: Omit<PreviewOptions, 'clock'>): Promise<AccessPreview>;
+  close(graceMs: number): Promise<void>;
+}
+
+/** For operators. */
+export interface ServerFacts extends ServerState {
+  readonly name: string;
+  readonly transport: UpstreamConfig['kind'];
+  readonly isRequired: boolean;
+}
+
+const MAX_USERS = 1_000;
+/** How long calls to a server may go on that is no longer in the file. */
+const DRAIN_MS = 600_000;
+
+export function createUpstreamCatalogs(
+  first: CatalogSetup,
+  deps: UpstreamCatalogsDeps,
+): UpstreamCatalogs {
+  const { clock, log } = deps;
+  const builtIn = createBuiltIn(deps.builtIn);
+  const hub = createChangeHub(clock);
+  const views = new Map<string, ServedCatalog>();
+  const draining = new Set<Promise<void>>();
+  let setup = first;
+  let plan = createPlanOf(new Map(first.file.servers.map((one) => [one.name, openServer(one)])));
+
+  const getPlan = (): Plan => plan;
+  const shared = {
+    access: createAccess(() => plan.policies),
+    relayCall: deps.relayCall,
+    links: createLinkedResources(deps),
+    hub,
+    clock,
+    getPlan,
+  };
+  const joined = createJoinedView(getPlan);
+  const all = createViewCatalog({ ...shared, view: joined, joined });
+
+  function openServer(config: UpstreamConfig): Server {
+    return createServer(observeUpstream(deps.openUpstream(config), deps), {
+      clock,
+      log,
+      maxUsers: deps.maxUsers ?? MAX_USERS,
+      getLock: () => setup.lock,
+      onListChange: hub.announce,
+    });
+  }
+
+  function createPlanOf(servers: ReadonlyMap<string, Server>): Plan {
+    const { file, policies, lock = NO_LOCK } = setup;
+    // Lists are prepared anew with each setup, and what is hidden is said again.
+    return createPlan({
+      file,
+      builtIn,
+      servers,
+      policies,
+      lock,
+      warn: createWarnOfItem(log),
+    });
+  }
+
+  function drain(server: Server, graceMs: number): void {
+    const { name } = server;
+    // Another one of the same name has the gauge now.
+    if (!plan.servers.has(name)) deps.metrics.removeUpstream(name);
+    const ending = server
+      .close(graceMs)
+      .catch((cause: unknown) =>
+        log.warn(`Server ${name}: its connection could not be closed.`, { cause }),
+      )
+      .finally(() => draining.delete(ending));
+    draining.add(ending);
+  }
+
+  return {
+    all,
+    policies: {
+      get allowAll() {
+        return plan.policies.allowAll;
+      },
+      get dependOnCaller() {
+        return plan.policies.dependOnCaller;
+      },
+      prepareFor: (caller, work) => plan.policies.prepareFor(caller, work),
+      judge: (item, caller, args) => plan.policies.judge(item, caller, args),
+      findHidden: (server, kind, said) => plan.policies.findHidden(server, kind, said),
+    },
+    findServer(name) {
+      if (!plan.servers.has(name)) return undefined;
+      const known =
+        views.get(name) ??
+        createViewCatalog({ ...shared, view: createServerView(name, getPlan, joined), joined });
+      views.set(name, known);
+      return known;
+    },
+    async reload(next) {
+      const old = plan.servers;
+      setup = next;
+      const servers = new Map(
+        next.file.servers.map((config) => {
+          const known = old.get(config.name);
+          const isKept = known !== undefined && isSameConnection(known.config, config);
+          return [config.name, isKept ? known.server : openServer(config)];
+        }),
+      );
+      plan = createPlanOf(servers);
+      for (const name of views.keys()) if (!plan.servers.has(name)) views.delete(name);
+      for (const [name, { server }] of old) {
+        if (servers.get(name) !== server) drain(server, DRAIN_MS);
+      }
+      hub.announceServers();
+    },
+    listRequired: () =>
+      [...plan.servers.values()]
+        .filter(({ config }) => config.required)
+        .map(({ server }) => ({ name: server.name, isUp: server.upstream.isUp === true })),
+    listServers: () =>
+      [...plan.servers.values()].map(({ config, server }) => ({
+        name: config.name,
+        transport: config.kind,
+        isRequired: config.required,
+        ...server.describe(),
+      })),
+    listServerTools(name, part) {
+      const planned = plan.servers.get(name);
+      // What an operator looks at counts as no refusal.
+      const { lock = NO_LOCK } = setup;
+      return planned && listServerTools(planned, { naming: plan.naming, lock }, part);
+    },
+    listLockDifferences: (part) =>
+      setup.lock && listLockDifferences(plan.servers.values(), setup.lock, part),
+    lockApproval: createLockApproval({
+      storedLock: deps.storedLock,
+      hasReplicas: deps.hasReplicas === true,
+      getServers: () => plan.servers,
+      clock,
+      log,
+    }),
+    previewAccess: (options) => previewAccess(plan, { ...options, clock }),
+    async close(graceMs) {
+      for (const { server } of plan.servers.values()) drain(server, graceMs);
+      await Promise.all(draining);
+    },
+  };
+}
+
+/** What clients see of a server, and under which names, is none of its connection. */
+const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>
+  isDeepStrictEqual({ ...one, ...SHOWN }, { ...other, ...SHOWN });
+
+const SHOWN: Partial<UpstreamConfig> = {
+  prefix: '',
+  tools: { include: [], exclude: [], describe: {} },
+};

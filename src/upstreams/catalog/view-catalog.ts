@@ -1,0 +1,239 @@
+// §18.2: a view as the catalogue of its path: what is asked for is found, and passed on to whose it is.
+
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { Completion, CompletionRequest, RawResult } from '../../mcp/catalog/catalog.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type {
+  CallerContext,
+  IdentifiedCaller,
+  ServedCatalog,
+} from '../../mcp/catalog/served-catalog.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { isObject, isStringArray } from '../../platform/json.ts';
+import type { PolicyItem } from '../../policy/policy.ts';
+import { failUnknownItem } from '../../protocol/fail-unknown-item.ts';
+import type { RelayCall } from '../relay/relayed-call.ts';
+import { UpstreamError } from '../upstream.ts';
+import { type Access, toItem } from './access.ts';
+import type { ChangeHub } from './change-hub.ts';
+import { ALL_OFFERS, canSubscribe, describeView } from './describe-view.ts';
+import { BUILT_IN, type Entry } from './entry.ts';
+import { createFindItem, type FindItem, failAbsent } from './find-item.ts';
+import { toWho } from './identify.ts';
+import type { LinkedResources } from './linked-resources.ts';
+import { createListPage } from './list-page.ts';
+import { type ListenDeps, listenToServers } from './listen-to-servers.ts';
+import { createPassOn, type PassOn } from './pass-on.ts';
+import type { Plan } from './plan.ts';
+import { createResolveResource } from './resolve-resource.ts';
+import { createResolveTarget } from './resolve-target.ts';
+import type { View, Who } from './view.ts';
+
+export interface ViewCatalogDeps {
+  readonly view: View;
+  /** That of `/mcp`. */
+  readonly joined: View;
+  readonly access: Access;
+  readonly relayCall: RelayCall;
+  readonly links: LinkedResources;
+  readonly hub: ChangeHub;
+  readonly clock: Clock;
+  getPlan(): Plan;
+}
+
+export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
+  const { view, links, getPlan } = deps;
+  const getBuiltIn = () => (view.shown === 'joined' ? getPlan().builtIn?.catalog : undefined);
+  const resolveResource = createResolveResource(view, deps.joined, links);
+  const findItem = createFindItem({ ...deps, resolveResource });
+  const passOn = createPassOn(view, deps.relayCall, links);
+  const parts = { ...deps, ...findItem, passOn, getBuiltIn };
+
+  return {
+    server: view.path === '' ? undefined : view.path,
+    offers: ALL_OFFERS,
+    isShared: false,
+    get mirrorHeaders() {
+      return getBuiltIn()?.mirrorHeaders ?? [];
+    },
+    describe: (caller) => describeView(deps, caller),
+    list: createListPage({ ...deps, dependsOnCaller: () => getPlan().policies.dependOnCaller }),
+    resolve: createResolveTarget(parts),
+    complete: createComplete(parts),
+    ...createWatching({ ...deps, resolveResource }),
+    endSession(caller) {
+      const sessionId = caller.session?.sessionId;
+      if (sessionId !== undefined) links.forget(sessionId);
+      getBuiltIn()?.endSession(caller);
+      // Whoever it belongs to cannot be told any more.
+      endSessions(view, caller).catch(() => {});
+    },
+  };
+}
+
+async function endSessions(view: View, caller: IdentifiedCaller): Promise<void> {
+  const who = toWho(caller);
+  await Promise.all(view.listServers().map(({ upstream }) => upstream.endSession(who.upstream)));
+}
+
+// §18.3: resources that tell when they change, and those who subscribe to them.
+
+type Watching = Pick<ServedCatalog, 'canWatch' | 'watchResources' | 'setWatched' | 'listen'>;
+
+function createWatching(deps: ListenDeps): Watching {
+  const { view, access, resolveResource, getPlan } = deps;
+  const getBuiltIn = () => (view.shown === 'joined' ? getPlan().builtIn?.catalog : undefined);
+
+  async function canWatch(uri: string, caller: IdentifiedCaller): Promise<boolean> {
+    const who = toWho(caller);
+    if (await getBuiltIn()?.canWatch(uri, caller)) {
+      return access.mayRead({ server: BUILT_IN, ownUri: uri, uri, annotations: {} }, who);
+    }
+    const found = await resolveResource(uri, who, undefined);
+    const server = found && view.findServer(found.server);
+    if (!server || !access.mayRead(found, who)) return false;
+    const description = await server.lists.describe(who.upstream);
+    return description !== undefined && canSubscribe(description.capabilities);
+  }
+
+  return {
+    canWatch,
+    watchResources: (changed) => getBuiltIn()?.watchResources(changed) ?? (() => {}),
+
+    async setWatched(uri, isWatched, caller) {
+      const builtIn = getBuiltIn();
+      if (await builtIn?.canWatch(uri, caller)) return builtIn?.setWatched(uri, isWatched, caller);
+      const who = toWho(caller);
+      const found = await resolveResource(uri, who, undefined);
+      const server = found && view.findServer(found.server);
+      // What the server says of a resource that the caller may not read would tell that there is one.
+      if (!server || !access.mayRead(found, who)) return;
+      await server.upstream
+        .request(who.upstream, {
+          method: isWatched ? 'resources/subscribe' : 'resources/unsubscribe',
+          params: { uri: found.ownUri },
+          name: found.ownUri,
+          // It ends by the server's own time-out.
+          signal: new AbortController().signal,
+          trace: {},
+          logLevel: undefined,
+        })
+        .catch((error: unknown) => failWithUpstreamError(error, server.name));
+    },
+
+    listen: (caller, listener, uris) => listenToServers(deps, caller, listener, uris),
+  };
+}
+
+/** @throws GatewayError with the error of the server, or one that says how it failed. */
+function failWithUpstreamError(error: unknown, server: string): never {
+  if (!(error instanceof UpstreamError)) throw error;
+  const message = `${server} could not be told of it: ${error.message}.`;
+  return fail('upstream_error', { jsonRpc: error.jsonRpcError ?? { code: -32603, message } });
+}
+
+// MCP "Completion": of whose prompt or template it is.
+
+interface CompletionDeps extends FindItem {
+  readonly view: View;
+  readonly passOn: PassOn;
+  /** What the gateway has itself; undefined where this path does not serve it. */
+  getBuiltIn(): OwnCatalog | undefined;
+  getPlan(): Plan;
+}
+
+/** MCP, completion: at most 100 values per answer. */
+const MAX_VALUES = 100;
+
+const createComplete =
+  (deps: CompletionDeps): ServedCatalog['complete'] =>
+  async (completion, context) => {
+    const who = toWho(context);
+    const { server, ref } = await findReference(deps, completion.ref, who, context);
+    const builtIn = server === BUILT_IN ? deps.getBuiltIn() : undefined;
+    if (builtIn) return builtIn.complete(completion, context);
+    const description = await deps.view.findServer(server)?.lists.describe(who.upstream);
+    if (description && !isObject(description.capabilities.completions)) return NOTHING;
+    const params = {
+      ref,
+      argument: completion.argument,
+      ...(Object.keys(completion.known).length > 0 && { context: { arguments: completion.known } }),
+    };
+    const request = { method: 'completion/complete', params } as const;
+    return readCompletion(await deps.passOn(server, who, request, context));
+  };
+
+const NOTHING: Completion = { values: [], total: 0, hasMore: false };
+
+/** The reference in the server's own words. A client may name a URI in place of the template that it fits. */
+async function findReference(
+  deps: CompletionDeps,
+  ref: CompletionRequest['ref'],
+  who: Who,
+  context: CallerContext,
+) {
+  if (ref.type === 'ref/prompt') {
+    const { server, ownName } = await findUsable(deps, 'prompts', ref.name, who, context);
+    return { server, ref: { type: ref.type, name: ownName } };
+  }
+  if (await deps.view.find('templates', ref.uri, who, context)) {
+    const { server, ownName } = await findUsable(deps, 'templates', ref.uri, who, context);
+    return { server, ref: { type: ref.type, uri: ownName } };
+  }
+  const { server, ownUri } = await findUsableResource(deps, ref.uri, who, context);
+  return { server, ref: { type: ref.type, uri: ownUri } };
+}
+
+/** @throws GatewayError for what the caller does not see, or may not use. */
+async function findUsable(
+  deps: CompletionDeps,
+  kind: 'prompts' | 'templates',
+  name: string,
+  who: Who,
+  context: CallerContext,
+): Promise<Entry> {
+  const found = await deps.find(kind, name, who, context);
+  const item =
+    found.kind === 'entry'
+      ? found.entry
+      : ({ kind: 'prompt', name: found.name, server: found.server.name, annotations: {} } as const);
+  const denial = findDenial(deps, item, who);
+  if (denial !== undefined) return deps.failAsUnknown(kind, name, who, context, denial);
+  return found.kind === 'entry' ? found.entry : failAbsent(found.server, who);
+}
+
+/** What is unknown is told in the same words as a template that is denied: nobody finds out by them what there is. */
+async function findUsableResource(
+  deps: CompletionDeps,
+  uri: string,
+  who: Who,
+  context: CallerContext,
+) {
+  const found = await deps.findResource(uri, who, context).catch((thrown: unknown) => {
+    const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
+    if (isUnknown) failUnknownItem('templates', uri);
+    throw thrown;
+  });
+  const facts = findDenial(deps, toItem(found), who);
+  return facts === undefined ? found : failUnknownItem('templates', uri, { facts });
+}
+
+/** Facts for the log; undefined where the caller may use it. */
+function findDenial({ getPlan }: CompletionDeps, item: PolicyItem, who: Who) {
+  const verdict = getPlan().policies.judge(item, who.policy, undefined);
+  if (verdict.kind === 'allowed') return undefined;
+  const { server } = item;
+  if (verdict.kind === 'denied') return { deniedBy: verdict.by, server };
+  const facts = { deniedBy: 'insufficient_scope', server };
+  return fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
+}
+
+function readCompletion({ completion }: RawResult): Completion {
+  if (!isObject(completion) || !isStringArray(completion.values)) return NOTHING;
+  const { values, total, hasMore } = completion;
+  return {
+    values: values.slice(0, MAX_VALUES),
+    ...(typeof total === 'number' && { total }),
+    ...(typeof hasMore === 'boolean' && { hasMore }),
+  };
+}

@@ -1,0 +1,79 @@
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
+import type { PolicyCaller } from '../../policy/policy.ts';
+import type { ListKind } from '../../protocol/list-kinds.ts';
+import type { UpstreamCaller } from '../upstream.ts';
+import type { Entry } from './entry.ts';
+import type { JoinedList } from './join-lists.ts';
+import type { Server } from './server.ts';
+
+/** Who asks. */
+export interface Who {
+  readonly upstream: UpstreamCaller;
+  readonly policy: PolicyCaller;
+}
+
+/** What one path serves: `/mcp` all, `/mcp/<server>` one server. Rules are not applied here. */
+export interface View {
+  /** `''` for `/mcp`, else the server's name. */
+  readonly path: string;
+  /** Those of servers that are down, too. */
+  list(kind: ListKind, who: Who, context: CallerContext): Promise<ListView>;
+  /** What `list` would say, as far as it is known without waiting for a server. */
+  listAtHand(
+    kind: ListKind,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<readonly Entry[]>;
+  /** By the name, or the template, that clients see here. */
+  find(
+    kind: ListKind,
+    name: string,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Found | undefined | Promise<Found | undefined>;
+  /** Who lists the URI, as far as that is known without waiting for a server. */
+  findListed(
+    uri: string,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<FoundResource | undefined>;
+  /** To whom a URI is sent that nobody linked to: who lists it, or did, else whose template fits it. */
+  findResource(
+    uri: string,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<FoundResource | undefined>;
+  /** Where a URI that nobody lists comes from: only one of these. */
+  findServer(name: string): Server | undefined;
+  /** In order. */
+  listServers(): readonly Server[];
+  /** What of an entry clients see here. */
+  readonly shown: 'own' | 'joined';
+}
+
+export interface ListView extends JoinedList {
+  /** Milliseconds for which it may be kept. */
+  readonly ttlMs: number;
+  /** Whether users have lists of their own. */
+  readonly isPersonal: boolean;
+}
+
+export type Found =
+  | { readonly kind: 'entry'; readonly entry: Entry }
+  /** It is a name of this server, which has not said what it has. */
+  | {
+      readonly kind: 'absent';
+      readonly server: Server;
+      /** As clients of `/mcp` would see it. */
+      readonly name: string;
+    };
+
+export interface FoundResource {
+  /** `''` for the built-in catalogue. */
+  readonly server: string;
+  /** As the server has it. */
+  readonly ownUri: string;
+  /** As clients of `/mcp` see it; by this rules decide. */
+  readonly uri: string;
+  readonly annotations: Entry['annotations'];
+}

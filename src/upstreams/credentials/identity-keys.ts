@@ -1,0 +1,123 @@
+// §18.6: the keys of the gateway's own tokens. All replicas find the same ones in the store.
+import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
+import { promisify } from 'node:util';
+import type { Clock } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
+import { buildIdentityKeyName } from '../../store/keys.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import type { Store } from '../../store/store.ts';
+
+export interface IdentityKeys {
+  /** Of this month. @throws StoreUnavailable when it was never read and cannot be now. */
+  getSigningKey(): Promise<IdentityKey>;
+  /** Those whose tokens may be valid now or tomorrow, as JWK (RFC 7517). */
+  listPublicKeys(): Promise<readonly JsonObject[]>;
+}
+
+export interface IdentityKey {
+  /** RFC 7638: the thumbprint of the public key. */
+  readonly kid: string;
+  readonly privateKey: KeyObject;
+  readonly publicJwk: JsonObject;
+}
+
+export interface IdentityKeysDeps {
+  readonly store: Store;
+  readonly getSeal: () => Promise<Seal>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const DAY_MS = 86_400_000;
+/** Each key signs for a month, which all replicas count alike. */
+const MONTH_MS = 30 * DAY_MS;
+/**
+ * A key is published so long before it signs, and after: more than a token lives, servers keep the key set, or
+ * clocks of replicas differ.
+ */
+const OVERLAP_MS = DAY_MS;
+/** A store that has lost its data has other keys, or none: replicas must not go on with their own. */
+const KEPT_MS = 60_000;
+
+export function createIdentityKeys({ store, getSeal, clock, log }: IdentityKeysDeps): IdentityKeys {
+  const kept = new Map<number, { readonly loading: Promise<IdentityKey>; readonly at: number }>();
+
+  /** The key of a month; of many that ask, one asks the store. */
+  function getKey(month: number): Promise<IdentityKey> {
+    const known = kept.get(month);
+    if (known !== undefined && clock.monotonic() - known.at < KEPT_MS) return known.loading;
+    const loading = reloadKey(month, known?.loading);
+    kept.set(month, { loading, at: clock.monotonic() });
+    return loading;
+  }
+
+  async function reloadKey(month: number, known: Promise<IdentityKey> | undefined) {
+    const former = await known?.catch(() => undefined);
+    try {
+      return await loadOrCreateKey(month, former);
+    } catch (error) {
+      // The one in memory is as good as it was a moment ago.
+      if (former !== undefined) return former;
+      kept.delete(month);
+      throw error;
+    }
+  }
+
+  async function loadOrCreateKey(month: number, former: IdentityKey | undefined) {
+    const name = buildIdentityKeyName(month);
+    const seal = await getSeal();
+    const ttlSeconds = Math.ceil(((month + 1) * MONTH_MS + 2 * OVERLAP_MS - clock.now()) / 1000);
+    const write = (one: IdentityKey) => seal.seal(name, exportKey(one));
+    const stored =
+      (await store.get(name)) ??
+      (await store.getOrSet(name, write(former ?? (await generateKey())), ttlSeconds));
+    const text = seal.open(name, stored);
+    if (text === undefined) {
+      // Another secret sealed it: of a replica that has the new one already, or the former one of all.
+      if (former !== undefined) return former;
+      log.warn(
+        'The key of identity tokens in the store was sealed with another OAUTH_STATE_SECRET: a new key takes its place. Set the same list of secrets on all replicas.',
+      );
+      const fresh = await generateKey();
+      await store.set(name, write(fresh), ttlSeconds);
+      return fresh;
+    }
+    const key = importKey(text);
+    // A former secret may be removed an hour after the new one came.
+    if (!seal.isSealedByFirst(stored)) await store.set(name, write(key), ttlSeconds);
+    return key;
+  }
+
+  return {
+    getSigningKey: () => getKey(findMonth(clock.now())),
+    async listPublicKeys() {
+      const now = clock.now();
+      const months = new Set([now - OVERLAP_MS, now, now + OVERLAP_MS].map(findMonth));
+      for (const month of kept.keys()) if (!months.has(month)) kept.delete(month);
+      const keys = await Promise.all([...months].map(getKey));
+      return keys.map(({ publicJwk }) => publicJwk);
+    },
+  };
+}
+
+const findMonth = (now: number): number => Math.floor(now / MONTH_MS);
+
+const generatePair = promisify(generateKeyPair);
+
+async function generateKey(): Promise<IdentityKey> {
+  const { privateKey } = await generatePair('ec', { namedCurve: 'P-256' });
+  return describeKey(privateKey);
+}
+
+const exportKey = ({ privateKey }: IdentityKey): string =>
+  privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
+
+const importKey = (pem: string): IdentityKey => describeKey(createPrivateKey(pem));
+
+function describeKey(privateKey: KeyObject): IdentityKey {
+  const { kty, crv, x, y } = createPublicKey(privateKey).export({ format: 'jwk' });
+  const kid = hashSha256(JSON.stringify({ crv, kty, x, y }));
+  return { kid, privateKey, publicJwk: { kty, crv, x, y, kid, alg: 'ES256', use: 'sig' } };
+}

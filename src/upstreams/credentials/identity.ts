@@ -1,0 +1,89 @@
+// §18.6: `identity`: a token of the gateway that says who calls.
+import { sign } from 'node:crypto';
+import type { Clock } from '../../platform/clock.ts';
+import { generateTokenId } from '../../platform/ids.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
+import { GATEWAY_CALLER, type UpstreamCaller } from '../upstream.ts';
+import type { IdentityKey, IdentityKeys } from './identity-keys.ts';
+import { createTokenMemory } from './token-memory.ts';
+
+export interface Identity {
+  /** A JWT (ES256, 60 s) for the server at `url`. @throws StoreUnavailable without a key. */
+  issueToken(caller: UpstreamCaller, url: string): Promise<string>;
+  /** RFC 7517: the keys by which servers check such tokens. */
+  getKeySet(): Promise<JsonObject>;
+}
+
+export interface IdentityDeps {
+  /** `BASE_URL`: the issuer. */
+  readonly baseUrl: string;
+  readonly keys: IdentityKeys;
+  readonly clock: Clock;
+}
+
+const LIFETIME_SECONDS = 60;
+/** A token is used again until so little of its time is left. */
+const RESERVE_MS = 30_000;
+const MAX_TOKENS = 5000;
+
+export function createIdentity({ baseUrl, keys, clock }: IdentityDeps): Identity {
+  const memory = createTokenMemory<string>(MAX_TOKENS, clock);
+
+  return {
+    async issueToken(caller, url) {
+      const claims = {
+        iss: baseUrl,
+        aud: nameAudience(url),
+        ...describeCaller(caller),
+        sub: nameSubject(caller, baseUrl),
+      };
+      const hash = hashSha256(JSON.stringify(claims));
+      const known = memory.get(hash);
+      if (known !== undefined) return known;
+      const key = await keys.getSigningKey();
+      const iat = Math.floor(clock.now() / 1000);
+      const exp = iat + LIFETIME_SECONDS;
+      const token = signToken({ ...claims, iat, exp, jti: generateTokenId() }, key);
+      memory.set(hash, token, exp * 1000 - RESERVE_MS);
+      return token;
+    },
+    getKeySet: async () => ({ keys: await keys.listPublicKeys() }),
+  };
+}
+
+/** The server's URL, without what may be a secret: a query, or a name and password. */
+function nameAudience(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return origin + pathname;
+}
+
+/** With `AUTH_REQUIRED=false`. A server must not take such callers for the gateway itself. */
+const NOBODY = 'anonymous';
+
+function nameSubject(caller: UpstreamCaller, baseUrl: string): string {
+  if (caller.user !== undefined) return caller.user.sub;
+  return caller === GATEWAY_CALLER ? baseUrl : NOBODY;
+}
+
+function describeCaller({ user, clientId }: UpstreamCaller) {
+  return {
+    ...(user?.email !== undefined && { email: user.email }),
+    ...(user?.emailVerified !== undefined && { email_verified: user.emailVerified }),
+    ...(user?.groups !== undefined && { groups: user.groups }),
+    ...(clientId !== undefined && { client: clientId }),
+  };
+}
+
+function signToken(claims: JsonObject, { kid, privateKey }: IdentityKey): string {
+  const text = `${encode({ alg: 'ES256', typ: 'JWT', kid })}.${encode(claims)}`;
+  // RFC 7518 §3.4: R and S side by side, not in DER.
+  const signature = sign('sha256', Buffer.from(text), {
+    key: privateKey,
+    dsaEncoding: 'ieee-p1363',
+  });
+  return `${text}.${signature.toString('base64url')}`;
+}
+
+const encode = (value: JsonObject): string =>
+  Buffer.from(JSON.stringify(value)).toString('base64url');

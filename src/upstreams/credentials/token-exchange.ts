@@ -1,0 +1,151 @@
+// §18.6, RFC 8693: `token-exchange`: for the caller's token, the provider makes one for the server.
+
+import type { UserContext } from '../../endpoint/user-context.ts';
+import type { ExchangeToken, TokenExchangeResult } from '../../oauth/provider/exchange-token.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
+import { CredentialError } from '../upstream.ts';
+import type { GetToken } from './get-headers.ts';
+import { createTokenMemory } from './token-memory.ts';
+
+export interface TokenExchangeConfig {
+  readonly server: string;
+  readonly audience: string;
+  readonly scope?: string;
+}
+
+export interface TokenExchangeDeps {
+  readonly exchangeToken: ExchangeToken;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface KeptToken {
+  readonly token: string;
+  /** Epoch milliseconds. */
+  readonly renewAt: number;
+}
+
+interface Failure {
+  readonly error: CredentialError;
+  /** The provider said no; else it could not be asked. */
+  readonly isRefusal: boolean;
+}
+
+type Outcome = { readonly token: string } | Failure;
+
+/** Tokens of one server; some 2 KB each. */
+const MAX_TOKENS = 2000;
+/** Kept apart from tokens: who is refused again and again pushes out nobody's. */
+const MAX_FAILURES = 2000;
+/** A token must still be good when it arrives. */
+const RESERVE_MS = 5000;
+/** How long who has a token that is still good waits for the next one. */
+const RENEWAL_WAIT_MS = 1000;
+/** Where the provider does not say how long its token lives. */
+const UNKNOWN_LIFETIME_SECONDS = 60;
+/** A model tries again at once: the provider must not hear of each try. */
+const FAILURE_MS = 3000;
+
+export function createTokenExchange(
+  { server, audience, scope }: TokenExchangeConfig,
+  { exchangeToken, clock, log }: TokenExchangeDeps,
+): GetToken {
+  const tokens = createTokenMemory<KeptToken>(MAX_TOKENS, clock);
+  const failures = createTokenMemory<Failure>(MAX_FAILURES, clock);
+  const running = new Map<string, Promise<Outcome>>();
+  const warn = createWarnThrottle(clock, (reason: string) =>
+    log.warn('The provider made no token for a server. Check its client, audience and scope.', {
+      server,
+      audience,
+      reason,
+    }),
+  );
+
+  return function getToken({ user }) {
+    if (user === undefined) return undefined;
+    const hash = hashSha256(user.token);
+    const kept = tokens.get(hash);
+    return kept !== undefined && clock.now() < kept.renewAt ? kept.token : renew(hash, user, kept);
+  };
+
+  /** While the provider cannot be asked, the token before serves until its end. */
+  async function renew(
+    hash: string,
+    user: UserContext,
+    before: KeptToken | undefined,
+  ): Promise<string> {
+    const outcome = failures.get(hash) ?? (await exchangeInTime(hash, user, before));
+    if ('token' in outcome) return outcome.token;
+    if (before === undefined || outcome.isRefusal || tokens.get(hash) !== before) {
+      throw outcome.error;
+    }
+    return before.token;
+  }
+
+  function exchangeInTime(
+    hash: string,
+    user: UserContext,
+    before: KeptToken | undefined,
+  ): Promise<Outcome> {
+    const exchanging = exchangeOnce(hash, user);
+    if (before === undefined) return exchanging;
+    return new Promise((resolve, reject) => {
+      const late = { error: new CredentialError(UNREACHABLE), isRefusal: false };
+      const cancel = clock.after(RENEWAL_WAIT_MS, () => resolve(late));
+      exchanging.then(resolve, reject).finally(cancel);
+    });
+  }
+
+  function exchangeOnce(hash: string, user: UserContext): Promise<Outcome> {
+    const known = running.get(hash);
+    if (known !== undefined) return known;
+    const started = exchange(hash, user).finally(() => running.delete(hash));
+    running.set(hash, started);
+    return started;
+  }
+
+  async function exchange(hash: string, user: UserContext): Promise<Outcome> {
+    const startedAt = clock.now();
+    let result: TokenExchangeResult;
+    try {
+      result = await exchangeToken({ subjectToken: user.token, audience, scope });
+    } catch (error) {
+      return noteFailure(hash, describeCause(error), false);
+    }
+    if (result.kind === 'refused') return noteFailure(hash, result.reason, true);
+    const seconds = result.expiresInSeconds ?? UNKNOWN_LIFETIME_SECONDS;
+    const { exp } = user.claims;
+    const callerEndsAt = typeof exp === 'number' ? exp * 1000 : startedAt;
+    const endsAt = startedAt + seconds * 1000;
+    const renewAt = Math.min(endsAt - RESERVE_MS, callerEndsAt);
+    const { token } = result;
+    tokens.set(hash, { token, renewAt }, Math.min(endsAt, callerEndsAt));
+    return { token };
+  }
+
+  function noteFailure(hash: string, reason: string, isRefusal: boolean): Failure {
+    warn(reason);
+    const error = new CredentialError(isRefusal ? REFUSED : UNREACHABLE, {
+      cause: new Error(reason),
+    });
+    const failure = { error, isRefusal };
+    failures.set(hash, failure, clock.now() + FAILURE_MS);
+    return failure;
+  }
+}
+
+const UNREACHABLE = 'the identity provider could not be asked for access to it';
+
+const REFUSED =
+  'the identity provider gives this login no access to it; only the operator of this service can change that';
+
+/** What happened, with what lies beneath: a message names no token. */
+function describeCause(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error
+    ? `${error.message} (${describeCause(error.cause)})`
+    : error.message;
+}

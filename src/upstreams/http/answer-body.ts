@@ -1,0 +1,158 @@
+// The body of an answer: bounded, and read as it comes.
+import { StringDecoder } from 'node:string_decoder';
+import { createParser } from 'eventsource-parser';
+import { type JsonObject, parseObject } from '../../platform/json.ts';
+import { createGrowingBuffer } from '../../platform/memory/growing-buffer.ts';
+
+export interface AnswerBody {
+  /** What is wrong with it; undefined while nothing is. */
+  add(chunk: Buffer): string | undefined;
+  /** As `add`, once nothing more comes. */
+  end(): void;
+  /**
+   * Bytes that are kept because the rest of them is still to come. No accessor: V8 makes one of an object of its own in
+   * the old generation, from where it keeps alive all that the call allocated until the next full collection.
+   */
+  keptBytes(): number;
+}
+
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
+const tooLong = (maxBytes: number) =>
+  `it answered more than ${maxBytes} bytes (MAX_UPSTREAM_BYTES)`;
+
+/** A single value of JSON, or nothing at all (202). */
+export function createJsonBody(maxBytes: number, onEnd: (text: Buffer) => void): AnswerBody {
+  const received = createGrowingBuffer();
+  return {
+    add(chunk) {
+      if (received.byteLength() + chunk.length > maxBytes) return tooLong(maxBytes);
+      received.append(chunk);
+      return undefined;
+    },
+    end: () => onEnd(received.take()),
+    keptBytes: received.byteLength,
+  };
+}
+
+export interface EventBodyOptions {
+  readonly maxBytes: number;
+  onMessage(data: string): void;
+  onNamedEvent(name: string, data: string): void;
+  /** A comment, a field that means nothing, an event without data; or lines without end that are no event. */
+  onNoise(count: number): void;
+  onEnd(): void;
+}
+
+/** Server-sent events, as the WHATWG HTML standard §9.2 has them: each message is a value of JSON. */
+export function createEventBody(options: EventBodyOptions): AnswerBody {
+  const { maxBytes, onMessage, onNamedEvent, onNoise, onEnd } = options;
+  const decoder = new StringDecoder('utf8');
+  const toLineFeeds = createToLineFeeds();
+  /** Of the line that has begun. */
+  const held = createGrowingBuffer();
+  /** Of the event that has begun: about what its lines take so far. */
+  let heldOfEvent = 0;
+  let commentBytes = 0;
+  let hadLineEnd = false;
+  /** That no message or comment accounts for. */
+  let lines = 0;
+  let problem: string | undefined;
+
+  const parser = createParser({
+    // All lines of an event, which may come with comments between them.
+    maxBufferSize: maxBytes,
+    onError({ type }) {
+      if (type === 'max-buffer-size-exceeded') problem ??= tooLong(maxBytes);
+      else onNoise(1);
+    },
+    onEvent({ event = 'message', data }) {
+      lines -= LINES_A_MESSAGE;
+      if (event !== 'message') onNamedEvent(event, data);
+      // The first event of a stream may be empty (MCP 2025-11-25, resuming).
+      else if (data === '') onNoise(1);
+      else onMessage(data);
+    },
+    onComment(comment) {
+      lines -= LINES_A_MESSAGE;
+      commentBytes += comment.length + COMMENT_BYTES;
+      onNoise(1);
+    },
+  });
+
+  function feed(text: string): void {
+    // The second half of a line end.
+    if (text === '') return;
+    commentBytes = 0;
+    lines += countLineFeeds(text);
+    parser.feed(text);
+    const begun = measureBegun(text, hadLineEnd) ?? heldOfEvent + text.length;
+    heldOfEvent = Math.max(0, begun - commentBytes);
+    hadLineEnd = text.endsWith('\n');
+    lines = Math.max(0, lines);
+    if (lines < LINES_A_MESSAGE) return;
+    onNoise(Math.floor(lines / LINES_A_MESSAGE));
+    lines %= LINES_A_MESSAGE;
+  }
+
+  return {
+    add(chunk) {
+      held.append(chunk);
+      if (chunk.includes(LINE_FEED) || chunk.includes(CARRIAGE_RETURN)) {
+        feed(toLineFeeds(decoder.write(held.take())));
+      }
+      return held.byteLength() + heldOfEvent > maxBytes ? tooLong(maxBytes) : problem;
+    },
+    end: onEnd,
+    keptBytes: () => held.byteLength() + heldOfEvent,
+  };
+}
+
+/** A colon, a space, and the end of its line. */
+const COMMENT_BYTES = 3;
+/** Events have fewer lines, but for those whose data has more: so many cost about as much as a message. */
+const LINES_A_MESSAGE = 8;
+const EMPTY_LINE = '\n\n';
+
+/** How much follows the last empty line, which ends what had begun, be it an event or not; undefined where there is none. */
+function measureBegun(text: string, isAtLine: boolean): number | undefined {
+  const end = text.lastIndexOf(EMPTY_LINE);
+  if (end !== -1) return text.length - end - EMPTY_LINE.length;
+  return isAtLine && text.startsWith('\n') ? text.length - 1 : undefined;
+}
+
+/** All line ends as LF: where there is a CR, the parser looks for each line's end through all that follows. */
+function createToLineFeeds(): (text: string) => string {
+  let hadReturn = false;
+
+  return function toLineFeeds(text) {
+    if (text === '') return text;
+    const rest = hadReturn && text.startsWith('\n') ? text.slice(1) : text;
+    hadReturn = text.endsWith('\r');
+    return rest.includes('\r') ? rest.replace(/\r\n?/g, '\n') : rest;
+  };
+}
+
+function countLineFeeds(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count += 1;
+  return count;
+}
+
+/** Of a refusal no more than an error of JSON-RPC is read. */
+const MAX_REFUSAL_BYTES = 65_536;
+
+export function createRefusalBody(complete: (body: JsonObject | undefined) => void): AnswerBody {
+  const received = createGrowingBuffer();
+  return {
+    add(chunk) {
+      received.append(chunk);
+      if (received.byteLength() <= MAX_REFUSAL_BYTES) return undefined;
+      complete(undefined);
+      return tooLong(MAX_REFUSAL_BYTES);
+    },
+    end: () => complete(parseObject(received.take())),
+    keptBytes: received.byteLength,
+  };
+}

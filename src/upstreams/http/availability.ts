@@ -1,0 +1,141 @@
+// §18.4: whether a server can be reached; while it cannot, it is looked for now and then, and calls fail at
+// once.
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { UpstreamError } from '../upstream.ts';
+
+export interface Availability {
+  /** Undefined until it was tried. */
+  readonly isUp: boolean | undefined;
+  /** @throws UpstreamError while it is down. */
+  check(): void;
+  noteUp(): void;
+  /** It cannot be reached, or refuses the gateway. */
+  noteDown(reason: UpstreamError): void;
+  /**
+   * Something went wrong that may mean that it is down: it is looked for at once. While it is found up each time, ever less
+   * often: it is a tool that fails, and not the server.
+   */
+  suspect(): void;
+  onChange(listener: StateListener): void;
+  close(): void;
+}
+
+export type StateListener = (isUp: boolean, reason: string, wasUp: boolean | undefined) => void;
+
+export interface AvailabilityDeps {
+  /** The server's name in the configuration. */
+  readonly name: string;
+  /** Rejects with an UpstreamError while the server is down. */
+  readonly probe: () => Promise<unknown>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 30_000;
+/** When it was looked for last though it was up, and how long after that it is not. */
+const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, pauseMs: FIRST_PAUSE_MS };
+
+export function createAvailability(deps: AvailabilityDeps): Availability {
+  const { name, probe, clock, log } = deps;
+  const listeners: StateListener[] = [];
+  let isUp: boolean | undefined;
+  let downReason = '';
+  let isProbing = false;
+  let suspicion = NO_SUSPICION;
+  let isClosed = false;
+  let cancelProbe = () => {};
+  let cancelLook: (() => void) | undefined;
+
+  function change(now: boolean, reason: string): void {
+    const before = isUp;
+    isUp = now;
+    for (const listener of listeners) listener(now, reason, before);
+  }
+
+  function noteUp(): void {
+    if (isUp === true || isClosed) return;
+    cancelProbe();
+    log.info(`The MCP server ${name} answers`, { server: name });
+    change(true, 'it answers');
+  }
+
+  function noteDown(reason: UpstreamError): void {
+    if (isUp === false || isClosed) return;
+    tellReason(reason);
+    change(false, reason.message);
+    probeAfter(FIRST_PAUSE_MS);
+  }
+
+  function tellReason({ message, cause }: UpstreamError): void {
+    downReason = message;
+    log.warn(`The MCP server ${name} is not available: ${message}`, { server: name, cause });
+  }
+
+  function probeAfter(pauseMs: number): void {
+    if (isClosed) return;
+    // A probe may still be under way that then sets the next one.
+    cancelProbe();
+    cancelProbe = clock.after(pauseMs, async () => {
+      await look();
+      if (isUp === false) probeAfter(Math.min(2 * pauseMs, LONGEST_PAUSE_MS));
+    });
+  }
+
+  async function look(): Promise<void> {
+    if (isProbing) return;
+    isProbing = true;
+    try {
+      await probe();
+      noteUp();
+    } catch (error) {
+      if (error instanceof UpstreamError) noteStillDown(error);
+      else log.error(`The MCP server ${name} could not be looked for`, { cause: error });
+    } finally {
+      isProbing = false;
+    }
+  }
+
+  function suspect(): void {
+    if (isUp === false || isClosed || isProbing || cancelLook !== undefined) return;
+    const now = clock.monotonic();
+    const { lookedAt, pauseMs } = suspicion;
+    const sinceMs = now - lookedAt;
+    const nextPauseMs = sinceMs > 2 * LONGEST_PAUSE_MS ? FIRST_PAUSE_MS : 2 * pauseMs;
+    const waitMs = Math.max(0, pauseMs - sinceMs);
+    suspicion = { lookedAt: now + waitMs, pauseMs: Math.min(nextPauseMs, LONGEST_PAUSE_MS) };
+    if (waitMs === 0) {
+      void look();
+      return;
+    }
+    cancelLook = clock.after(waitMs, () => {
+      cancelLook = undefined;
+      if (isUp !== false) void look();
+    });
+  }
+
+  /** It may be down by something else than before: who has mended that must hear of what is next. */
+  function noteStillDown(reason: UpstreamError): void {
+    if (isUp !== false) noteDown(reason);
+    else if (!isClosed && reason.message !== downReason) tellReason(reason);
+  }
+
+  return {
+    get isUp() {
+      return isUp;
+    },
+    check() {
+      if (isUp === false) throw new UpstreamError('unavailable', downReason);
+    },
+    noteUp,
+    noteDown,
+    suspect,
+    onChange: (listener) => void listeners.push(listener),
+    close() {
+      isClosed = true;
+      cancelProbe();
+      cancelLook?.();
+    },
+  };
+}

@@ -1,0 +1,139 @@
+// §18.3: of which era a server is: `server/discover` is tried once, and what it said is remembered.
+
+import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Era } from '../../protocol/revisions.ts';
+import { NOT_STATELESS } from '../messages/demanded-era.ts';
+import { readDiscoverResult } from '../messages/description.ts';
+import { toStatelessParams } from '../messages/envelope.ts';
+import type { NameAudience } from '../transport/name-audience.ts';
+import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
+import type { CallOutcome } from './call.ts';
+import type { Connection } from './connection.ts';
+import { isDownStatus, toRefusal } from './failures.ts';
+import { describeInHeaders } from './request-headers.ts';
+
+export interface EraMemory {
+  /** As the server last spoke, to whomever. */
+  readonly last: Era | undefined;
+  /** As it speaks to this caller; undefined until it did. */
+  find(caller: UpstreamCaller): Era | undefined;
+  /** Asks the server; once for all who are told the same, and ask at the same time. */
+  detect(caller: UpstreamCaller): Promise<Era>;
+  /** Whether it answers at all, whatever it says. @throws UpstreamError */
+  reach(caller: UpstreamCaller): Promise<void>;
+  /** Whether it is no longer the one that a request was sent in: asks again, unless that was just done. */
+  hasChanged(caller: UpstreamCaller, before: Era): Promise<boolean>;
+}
+
+export interface EraMemoryDeps {
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  readonly nameAudience: NameAudience;
+  /** Which era the configuration file demands. */
+  readonly demanded: UpstreamConfig['era'];
+  /** Called with what each `server/discover` said. */
+  onDescription(caller: UpstreamCaller, description: UpstreamDescription): void;
+}
+
+interface AudienceEra {
+  current: Era | undefined;
+  detecting: Promise<Era> | undefined;
+  askedAt: number;
+}
+
+/** Of those who may be told something else; more than there are descriptions, as each is small. */
+const MAX_AUDIENCES = 10_000;
+const ASK_AGAIN_MS = 10_000;
+/** A server that never answers what it does not know is given up on by then. */
+const DISCOVER_MS = 5000;
+
+export function createEraMemory(deps: EraMemoryDeps): EraMemory {
+  const { connection, clock, nameAudience, onDescription } = deps;
+  const timeoutMs = Math.min(deps.timeoutMs, DISCOVER_MS);
+  /** Least recently asked first. */
+  const eras = new Map<string, AudienceEra>();
+  let last: Era | undefined;
+
+  function findOrAdd(caller: UpstreamCaller): AudienceEra {
+    const audience = nameAudience(caller);
+    const era = eras.get(audience) ?? { current: undefined, detecting: undefined, askedAt: 0 };
+    eras.delete(audience);
+    eras.set(audience, era);
+    const [oldest = ''] = eras.keys();
+    if (eras.size > MAX_AUDIENCES) eras.delete(oldest);
+    return era;
+  }
+
+  async function ask(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
+    era.current = deps.demanded === 'session' ? 'session' : await askServer(caller, era);
+    last = era.current;
+    return era.current;
+  }
+
+  async function askServer(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
+    const outcome = await discover(caller);
+    era.askedAt = clock.monotonic();
+    const description = outcome?.kind === 'result' && readDiscoverResult(outcome.result);
+    if (description) onDescription(caller, description);
+    else if (deps.demanded === 'stateless') throw new UpstreamError('unavailable', NOT_STATELESS);
+    return description ? 'stateless' : 'session';
+  }
+
+  /** Undefined for an answer that makes no sense: an older server may say anything. */
+  async function discover(caller: UpstreamCaller): Promise<CallOutcome | undefined> {
+    try {
+      const outcome = await connection.call(caller, {
+        method: DISCOVER.method,
+        toParams: (id) => toStatelessParams(DISCOVER, id, caller.capabilities),
+        headers: describeInHeaders(DISCOVER),
+        timeoutMs,
+        isHandshake: true,
+      });
+      if (outcome.kind === 'refused' && isFinal(outcome.status)) {
+        throw toRefusal(outcome);
+      }
+      return outcome;
+    } catch (error) {
+      if (error instanceof UpstreamError && error.failure === 'unavailable') throw error;
+      return undefined;
+    }
+  }
+
+  function detect(caller: UpstreamCaller): Promise<Era> {
+    const era = findOrAdd(caller);
+    era.detecting ??= ask(caller, era).finally(() => {
+      era.detecting = undefined;
+    });
+    return era.detecting;
+  }
+
+  return {
+    reach: async (caller) => void (await discover(caller)),
+    get last() {
+      return last;
+    },
+    find: (caller) => eras.get(nameAudience(caller))?.current,
+    detect,
+    async hasChanged(caller, before) {
+      const { current, askedAt } = findOrAdd(caller);
+      // Another request, which was refused at the same time, may have asked.
+      if (current !== before) return true;
+      if (clock.monotonic() - askedAt < ASK_AGAIN_MS) return false;
+      return (await detect(caller)) !== before;
+    },
+  };
+}
+
+const DISCOVER = {
+  method: 'server/discover',
+  params: {},
+  signal: new AbortController().signal,
+  trace: {},
+  logLevel: undefined,
+} as const;
+
+/** What `initialize` would be told, too. */
+const isFinal = (status: number): boolean =>
+  [401, 403, 429].includes(status) || isDownStatus(status);

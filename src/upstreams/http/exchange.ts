@@ -1,0 +1,193 @@
+// MCP "Streamable HTTP": one request, and the messages that answer it, as JSON or as a stream of events.
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Dispatcher } from 'undici';
+import type { JsonObject } from '../../platform/json.ts';
+import { decodeUtf8 } from '../../platform/json.ts';
+import { parseServerJson } from '../messages/parse-json.ts';
+import type { CountedAnswer } from '../transport/answer-memory.ts';
+import type { StreamPace } from '../transport/message-pace.ts';
+import { createPacedMessages } from '../transport/paced-messages.ts';
+import { UpstreamError } from '../upstream.ts';
+import {
+  type AnswerBody,
+  createEventBody,
+  createJsonBody,
+  createRefusalBody,
+} from './answer-body.ts';
+import { createInvalidError, createNoJsonError, toConnectionError } from './failures.ts';
+
+export interface ExchangeRequest {
+  readonly origin: string;
+  readonly path: string;
+  readonly method: 'POST' | 'GET' | 'DELETE';
+  /** Names and values in turn. */
+  readonly headers: string[];
+  readonly body: string | null;
+  /** Bytes of the answer; of a stream, of each of its events. */
+  readonly maxBytes: number;
+  /** What has no answer is accepted by its status, whatever the body. */
+  readonly isAnswered: boolean;
+  /** Among its headers is a token of the configuration file, and none of a user. */
+  readonly hasToken: boolean;
+  /** Counts what of the answer is in memory; `onDrop` is called when it takes too much. */
+  countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer;
+  /** Of the messages in the answer. */
+  openPace(): StreamPace;
+}
+
+export interface ExchangeListener {
+  /**
+   * One value of JSON after the other; nothing more after the function that ends the exchange. Returns how many
+   * messages it counts as: none for the answer that was waited for.
+   */
+  onMessage(value: unknown, headers: IncomingHttpHeaders): number;
+  /** Once, unless the exchange was ended from here. */
+  onEnd(end: ExchangeEnd): void;
+  /** Headers of a success. */
+  onStart?(headers: IncomingHttpHeaders): void;
+  /** An event of another name than that of messages. */
+  onNamedEvent?(name: string, data: string): void;
+}
+
+export type ExchangeEnd =
+  /** A success, read to its end. */
+  | { readonly kind: 'complete'; readonly status: number; readonly headers: IncomingHttpHeaders }
+  /** Any other status. */
+  | {
+      readonly kind: 'refused';
+      readonly status: number;
+      readonly headers: IncomingHttpHeaders;
+      readonly body: JsonObject | undefined;
+      /** `hasToken` of the request. */
+      readonly hadToken: boolean;
+    }
+  | { readonly kind: 'failed'; readonly error: UpstreamError };
+
+/** Sends the request; the result ends it, whatever has come by then. */
+export function startExchange(
+  dispatcher: Dispatcher,
+  exchange: ExchangeRequest,
+  listener: ExchangeListener,
+): () => void {
+  const { origin, path, method, headers: sent, body: content, maxBytes, isAnswered } = exchange;
+  const counted = exchange.countAnswer(fail);
+  const pace = exchange.openPace();
+  let controller: Dispatcher.DispatchController | undefined;
+  let body: AnswerBody | undefined;
+  let answerHeaders: IncomingHttpHeaders = {};
+  let isOver = false;
+
+  const messages = createPacedMessages<string | Buffer>({
+    pace,
+    pass: passMessage,
+    copy: (text) => text,
+    pause: () => controller?.pause(),
+    resume() {
+      counted.note(0, body?.keptBytes() ?? 0);
+      controller?.resume();
+    },
+    giveUp: () => fail(new UpstreamError('overloaded', TOO_FAST)),
+  });
+
+  function close(): void {
+    isOver = true;
+    messages.stop();
+    counted.end();
+  }
+
+  function end(outcome: ExchangeEnd): void {
+    if (isOver) return;
+    close();
+    listener.onEnd(outcome);
+  }
+
+  function stop(): void {
+    close();
+    controller?.abort(STOPPED);
+  }
+
+  function fail(error: UpstreamError): void {
+    end({ kind: 'failed', error });
+    controller?.abort(STOPPED);
+  }
+
+  function passMessage(text: string | Buffer): number {
+    const decoded = typeof text === 'string' ? text : decodeUtf8(text);
+    const parsed = decoded === undefined ? undefined : parseServerJson(decoded);
+    if (parsed !== undefined) return listener.onMessage(parsed.value, answerHeaders);
+    fail(createNoJsonError(answerHeaders));
+    return 1;
+  }
+
+  function readChunk(chunk: Buffer): void {
+    if (isOver || body === undefined) return;
+    const problem = body.add(chunk);
+    if (isOver) return;
+    if (problem !== undefined) {
+      fail(createInvalidError(problem));
+      return;
+    }
+    messages.check();
+    if (isOver) return;
+    counted.note(chunk.length, body.keptBytes() + messages.waitingBytes());
+  }
+
+  function createBody(status: number, headers: IncomingHttpHeaders): AnswerBody {
+    if (status >= 300) {
+      const refusal = { kind: 'refused', status, headers, hadToken: exchange.hasToken } as const;
+      return createRefusalBody((value) => end({ ...refusal, body: value }));
+    }
+    listener.onStart?.(headers);
+    const complete = () => end({ kind: 'complete', status, headers });
+    if (!isAnswered) return createRefusalBody(complete);
+    if (!isEventStream(headers)) {
+      return createJsonBody(maxBytes, (text) => {
+        if (text.length > 0) messages.push(text, text.length);
+        messages.end(complete);
+      });
+    }
+    return createEventBody({
+      maxBytes,
+      onMessage: (data) => messages.push(data, data.length),
+      onNamedEvent(name, data) {
+        pace.count(1, data.length);
+        if (!isOver) listener.onNamedEvent?.(name, data);
+      },
+      onNoise: (count) => pace.count(count, 0),
+      onEnd: () => messages.end(complete),
+    });
+  }
+
+  const request = { origin, path, method, headers: sent, body: content };
+  dispatcher.dispatch(request, {
+    onRequestStart(started) {
+      controller = started;
+      if (isOver) started.abort(STOPPED);
+    },
+    onResponseStart(_controller, status, headers) {
+      if (status < 200 || isOver) return;
+      answerHeaders = headers;
+      body = createBody(status, headers);
+    },
+    onResponseData: (_controller, chunk) => readChunk(chunk),
+    onResponseEnd() {
+      // From now on the connection may be that of another request.
+      controller = undefined;
+      if (!isOver) body?.end();
+    },
+    onResponseError(_controller, cause) {
+      controller = undefined;
+      const error = toConnectionError(cause, body !== undefined);
+      messages.end(() => end({ kind: 'failed', error }));
+    },
+  });
+  return stop;
+}
+
+const TOO_FAST = 'it sent more messages than the gateway takes, for a minute';
+
+/** What undici is told; nobody sees it, since the listener is told nothing more. */
+const STOPPED = new Error('Nobody waits for the answer any more');
+
+export const isEventStream = (headers: IncomingHttpHeaders): boolean =>
+  headers['content-type']?.toLowerCase().startsWith('text/event-stream') ?? false;

@@ -1,0 +1,156 @@
+// §18.4: what went wrong, in words for the log and for the client's model: no address, no header, no text
+// of the server.
+import type { IncomingHttpHeaders } from 'node:http';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { isObject } from '../../platform/json.ts';
+import { UpstreamError } from '../upstream.ts';
+
+/** Why the connection failed. */
+export function toConnectionError(cause: unknown, hasAnswered: boolean): UpstreamError {
+  const code = findCode(cause) ?? '';
+  const wrong = hasAnswered
+    ? 'it closed the connection in the middle of its answer'
+    : findMistake(code, cause);
+  return wrong === undefined
+    ? new ConnectionError(describeConnectionError(code), code, cause)
+    : new UpstreamError('invalid', wrong, { cause });
+}
+
+/** What concerns one request, and not the server as a whole. */
+function findMistake(code: string, cause: unknown): string | undefined {
+  const isNoHttp = cause instanceof Error && cause.name === 'HTTPParserError';
+  if (isNoHttp || /^UND_ERR_(HEADERS_OVERFLOW|RES_)/.test(code)) return 'it answered no valid HTTP';
+  // A header may have been asked for by the server (x-mcp-header).
+  return code === 'UND_ERR_INVALID_ARG'
+    ? 'the request has a header that cannot be sent'
+    : undefined;
+}
+
+function describeConnectionError(code: string): string {
+  if (CERTIFICATE.test(code)) return `its certificate is refused (${code})`;
+  const reason = Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
+  return reason ?? `the connection failed${code === '' ? '' : ` (${code})`}`;
+}
+
+const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_|_TLS_/;
+const TLS = /CERT|SELF_SIGNED|UNABLE_TO_|_TLS_|_SSL_/;
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'it refuses connections',
+  ENOTFOUND: 'its host name is not known',
+  EAI_AGAIN: 'its host name cannot be looked up now',
+  EHOSTUNREACH: 'its host cannot be reached',
+  ENETUNREACH: 'its host cannot be reached',
+  ETIMEDOUT: 'it does not answer',
+  UND_ERR_CONNECT_TIMEOUT: 'it does not answer',
+  ECONNRESET: 'it closed the connection',
+  EPIPE: 'it closed the connection',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS: perhaps its address begins with http:',
+  UND_ERR_SOCKET: 'it closed the connection',
+  EMFILE: 'the gateway has too many files open: raise its limit (ulimit -n, LimitNOFILE)',
+  ENFILE: 'the system has too many files open',
+  EADDRNOTAVAIL: 'the gateway has no port left to connect from',
+};
+
+/** There is no connection to the server, or none any more. */
+export class ConnectionError extends UpstreamError {
+  /** A connection that stood was closed: that of one request, or of a server that ended. */
+  readonly isBroken: boolean;
+
+  /** Everybody else would meet the same: nobody is there, or somebody else is. */
+  readonly isEverybodys: boolean;
+  /** This machine has no more files, ports or memory: it says nothing about the server. */
+  readonly isOwn: boolean;
+
+  constructor(reason: string, code: string, cause: unknown) {
+    super('unavailable', reason, { cause });
+    this.isBroken = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(code);
+    this.isEverybodys = NOBODY_THERE.has(code) || TLS.test(code);
+    this.isOwn = SHORTAGES.has(code);
+  }
+}
+
+const NOBODY_THERE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH']);
+const SHORTAGES = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);
+
+/** Whether a status says that the server as a whole cannot be used now. */
+export const isDownStatus = (status: number): boolean =>
+  (status >= 300 && status < 400) || (status >= 502 && status <= 504);
+
+/** Of several addresses that were tried each has its own error. */
+function findCode(cause: unknown): string | undefined {
+  const code = getErrorCode(cause);
+  if (code !== undefined) return code;
+  if (cause instanceof AggregateError) return findCode(cause.errors[0]);
+  return cause instanceof Error && cause.cause !== undefined ? findCode(cause.cause) : undefined;
+}
+
+/** The server answered with a status that is no success. */
+export class RefusalError extends UpstreamError {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super('unavailable', message);
+    this.status = status;
+  }
+}
+
+/** Why a status that is no success ends the request. */
+export const toRefusal = (answer: RefusedAnswer): RefusalError =>
+  new RefusalError(answer.status, describeRefusal(answer));
+
+export interface RefusedAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** The request had a token of the configuration file's "headers", and none of a user. */
+  readonly hadToken: boolean;
+}
+
+function describeRefusal({ status, headers, hadToken }: RefusedAnswer): string {
+  if (status >= 300 && status < 400) {
+    return `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
+  }
+  if (status === 401 && hadToken) {
+    return 'it refuses the token in its "headers" (401): check that it is complete (that of an Authorization header begins with "Bearer "), is for this server, and has neither expired nor been revoked';
+  }
+  if (status === 401 && /\bresource_metadata=/i.test(headers['www-authenticate'] ?? '')) {
+    return 'it wants each user to log in at it (401), which this version does not do: configure a token in its "headers", or token-exchange in its "auth"';
+  }
+  if (status === 401 || status === 403) {
+    return `it refuses the credentials of its "headers" or "auth", or wants some and has none (${status})`;
+  }
+  if (status === 404 || status === 405) {
+    const type = readMediaType(headers);
+    const what = type === undefined ? status : `${status}, ${type}`;
+    return `no MCP server answers at its address (${what}): ${CHECK_PATH}`;
+  }
+  if (status === 429) return 'it gets too many requests (429)';
+  return status >= 500 ? `it fails (${status})` : `it refuses the request (${status})`;
+}
+
+/** It answered what is no JSON: most often it is another program, or another path of the same one. */
+export function createNoJsonError(headers: IncomingHttpHeaders): UpstreamError {
+  const type = readMediaType(headers);
+  return createInvalidError(
+    type === undefined || type.endsWith('json') || type === 'text/event-stream'
+      ? 'it answered what is no JSON'
+      : `it answered ${type}, which is no MCP: ${CHECK_PATH}`,
+  );
+}
+
+/** It answered JSON that is no message: one of another protocol, unless it says that it is JSON-RPC. */
+export const createNoMessageError = (value: unknown): UpstreamError =>
+  createInvalidError(
+    isObject(value) && value.jsonrpc === '2.0'
+      ? 'it answered what is no message of MCP'
+      : `it answered JSON that is no MCP: ${CHECK_PATH}`,
+  );
+
+const CHECK_PATH = 'check the path of its "url", which often is /mcp';
+
+/** The server's words: only what has the form of a media type is repeated. */
+const readMediaType = (headers: IncomingHttpHeaders): string | undefined =>
+  /^[a-z]+\/[a-z0-9.+-]{1,60}(?=$|[ ;])/.exec(headers['content-type']?.toLowerCase() ?? '')?.[0];
+
+export const createInvalidError = (words: string): UpstreamError =>
+  new UpstreamError('invalid', words);

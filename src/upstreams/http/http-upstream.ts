@@ -1,0 +1,97 @@
+// §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
+import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
+import { openServerPool } from '../../platform/outbound/server-pool.ts';
+import { needsUser } from '../credentials/needs-user.ts';
+import { createUsage } from '../transport/usage.ts';
+import type { Upstream } from '../upstream.ts';
+import { createAvailability } from './availability.ts';
+import { createConnection } from './connection.ts';
+import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
+import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
+import { createJudge } from './judge.ts';
+import { createProtocol } from './protocol.ts';
+import type { Protocol } from './protocol-types.ts';
+import { createSseProtocol } from './sse-protocol.ts';
+
+/** Under the second within which a call of a server that is gone has its answer. */
+const CONNECT_TIMEOUT_MS = 900;
+
+export function createHttpUpstream(
+  config: HttpUpstreamConfig,
+  deps: HttpUpstreamDeps,
+): Upstream<HttpUpstreamConfig> {
+  const { clock, log, maxBytes, outbound } = deps;
+  const { name } = config;
+  const url = new URL(config.url);
+  const isForUsers = needsUser(config);
+  const usage = createUsage(clock);
+
+  const availability = createAvailability({ name, probe, clock, log });
+  const judge = createJudge(config, availability);
+  const connection = createConnection(config, {
+    openPool: () =>
+      openServerPool(url, { ca: config.ca, connectTimeoutMs: CONNECT_TIMEOUT_MS, outbound }),
+    getHeaders: (caller) =>
+      caller.user === undefined && isForUsers ? {} : deps.getHeaders(caller),
+    maxBytes,
+    answerMemory: deps.answerMemory,
+    messagePace: deps.messagePace,
+    clock,
+    log,
+    judge,
+  });
+  const create = config.transport === 'sse' ? createSseProtocol : createProtocol;
+  const protocol: Protocol = create(config, {
+    ...deps,
+    connection,
+    availability,
+    judge,
+  });
+
+  /**
+   * With credentials of users the gateway itself has none: that they are missed shows that the server is there. So does
+   * 429 for all, as one user may have used up what the gateway may ask. What this machine lacks takes no server away.
+   */
+  async function probe(): Promise<void> {
+    try {
+      await protocol.probe();
+    } catch (error) {
+      if (error instanceof ConnectionError && error.isOwn && availability.isUp === true) return;
+      const isThere = error instanceof RefusalError && !isDownStatus(error.status);
+      if (!isThere || !(isForUsers || error.status === 429)) throw error;
+    }
+  }
+
+  // The gateway is ready only once it answers, and until then maybe nobody calls it.
+  if (config.required) availability.suspect();
+
+  return {
+    config,
+    get isUp() {
+      return availability.isUp;
+    },
+    get era() {
+      return protocol.era;
+    },
+    describe: (caller) =>
+      usage.run(() => {
+        availability.check();
+        return protocol.describe(caller);
+      }),
+    request: (caller, request) =>
+      usage.run(() => {
+        availability.check();
+        return protocol.request(caller, request);
+      }),
+    peekDescription: protocol.peekDescription,
+    listen: protocol.listen,
+    onStateChange: availability.onChange,
+    endSession: (caller) => protocol.endSession(caller).catch(() => {}),
+    async close(graceMs) {
+      await usage.end(graceMs);
+      availability.close();
+      await protocol.close();
+      await connection.close();
+    },
+  };
+}

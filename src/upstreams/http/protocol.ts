@@ -1,0 +1,188 @@
+// What is said to a server: in the era that it speaks, after the handshake that the era wants.
+import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
+import { buildUpstreamSubscriptionsChannelName } from '../../store/keys.ts';
+import { knowsUsers, needsUser } from '../credentials/needs-user.ts';
+import { createNameAudience } from '../transport/name-audience.ts';
+import { createSessionRecords } from '../transport/session-records.ts';
+import { createSubscriptionMemory, hashSession } from '../transport/subscription-memory.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamRequest,
+} from '../upstream.ts';
+import { createDescriptions } from './descriptions.ts';
+import { createEraMemory } from './era.ts';
+import { type Audience, createListeners } from './listeners.ts';
+import type { Protocol, ProtocolDeps } from './protocol-types.ts';
+import { createSessionEra } from './session-era.ts';
+import { createSessionStream } from './session-stream.ts';
+import { createStatelessEra } from './stateless-era.ts';
+import { createOpenSubscriptionStream } from './subscription-stream.ts';
+
+const AN_HOUR_SECONDS = 3600;
+
+export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): Protocol {
+  const { connection, availability, judge, clock, store, sessionKeyPrefix } = deps;
+  const isForUsers = needsUser(config);
+  const { timeoutMs } = config;
+  const identity = `${config.name} ${config.url}`;
+  const recordDeps = {
+    ...deps,
+    keyPrefix: sessionKeyPrefix,
+    ttlSeconds: deps.sessionTtlSeconds + AN_HOUR_SECONDS,
+  };
+  const nameAudience = createNameAudience(knowsUsers(config));
+  const descriptions = createDescriptions(config, availability);
+  const introductions = new Map<string, Promise<unknown>>();
+  const onDescription = descriptions.note;
+
+  const era = createEraMemory({
+    connection,
+    clock,
+    timeoutMs,
+    nameAudience,
+    demanded: config.era,
+    onDescription,
+  });
+  const listeners = createListeners({
+    clock,
+    open: openStream,
+    extend,
+    hashSession,
+    describe: descriptions.find,
+  });
+  const shared = {
+    connection,
+    timeoutMs,
+    onNotification: listeners.notify,
+  };
+  const subscriptions = createSubscriptionMemory({
+    records: createSessionRecords(`${identity} subscriptions`, recordDeps),
+    store,
+    channel: buildUpstreamSubscriptionsChannelName(sessionKeyPrefix, hashSha256(identity)),
+    onChange: listeners.refreshSession,
+  });
+  const sessionEra = createSessionEra({
+    ...shared,
+    records: createSessionRecords(identity, recordDeps),
+    subscriptions,
+    clock,
+    demanded: config.era,
+    onDescription,
+    hasChangedEra: (caller) => era.hasChanged(caller, 'session'),
+  });
+  const statelessEra = createStatelessEra({
+    ...shared,
+    subscriptions,
+    hasChangedEra: (caller) => era.hasChanged(caller, 'stateless'),
+  });
+  const sessionStream = createSessionStream({
+    connection,
+    sessions: sessionEra.sessions,
+    isSessionActive: deps.isSessionActive,
+    request: sessionEra.request,
+  });
+  const openSubscriptionStream = createOpenSubscriptionStream({
+    connection,
+    describe: descriptions.find,
+    readSubscriptions: subscriptions.read,
+  });
+  availability.onChange((isUp, _reason, wasUp) => {
+    if (isUp && wasUp === false) listeners.restart();
+  });
+
+  async function begin(caller: UpstreamCaller): Promise<void> {
+    const found = era.find(caller) ?? (await era.detect(caller));
+    if (found === 'session' && sessionEra.sessions.find(caller) === undefined) {
+      await sessionEra.sessions.open(caller);
+    }
+  }
+
+  async function shakeHands(caller: UpstreamCaller): Promise<void> {
+    try {
+      await begin(caller);
+      availability.noteUp();
+    } catch (error) {
+      judge.noteFailedHandshake(error);
+      throw error;
+    }
+  }
+
+  /** Hears again what the server says; once for all who are told the same, and ask at the same time. */
+  function introduce(caller: UpstreamCaller): Promise<unknown> {
+    const audience = nameAudience(caller);
+    const introducing =
+      introductions.get(audience) ??
+      (era.find(caller) === 'stateless'
+        ? era.detect(caller)
+        : sessionEra.introduce(caller)
+      ).finally(() => introductions.delete(audience));
+    introductions.set(audience, introducing);
+    return introducing;
+  }
+
+  const sendInEra = (caller: UpstreamCaller, request: UpstreamRequest) =>
+    era.find(caller) === 'stateless'
+      ? statelessEra.request(caller, request)
+      : sessionEra.request(caller, request);
+
+  async function openStream(audience: Audience, signal: AbortSignal, onOpen: () => void) {
+    availability.check();
+    if (era.find(audience.caller) === undefined) await shakeHands(audience.caller);
+    return era.find(audience.caller) === 'stateless'
+      ? openSubscriptionStream(audience, signal, onOpen)
+      : sessionStream.open(audience, signal, onOpen);
+  }
+
+  function extend(audience: Audience): boolean {
+    if (era.find(audience.caller) === 'stateless') return true;
+    void sessionStream.subscribe(audience).catch(() => {});
+    return false;
+  }
+
+  return {
+    get era() {
+      return era.last;
+    },
+
+    async describe(caller) {
+      if (descriptions.findCurrent(caller) === undefined) await shakeHands(caller);
+      // The session may be one that another replica began.
+      if (descriptions.findCurrent(caller) === undefined) await introduce(caller);
+      const description = descriptions.find(caller);
+      if (description !== undefined) return description;
+      throw new UpstreamError('unavailable', 'it does not say what it is');
+    },
+    peekDescription: descriptions.find,
+
+    async request(caller, request): Promise<JsonObject> {
+      if (era.find(caller) === undefined) await shakeHands(caller);
+      const result = (await sendInEra(caller, request)) ?? (await sendInEra(caller, request));
+      if (result !== undefined) return result;
+      throw new UpstreamError('unavailable', 'it changes its version of MCP with each answer');
+    },
+
+    listen: listeners.listen,
+
+    async probe() {
+      const found = await era.detect(GATEWAY_CALLER);
+      if (found === 'session' && !isForUsers) await sessionEra.introduce(GATEWAY_CALLER);
+      // To find out the era nothing was sent.
+      else if (config.era === 'session') await era.reach(GATEWAY_CALLER);
+    },
+
+    async endSession(caller) {
+      await sessionEra.sessions.end(caller);
+      if (caller.sessionId !== undefined) await subscriptions.forget(caller.sessionId);
+    },
+
+    async close() {
+      listeners.close();
+      subscriptions.close();
+      await sessionEra.sessions.close().catch(() => {});
+    },
+  };
+}

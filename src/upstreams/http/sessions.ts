@@ -1,0 +1,188 @@
+// §18.3: which session at a server a caller's request belongs to. A client's session has one of its own, which
+// any replica goes on with; callers without a session share one for each user and client.
+import type { Clock } from '../../platform/clock.ts';
+import type { SessionRecords } from '../transport/session-records.ts';
+import type { UpstreamCaller } from '../upstream.ts';
+import { fromRecord, nameSharer, type ServerSession, toRecord } from './server-session.ts';
+
+export interface ServerSessions {
+  /** In memory: undefined where it has to be opened. */
+  find(caller: UpstreamCaller): ServerSession | undefined;
+  /** From the store, or a new one; once for all that ask at the same time. */
+  open(caller: UpstreamCaller): Promise<ServerSession>;
+  /** In place of one that the server no longer knows; once for all that noticed. */
+  renew(caller: UpstreamCaller, lost: ServerSession): Promise<ServerSession>;
+  end(caller: UpstreamCaller): Promise<void>;
+  /** Forgets all, and ends those that no other replica can go on with. */
+  close(): Promise<void>;
+}
+
+export interface ServerSessionsDeps {
+  /** `initialize`. */
+  readonly initialize: (caller: UpstreamCaller) => Promise<ServerSession>;
+  /** DELETE. Never rejects. */
+  readonly terminate: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
+  /** The session takes the place of one that the server lost. Never rejects. */
+  readonly restore: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
+  readonly records: SessionRecords;
+  readonly clock: Clock;
+}
+
+interface Entry {
+  readonly session: ServerSession;
+  /** Whose credentials end it, where it is shared; undefined for that of a client's session. */
+  sharedBy: UpstreamCaller | undefined;
+}
+
+const MAX_REMEMBERED = 10_000;
+const IDLE_MS = 900_000;
+const SWEEP_MS = 60_000;
+/** Records outlive a client's session by an hour: written twice in it, they never end before. */
+const WRITE_AGAIN_MS = 1_800_000;
+
+export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
+  const { initialize, terminate, restore, records, clock } = deps;
+  const entries = new Map<string, Entry>();
+  const openings = new Map<string, Promise<ServerSession>>();
+  let cancelSweep: (() => void) | undefined;
+
+  function find(caller: UpstreamCaller): ServerSession | undefined {
+    const entry = entries.get(nameSharer(caller));
+    if (entry === undefined) return undefined;
+    // Of several tokens the newest is valid for longest.
+    if (isShared(caller)) entry.sharedBy = caller;
+    touch(caller, entry.session);
+    return entry.session;
+  }
+
+  function touch({ sessionId }: UpstreamCaller, session: ServerSession): void {
+    const now = clock.monotonic();
+    session.usedAt = now;
+    if (sessionId === undefined || session.id === undefined) return;
+    if (now - session.storedAt < WRITE_AGAIN_MS) return;
+    session.storedAt = now;
+    void records.write(sessionId, JSON.stringify(toRecord(session)));
+  }
+
+  function remember(caller: UpstreamCaller, session: ServerSession): ServerSession {
+    const sharer = nameSharer(caller);
+    entries.delete(sharer);
+    entries.set(sharer, { session, sharedBy: isShared(caller) ? caller : undefined });
+    if (entries.size > MAX_REMEMBERED) forgetOldest();
+    cancelSweep ??= clock.after(SWEEP_MS, sweep);
+    return session;
+  }
+
+  function forgetOldest(): void {
+    for (const [sharer, entry] of entries) {
+      // Others may open as many as they like: none ends what somebody waits for.
+      if (isBusy(entry.session)) continue;
+      forget(sharer, entry);
+      return;
+    }
+  }
+
+  /** One of a client's session is still in the store. */
+  function forget(sharer: string, { sharedBy, session }: Entry): void {
+    entries.delete(sharer);
+    if (sharedBy !== undefined) void terminate(sharedBy, session);
+  }
+
+  function sweep(): void {
+    const limit = clock.monotonic() - IDLE_MS;
+    for (const [sharer, entry] of entries) {
+      if (isIdle(entry.session, limit)) forget(sharer, entry);
+    }
+    cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
+  }
+
+  function shareOpening(
+    caller: UpstreamCaller,
+    open: () => Promise<ServerSession>,
+  ): Promise<ServerSession> {
+    const sharer = nameSharer(caller);
+    const underWay = openings.get(sharer);
+    if (underWay !== undefined) return underWay;
+    const opening = open()
+      .then((session) => remember(caller, session))
+      .finally(() => openings.delete(sharer));
+    openings.set(sharer, opening);
+    return opening;
+  }
+
+  async function read(sessionId: string): Promise<ServerSession | undefined> {
+    const text = await records.read(sessionId);
+    if (text === undefined) return undefined;
+    // It may have been written long ago.
+    void records.write(sessionId, text);
+    return fromRecord(text, clock.monotonic());
+  }
+
+  async function openFirst(caller: UpstreamCaller): Promise<ServerSession> {
+    const { sessionId } = caller;
+    if (sessionId === undefined) return initialize(caller);
+    const stored = await read(sessionId);
+    if (stored !== undefined) return stored;
+    const session = await initialize(caller);
+    if (session.id === undefined) return session;
+    const standing = fromRecord(
+      await records.readOrWrite(sessionId, JSON.stringify(toRecord(session))),
+      clock.monotonic(),
+    );
+    if (standing === undefined || standing.id === session.id) return session;
+    void terminate(caller, session);
+    return standing;
+  }
+
+  async function openAgain(caller: UpstreamCaller, lost: ServerSession): Promise<ServerSession> {
+    const { sessionId } = caller;
+    const text = sessionId === undefined ? undefined : await records.read(sessionId);
+    const stored = text === undefined ? undefined : fromRecord(text, clock.monotonic());
+    // Another replica has noticed before.
+    if (stored !== undefined && stored.id !== lost.id) return stored;
+    const session = await initialize(caller);
+    if (sessionId !== undefined && session.id !== undefined) {
+      await records.write(sessionId, JSON.stringify(toRecord(session)));
+    }
+    void restore(caller, session);
+    return session;
+  }
+
+  return {
+    find,
+    open: (caller) => shareOpening(caller, () => openFirst(caller)),
+    async renew(caller, lost) {
+      const current = find(caller);
+      if (current !== undefined && current !== lost) return current;
+      return shareOpening(caller, () => openAgain(caller, lost));
+    },
+    async end(caller) {
+      const sharer = nameSharer(caller);
+      await openings.get(sharer)?.catch(() => {});
+      const remembered = entries.get(sharer)?.session;
+      entries.delete(sharer);
+      const { sessionId } = caller;
+      const text = sessionId === undefined ? undefined : await records.take(sessionId);
+      const stored = text === undefined ? undefined : fromRecord(text, clock.monotonic());
+      // Another replica may have replaced the one that is remembered here.
+      const session = stored ?? remembered;
+      if (session !== undefined) await terminate(caller, session);
+    },
+    async close() {
+      cancelSweep?.();
+      const ended = [...entries.values()];
+      entries.clear();
+      await Promise.all(
+        ended.map(({ sharedBy, session }) => sharedBy && terminate(sharedBy, session)),
+      );
+    },
+  };
+}
+
+const isBusy = ({ streams, openRequests }: ServerSession): boolean =>
+  streams > 0 || openRequests.size > 0;
+
+const isIdle = (session: ServerSession, limit: number): boolean =>
+  session.usedAt <= limit && !isBusy(session);
+
+const isShared = ({ sessionId }: UpstreamCaller): boolean => sessionId === undefined;

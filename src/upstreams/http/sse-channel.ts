@@ -1,0 +1,163 @@
+// MCP 2024-11-05 "HTTP with SSE": one stream with all that the server says; what it is told goes by POST to the address
+// that the first event of the stream names.
+import type { Clock } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { readInitializeResult } from '../messages/description.ts';
+import { CLIENT_INFO, declareCapabilities, SESSION_VERSION } from '../messages/envelope.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
+import { createConnection as createRpc, type Connection as Rpc } from '../stdio/connection.ts';
+import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
+import type { Connection } from './connection.ts';
+import type { ExchangeEnd } from './exchange.ts';
+import { createInvalidError, toRefusal } from './failures.ts';
+
+export interface SseChannel {
+  readonly rpc: Rpc;
+  readonly description: UpstreamDescription;
+  /** Resolves when the stream has ended. */
+  readonly ended: Promise<void>;
+  close(): void;
+}
+
+export interface SseChannelDeps {
+  readonly connection: Connection;
+  readonly url: string;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  onNotification(message: ServerNotification): void;
+  onStrayAnswer(): void;
+}
+
+const HANDSHAKE_MS = 15_000;
+
+/** @throws UpstreamError */
+export async function openSseChannel(
+  caller: UpstreamCaller,
+  deps: SseChannelDeps,
+): Promise<SseChannel> {
+  const { connection, url, clock, timeoutMs } = deps;
+  const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
+  let postPath: string | undefined;
+  let isOver = false;
+  let stopStream = () => {};
+  let tellEnd = () => {};
+  const ended = new Promise<void>((resolve) => {
+    tellEnd = resolve;
+  });
+
+  const rpc = createRpc({
+    clock,
+    timeoutMs,
+    canAttribute: true,
+    write(line) {
+      if (postPath === undefined) return false;
+      const message: JsonObject = JSON.parse(line);
+      connection.send(caller, message, [], postPath).then(
+        (posted) => judgePost(message, posted),
+        (error: unknown) => end(toSendError(error)),
+      );
+      return true;
+    },
+    onNotification: deps.onNotification,
+    onStrayAnswer: deps.onStrayAnswer,
+  });
+
+  /** The stream may still have to begin. */
+  function stop(): void {
+    isOver = true;
+    stopStream();
+  }
+
+  function end(error: UpstreamError): void {
+    stop();
+    rpc.fail(error);
+    tellEnd();
+  }
+
+  /** What the server does not take it does not answer either. */
+  function judgePost({ id }: JsonObject, posted: ExchangeEnd): void {
+    if (posted.kind === 'failed') end(posted.error);
+    else if (posted.kind === 'refused' && posted.status === 404) {
+      end(toRefusal(posted));
+    } else if (posted.kind === 'refused') rpc.receiveValue({ id });
+  }
+
+  await new Promise<void>((resolve, reject) => {
+    const cancelTimer = clock.after(handshakeMs, () => {
+      stop();
+      reject(new UpstreamError('timeout', 'it did not begin its stream'));
+    });
+    function settle(error: UpstreamError | undefined): void {
+      cancelTimer();
+      if (error === undefined) resolve();
+      else {
+        end(error);
+        reject(error);
+      }
+    }
+    const listener = {
+      onNamedEvent(name: string, data: string) {
+        if (name !== 'endpoint' || postPath !== undefined) return;
+        postPath = findPath(data, url);
+        settle(postPath === undefined ? createInvalidError(FOREIGN_ENDPOINT) : undefined);
+      },
+      onMessage: (value: unknown) => rpc.receiveValue(value).count,
+      onEnd: (how: ExchangeEnd) => settle(toEndError(how)),
+    };
+    connection.stream(caller, [], listener).then((started) => {
+      stopStream = started;
+      if (isOver) started();
+    }, reject);
+  });
+
+  try {
+    const description = await initialize(rpc, caller, handshakeMs);
+    return {
+      rpc,
+      description,
+      ended,
+      close: () => end(new UpstreamError('unavailable', 'it is no longer served')),
+    };
+  } catch (error) {
+    stop();
+    throw error;
+  }
+}
+
+/** Credentials could not be had. */
+const toSendError = (error: unknown): UpstreamError =>
+  error instanceof UpstreamError
+    ? error
+    : new UpstreamError('unavailable', 'nothing can be sent to it', { cause: error });
+
+const FOREIGN_ENDPOINT = 'it names an address elsewhere for what it is told';
+
+/** Another origin could be anywhere, and must not get the credentials. */
+function findPath(data: string, url: string): string | undefined {
+  if (!URL.canParse(data, url)) return undefined;
+  const { origin, pathname, search } = new URL(data, url);
+  return origin === new URL(url).origin ? pathname + search : undefined;
+}
+
+function toEndError(end: ExchangeEnd): UpstreamError {
+  if (end.kind === 'failed') return end.error;
+  return end.kind === 'refused' ? toRefusal(end) : createInvalidError('it ended its stream');
+}
+
+async function initialize(
+  rpc: Rpc,
+  { capabilities }: UpstreamCaller,
+  timeoutMs: number,
+): Promise<UpstreamDescription> {
+  const params = {
+    protocolVersion: SESSION_VERSION,
+    capabilities: declareCapabilities(capabilities),
+    clientInfo: CLIENT_INFO,
+  };
+  const description = readInitializeResult(await rpc.ask('initialize', params, timeoutMs));
+  if (description === undefined) {
+    throw new UpstreamError('unavailable', 'it speaks no version of MCP that is known here');
+  }
+  rpc.notify('notifications/initialized', {});
+  return description;
+}

@@ -1,0 +1,197 @@
+// §18.3: servers of 2024-11-05: each client's session has a connection of its own, in this process.
+import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
+import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import type { LogSeverity } from '../../protocol/log-severity.ts';
+import { toSessionParams } from '../messages/envelope.ts';
+import { hashSession } from '../transport/subscription-memory.ts';
+import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
+import { createDescriptions } from './descriptions.ts';
+import { type Audience, createListeners } from './listeners.ts';
+import type { Protocol, ProtocolDeps } from './protocol-types.ts';
+import { nameSharer } from './server-session.ts';
+import { openSseChannel, type SseChannel } from './sse-channel.ts';
+
+interface Entry {
+  readonly opening: Promise<SseChannel>;
+  /** Of the client's session that it ends with; undefined where it is shared. */
+  readonly sessionId: string | undefined;
+  usedAt: number;
+  /** When it was last asked whether its session goes on. */
+  askedAt: number;
+  /** Requests that have no answer yet, and listeners. */
+  users: number;
+  logLevel: LogSeverity | undefined;
+}
+
+const SWEEP_MS = 60_000;
+const SHARED_IDLE_MS = 900_000;
+/** Milliseconds without a call after which it is asked, each time, whether the session goes on. */
+const ASK_AFTER_MS = 300_000;
+/** Each is a connection that stays. */
+const MAX_CHANNELS = 10_000;
+const SET_LEVEL_MS = 10_000;
+
+export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): Protocol {
+  const { connection, availability, judge, clock, log } = deps;
+  const { name, url, timeoutMs } = config;
+  const entries = new Map<string, Entry>();
+  const descriptions = createDescriptions(config, availability);
+  let cancelSweep: (() => void) | undefined;
+  const onStrayAnswer = createWarnThrottle(clock, () =>
+    log.warn(`The MCP server ${name} answers what nobody asked; that is dropped`, { server: name }),
+  );
+  const listeners = createListeners({
+    clock,
+    open: openStream,
+    extend(audience) {
+      useEntry(audience.caller, ({ rpc }) => subscribe(rpc, audience)).catch(() => {});
+      return false;
+    },
+    hashSession,
+    describe: descriptions.find,
+  });
+
+  async function open(caller: UpstreamCaller): Promise<SseChannel> {
+    try {
+      const channel = await openSseChannel(caller, {
+        connection,
+        url,
+        clock,
+        timeoutMs,
+        onNotification: (message) => listeners.notify(caller, message),
+        onStrayAnswer,
+      });
+      descriptions.note(caller, channel.description);
+      availability.noteUp();
+      return channel;
+    } catch (error) {
+      judge.noteFailedHandshake(error);
+      throw error;
+    }
+  }
+
+  function createEntry(caller: UpstreamCaller): Entry {
+    const sharer = nameSharer(caller);
+    if (entries.size >= MAX_CHANNELS) {
+      throw new UpstreamError('unavailable', 'too many connections to it are open');
+    }
+    const entry: Entry = {
+      opening: open(caller),
+      sessionId: caller.sessionId,
+      usedAt: clock.monotonic(),
+      askedAt: clock.monotonic(),
+      users: 0,
+      logLevel: undefined,
+    };
+    entries.set(sharer, entry);
+    const forget = () => {
+      if (entries.get(sharer) === entry) entries.delete(sharer);
+    };
+    entry.opening.then(({ ended }) => ended).then(forget, forget);
+    cancelSweep ??= clock.after(SWEEP_MS, sweep);
+    return entry;
+  }
+
+  function sweep(): void {
+    const now = clock.monotonic();
+    for (const entry of entries.values()) {
+      const { opening, sessionId, usedAt, askedAt, users } = entry;
+      if (users > 0) continue;
+      if (sessionId !== undefined) {
+        if (now - Math.max(usedAt, askedAt) >= ASK_AFTER_MS) void endAfterSession(entry, sessionId);
+      } else if (now - usedAt >= SHARED_IDLE_MS) void closeChannel(opening);
+    }
+    cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
+  }
+
+  /** The session may have been ended at another replica, or without a word. */
+  async function endAfterSession(entry: Entry, sessionId: string): Promise<void> {
+    entry.askedAt = clock.monotonic();
+    const isActive = await deps.isSessionActive(sessionId);
+    if (!isActive && entry.users === 0) await closeChannel(entry.opening);
+  }
+
+  /** The channel stays open until the work is done. */
+  async function useEntry<Result>(
+    caller: UpstreamCaller,
+    work: (channel: SseChannel, entry: Entry) => Promise<Result>,
+  ): Promise<Result> {
+    const entry = entries.get(nameSharer(caller)) ?? createEntry(caller);
+    entry.users += 1;
+    try {
+      return await work(await entry.opening, entry);
+    } finally {
+      entry.users -= 1;
+      entry.usedAt = clock.monotonic();
+    }
+  }
+
+  async function openStream(audience: Audience, signal: AbortSignal, onOpen: () => void) {
+    availability.check();
+    return useEntry(audience.caller, async ({ rpc, ended }) => {
+      if (signal.aborted) return 'never';
+      onOpen();
+      await subscribe(rpc, audience);
+      await Promise.race([ended, waitForAbort(signal)]);
+      return 'again';
+    });
+  }
+
+  async function subscribe(rpc: SseChannel['rpc'], { uris }: Audience): Promise<void> {
+    for (const uri of uris) await rpc.ask('resources/subscribe', { uri }, timeoutMs);
+  }
+
+  async function setLevel(
+    rpc: SseChannel['rpc'],
+    entry: Entry,
+    level: LogSeverity | undefined,
+  ): Promise<void> {
+    if (level === undefined || level === entry.logLevel) return;
+    entry.logLevel = level;
+    // A server without logging refuses; nothing is lost by it.
+    await rpc.ask('logging/setLevel', { level }, SET_LEVEL_MS).catch(() => {});
+  }
+
+  return {
+    era: 'session',
+    async describe(caller) {
+      const known = descriptions.findCurrent(caller);
+      if (known !== undefined) return known;
+      const told = await useEntry(caller, async ({ description }) => description);
+      descriptions.note(caller, told);
+      return told;
+    },
+    peekDescription: descriptions.find,
+    request: (caller, request) =>
+      useEntry(caller, async ({ rpc }, entry) => {
+        await setLevel(rpc, entry, request.logLevel);
+        return rpc.call(caller, request, (token) => toSessionParams(request, token));
+      }),
+    listen: listeners.listen,
+    async probe() {
+      const channel = await open(GATEWAY_CALLER);
+      channel.close();
+    },
+    async endSession(caller) {
+      const entry = entries.get(nameSharer(caller));
+      if (entry !== undefined) await closeChannel(entry.opening);
+    },
+    async close() {
+      listeners.close();
+      cancelSweep?.();
+      await Promise.all([...entries.values()].map(({ opening }) => closeChannel(opening)));
+    },
+  };
+}
+
+const waitForAbort = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+
+const closeChannel = (opening: Promise<SseChannel>): Promise<void> =>
+  opening.then(
+    (channel) => channel.close(),
+    () => {},
+  );

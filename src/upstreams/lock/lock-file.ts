@@ -1,0 +1,138 @@
+// §18.7: the text of postern.lock.
+import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import { toVisibleJson } from '../../platform/visible-json.ts';
+import type { Fingerprint } from './fingerprint.ts';
+
+export const LOCK_FILE_NAME = 'postern.lock';
+
+/** What was approved, by server. */
+export interface LockFile {
+  readonly servers: ReadonlyMap<string, LockedServer>;
+}
+
+export interface LockedServer {
+  /** Undefined where it has none. Several where they differ between users, as with each tool and prompt. */
+  readonly instructions: readonly Fingerprint[] | undefined;
+  readonly prompts: LockedItems;
+  readonly tools: LockedItems;
+}
+
+/** By the server's own names. */
+export type LockedItems = ReadonlyMap<string, readonly Fingerprint[]>;
+
+export const EMPTY_LOCK_FILE: LockFile = { servers: new Map() };
+
+const VERSION = 1;
+
+/** A lock file that cannot be used: a sentence that says what to do. */
+export class LockFileError extends Error {
+  override readonly name = 'LockFileError';
+}
+
+/**
+ * `{}`: that nothing is locked is meant. A lock without servers is something else: it approves nothing. Nor is an
+ * empty text one, as a file that is being written has it.
+ */
+export function isEmptyLock(text: string): boolean {
+  const file = parseObject(text);
+  return file !== undefined && Object.keys(file).length === 0;
+}
+
+/** @throws LockFileError */
+export function parseLockFile(text: string): LockFile {
+  const file = parseObject(text);
+  if (file === undefined) failFile('is not JSON');
+  if (file.version !== VERSION) {
+    failFile(`has version ${quote(file.version)}, and this Postern reads version ${VERSION}`);
+  }
+  return { servers: readMap(file.servers, 'servers', readServer) };
+}
+
+function failFile(problem: string): never {
+  throw new LockFileError(
+    `${LOCK_FILE_NAME} ${problem}. Take it from your version control again, or remove it and run \`postern lock\` to approve what the servers say now.`,
+  );
+}
+
+function readServer(value: unknown, place: string): LockedServer {
+  if (!isObject(value)) failFile(`has no object at ${place}`);
+  return {
+    instructions:
+      value.instructions === undefined
+        ? undefined
+        : readFingerprints(value.instructions, `${place}.instructions`),
+    prompts: readMap(value.prompts, `${place}.prompts`, readFingerprints),
+    tools: readMap(value.tools, `${place}.tools`, readFingerprints),
+  };
+}
+
+function readMap<Value>(
+  value: unknown,
+  place: string,
+  read: (value: unknown, place: string) => Value,
+): ReadonlyMap<string, Value> {
+  if (!isObject(value)) failFile(`has no object at ${place}`);
+  return new Map(
+    Object.entries(value).map(([name, one]) => [name, read(one, `${place}.${quote(name, 100)}`)]),
+  );
+}
+
+function readFingerprints(value: unknown, place: string): readonly Fingerprint[] {
+  if (!Array.isArray(value)) failFile(`has no list at ${place}`);
+  return value.map((one: unknown) => readFingerprint(one, place));
+}
+
+function readFingerprint(value: unknown, place: string): Fingerprint {
+  if (!isObject(value) || typeof value.sha256 !== 'string' || !SHA256.test(value.sha256)) {
+    failFile(`has no SHA-256 at ${place}`);
+  }
+  return { sha256: value.sha256, parts: readParts(value.parts) };
+}
+
+const SHA256 = /^[0-9a-f]{64}$/;
+
+/** They only describe a difference: what is no text is left out. */
+function readParts(value: unknown): Fingerprint['parts'] {
+  const parts = isObject(value) ? Object.entries(value) : [];
+  return Object.fromEntries(
+    parts.flatMap(([name, part]) => (typeof part === 'string' ? [[name, part]] : [])),
+  );
+}
+
+/** Sorted, with one line for each item, so that version control shows what was approved. */
+export function writeLockFile({ servers }: LockFile): string {
+  return `${writeObject({ version: VERSION, servers: mapValues(servers, writeServer) }, LEVELS)}\n`;
+}
+
+const writeServer = ({ instructions, prompts, tools }: LockedServer): JsonObject => ({
+  ...(instructions && { instructions: sortFingerprints(instructions) }),
+  prompts: mapValues(prompts, sortFingerprints),
+  tools: mapValues(tools, sortFingerprints),
+});
+
+/** The order of object members is that of their names, which no name of a server can change. */
+const mapValues = <Value, Written>(
+  map: ReadonlyMap<string, Value>,
+  write: (value: Value) => Written,
+): ReadonlyMap<string, Written> =>
+  new Map([...map].sort(([a], [b]) => compare(a, b)).map(([name, value]) => [name, write(value)]));
+
+const sortFingerprints = (all: readonly Fingerprint[]) =>
+  [...all].sort((a, b) => compare(a.sha256, b.sha256));
+
+const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
+
+/** Objects around an item: the file, its servers, a server, its tools. */
+const LEVELS = 4;
+
+function writeObject(value: unknown, levels: number, indent = ''): string {
+  const members =
+    value instanceof Map ? [...value] : levels > 0 && isObject(value) ? Object.entries(value) : [];
+  if (levels === 0 || members.length === 0) return toVisibleJson(value instanceof Map ? {} : value);
+  const lines = members.map(
+    ([name, one]) =>
+      `${indent}  ${toVisibleJson(name)}: ${writeObject(one, levels - 1, `${indent}  `)}`,
+  );
+  return `{\n${lines.join(',\n')}\n${indent}}`;
+}

@@ -1,0 +1,78 @@
+// §18.7: what a server says now, as it would be approved.
+
+import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { createTurns } from '../../platform/turns.ts';
+import { type FetchedList, fetchList } from '../catalog/fetch-list.ts';
+import { type Upstream, type UpstreamCaller, UpstreamError } from '../upstream.ts';
+import { computeFingerprint, type Fingerprint, type LockedKind } from './fingerprint.ts';
+import type { LockedServer } from './lock-file.ts';
+
+/** What the lock is about, as the server wrote it. */
+export interface ReadServer {
+  /** Undefined where it has none. */
+  readonly instructions: string | undefined;
+  readonly tools: FetchedList;
+  readonly prompts: FetchedList;
+}
+
+/** @throws UpstreamError also for a list that was cut, which cannot be approved. */
+export async function readServer(
+  upstream: Upstream,
+  caller: UpstreamCaller,
+  signal: AbortSignal,
+): Promise<ReadServer> {
+  const { instructions } = await upstream.describe(caller);
+  const readWhole = async (name: 'tools' | 'prompts') => {
+    const list = await fetchList(upstream, name, caller, signal);
+    if (list.cut !== undefined)
+      throw new UpstreamError('invalid', `not all ${name} can be read: ${list.cut}`);
+    return list;
+  };
+  const tools = await readWhole('tools');
+  const prompts = await readWhole('prompts');
+  const isSilent = instructions === undefined || instructions.trim() === '';
+  return { instructions: isSilent ? undefined : instructions, tools, prompts };
+}
+
+/** @throws UpstreamError for an item that nests too deep to be approved. */
+export async function toLockedServer(
+  { instructions, tools, prompts }: ReadServer,
+  clock: Clock,
+): Promise<LockedServer> {
+  const work = createTurns(clock);
+
+  async function toLockedItems(kind: 'tool' | 'prompt', items: readonly RawItem[]) {
+    const locked = new Map<string, readonly Fingerprint[]>();
+    for (const [name, item] of indexByName(items)) {
+      locked.set(name, [computeOne(kind, item)]);
+      if (work.isOver()) await work.next();
+    }
+    return locked;
+  }
+
+  return {
+    instructions:
+      instructions === undefined ? undefined : [computeOne('instructions', instructions)],
+    prompts: await toLockedItems('prompt', prompts.items),
+    tools: await toLockedItems('tool', tools.items),
+  };
+}
+
+/** Of two items with one name the first counts, as in the catalogue. */
+export function indexByName(items: readonly RawItem[]): ReadonlyMap<string, RawItem> {
+  const found = new Map<string, RawItem>();
+  for (const item of items) {
+    const { name } = item;
+    if (typeof name === 'string' && !found.has(name)) found.set(name, item);
+  }
+  return found;
+}
+
+function computeOne(kind: LockedKind, item: unknown): Fingerprint {
+  const fingerprint = computeFingerprint(kind, item);
+  if (fingerprint === undefined) {
+    throw new UpstreamError('invalid', `one of its ${kind}s nests too deep to be approved`);
+  }
+  return fingerprint;
+}

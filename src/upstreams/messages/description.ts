@@ -1,0 +1,37 @@
+// What a server says of itself, read without trust.
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { UpstreamDescription } from '../upstream.ts';
+import { isSessionVersion, STATELESS_VERSION } from './envelope.ts';
+
+/** The result of `initialize`; undefined where its version is none that is spoken here. */
+export function readInitializeResult(result: JsonObject): UpstreamDescription | undefined {
+  const { protocolVersion, capabilities, serverInfo, instructions } = result;
+  if (!isSessionVersion(protocolVersion)) return undefined;
+  return describe({ era: 'session', protocolVersion }, capabilities, serverInfo, instructions);
+}
+
+/** The result of `server/discover`; undefined where 2026-07-28 is not among its versions. */
+export function readDiscoverResult(result: JsonObject): UpstreamDescription | undefined {
+  const { supportedVersions, capabilities, instructions, _meta: meta } = result;
+  const speaks = Array.isArray(supportedVersions) && supportedVersions.includes(STATELESS_VERSION);
+  if (!speaks) return undefined;
+  const serverInfo = isObject(meta) ? meta['io.modelcontextprotocol/serverInfo'] : undefined;
+  return describe(
+    { era: 'stateless', protocolVersion: STATELESS_VERSION },
+    capabilities,
+    serverInfo,
+    instructions,
+  );
+}
+
+const describe = (
+  spoken: Pick<UpstreamDescription, 'era' | 'protocolVersion'>,
+  capabilities: unknown,
+  serverInfo: unknown,
+  instructions: unknown,
+): UpstreamDescription => ({
+  ...spoken,
+  capabilities: isObject(capabilities) ? capabilities : {},
+  serverInfo: isObject(serverInfo) ? serverInfo : {},
+  instructions: typeof instructions === 'string' ? instructions : undefined,
+});

@@ -1,0 +1,61 @@
+// §18.3: what a server may ask a client, and what it is told where there is no answer.
+import { GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { isObject } from '../../platform/json.ts';
+import { UpstreamError, type UpstreamQuestion } from '../upstream.ts';
+
+/** JSON-RPC 2.0 §5.1. */
+const METHOD_NOT_FOUND = -32601;
+const INVALID_PARAMS = -32602;
+const INTERNAL_ERROR = -32603;
+
+/** Why this client cannot be asked; undefined where it can. */
+export function findQuestionProblem(
+  { method, params }: UpstreamQuestion,
+  capabilities: ClientCapabilities,
+): JsonRpcErrorObject | undefined {
+  if (!isQuestionMethod(method)) {
+    return { code: METHOD_NOT_FOUND, message: 'Clients of the gateway cannot be asked this.' };
+  }
+  const { name, isDeclared } = QUESTIONS[method];
+  // MCP 2025-11-25 "Elicitation": a mode that was not declared is invalid params.
+  if (method === 'elicitation/create' && params.mode === 'url') {
+    return capabilities.elicitationUrl === true
+      ? undefined
+      : { code: INVALID_PARAMS, message: 'The client did not declare elicitation by URL.' };
+  }
+  return isDeclared(capabilities)
+    ? undefined
+    : { code: METHOD_NOT_FOUND, message: `The client did not declare ${name}.` };
+}
+
+/** The answer to a server whose question cannot be asked. */
+export const refuseQuestion = (message: string, code = INTERNAL_ERROR): UpstreamError =>
+  new UpstreamError('error', message, { jsonRpcError: { code, message } });
+
+/** The answer to a server whose question had none. */
+export const toQuestionError = (thrown: unknown): UpstreamError =>
+  refuseQuestion(
+    thrown instanceof GatewayError ? thrown.message : 'The client could not be asked.',
+  );
+
+/** What somebody else wrote as a question; undefined where it is none. */
+export function readQuestion(value: unknown): UpstreamQuestion | undefined {
+  const { method, params = {} } = isObject(value) ? value : {};
+  return typeof method === 'string' && isObject(params) ? { method, params } : undefined;
+}
+
+interface QuestionKind {
+  /** The capability that a client declares, in words. */
+  readonly name: string;
+  isDeclared(capabilities: ClientCapabilities): boolean;
+}
+
+const QUESTIONS = {
+  'elicitation/create': { name: 'elicitation', isDeclared: ({ elicitation }) => elicitation },
+  'sampling/createMessage': { name: 'sampling', isDeclared: ({ sampling }) => sampling },
+  'roots/list': { name: 'roots', isDeclared: ({ roots }) => roots },
+} as const satisfies Readonly<Record<string, QuestionKind>>;
+
+const isQuestionMethod = (method: string): method is keyof typeof QUESTIONS =>
+  Object.hasOwn(QUESTIONS, method);

@@ -1,0 +1,161 @@
+// §18.3, §18.4: a call goes through to its server, whatever the eras of client and server.
+
+import { GatewayError } from '../../errors/gateway-error.ts';
+import type { Context, RawResult, SessionRelay } from '../../mcp/catalog/catalog.ts';
+import type { CacheHint } from '../../mcp/catalog/content.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import { UpstreamError, type UpstreamQuestion } from '../upstream.ts';
+import { CallRefusedError } from './call-refused.ts';
+import { createToFailedResult } from './failures.ts';
+import { nameAsker } from './name-asker.ts';
+import { findQuestionProblem, refuseQuestion, toQuestionError } from './questions.ts';
+import type { RedeemAnswers } from './redeemed-answers.ts';
+import type { RelayCall, RelayedCall, RelayedRequest } from './relayed-call.ts';
+import { toRequestClient } from './request-client.ts';
+import { addAnswers, NO_ANSWERS, type Questions, runRounds } from './rounds.ts';
+import { sendToServer } from './server-request.ts';
+import { relayToStatelessClient } from './stateless-client.ts';
+import type { SuspendedCalls } from './suspended/suspended-calls.ts';
+
+export interface RelayCallDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly suspendedCalls: SuspendedCalls;
+  readonly redeemAnswers: RedeemAnswers;
+}
+
+export function createRelayCall(deps: RelayCallDeps): RelayCall {
+  const toFailedResult = createToFailedResult(deps);
+
+  const relay = (call: RelayedCall, context: Context): Promise<JsonObject> => {
+    const { relay: client } = context;
+    return client.era === 'session'
+      ? relayToSessionClient(call, client, context)
+      : relayToStatelessClient(deps, call, client, context);
+  };
+
+  return async function relayCall(upstream, caller, request, context) {
+    try {
+      const result = await relay({ upstream, caller, request }, context);
+      return toRawResult(request.method, result, context);
+    } catch (thrown) {
+      return toFailedResult(upstream.config.name, request.method, thrown, {
+        era: context.relay.era,
+        capabilities: caller.capabilities,
+      });
+    }
+  };
+}
+
+// §18.3: results are passed on as they came, without what belongs to the way between the gateway and the server.
+
+const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
+
+function toRawResult(
+  method: RelayedRequest['method'],
+  result: JsonObject,
+  { user }: Pick<Context, 'user'>,
+): RawResult {
+  // The session era has no result types: there nothing is the transport's own.
+  if (result.resultType === undefined && isRaw(result)) return result;
+  const { resultType, ttlMs, cacheScope, cache: _, _meta: meta, ...members } = result;
+  if (resultType === undefined) return { ...members, ...(meta !== undefined && { _meta: meta }) };
+  const cache = method === 'resources/read' ? readCacheHint(ttlMs, cacheScope, user) : undefined;
+  return {
+    ...members,
+    ...toMetaMember(meta),
+    ...(cache && { cache }),
+  };
+}
+
+/** `cache` is the gateway's own word. */
+const isRaw = (result: JsonObject): result is RawResult => !Object.hasOwn(result, 'cache');
+
+function toMetaMember(meta: unknown): JsonObject {
+  if (!isObject(meta)) return meta === undefined ? {} : { _meta: meta };
+  const { [SERVER_INFO]: _, ...rest } = meta;
+  return Object.keys(rest).length === 0 ? {} : { _meta: rest };
+}
+
+/** Behind a login nothing is public: rules may show one user what another does not see. */
+function readCacheHint(
+  ttlMs: unknown,
+  scope: unknown,
+  user: Context['user'],
+): CacheHint | undefined {
+  if (typeof ttlMs !== 'number' || !(ttlMs >= 0)) return undefined;
+  return { ttlMs, scope: scope === 'public' && user === undefined ? 'public' : 'private' };
+}
+
+// §18.3: clients of the session era are asked while their call goes on.
+
+function relayToSessionClient(
+  call: RelayedCall,
+  relay: SessionRelay,
+  context: Context,
+): Promise<JsonObject> {
+  const { caller, request, upstream } = call;
+  const { capabilities } = caller;
+  const server = upstream.config.name;
+  /** Of elicitations by URL; made on first use, as nearly no call asks. */
+  let askedIds: Set<string> | undefined;
+  const client = toRequestClient(context, answerServer, completeElicitation);
+
+  return runRounds({
+    server,
+    capabilities,
+    first: NO_ANSWERS,
+    send: (answers) => sendToServer(call, addAnswers(request.params, answers), client),
+    ask: askAll,
+  });
+
+  /** A server of the session era waits for the answer. */
+  async function answerServer(
+    question: UpstreamQuestion,
+    cancelled: CancelSignal,
+  ): Promise<JsonObject> {
+    const problem = findQuestionProblem(question, capabilities);
+    if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
+    const { elicitationId } = question.params;
+    if (typeof elicitationId === 'string') askedIds = (askedIds ?? new Set()).add(elicitationId);
+    const answer = await relay
+      .ask(nameAsker(server, question), cancelled)
+      .catch((thrown: unknown) => {
+        throw toQuestionError(thrown);
+      });
+    if ('result' in answer) return answer.result;
+    throw new UpstreamError('error', answer.error.message, { jsonRpcError: answer.error });
+  }
+
+  function completeElicitation(elicitationId: string): boolean {
+    const wasAsked = askedIds?.delete(elicitationId) === true;
+    if (wasAsked) relay.completeElicitation(elicitationId);
+    return wasAsked;
+  }
+
+  /** A server of the stateless era has answered, and gets the request again. */
+  async function askAll(questions: Questions): Promise<JsonObject> {
+    const answers = Object.entries(questions).map(async ([key, question]) => [
+      key,
+      await askOne(question),
+    ]);
+    return Object.fromEntries(await Promise.all(answers));
+  }
+
+  /** The stateless era has no word for an answer that is an error. */
+  async function askOne(question: UpstreamQuestion): Promise<JsonObject> {
+    const answer = await relay.ask(nameAsker(server, question)).catch((thrown: unknown) => {
+      if (relay.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
+      throw refuseCall(thrown.message);
+    });
+    if ('result' in answer) return answer.result;
+    throw refuseCall(answer.error.message);
+  }
+
+  function refuseCall(reason: string): CallRefusedError {
+    return new CallRefusedError(`${server} asked, and this client gave no answer: ${reason}`);
+  }
+}

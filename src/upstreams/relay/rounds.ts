@@ -1,0 +1,101 @@
+// MCP 2026-07-28 "Multi Round-Trip Requests": a server of the stateless era answers with its questions, and gets the
+// request again with the answers.
+
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { UpstreamQuestion } from '../upstream.ts';
+import { CallRefusedError } from './call-refused.ts';
+import { findQuestionProblem, readQuestion } from './questions.ts';
+
+/** What a request brings of its rounds before. */
+export interface RoundAnswers {
+  readonly inputResponses?: JsonObject;
+  readonly requestState?: string;
+}
+
+export type Questions = Readonly<Record<string, UpstreamQuestion>>;
+
+export interface RoundsOptions {
+  /** Of the server, for messages. */
+  readonly server: string;
+  readonly capabilities: ClientCapabilities;
+  readonly first: RoundAnswers;
+  send(answers: RoundAnswers): Promise<JsonObject>;
+  /** Resolves to the answers by the keys of the questions. */
+  ask(questions: Questions, requestState: string | undefined): Promise<JsonObject>;
+}
+
+/** Of a call that was not asked yet. */
+export const NO_ANSWERS: RoundAnswers = {};
+
+/** Params of the request, with the answers of its rounds. */
+export const addAnswers = (params: JsonObject, answers: RoundAnswers): JsonObject =>
+  answers === NO_ANSWERS ? params : { ...params, ...answers };
+
+const MAX_ROUNDS = 10;
+const MAX_QUESTIONS = 16;
+/** It goes through a client of the stateless era, whose next request has to hold it. */
+const MAX_STATE_LENGTH = 65_536;
+
+/** Resolves to the result that ends the rounds. */
+export async function runRounds(options: RoundsOptions): Promise<JsonObject> {
+  const { server, send } = options;
+  let answers = options.first;
+  for (let round = 0; round <= MAX_ROUNDS; round += 1) {
+    const result = await send(answers);
+    const { resultType = 'complete' } = result;
+    if (resultType === 'complete') return result;
+    if (resultType !== 'input_required') {
+      throw new CallRefusedError(
+        `${server} answered with a kind of result that the gateway does not know.`,
+      );
+    }
+    answers = await answerRound(result, options);
+  }
+  throw new CallRefusedError(`${server} asked again after ${MAX_ROUNDS} rounds of questions.`);
+}
+
+/** A server that only wants to be asked again, later, asks nothing. */
+async function answerRound(result: JsonObject, options: RoundsOptions): Promise<RoundAnswers> {
+  const requestState = readState(result.requestState, options.server);
+  const questions = readQuestions(result.inputRequests, options);
+  const state = requestState === undefined ? {} : { requestState };
+  return Object.keys(questions).length === 0
+    ? state
+    : { inputResponses: await options.ask(questions, requestState), ...state };
+}
+
+function readState(state: unknown, server: string): string | undefined {
+  if (typeof state !== 'string') return undefined;
+  if (state.length <= MAX_STATE_LENGTH) return state;
+  throw new CallRefusedError(
+    `${server} asked with a state of more than ${MAX_STATE_LENGTH} characters.`,
+  );
+}
+
+function readQuestions(
+  inputRequests: unknown,
+  { server, capabilities }: Pick<RoundsOptions, 'server' | 'capabilities'>,
+): Questions {
+  const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
+  if (entries.length > MAX_QUESTIONS) {
+    throw new CallRefusedError(
+      `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
+    );
+  }
+  return Object.fromEntries(
+    entries.map(([key, written]) => {
+      const question = readQuestion(written);
+      if (question === undefined) {
+        throw new CallRefusedError(`${server} asked something that cannot be read.`);
+      }
+      const problem = findQuestionProblem(question, capabilities);
+      if (problem !== undefined) {
+        throw new CallRefusedError(
+          `${server} needs an answer that this client cannot give: ${problem.message}`,
+        );
+      }
+      return [key, question];
+    }),
+  );
+}

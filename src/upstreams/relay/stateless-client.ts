@@ -1,0 +1,178 @@
+// §18.3: clients of the stateless era are asked by the result of their call, and call again with the answers.
+import { randomUUID } from 'node:crypto';
+import { GatewayError } from '../../errors/gateway-error.ts';
+import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { UpstreamError } from '../upstream.ts';
+import { CallRefusedError } from './call-refused.ts';
+import { nameAsker } from './name-asker.ts';
+import { refuseQuestion } from './questions.ts';
+import type { RedeemAnswers } from './redeemed-answers.ts';
+import type { RelayedCall } from './relayed-call.ts';
+import { passLog, passProgress, toRequestClient } from './request-client.ts';
+import { addAnswers, NO_ANSWERS, type Questions, type RoundAnswers, runRounds } from './rounds.ts';
+import { sendToServer } from './server-request.ts';
+import type { ClientReply, Listener } from './suspended/calls-elsewhere.ts';
+import { type Outcome, toUpstreamError } from './suspended/outcome.ts';
+import type { NewCall, SuspendedCalls } from './suspended/suspended-calls.ts';
+
+/** Where a call goes on that waits for an answer. */
+type Place = Pick<ClientReply, 'id' | 'replica'>;
+
+export interface StatelessClientDeps {
+  readonly suspendedCalls: SuspendedCalls;
+  readonly redeemAnswers: RedeemAnswers;
+}
+
+export async function relayToStatelessClient(
+  { suspendedCalls, redeemAnswers }: StatelessClientDeps,
+  call: RelayedCall,
+  relay: StatelessRelay,
+  context: Context,
+): Promise<JsonObject> {
+  const server = call.upstream.config.name;
+  const sub = context.user?.sub;
+  const { capabilities } = call.caller;
+  const waiting = readReply(server, sub, relay);
+
+  function send(answers: RoundAnswers): Promise<JsonObject> {
+    const params = addAnswers(call.request.params, answers);
+    // Servers of the stateless era ask nobody while a call goes on.
+    return call.upstream.peekDescription(call.caller)?.era === 'stateless'
+      ? sendToServer(call, params, toRequestClient(context, refuseToWait))
+      : sendOpen(params);
+  }
+
+  /** The server may ask while it works: then this request ends, and the call goes on. */
+  async function sendOpen(params: JsonObject): Promise<JsonObject> {
+    const { outcome, ...place } = suspendedCalls.begin(
+      { sub, server, capabilities, params, send: createSend(call, params, context) },
+      toListener(context),
+    );
+    return toResult(await outcome, place);
+  }
+
+  async function sendReply(reply: ClientReply): Promise<JsonObject> {
+    const outcome = await suspendedCalls
+      .resume(reply, toListener(context))
+      .catch((cause: unknown) => {
+        // What is no failure of the server is one of the store.
+        throw cause instanceof UpstreamError
+          ? cause
+          : new GatewayError('internal_error', { cause });
+      });
+    if (outcome === undefined) throw callAgain(server);
+    return toResult(outcome, reply);
+  }
+
+  function toResult(outcome: Outcome, { id, replica }: Place): JsonObject {
+    switch (outcome.kind) {
+      case 'result':
+        return outcome.result;
+      case 'failed':
+        // Given up by the gateway, not by this client.
+        throw outcome.failure === 'aborted' && !relay.signal.aborted
+          ? callAgain(server)
+          : toUpstreamError(outcome);
+      case 'question': {
+        const { key, question } = outcome;
+        return relay.requireInput(
+          { [key]: nameAsker(server, question) },
+          { server, id, replica, key },
+        );
+      }
+    }
+  }
+
+  if (waiting !== undefined) return sendReply(waiting);
+  return runRounds({
+    server,
+    capabilities,
+    first: await readAnswers(server, relay, redeemAnswers),
+    send,
+    ask: async (questions, requestState) =>
+      relay.requireInput(nameAskers(server, questions), {
+        server,
+        once: randomUUID(),
+        ...(requestState !== undefined && { requestState }),
+      }),
+  });
+}
+
+const nameAskers = (server: string, questions: Questions): Questions =>
+  Object.fromEntries(
+    Object.entries(questions).map(([key, question]) => [key, nameAsker(server, question)]),
+  );
+
+/** Its era has no such requests: it was replaced by an older server just now. */
+async function refuseToWait(): Promise<never> {
+  throw refuseQuestion('A server of MCP 2026-07-28 asks by the result of the call.');
+}
+
+/** Keeps nothing of the request that began the call: it is over when the call is suspended. */
+function createSend(
+  call: RelayedCall,
+  params: JsonObject,
+  { trace, relay: { logLevel, wantsProgress } }: Context,
+): NewCall['send'] {
+  return ({ signal, progress, log, answer }) =>
+    sendToServer(call, params, {
+      signal,
+      trace,
+      logLevel,
+      wantsProgress,
+      progress,
+      log,
+      answer,
+    });
+}
+
+function toListener(context: Context): Listener {
+  const { relay } = context;
+  return {
+    signal: relay.signal,
+    progress: (params) => relay.wantsProgress && passProgress(context, params),
+    log: (params) => passLog(context, params),
+  };
+}
+
+/** What the client answered to a server that waits for it. */
+function readReply(
+  server: string,
+  sub: string | undefined,
+  { answered }: StatelessRelay,
+): ClientReply | undefined {
+  if (answered === undefined) return undefined;
+  const { server: asked, id, replica, key } = answered.state;
+  if (typeof id !== 'string' || typeof replica !== 'string' || typeof key !== 'string') {
+    return undefined;
+  }
+  if (asked !== server) throw callAgain(server);
+  return { id, sub, server, replica, key, answer: answered.inputResponses[key] };
+}
+
+/** What the client answered to a server that gets the request again; nothing where it was not asked before. */
+async function readAnswers(
+  server: string,
+  { answered }: StatelessRelay,
+  redeemAnswers: RedeemAnswers,
+): Promise<RoundAnswers> {
+  if (answered === undefined) return NO_ANSWERS;
+  const { inputResponses, state } = answered;
+  if (state.server !== server) throw callAgain(server);
+  // 0.2.0 gave them no name; its states are good for an hour.
+  if (typeof state.once === 'string' && !(await redeemAnswers(state.once))) {
+    throw new CallRefusedError(
+      `The answers to what ${server} asked were passed on before, and count once. The call may have been done: check, where it must not be done twice. Call again without the answers.`,
+    );
+  }
+  return {
+    inputResponses,
+    ...(typeof state.requestState === 'string' && { requestState: state.requestState }),
+  };
+}
+
+const callAgain = (server: string) =>
+  new CallRefusedError(
+    `The call at ${server} that asked this is over, and its answer is lost. Call again, without the answers.`,
+  );

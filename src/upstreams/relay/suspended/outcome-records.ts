@@ -1,0 +1,141 @@
+// §18.3: what a call came to, for the replica where the client's retry waits: sealed, for one use.
+
+import { hashSha256 } from '../../../platform/sha256.ts';
+import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
+import type { Seal } from '../../../store/seal/seal.ts';
+import type { ByteEntry, Store } from '../../../store/store.ts';
+import { type Outcome, parseOutcome } from './outcome.ts';
+
+/** Another user's look does not find it. */
+export interface CallOwner {
+  readonly id: string;
+  readonly sub: string | undefined;
+}
+
+export interface OutcomeRecords {
+  /** Where there is no room for it, its owner is told so in its place. */
+  put(owner: CallOwner, outcome: Outcome): Promise<void>;
+  /** For one of many at the same moment. */
+  take(owner: CallOwner): Promise<Outcome | undefined>;
+}
+
+export interface OutcomeRecordsDeps {
+  readonly store: Pick<Store, 'set' | 'getAndDelete' | 'reserveBytes' | 'releaseBytes'>;
+  getSeal(): Promise<Seal>;
+  /** `MCP_SESSION_KEY_PREFIX`. */
+  readonly keyPrefix: string;
+  /** `MAX_UPSTREAM_BYTES`. */
+  readonly maxAnswerBytes: number;
+}
+
+const TTL_SECONDS = 300;
+
+const NO_ROOM: Outcome = {
+  kind: 'failed',
+  failure: 'overloaded',
+  message:
+    'it came before your answer to its question, and too much is kept already until clients come back for it',
+};
+
+export function createOutcomeRecords(deps: OutcomeRecordsDeps): OutcomeRecords {
+  const { store, getSeal, keyPrefix } = deps;
+  const keptBytes = createKeptBytes({ ...deps, ttlSeconds: TTL_SECONDS });
+
+  const buildKey = ({ id, sub }: CallOwner) =>
+    buildSuspendedCallKey(keyPrefix, hashSha256(JSON.stringify([id, sub ?? null])));
+
+  /** False where there is no room. */
+  async function write(
+    { id, sub }: CallOwner,
+    outcome: Outcome,
+    size: 'any' | 'small',
+  ): Promise<boolean> {
+    const key = buildKey({ id, sub });
+    const sealed = (await getSeal()).seal(key, JSON.stringify(outcome));
+    const hasRoom = await keptBytes.reserve(sub, toEntry(key, sealed), size);
+    if (hasRoom) await store.set(key, sealed, TTL_SECONDS);
+    return hasRoom;
+  }
+
+  return {
+    async put(owner, outcome) {
+      if (!(await write(owner, outcome, 'any'))) await write(owner, NO_ROOM, 'small');
+    },
+    async take(owner) {
+      const key = buildKey(owner);
+      const sealed = await store.getAndDelete(key);
+      if (sealed === undefined) return undefined;
+      // What cannot be released now counts until its time is over.
+      await keptBytes.release(owner.sub, toEntry(key, sealed)).catch(() => {});
+      const text = (await getSeal()).open(key, sealed);
+      return text === undefined ? undefined : parseOutcome(text);
+    },
+  };
+}
+
+const toEntry = (name: string, sealed: string) => ({ name, bytes: sealed.length });
+
+// §18.3: how much of what calls came to lies in the store: a budget for each user, and one for all users of all replicas.
+
+interface KeptBytes {
+  /** False where there is no room. Entries of all users have names of their own. A `small` entry may go a little beyond what the others may fill. */
+  reserve(sub: string | undefined, entry: ByteEntry, size: 'any' | 'small'): Promise<boolean>;
+  release(sub: string | undefined, entry: ByteEntry): Promise<void>;
+}
+
+interface KeptBytesDeps {
+  readonly store: Pick<Store, 'reserveBytes' | 'releaseBytes'>;
+  /** `MCP_SESSION_KEY_PREFIX`. */
+  readonly keyPrefix: string;
+  /** `MAX_UPSTREAM_BYTES`. */
+  readonly maxAnswerBytes: number;
+  readonly ttlSeconds: number;
+}
+
+const MEBIBYTE = 1_048_576;
+const USER_BYTES = 16 * MEBIBYTE;
+const ALL_BYTES = 128 * MEBIBYTE;
+/** For what is told in place of answers that had no room. */
+const SMALL_BYTES = MEBIBYTE;
+/** Sealing makes a third more of an answer; and it may be written longer than it came. */
+const SEALED_PER_BYTE = 1.5;
+
+interface Budget {
+  readonly key: string;
+  readonly maxBytes: number;
+}
+
+export function createKeptBytes(deps: KeptBytesDeps): KeptBytes {
+  const { store, keyPrefix, maxAnswerBytes, ttlSeconds } = deps;
+  // One answer of a server has room.
+  const oneAnswer = maxAnswerBytes * SEALED_PER_BYTE;
+  const all: Budget = {
+    key: buildSuspendedBytesKey(keyPrefix, 'all'),
+    maxBytes: Math.max(ALL_BYTES, oneAnswer),
+  };
+
+  /** The user's first: a user whose budget is full takes nothing of the others'. */
+  function listBudgets(sub: string | undefined): readonly Budget[] {
+    if (sub === undefined) return [all];
+    const key = buildSuspendedBytesKey(keyPrefix, hashSha256(sub));
+    return [{ key, maxBytes: Math.max(USER_BYTES, oneAnswer) }, all];
+  }
+
+  return {
+    async reserve(sub, entry, size) {
+      const reserved: Budget[] = [];
+      for (const budget of listBudgets(sub)) {
+        const maxBytes = budget.maxBytes + (size === 'small' ? SMALL_BYTES : 0);
+        if (!(await store.reserveBytes(budget.key, entry, { maxBytes, ttlSeconds }))) {
+          await Promise.all(reserved.map(({ key }) => store.releaseBytes(key, entry)));
+          return false;
+        }
+        reserved.push(budget);
+      }
+      return true;
+    },
+    async release(sub, entry) {
+      await Promise.all(listBudgets(sub).map(({ key }) => store.releaseBytes(key, entry)));
+    },
+  };
+}

@@ -1,0 +1,141 @@
+// §18.3: a server of the session era asks a client of the stateless era. The call ends for the client, and goes on at
+// the replica that began it; the client's answer may reach another one.
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../../platform/clock.ts';
+import type { JsonObject } from '../../../platform/json.ts';
+import type { Log } from '../../../platform/log.ts';
+import { buildSuspendedCallChannelName } from '../../../store/keys.ts';
+import { createReplicas } from '../../../store/replicas/replicas.ts';
+import type { Seal } from '../../../store/seal/seal.ts';
+import type { Store } from '../../../store/store.ts';
+import type { Metrics } from '../../../telemetry/metrics/metrics.ts';
+import { createCallTable } from './call-table.ts';
+import { type ClientReply, createWaitElsewhere, type Listener } from './calls-elsewhere.ts';
+import { isSuspendedCallMessage } from './messages.ts';
+import { type OpenCall, type OpenCallOptions, startOpenCall, type Waiter } from './open-call.ts';
+import type { Outcome } from './outcome.ts';
+import {
+  type CallOwner,
+  createOutcomeRecords,
+  type OutcomeRecordsDeps,
+} from './outcome-records.ts';
+import { putRecord, serveOwnCalls } from './own-calls.ts';
+
+export interface SuspendedCalls {
+  /** Resolves to what the call comes to first. */
+  begin(call: NewCall, listener: Listener): StartedCall;
+  /** Resolves to what it comes to next; undefined when it is over, or its replica is gone. */
+  resume(reply: ClientReply, listener: Listener): Promise<Outcome | undefined>;
+  /** Ends all that wait; their clients are told to call again. */
+  close(): Promise<void>;
+}
+
+export interface NewCall extends Pick<OpenCallOptions, 'capabilities' | 'send'> {
+  /** What it keeps while it waits. */
+  readonly params: JsonObject;
+  readonly sub: string | undefined;
+  readonly server: string;
+}
+
+export interface StartedCall {
+  /** By which it is found again. */
+  readonly id: string;
+  readonly replica: string;
+  readonly outcome: Promise<Outcome>;
+}
+
+export interface SuspendedCallsDeps {
+  readonly store: OutcomeRecordsDeps['store'] & Pick<Store, 'publish' | 'subscribe'>;
+  getSeal(): Promise<Seal>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
+  /** `MCP_SESSION_KEY_PREFIX`. */
+  readonly keyPrefix: string;
+  /** `MAX_UPSTREAM_BYTES`. */
+  readonly maxAnswerBytes: number;
+}
+
+const ENDED: Outcome = {
+  kind: 'failed',
+  failure: 'aborted',
+  message: 'the replica that made the call was stopped',
+};
+
+export function createSuspendedCalls(deps: SuspendedCallsDeps): SuspendedCalls {
+  const { clock, log, keyPrefix } = deps;
+  const channel = buildSuspendedCallChannelName(keyPrefix);
+  const replicas = createReplicas({ ...deps, channel, isMessage: isSuspendedCallMessage });
+  const records = createOutcomeRecords(deps);
+  const table = createCallTable();
+  const waitElsewhere = createWaitElsewhere({ clock, records, replicas });
+  serveOwnCalls({ table, records, replicas, log });
+
+  function start(call: NewCall, id: string, waiter: Waiter): OpenCall {
+    const { capabilities, send, sub, server, params } = call;
+    return startOpenCall(
+      {
+        clock,
+        capabilities,
+        send,
+        suspend(openCall) {
+          if (table.has(id)) return table.hasRoom(sub);
+          const bytes = Buffer.byteLength(JSON.stringify(params));
+          return table.add({ id, sub, server, bytes, openCall });
+        },
+        end(untold) {
+          table.remove(id);
+          if (untold !== undefined) void putRecord(records, log, { id, sub }, untold);
+        },
+      },
+      waiter,
+    );
+  }
+
+  return {
+    begin(call, listener) {
+      const id = randomUUID();
+      const outcome = waitHere(listener, (waiter) => start(call, id, waiter));
+      return { id, replica: replicas.ownName, outcome };
+    },
+    async resume(reply, listener) {
+      if (reply.replica !== replicas.ownName) return waitElsewhere(reply, listener);
+      const openCall = table.find(reply);
+      if (openCall === undefined) return records.take(reply);
+      openCall.answer(reply.key, reply.answer);
+      return waitHere(listener, (waiter) => {
+        openCall.wait(waiter);
+        return openCall;
+      });
+    },
+    async close() {
+      const ended: readonly CallOwner[] = table.list();
+      for (const { openCall } of table.list()) openCall.cancel('The gateway is stopping.');
+      await Promise.all(ended.map((owner) => putRecord(records, log, owner, ENDED)));
+      replicas.close();
+    },
+  };
+}
+
+/** A client that hangs up while it waits has cancelled the call. */
+function waitHere(
+  { signal, progress, log }: Listener,
+  start: (waiter: Waiter) => OpenCall,
+): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const waiter: Waiter = {
+      progress,
+      log,
+      settle(outcome) {
+        signal.removeEventListener('abort', leave);
+        resolve(outcome);
+      },
+    };
+    const openCall = start(waiter);
+    function leave(): void {
+      if (openCall.isWaitedFor(waiter)) openCall.cancel('The client hung up.');
+    }
+    signal.addEventListener('abort', leave);
+    if (signal.aborted) leave();
+  });
+}

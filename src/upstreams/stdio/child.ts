@@ -1,0 +1,217 @@
+// §18.3: one process of a server: its start, its streams, its end with all that it started.
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import nodeProcess from 'node:process';
+import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
+import { type Clock, pause } from '../../platform/clock.ts';
+import type { CountedAnswer } from '../transport/answer-memory.ts';
+import type { StreamPace } from '../transport/message-pace.ts';
+import { createPacedMessages } from '../transport/paced-messages.ts';
+import type { UpstreamError } from '../upstream.ts';
+import { type ChildExit, type EndReason, explainExit, explainStart } from './end-reason.ts';
+import { readErrorOutput } from './error-output.ts';
+import { startWithout } from './inherited-files.ts';
+import { createLineSplitter } from './line-splitter.ts';
+import { toCommand } from './run-as.ts';
+
+export interface Child {
+  /** False where its command could not be started. */
+  readonly isStarted: boolean;
+  /** Writes a line; false, and nothing is written, while too much waits to be read. */
+  write(line: string): boolean;
+  /** Lets it end by itself, then by signals. Resolves when it and its group have ended. */
+  end(): Promise<void>;
+  /** Ends it at once, for this reason. */
+  kill(reason: EndReason): void;
+}
+
+export interface ChildHandlers {
+  /** A line that it wrote to its standard output; returns how many messages it counts as. */
+  onLine(line: Buffer): number;
+  /** A line that it wrote to its error output, or the beginning of it. */
+  onErrorLine(line: Buffer): void;
+  /** It has ended, or could not be started: called once, and nothing after it. */
+  onEnd(reason: EndReason): void;
+}
+
+export interface ChildDeps {
+  readonly clock: Clock;
+  /** Longest line of its standard output, and most that may wait to be read by it. */
+  readonly maxBytes: number;
+  /** Of its standard output. */
+  readonly pace: StreamPace;
+  /** Counts what of a message is in memory; undefined where that is bounded otherwise. */
+  countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer | undefined;
+  /** All that it finds in its environment. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** `findInheritedFiles` */
+  readonly inheritedFiles: readonly number[];
+}
+
+/** Milliseconds from the end of its input to SIGTERM: servers end by themselves then. */
+const INPUT_ENDED_MS = 500;
+/** Milliseconds from SIGTERM to SIGKILL. */
+const TERM_MS = 2000;
+/** Milliseconds after its end in which its last words may arrive: a process that it left may hold the streams open. */
+const LAST_WORDS_MS = 250;
+
+export function startChild(
+  config: StdioUpstreamConfig,
+  handlers: ChildHandlers,
+  deps: ChildDeps,
+): Child {
+  try {
+    const { command, args } = toCommand(config);
+    // A group of its own, so that a signal reaches what it starts as well.
+    const options = { cwd: config.cwd, env: { ...deps.environment }, detached: true };
+    const child = startWithout(deps.inheritedFiles, (stdio) =>
+      spawn(command, args, { ...options, stdio }),
+    );
+    const { pid } = child;
+    if (pid !== undefined) return watchChild(config, child, pid, handlers, deps);
+    const failure = new Promise<unknown>((resolve) => child.once('error', resolve));
+    return reportFailedStart(config, handlers, failure);
+  } catch (error) {
+    return reportFailedStart(config, handlers, Promise.resolve(error));
+  }
+}
+
+const TOO_FAST = 'it wrote more messages than the gateway takes, for a minute';
+
+function reportFailedStart(
+  config: StdioUpstreamConfig,
+  { onEnd }: ChildHandlers,
+  failure: Promise<unknown>,
+): Child {
+  const reported = failure.then((error) => onEnd(explainStart(config, error)));
+  return { isStarted: false, write: () => true, kill: () => {}, end: () => reported };
+}
+
+function watchChild(
+  config: StdioUpstreamConfig,
+  child: ChildProcessWithoutNullStreams,
+  pid: number,
+  handlers: ChildHandlers,
+  { clock, maxBytes, pace, countAnswer }: ChildDeps,
+): Child {
+  let killedFor: EndReason | undefined;
+  let hasExited = false;
+
+  /** After its end the number may be that of another process. */
+  function signal(name: NodeJS.Signals): void {
+    if (!hasExited) signalGroup(pid, name);
+  }
+
+  function kill(reason: EndReason): void {
+    killedFor ??= reason;
+    signal('SIGKILL');
+  }
+
+  async function waitForEnd(): Promise<void> {
+    const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
+    const exit = await waitForExit(child);
+    hasExited = true;
+    const groupEnded = endGroup(pid, clock, TERM_MS);
+    await Promise.race([closed, pause(clock, LAST_WORDS_MS)]);
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
+    messages.flush();
+    messages.stop();
+    counted?.end();
+    handlers.onEnd(killedFor ?? explainExit(config, exit));
+    await groupEnded;
+  }
+
+  addGroup(pid);
+  const ended = waitForEnd();
+  const counted = countAnswer(({ message: what, failure }) => kill({ what, failure }));
+  const messages = createPacedMessages<Buffer>({
+    pace,
+    pass: (line) => (killedFor === undefined ? handlers.onLine(line) : 0),
+    copy: (line) => Buffer.from(line),
+    pause: () => child.stdout.pause(),
+    resume: () => child.stdout.resume(),
+    giveUp: () => kill({ what: TOO_FAST, failure: 'overloaded' }),
+  });
+  const output = createLineSplitter(maxBytes, {
+    onLine: (line) => messages.push(line, line.length),
+    onTooLong: () =>
+      kill({
+        what: `it wrote a message of more than ${maxBytes} bytes`,
+        failure: 'invalid',
+        advice: 'Raise MAX_UPSTREAM_BYTES if its answers are meant to be so large.',
+      }),
+  });
+  child.stdout.on('data', (piece: Buffer) => {
+    output.add(piece);
+    messages.check();
+    counted?.note(piece.length, output.heldBytes + messages.waitingBytes());
+  });
+  readErrorOutput(child.stderr, clock, handlers.onErrorLine);
+  // What breaks a stream is told by the child's end.
+  for (const stream of [child, child.stdin, child.stdout, child.stderr]) {
+    stream.on('error', () => {});
+  }
+
+  return {
+    isStarted: true,
+    write(line) {
+      if (child.stdin.writableLength > maxBytes) return false;
+      if (child.stdin.writable) child.stdin.write(line);
+      return true;
+    },
+    kill,
+    async end() {
+      child.stdin.end();
+      const cancelTerm = clock.after(INPUT_ENDED_MS, () => signal('SIGTERM'));
+      const cancelKill = clock.after(INPUT_ENDED_MS + TERM_MS, () =>
+        kill({ what: 'it was ended' }),
+      );
+      await ended;
+      cancelTerm();
+      cancelKill();
+    },
+  };
+}
+
+const waitForExit = (child: ChildProcessWithoutNullStreams): Promise<ChildExit> =>
+  new Promise((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+
+// §18.3: a server may start processes of its own; they end with it.
+
+/** Leaders of the groups that may still have a process. */
+const groups = new Set<number>();
+
+/** Milliseconds between two looks whether anybody is left in a group. */
+const POLL_MS = 50;
+
+/** From now on the group ends at the latest with this process, however that ends, but by SIGKILL. */
+function addGroup(leader: number): void {
+  if (groups.size === 0) nodeProcess.on('exit', killAll);
+  groups.add(leader);
+}
+
+/** Sends the signal to all processes of the group; 0 only asks. False where there is none left. */
+function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return nodeProcess.kill(-leader, signal);
+  } catch {
+    return false;
+  }
+}
+
+/** Ends those that a leader left: by SIGTERM, and by SIGKILL after `graceMs`. */
+async function endGroup(leader: number, clock: Clock, graceMs: number): Promise<void> {
+  const killAt = clock.monotonic() + graceMs;
+  let isAlive = signalGroup(leader, 'SIGTERM');
+  while (isAlive && clock.monotonic() < killAt) {
+    await pause(clock, POLL_MS);
+    isAlive = signalGroup(leader, 0);
+  }
+  if (isAlive) signalGroup(leader, 'SIGKILL');
+  if (groups.delete(leader) && groups.size === 0) nodeProcess.off('exit', killAll);
+}
+
+function killAll(): void {
+  for (const leader of groups) signalGroup(leader, 'SIGKILL');
+}

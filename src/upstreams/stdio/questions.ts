@@ -1,0 +1,59 @@
+// §18.3: requests of a server (session era): elicitation, sampling and roots are questions to a client.
+import type { JsonObject } from '../../platform/json.ts';
+import type { RequestId } from '../../protocol/json-rpc.ts';
+import { isQuestion } from '../messages/answer-request.ts';
+import type { ServerRequest } from '../messages/server-message.ts';
+import { createServerQuestions } from '../transport/server-questions.ts';
+import { attribute } from './attribution.ts';
+import type { Call } from './calls.ts';
+
+export interface Questions {
+  /** Answers, at some time, whatever it is. */
+  receive(question: ServerRequest): void;
+  /** The server no longer wants an answer. */
+  cancel(id: unknown): void;
+}
+
+export interface QuestionsDeps {
+  listCalls(): readonly Call[];
+  /** Whether all calls of the process are of one user, so that a question can be told to belong to one of them. */
+  readonly canAsk: boolean;
+  /** One was refused because of that. */
+  onUnattributed?(method: string): void;
+  /** A whole message. */
+  send(message: JsonObject): void;
+}
+
+/** At once, of one process. */
+const MAX_OPEN = 100;
+
+export function createQuestions(deps: QuestionsDeps): Questions {
+  const { listCalls, canAsk, send } = deps;
+  const open = createServerQuestions();
+
+  const findCall = (): Call | undefined =>
+    canAsk ? attribute(listCalls(), ({ onRequest }) => onRequest !== undefined) : undefined;
+
+  async function answer(question: ServerRequest): Promise<void> {
+    const call = findCall();
+    const resume = call?.deadline.pause();
+    const response = await open.answer(question, call?.onRequest);
+    resume?.();
+    if (response !== undefined) send(response);
+  }
+
+  return {
+    receive(question) {
+      if (!canAsk && isQuestion(question)) deps.onUnattributed?.(question.method);
+      if (open.size < MAX_OPEN) void answer(question);
+      else send(createTooManyError(question.id));
+    },
+    cancel: open.cancel,
+  };
+}
+
+const createTooManyError = (id: RequestId): JsonObject => ({
+  jsonrpc: '2.0',
+  id,
+  error: { code: -32603, message: `At most ${MAX_OPEN} requests may be open.` },
+});

@@ -1,0 +1,131 @@
+// §18.3: what a process writes, told to whom it is for.
+import { decodeUtf8, isObject, type JsonObject } from '../../platform/json.ts';
+import { parseServerJson } from '../messages/parse-json.ts';
+import { readCompletedElicitation } from '../messages/route-notification.ts';
+import {
+  readServerMessage,
+  type ServerMessage,
+  type ServerNotification,
+} from '../messages/server-message.ts';
+import { UpstreamError } from '../upstream.ts';
+import { attribute } from './attribution.ts';
+import type { Calls } from './calls.ts';
+import type { Questions } from './questions.ts';
+
+/** Takes a message of the process, or a batch of them. */
+export type Receive = (value: unknown) => Received;
+
+export interface Received {
+  /** False for what is no message. */
+  readonly isMessage: boolean;
+  /** How many messages it counts as: none for an answer that is waited for. */
+  readonly count: number;
+}
+
+/** Each costs as much as a message by itself, and all of a batch are looked at in one go. */
+const MAX_BATCH = 100;
+/** What is no message costs more than any, as the log tells of it. */
+const STRAY: Received = { isMessage: false, count: 2 };
+const ANSWER: Received = { isMessage: true, count: 0 };
+const OTHER: Received = { isMessage: true, count: 1 };
+
+export interface ReceiveDeps {
+  readonly calls: Calls;
+  readonly questions: Questions;
+  /** Whether all calls are of one user: only then messages that do not say whose they are are passed on. */
+  readonly canAttribute: boolean;
+  /** Whether a request of this id ended before it was answered; asked once. */
+  takeForgotten(id: unknown): boolean;
+  /** Any notification but of progress, log messages and cancellation. */
+  onNotification(message: ServerNotification): void;
+  /** An answer came that nobody waits for. */
+  onStrayAnswer(): void;
+}
+
+export function createReceive(deps: ReceiveDeps): Receive {
+  const { calls, questions, canAttribute, takeForgotten, onNotification, onStrayAnswer } = deps;
+
+  const notified: Readonly<Record<string, (params: JsonObject) => void>> = {
+    'notifications/progress'(params) {
+      const call = calls.find(params.progressToken);
+      call?.deadline.renew();
+      call?.onProgress?.(params);
+    },
+    'notifications/message'(params) {
+      if (!canAttribute) return;
+      attribute(calls.list(), ({ onLog }) => onLog !== undefined)?.onLog?.(params);
+    },
+    'notifications/cancelled': ({ requestId }) => questions.cancel(requestId),
+  };
+
+  function isTakenByCall(message: ServerNotification): boolean {
+    const elicitationId = readCompletedElicitation(message);
+    if (elicitationId === undefined) return false;
+    return calls.list().some((call) => call.onElicitationComplete?.(elicitationId));
+  }
+
+  function receiveAnswer(answer: Extract<ServerMessage, { kind: 'result' | 'error' }>): Received {
+    const call = calls.find(answer.id);
+    if (call === undefined) {
+      // An answer that crossed the cancellation is nobody's fault.
+      if (!takeForgotten(answer.id)) onStrayAnswer();
+      return OTHER;
+    }
+    if (answer.kind === 'result') call.resolve(answer.result);
+    else {
+      const { error } = answer;
+      call.reject(new UpstreamError('error', error.message, { jsonRpcError: error }));
+    }
+    return ANSWER;
+  }
+
+  function receiveNotification(message: ServerNotification): void {
+    const { method, params } = message;
+    const receive = Object.hasOwn(notified, method) ? notified[method] : undefined;
+    if (receive !== undefined) receive(params);
+    else if (!isTakenByCall(message)) onNotification(message);
+  }
+
+  /** Where what is no message answers a request all the same, that one fails. */
+  function failAnswered(value: unknown, reason: string): void {
+    const call = isObject(value) && !('method' in value) ? calls.find(value.id) : undefined;
+    call?.reject(new UpstreamError('invalid', reason));
+  }
+
+  function receiveOne(value: unknown): Received {
+    const message = readServerMessage(value);
+    if (message === undefined) {
+      failAnswered(value, 'its answer is no message of MCP');
+      return STRAY;
+    }
+    if (message.kind !== 'request' && message.kind !== 'notification')
+      return receiveAnswer(message);
+    if (message.kind === 'request') questions.receive(message);
+    else receiveNotification(message);
+    return OTHER;
+  }
+
+  /** A batch (2025-03-26). */
+  function receiveBatch(values: readonly unknown[]): Received {
+    if (values.length > MAX_BATCH) {
+      for (const value of values) failAnswered(value, TOO_MANY);
+      return STRAY;
+    }
+    const received = values.map(receiveOne);
+    return {
+      isMessage: received.every(({ isMessage }) => isMessage),
+      count: received.reduce((sum, { count }) => sum + count, 0),
+    };
+  }
+
+  return (value) => (Array.isArray(value) ? receiveBatch(value) : receiveOne(value));
+}
+
+const TOO_MANY = `it answered in a batch of more than ${MAX_BATCH} messages`;
+
+/** Undefined for what is no JSON. */
+export function parseLine(line: Buffer): unknown {
+  // Some runtimes begin their output with a byte order mark.
+  const text = decodeUtf8(line)?.replace(/^\uFEFF/, '');
+  return text === undefined ? undefined : parseServerJson(text)?.value;
+}

@@ -1,0 +1,120 @@
+// §18.3: each replica has processes of its own, and a client's stream may be at another replica than the one that took
+// its subscription: what sessions subscribed to is in the store, and what has changed is told to all replicas.
+
+import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { isObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
+import { buildUpstreamSubscriptionsChannelName } from '../../store/keys.ts';
+import { createReplicas } from '../../store/replicas/replicas.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import type { Store } from '../../store/store.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import { createSessionRecords } from '../transport/session-records.ts';
+import {
+  createSubscriptionMemory,
+  hashSession,
+  type SubscriptionMemory,
+} from '../transport/subscription-memory.ts';
+import { createUpdateBatch } from '../transport/update-batch.ts';
+
+export interface StdioReplicas extends Pick<SubscriptionMemory, 'change' | 'forget'> {
+  /** Tells what the session subscribed to at any replica, now and when that changes, until the result is called. */
+  watch(sessionId: string, tell: (uris: readonly string[]) => void): () => void;
+  /** A process here says that the resource has changed. */
+  noteUpdate(keyId: string, uri: string): void;
+  close(): void;
+}
+
+export interface StdioReplicasDeps {
+  readonly store: Store;
+  readonly getSeal: () => Promise<Seal>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
+  /** `MCP_SESSION_KEY_PREFIX`. */
+  readonly keyPrefix: string;
+  /** How long it is kept what a session subscribed to. */
+  readonly ttlSeconds: number;
+}
+
+/** A process of the replica `from` says that a resource has changed; `keyId` says for whom the process is. */
+interface UpdateMessage {
+  readonly from: string;
+  readonly keyId: string;
+  readonly uri: string;
+}
+
+interface Watcher {
+  readonly sessionId: string;
+  tell(uris: readonly string[]): void;
+}
+
+/** `onUpdate` is told what processes of other replicas say. */
+export function createStdioReplicas(
+  { name }: StdioUpstreamConfig,
+  deps: StdioReplicasDeps,
+  onUpdate: (keyId: string, uri: string) => void,
+): StdioReplicas {
+  const identity = `stdio ${name} subscriptions`;
+  const channel = buildUpstreamSubscriptionsChannelName(deps.keyPrefix, hashSha256(identity));
+  const watchers = new Set<Watcher>();
+  const batches = new Map<string, (uri: string) => void>();
+  const memory = createSubscriptionMemory({
+    records: createSessionRecords(identity, deps),
+    store: deps.store,
+    channel,
+    onChange(sessionHash) {
+      for (const watcher of watchers) {
+        if (hashSession(watcher.sessionId) === sessionHash) void tellSubscriptions(watcher);
+      }
+    },
+  });
+  const replicas = createReplicas<UpdateMessage>({
+    ...deps,
+    channel: `${channel}:updates`,
+    isMessage: isUpdateMessage,
+  });
+  replicas.listen(({ from, keyId, uri }) => {
+    if (from !== replicas.ownName) onUpdate(keyId, uri);
+  });
+
+  async function tellSubscriptions(watcher: Watcher): Promise<void> {
+    const uris = await memory.read(watcher.sessionId).catch(() => undefined);
+    if (uris !== undefined && watchers.has(watcher)) watcher.tell(uris);
+  }
+
+  /** Those of other processes are not kept waiting by one that tells of many. */
+  function findBatch(keyId: string): (uri: string) => void {
+    if (batches.size >= MAX_BATCHES) batches.clear();
+    const batch =
+      batches.get(keyId) ??
+      createUpdateBatch(deps.clock, (uri) => replicas.send({ from: replicas.ownName, keyId, uri }));
+    batches.set(keyId, batch);
+    return batch;
+  }
+
+  return {
+    change: memory.change,
+    forget: memory.forget,
+    watch(sessionId, tell) {
+      const watcher = { sessionId, tell };
+      watchers.add(watcher);
+      void tellSubscriptions(watcher);
+      return () => void watchers.delete(watcher);
+    },
+    noteUpdate: (keyId, uri) => findBatch(keyId)(uri),
+    close() {
+      memory.close();
+      replicas.close();
+    },
+  };
+}
+
+/** Of users whose processes told of a resource. */
+const MAX_BATCHES = 1000;
+
+const isUpdateMessage = (value: unknown): value is UpdateMessage =>
+  isObject(value) &&
+  [value.from, value.keyId, value.uri].every((member) => typeof member === 'string');

@@ -1,0 +1,174 @@
+// §18.3: one process of a server, from its start over the first messages to its end.
+
+import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { quote } from '../../platform/text.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
+import type { AnswerMemory } from '../transport/answer-memory.ts';
+import type { MessagePace } from '../transport/message-pace.ts';
+import { type UpstreamDescription, UpstreamError } from '../upstream.ts';
+import { startChild } from './child.ts';
+import { type Connection, createConnection } from './connection.ts';
+import type { EndReason } from './end-reason.ts';
+import { type FirstRequest, shakeHands } from './handshake.ts';
+import type { OutputLog } from './output-log.ts';
+import { GATEWAY_KEY, type ProcessKey } from './process-key.ts';
+
+export interface ServerRun {
+  /** Closes its input, and ends it. Resolves when it and all that it started have ended. */
+  end(): Promise<void>;
+}
+
+/** A process that requests can be sent to. */
+export interface RunningServer {
+  readonly description: UpstreamDescription;
+  readonly connection: Connection;
+}
+
+/** What is the same for all processes of a server. */
+export interface RunDeps {
+  readonly config: StdioUpstreamConfig;
+  readonly clock: Clock;
+  readonly maxBytes: number;
+  readonly environment: Readonly<Record<string, string>>;
+  /** What it must not find open. */
+  readonly inheritedFiles: readonly number[];
+  readonly output: OutputLog;
+  readonly answerMemory: AnswerMemory;
+  readonly messagePace: MessagePace;
+  onStrayAnswer(): void;
+  /** A process that all share wanted to ask a client. */
+  onUnattributed(method: string): void;
+  /** A process was started (1), or has ended (-1). */
+  countProcess(change: 1 | -1): void;
+}
+
+export interface RunOptions {
+  /** Whose process it is. */
+  readonly key: ProcessKey;
+  readonly first: FirstRequest;
+  /** What the clients behind it can be asked. */
+  readonly capabilities: ClientCapabilities;
+  onReady(running: RunningServer): void;
+  /** Also where it could not be started; called once. */
+  onEnd(end: RunEnd): void;
+  onNotification(message: ServerNotification): void;
+}
+
+export interface RunEnd {
+  readonly reason: EndReason;
+  /** Milliseconds that requests could be sent to it; undefined where it did not come to that. */
+  readonly readyMs: number | undefined;
+  /** False where there was no process. */
+  readonly isStarted: boolean;
+}
+
+export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
+  const { config, clock, output, answerMemory, messagePace } = deps;
+  const { user } = options.key;
+  const isShared = options.key === GATEWAY_KEY;
+  let readyAt: number | undefined;
+  let hasEnded = false;
+  const lastWords = createLastWords();
+
+  const connection = createConnection({
+    clock,
+    timeoutMs: config.timeoutMs,
+    canAttribute: config.isolation !== 'shared',
+    write: (line) => child.write(line),
+    onNotification: options.onNotification,
+    onStrayAnswer: deps.onStrayAnswer,
+    onUnattributed: deps.onUnattributed,
+  });
+
+  const child = startChild(
+    config,
+    {
+      onLine(line) {
+        const { isMessage, count } = connection.receive(line);
+        if (!isMessage) output.writeStrayLine(line);
+        return count;
+      },
+      onErrorLine(line) {
+        lastWords.add(line);
+        output.writeErrorLine(line);
+      },
+      onEnd(reason) {
+        hasEnded = true;
+        deps.countProcess(-1);
+        connection.fail(new UpstreamError(reason.failure ?? 'unavailable', reason.what));
+        const readyMs = readyAt === undefined ? undefined : clock.monotonic() - readyAt;
+        options.onEnd({
+          reason: { ...reason, lastWords: lastWords.list().map(output.toText) },
+          readyMs,
+          isStarted: child.isStarted,
+        });
+      },
+    },
+    {
+      ...deps,
+      pace: messagePace.open({ server: config.name, user, isShared }),
+      // One line of each server is no more than its bound.
+      countAnswer: (onDrop) => (isShared ? undefined : answerMemory.open({ sub: user }, onDrop)),
+    },
+  );
+
+  async function connect(): Promise<void> {
+    try {
+      const description = await shakeHands(
+        connection,
+        options.first,
+        options.capabilities,
+        config.era,
+      );
+      if (hasEnded) return;
+      readyAt = clock.monotonic();
+      options.onReady({ description, connection });
+    } catch (error) {
+      child.kill(explainHandshake(error));
+    }
+  }
+
+  deps.countProcess(1);
+  void connect();
+  return { end: child.end };
+}
+
+function explainHandshake(error: unknown): EndReason {
+  if (!(error instanceof UpstreamError)) return { what: 'it could not be connected to' };
+  const { failure, message } = error;
+  return {
+    what: failure === 'invalid' ? message : EXPLANATIONS[failure],
+    ...(failure === 'error' && { advice: `The server said: ${quote(message)}` }),
+  };
+}
+
+const EXPLANATIONS = {
+  unavailable: 'it does not read what is sent to it',
+  timeout: 'it did not answer initialize in time',
+  aborted: 'it was ended',
+  overloaded: 'its answers take too much memory',
+  error: 'it refused initialize',
+} as const;
+
+/** The last lines that a process wrote to its error output: they often say why it ended. */
+interface LastWords {
+  /** Keeps a copy. */
+  add(line: Buffer): void;
+  list(): readonly Buffer[];
+}
+
+const MAX_LINES = 10;
+
+function createLastWords(): LastWords {
+  const lines: Buffer[] = [];
+  return {
+    add(line) {
+      if (line.length === 0) return;
+      lines.push(Buffer.from(line));
+      if (lines.length > MAX_LINES) lines.shift();
+    },
+    list: () => lines,
+  };
+}

@@ -1,0 +1,76 @@
+// §18.4: whether a server is up, as its callers and the operator are told.
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import type { EndReason } from './end-reason.ts';
+
+export interface ServerState {
+  /** Undefined where nothing is tried. */
+  readonly isUp: boolean | undefined;
+  /** A process can be used. */
+  setUp(): void;
+  /** None can; one is tried again in `retryMs`. */
+  setDown(reason: EndReason, retryMs: number): void;
+  /** One of several, that of a user or a session, cannot be used: that concerns nobody else. At most a line a minute. */
+  noteFailedProcess(reason: EndReason, retryMs: number): void;
+  /** Nothing is tried any more until it is needed. */
+  forgetFailure(): void;
+  onChange(listener: (isUp: boolean, reason: string) => void): void;
+}
+
+export function createServerState(server: string, clock: Clock, log: Log): ServerState {
+  const listeners = new Set<(isUp: boolean, reason: string) => void>();
+  let isUp: boolean | undefined;
+
+  function set(value: boolean, reason: string): void {
+    if (isUp === value) return;
+    isUp = value;
+    for (const listener of listeners) listener(value, reason);
+  }
+
+  const warnOfProcess = createWarnThrottle(clock, (reason: EndReason, retryMs: number) =>
+    log.warn(`A process of the MCP server ${server} is not available: ${tell(reason, retryMs)}`, {
+      server,
+      ...tellLastWords(reason),
+    }),
+  );
+
+  return {
+    get isUp() {
+      return isUp;
+    },
+    setUp() {
+      if (isUp !== true) log.info(`The MCP server ${server} answers`, { server });
+      set(true, 'it answers');
+    },
+    setDown(ended, retryMs) {
+      const reason = tell(ended, retryMs);
+      if (isUp !== false)
+        log.warn(`The MCP server ${server} is not available: ${reason}`, {
+          server,
+          ...tellLastWords(ended),
+        });
+      set(false, reason);
+    },
+    noteFailedProcess: warnOfProcess,
+    forgetFailure() {
+      if (isUp === false) isUp = undefined;
+    },
+    onChange: (listener) => void listeners.add(listener),
+  };
+}
+
+/** What `tell` adds, which soon is no longer true. */
+export const NEXT_START = /; it is started again in \d+ s(?:\. |$)/;
+
+/** For where the words stay, or nothing is started again. */
+export const leaveOutNextStart = (message: string): string =>
+  message.replace(NEXT_START, (said) => (said.endsWith('. ') ? '. ' : ''));
+
+function tell({ what, advice }: EndReason, retryMs: number): string {
+  const said = `${what}; it is started again in ${Math.ceil(retryMs / 1000)} s`;
+  return advice === undefined ? said : `${said}. ${advice}`;
+}
+
+const tellLastWords = ({ lastWords = [] }: EndReason) =>
+  lastWords.length > 0 && { errorOutput: lastWords };

@@ -1,0 +1,188 @@
+// §18.3: an MCP server whose processes run on this machine.
+
+import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import { LOG_SEVERITIES, type LogSeverity } from '../../protocol/log-severity.ts';
+import type { Era } from '../../protocol/revisions.ts';
+import { toSessionParams, toStatelessParams } from '../messages/envelope.ts';
+import { createDescriptionMemory } from '../transport/description-memory.ts';
+import {
+  GATEWAY_CALLER,
+  type Upstream,
+  type UpstreamCaller,
+  type UpstreamRequest,
+} from '../upstream.ts';
+import type { FirstRequest } from './handshake.ts';
+import { createListeners } from './listeners.ts';
+import { findProcessKey, GATEWAY_KEY } from './process-key.ts';
+import type { StdioReplicas } from './replicas.ts';
+import { createRunDeps, type ProcessDeps } from './run-deps.ts';
+import { createServerPool } from './server-pool.ts';
+import type { RunningServer } from './server-run.ts';
+import { createServerState } from './server-state.ts';
+import { createSessionSubscriptions, isSubscription } from './session-subscriptions.ts';
+import { createSupervisedServer } from './supervised-server.ts';
+
+export interface StdioUpstreamDeps extends ProcessDeps {
+  /** Undefined where no other process shares the store; `onUpdate` is told what processes elsewhere say. */
+  openReplicas?(onUpdate: (keyId: string, uri: string) => void): StdioReplicas;
+  /** Whether a client's session goes on; never rejects. */
+  isSessionActive(sessionId: string): Promise<boolean>;
+}
+
+/** Starts the first process in the background. */
+export function createStdioUpstream(
+  config: StdioUpstreamConfig,
+  deps: StdioUpstreamDeps,
+): Upstream<StdioUpstreamConfig> {
+  const { clock, log } = deps;
+  const { name, isolation, timeoutMs } = config;
+  const memory: { first: FirstRequest } = { first: 'server/discover' };
+  const runDeps = createRunDeps(config, deps);
+  const state = createServerState(name, clock, log);
+  const listeners = createListeners();
+  const subscriptions = createSessionSubscriptions(config, {
+    clock,
+    listeners,
+    replicas: deps.openReplicas?.(listeners.tellUpdate),
+    isSessionActive: deps.isSessionActive,
+    wake: (caller) => use(caller, undefined, () => {}),
+  });
+  const wantLogLevel = createWantLogLevel();
+  /** Of each process. */
+  const descriptions = createDescriptionMemory();
+  let lastEra: Era | undefined;
+
+  const pool = createServerPool({
+    config,
+    clock,
+    isNeeded: listeners.hasSubscriptions,
+    isSessionActive: deps.isSessionActive,
+    onEnd(key, isLast) {
+      listeners.disconnect(key);
+      if (isLast) state.forgetFailure();
+    },
+    onFull: createWarnThrottle(clock, () =>
+      log.warn(
+        `All ${config.maxProcesses} processes of the server ${name} are busy, so a call was refused. If that happens often, raise "maxProcesses".`,
+        { server: name },
+      ),
+    ),
+    createServer: (key, capabilities) =>
+      createSupervisedServer(
+        { ...runDeps, memory },
+        {
+          key,
+          capabilities,
+          onUp(running) {
+            descriptions.note(key.id, running.description);
+            lastEra = running.description.era;
+            listeners.connect(key, running, timeoutMs);
+            state.setUp();
+          },
+          onDown(reason, retryMs) {
+            listeners.disconnect(key);
+            if (key.id !== GATEWAY_KEY.id) state.noteFailedProcess(reason, retryMs);
+            else if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
+          },
+          onNotification(message) {
+            listeners.notify(key, message);
+            subscriptions.tellReplicas(key, message);
+          },
+        },
+      ),
+  });
+
+  const use = <Result>(
+    caller: UpstreamCaller,
+    signal: CancelSignal | undefined,
+    task: (running: RunningServer) => Result | Promise<Result>,
+  ): Promise<Result> =>
+    pool.use(findProcessKey(isolation, caller), offerCapabilities(caller, config), signal, task);
+
+  const peekDescription = (caller: UpstreamCaller) =>
+    descriptions.find(findProcessKey(isolation, caller).id);
+
+  function send(
+    { connection, description: { era } }: RunningServer,
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+  ): Promise<JsonObject> {
+    return connection.call(caller, request, (token) =>
+      era === 'session'
+        ? toSessionParams(request, token)
+        : toStatelessParams(request, token, caller.capabilities),
+    );
+  }
+
+  pool.open(GATEWAY_KEY, GATEWAY_CALLER.capabilities);
+  return {
+    config,
+    get isUp() {
+      return state.isUp;
+    },
+    get era() {
+      return lastEra;
+    },
+    describe: async (caller) =>
+      peekDescription(caller) ?? use(caller, undefined, (running) => running.description),
+    peekDescription,
+    request: (caller, request) =>
+      use(caller, request.signal, (running) => {
+        if (isSubscription(request)) return subscriptions.change(caller, request);
+        if (isolation !== 'shared') wantLogLevel(running, request.logLevel);
+        return send(running, caller, request);
+      }),
+    listen(caller, listener, uris = []) {
+      const { sessionId } = caller;
+      const stop = listeners.add(findProcessKey(isolation, caller), sessionId, listener, uris);
+      // There may be no process now that could tell.
+      if (uris.length > 0) use(caller, undefined, () => {}).catch(() => {});
+      const stopWatching = subscriptions.watch(caller);
+      return () => {
+        stop();
+        stopWatching?.();
+      };
+    },
+    onStateChange: state.onChange,
+    async endSession(caller) {
+      const key = findProcessKey(isolation, caller);
+      await subscriptions.endSession(caller);
+      if (key.sessionId !== undefined) await pool.end(key);
+    },
+    async close(graceMs) {
+      await pool.close(graceMs);
+      subscriptions.close();
+    },
+  };
+}
+
+/** A shared process does not say whose call its question belongs to. */
+const offerCapabilities = ({ capabilities }: UpstreamCaller, { isolation }: StdioUpstreamConfig) =>
+  isolation === 'shared' ? GATEWAY_CALLER.capabilities : capabilities;
+
+// MCP "Logging" (session era): a process has one level for all of its calls.
+
+/** Milliseconds; nobody waits for it. */
+const TIMEOUT_MS = 60_000;
+
+/** Sets the least severe level that is wanted by this call or by one that is under way. */
+type WantLogLevel = (running: RunningServer, level: LogSeverity | undefined) => void;
+
+function createWantLogLevel(): WantLogLevel {
+  const levels = new WeakMap<RunningServer, LogSeverity>();
+
+  return function wantLogLevel(running, level) {
+    const { connection, description } = running;
+    const canSet = description.era === 'session' && description.capabilities.logging !== undefined;
+    if (level === undefined || !canSet) return;
+    const wanted = new Set([level, ...connection.listCalls().map(({ logLevel }) => logLevel)]);
+    const least = LOG_SEVERITIES.find((severity) => wanted.has(severity));
+    if (least === undefined || levels.get(running) === least) return;
+    levels.set(running, least);
+    // Sent before the call: the server reads it first. Without it the level stays.
+    connection.ask('logging/setLevel', { level: least }, TIMEOUT_MS).catch(() => {});
+  };
+}

@@ -1,0 +1,237 @@
+// §18.3: a place for one process of a server, which is started again when it ends.
+
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
+import { UpstreamError } from '../upstream.ts';
+import { createAbortedError } from './calls.ts';
+import type { Connection } from './connection.ts';
+import type { EndReason } from './end-reason.ts';
+import type { FirstRequest } from './handshake.ts';
+import type { ProcessKey } from './process-key.ts';
+import {
+  type RunDeps,
+  type RunEnd,
+  type RunningServer,
+  type ServerRun,
+  startRun,
+} from './server-run.ts';
+
+export interface SupervisedServer {
+  /** The process, where requests can be sent to it. */
+  readonly running: RunningServer | undefined;
+  /**
+   * Waits until requests can be sent: for a first start a minute, for a restart a second.
+   *
+   * @throws UpstreamError `unavailable`, which says when it is started again; `aborted` by the signal.
+   */
+  getRunning(signal?: CancelSignal): Promise<RunningServer>;
+  /** Takes no requests any more; ends the process when none is under way, or after `graceMs`. */
+  close(graceMs: number): Promise<void>;
+}
+
+export interface SupervisedServerDeps extends RunDeps {
+  /** What is sent first to a process, as the former ones taught. */
+  readonly memory: { first: FirstRequest };
+}
+
+export interface ServerOptions {
+  readonly key: ProcessKey;
+  /** What the clients behind it can be asked. */
+  readonly capabilities: ClientCapabilities;
+  onUp(running: RunningServer): void;
+  /** It ended, or could not be started; it is tried again in `retryMs`. */
+  onDown(reason: EndReason, retryMs: number): void;
+  onNotification(message: ServerNotification): void;
+}
+
+/** Milliseconds that a request waits for a first start: it may have much to do, such as a download. */
+const START_WAIT_MS = 60_000;
+/** Milliseconds that it waits for a process that is started again. */
+const RESTART_WAIT_MS = 1000;
+/** Milliseconds after which a process ran well: its end is no failure to start. */
+const RAN_WELL_MS = 30_000;
+
+export function createSupervisedServer(
+  deps: SupervisedServerDeps,
+  { key, capabilities, onUp, onDown, onNotification }: ServerOptions,
+): SupervisedServer {
+  const { clock, memory } = deps;
+  const backOff = createBackOff();
+  const waiters = createWaiters<RunningServer>(clock);
+  let run: ServerRun | undefined;
+  let running: RunningServer | undefined;
+  let lastEnd: EndReason | undefined;
+  let retry: { readonly at: number; readonly cancel: () => void } | undefined;
+  let isClosed = false;
+
+  function start(): void {
+    const { first } = memory;
+    retry = undefined;
+    run = startRun(deps, {
+      first,
+      key,
+      capabilities,
+      onNotification,
+      onReady(ready) {
+        memory.first = ready.description.era === 'session' ? 'initialize' : 'server/discover';
+        running = ready;
+        lastEnd = undefined;
+        onUp(ready);
+        waiters.resolve(ready);
+      },
+      onEnd(end) {
+        running = undefined;
+        run = undefined;
+        if (!isClosed) startAgain(end, first);
+      },
+    });
+  }
+
+  function startAgain({ reason, readyMs, isStarted }: RunEnd, first: FirstRequest): void {
+    // Some servers of the session era end by a request that they do not know.
+    const mayBeProbe = readyMs === undefined && isStarted && first === 'server/discover';
+    if (mayBeProbe) memory.first = 'initialize';
+    if (mayBeProbe && !backOff.hasFailed) {
+      start();
+      return;
+    }
+    if (readyMs !== undefined && readyMs >= RAN_WELL_MS) backOff.reset();
+    const delay = backOff.next();
+    lastEnd = reason;
+    retry = { at: clock.monotonic() + delay, cancel: clock.after(delay, start) };
+    waiters.reject(createDownError());
+    onDown(reason, delay);
+  }
+
+  function createDownError(): UpstreamError {
+    const { what } = lastEnd ?? { what: 'it has not started yet' };
+    const leftMs = retry === undefined ? 0 : retry.at - clock.monotonic();
+    const when = leftMs > 0 ? `started again in ${Math.ceil(leftMs / 1000)} s` : 'being started';
+    return new UpstreamError('unavailable', what, { next: `it is ${when}` });
+  }
+
+  function findPatienceMs(): number {
+    if (lastEnd === undefined) return START_WAIT_MS;
+    const isFar = retry !== undefined && retry.at - clock.monotonic() > RESTART_WAIT_MS;
+    return isFar ? 0 : RESTART_WAIT_MS;
+  }
+
+  return {
+    get running() {
+      return running;
+    },
+    async getRunning(signal) {
+      if (isClosed) throw createEndedError();
+      if (running !== undefined) return running;
+      if (run === undefined && retry === undefined) start();
+      const patienceMs = findPatienceMs();
+      if (patienceMs === 0) throw createDownError();
+      return waiters.wait(patienceMs, createDownError, signal);
+    },
+    async close(graceMs) {
+      isClosed = true;
+      retry?.cancel();
+      waiters.reject(createEndedError());
+      if (running !== undefined) await waitForIdle(running.connection, clock, graceMs);
+      await run?.end();
+    },
+  };
+}
+
+const createEndedError = () => new UpstreamError('unavailable', 'its process was ended');
+
+/** Resolves when no request is under way, after `graceMs` at the latest. */
+const waitForIdle = ({ waitUntilIdle }: Connection, clock: Clock, graceMs: number): Promise<void> =>
+  new Promise((resolve) => {
+    const cancel = clock.after(graceMs, resolve);
+    void waitUntilIdle().then(() => {
+      cancel();
+      resolve();
+    });
+  });
+
+/** §18.4: milliseconds until a process is started again. */
+interface BackOff {
+  /** Whether the last start failed. */
+  readonly hasFailed: boolean;
+  /** The time to wait after one more failure. */
+  next(): number;
+  reset(): void;
+}
+
+const FIRST_MS = 1000;
+const LONGEST_MS = 30_000;
+
+function createBackOff(): BackOff {
+  let delay = FIRST_MS;
+  let hasFailed = false;
+  return {
+    get hasFailed() {
+      return hasFailed;
+    },
+    next() {
+      const next = delay;
+      hasFailed = true;
+      delay = Math.min(2 * delay, LONGEST_MS);
+      return next;
+    },
+    reset() {
+      delay = FIRST_MS;
+      hasFailed = false;
+    },
+  };
+}
+
+/** Those that wait for the same thing, each for a time of its own. */
+interface Waiters<Value> {
+  readonly count: number;
+  /** @throws UpstreamError what `createError` makes when the time is over; `aborted` by the signal. */
+  wait(ms: number, createError: () => UpstreamError, signal?: CancelSignal): Promise<Value>;
+  resolve(value: Value): void;
+  reject(error: UpstreamError): void;
+}
+
+interface Waiter<Value> {
+  resolve(value: Value): void;
+  reject(error: UpstreamError): void;
+}
+
+function createWaiters<Value>(clock: Clock): Waiters<Value> {
+  const waiting = new Set<Waiter<Value>>();
+
+  return {
+    get count() {
+      return waiting.size;
+    },
+    wait: (ms, createError, signal) =>
+      new Promise((resolve, reject) => {
+        const onAbort = () => waiter.reject(createAbortedError());
+        const cancel = clock.after(ms, () => waiter.reject(createError()));
+        function end(): void {
+          cancel();
+          signal?.removeEventListener('abort', onAbort);
+          waiting.delete(waiter);
+        }
+        const waiter: Waiter<Value> = {
+          resolve(value) {
+            end();
+            resolve(value);
+          },
+          reject(error) {
+            end();
+            reject(error);
+          },
+        };
+        signal?.addEventListener('abort', onAbort);
+        waiting.add(waiter);
+      }),
+    resolve(value) {
+      for (const waiter of [...waiting]) waiter.resolve(value);
+    },
+    reject(error) {
+      for (const waiter of [...waiting]) waiter.reject(error);
+    },
+  };
+}

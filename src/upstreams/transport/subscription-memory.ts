@@ -1,0 +1,108 @@
+// Resources to which clients' sessions have subscribed at a server: kept in the store, so that any replica can subscribe
+// to them again.
+import { isStringArray, parseObject } from '../../platform/json.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
+import type { Store } from '../../store/store.ts';
+import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
+import type { SessionRecords } from './session-records.ts';
+
+export interface SubscriptionMemory {
+  read(sessionId: string): Promise<readonly string[]>;
+  /** @throws UpstreamError where the session has too many. */
+  note(sessionId: string, uri: string, isWanted: boolean): Promise<void>;
+  /** The same, and all replicas hear of it. */
+  change(sessionId: string, uri: string, isWanted: boolean): Promise<void>;
+  forget(sessionId: string): Promise<void>;
+  close(): void;
+}
+
+export interface SubscriptionMemoryDeps {
+  readonly records: SessionRecords;
+  readonly store: Store;
+  readonly channel: string;
+  /** Called on each replica, with a hash of the session's id. */
+  onChange(sessionHash: string): void;
+}
+
+const MAX_URIS = 200;
+const INVALID_PARAMS = -32602;
+
+export const hashSession = (sessionId: string): string => hashSha256(`subscriptions ${sessionId}`);
+
+export function createSubscriptionMemory(deps: SubscriptionMemoryDeps): SubscriptionMemory {
+  const { records, store, channel, onChange } = deps;
+  /** Changes of one session follow one another. */
+  const changing = new Map<string, Promise<void>>();
+  let unsubscribe: (() => void) | undefined;
+
+  async function read(sessionId: string): Promise<readonly string[]> {
+    const { uris } = parseObject((await records.read(sessionId)) ?? '') ?? {};
+    return isStringArray(uris) ? uris : [];
+  }
+
+  async function write(sessionId: string, uri: string, isWanted: boolean): Promise<void> {
+    const others = (await read(sessionId)).filter((other) => other !== uri);
+    const uris = isWanted ? [...others, uri] : others;
+    if (uris.length > MAX_URIS) {
+      throw new UpstreamError('error', 'too many subscriptions', {
+        jsonRpcError: {
+          code: INVALID_PARAMS,
+          message: `A session can subscribe to at most ${MAX_URIS} resources.`,
+        },
+      });
+    }
+    await records.write(sessionId, JSON.stringify({ uris }));
+  }
+
+  async function note(sessionId: string, uri: string, isWanted: boolean): Promise<void> {
+    const before = changing.get(sessionId) ?? Promise.resolve();
+    const change = before.catch(() => {}).then(() => write(sessionId, uri, isWanted));
+    changing.set(sessionId, change);
+    try {
+      await change;
+    } finally {
+      if (changing.get(sessionId) === change) changing.delete(sessionId);
+    }
+  }
+
+  return {
+    async read(sessionId) {
+      // From now on there is a stream that depends on it.
+      unsubscribe ??= store.subscribe(channel, onChange);
+      const uris = await read(sessionId);
+      // The session goes on, and so must what it wants.
+      if (uris.length > 0) await records.write(sessionId, JSON.stringify({ uris }));
+      return uris;
+    },
+    note,
+    async change(sessionId, uri, isWanted) {
+      await note(sessionId, uri, isWanted);
+      await store.publish(channel, hashSession(sessionId));
+    },
+    forget: async (sessionId) => void (await records.take(sessionId)),
+    close: () => unsubscribe?.(),
+  };
+}
+
+/** What a request of a client's session changes. */
+export interface SubscriptionChange {
+  readonly sessionId: string;
+  readonly uri: string;
+  readonly isWanted: boolean;
+}
+
+/** Undefined for what is no such request. */
+export function readSubscriptionChange(
+  { sessionId }: UpstreamCaller,
+  { method, params: { uri } }: UpstreamRequest,
+): SubscriptionChange | undefined {
+  const isWanted = SUBSCRIBING.get(method);
+  return isWanted === undefined || sessionId === undefined || typeof uri !== 'string'
+    ? undefined
+    : { sessionId, uri, isWanted };
+}
+
+const SUBSCRIBING: ReadonlyMap<string, boolean> = new Map([
+  ['resources/subscribe', true],
+  ['resources/unsubscribe', false],
+]);

@@ -1,0 +1,177 @@
+// §18.3: an MCP server behind the gateway, whatever its transport and era.
+
+import type { UpstreamConfig } from '../config/file/gateway-file.ts';
+import type { UserContext } from '../endpoint/user-context.ts';
+import type { JsonRpcErrorObject } from '../errors/gateway-error.ts';
+import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
+import type { CancelSignal } from '../platform/cancellation.ts';
+import type { JsonObject } from '../platform/json.ts';
+import type { ListName } from '../protocol/list-kinds.ts';
+import type { LogSeverity } from '../protocol/log-severity.ts';
+import type { Era } from '../protocol/revisions.ts';
+import type { TraceContext } from '../protocol/trace-context.ts';
+
+export interface Upstream<Config extends UpstreamConfig = UpstreamConfig> {
+  readonly config: Config;
+  /** Whether it could be reached when last tried; undefined until it was tried. */
+  readonly isUp: boolean | undefined;
+  /** As it last spoke, to whomever; undefined until it did. */
+  readonly era: Era | undefined;
+  /**
+   * What the server says of itself to this caller, as it was last told; connects where it never was. One for each
+   * user, or process, where lists are kept so.
+   *
+   * @throws UpstreamError
+   */
+  describe(caller: UpstreamCaller): Promise<UpstreamDescription>;
+  /** The same, as far as it is known. */
+  peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
+  /**
+   * Sends a request and resolves to its result as the server wrote it: `input_required`, too. Ids and
+   * progress tokens are the transport's own. Opens a session, or starts a process, where one is
+   * needed; where an HTTP server no longer knows its session, opens another and repeats the request, once.
+   *
+   * @throws UpstreamError
+   */
+  request(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject>;
+  /**
+   * Tells what changes, until the result is called. For the gateway itself: the lists. For a client's session or
+   * subscription: also the resources that it subscribed to, `uris` in the stateless era.
+   */
+  listen(caller: UpstreamCaller, listener: UpstreamListener, uris?: readonly string[]): () => void;
+  /** Called with each change of `isUp`. */
+  onStateChange(listener: (isUp: boolean, reason: string) => void): void;
+  /** Ends what was opened for the client's session, where credentials still allow it. Never rejects. */
+  endSession(caller: UpstreamCaller): Promise<void>;
+  /** Takes no further requests, lets those under way end (`graceMs`), then ends sessions, processes and timers. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** On whose behalf something is asked. */
+export interface UpstreamCaller {
+  /** Undefined for the gateway itself, and without authentication. */
+  readonly user: UserContext | undefined;
+  /** OAuth client ID of the caller; undefined where it is not known. */
+  readonly clientId: string | undefined;
+  /** ID of the client's session; undefined in the stateless era, and for the gateway itself. */
+  readonly sessionId: string | undefined;
+  /** What the client can be asked. */
+  readonly capabilities: ClientCapabilities;
+}
+
+/** The gateway itself: it asks for lists, and listens to their changes. Told by being this object. */
+export const GATEWAY_CALLER: UpstreamCaller = {
+  user: undefined,
+  clientId: undefined,
+  sessionId: undefined,
+  capabilities: { elicitation: false, sampling: false, roots: false },
+};
+
+export interface UpstreamRequest {
+  readonly method: string;
+  /** Without `_meta` of the transport's own: progress token, trace, and the stateless era's envelope. */
+  readonly params: JsonObject;
+  /** Aborted when nobody waits any more: the server is told. */
+  readonly signal: CancelSignal;
+  /** W3C trace context of the caller. */
+  readonly trace: TraceContext;
+  /** Least severe log message that the client wants; undefined for none. */
+  readonly logLevel: LogSeverity | undefined;
+  /** The name or URI that the request is about, for `Mcp-Name`. */
+  readonly name?: string | undefined;
+  /** Arguments that go into headers, too (`x-mcp-header`), as header name and value. */
+  readonly mirrored?: Readonly<Record<string, string>> | undefined;
+  /** Params of `notifications/progress` about this request; without it none is asked for. */
+  readonly onProgress?: ((params: JsonObject) => void) | undefined;
+  /** Params of `notifications/message` that belong to this request. */
+  readonly onLog?: ((params: JsonObject) => void) | undefined;
+  /**
+   * Answers a request of the server (session era) that belongs to this one: elicitation, sampling, roots.
+   * Without it, and where it cannot be told to what it belongs, the server gets an error. The signal is aborted when
+   * the server no longer wants an answer.
+   */
+  onRequest?(request: UpstreamQuestion, signal: CancelSignal): Promise<JsonObject>;
+  /**
+   * What the user was sent to a URL for is done, says the server while the request goes on (session era). False where
+   * this request did not ask for it.
+   */
+  onElicitationComplete?: ((elicitationId: string) => boolean) | undefined;
+}
+
+/** A request of the server, as it wrote it. */
+export interface UpstreamQuestion {
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+/** What `initialize` or `server/discover` said. */
+export interface UpstreamDescription {
+  readonly era: Era;
+  readonly protocolVersion: string;
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject;
+  readonly instructions: string | undefined;
+}
+
+export interface UpstreamListener {
+  /** `notifications/<list>/list_changed`, and whenever such could have been missed. */
+  listChanged(list: ListName): void;
+  resourceUpdated(uri: string): void;
+  /** What the user was sent to a URL for is done (MCP 2025-11-25 "Elicitation"). */
+  elicitationCompleted?(elicitationId: string): void;
+  /** Params of `notifications/message` that belong to no call, but to the caller's own session at the server. */
+  logged?(params: JsonObject): void;
+}
+
+/** Why a request to a server failed. */
+export type UpstreamFailure =
+  /** It cannot be reached, ended, or refuses the gateway. */
+  | 'unavailable'
+  /** It did not answer in time. */
+  | 'timeout'
+  /** It answered what is no answer: no JSON, half a message, too much, another id. */
+  | 'invalid'
+  /** The gateway gave it up: answers that came in took too much memory, or their server too much of its time. */
+  | 'overloaded'
+  /** Nobody waits any more. */
+  | 'aborted'
+  /** It answered with a JSON-RPC error, which is for the client. */
+  | 'error';
+
+/** `message` is for the log and for the client's model: never a secret, an address or a header. */
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError';
+  readonly failure: UpstreamFailure;
+  /** What went wrong, without what the gateway does next. */
+  readonly reason: string;
+  /** The `error` member of the response, where `failure` is `error`. */
+  readonly jsonRpcError: JsonRpcErrorObject | undefined;
+
+  constructor(
+    failure: UpstreamFailure,
+    reason: string,
+    options: {
+      readonly cause?: unknown;
+      readonly jsonRpcError?: JsonRpcErrorObject;
+      /** What the gateway does next. */
+      readonly next?: string;
+    } = {},
+  ) {
+    super(options.next === undefined ? reason : `${reason}; ${options.next}`, {
+      cause: options.cause,
+    });
+    this.failure = failure;
+    this.reason = reason;
+    this.jsonRpcError = options.jsonRpcError;
+  }
+}
+
+/**
+ * The caller has no credentials for the server: nothing was sent, so that this says nothing of the server itself, and
+ * concerns this caller alone.
+ */
+export class CredentialError extends UpstreamError {
+  constructor(reason: string, options: { readonly cause?: unknown } = {}) {
+    super('unavailable', reason, options);
+  }
+}
