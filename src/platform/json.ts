@@ -72,7 +72,8 @@ export function findExceededBound(
   { levels, values }: JsonBounds,
 ): keyof JsonBounds | undefined {
   // A level takes two characters, and so does a value with its comma.
-  if (text.length < 2 * Math.min(levels, values) - 1) return undefined;
+  const hasFewValues = text.length < 2 * values - 1;
+  if (hasFewValues && !hasOpeners(text, levels + 1)) return undefined;
   let depth = 0;
   let count = 1;
   for (let at = 0; at < text.length; at++) {
@@ -87,6 +88,23 @@ export function findExceededBound(
     if (count > values) return 'values';
   }
   return undefined;
+}
+
+/**
+ * Whether the text has so many brackets that open, in strings or not: most texts have too few to be deep. Found by the
+ * engine's own search, many times faster than a look at each character.
+ */
+function hasOpeners(text: string, count: number): boolean {
+  let left = count;
+  for (const opener of ['{', '[']) {
+    let at = text.indexOf(opener);
+    while (at !== -1) {
+      left -= 1;
+      if (left === 0) return true;
+      at = text.indexOf(opener, at + 1);
+    }
+  }
+  return false;
 }
 
 const SPACE = 0x20;
@@ -106,10 +124,16 @@ function isEmptyAt(text: string, start: number): boolean {
   return character === CLOSE_ARRAY || character === CLOSE_OBJECT;
 }
 
+/** Its last quote; behind the text where there is none. */
 function findEndOfString(text: string, start: number): number {
-  let at = start + 1;
-  while (at < text.length && text.charCodeAt(at) !== QUOTE) {
-    at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
-  }
-  return at;
+  let quote = text.indexOf('"', start + 1);
+  while (quote !== -1 && isEscaped(text, quote)) quote = text.indexOf('"', quote + 1);
+  return quote === -1 ? text.length : quote;
+}
+
+/** Behind an odd number of backslashes. */
+function isEscaped(text: string, quote: number): boolean {
+  let at = quote - 1;
+  while (text.charCodeAt(at) === BACKSLASH) at--;
+  return (quote - at) % 2 === 0;
 }
