@@ -3,10 +3,14 @@
 import { truncateForLog } from '../platform/log.ts';
 import { stripUri } from '../platform/strip-uri.ts';
 import type { Attributes, Span, Tracing } from '../telemetry/tracing/tracing.ts';
+import type { UpstreamConfig } from './config/upstream-config.ts';
 import { type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts';
 import { wrapUpstream } from './wrap-upstream.ts';
 
-export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
+export function traceUpstream(
+  upstream: Upstream<UpstreamConfig>,
+  tracing: Tracing,
+): Upstream<UpstreamConfig> {
   const place = describePlace(upstream);
 
   return wrapUpstream(upstream, {
@@ -55,7 +59,7 @@ function failSpan(span: Span, thrown: unknown): void {
   span.fail(String(code));
 }
 
-function describePlace({ config }: Upstream): Attributes {
+function describePlace({ config }: Upstream<UpstreamConfig>): Attributes {
   const place = { 'postern.server': config.name };
   if (config.kind === 'stdio') return { ...place, 'network.transport': 'pipe' };
   const { protocol, hostname, port } = new URL(config.url);

@@ -1,7 +1,8 @@
 // §18.3: roots are folders on the machines of users. A server is told them only where the configuration file says so.
-import type { UpstreamConfig } from '../config/file/gateway-file.ts';
+
 import { isObject, type JsonObject } from '../platform/json.ts';
 import type { Log } from '../platform/log.ts';
+import type { UpstreamConfig } from './config/upstream-config.ts';
 import { CallRefusedError } from './relay/call-refused.ts';
 import { refuseQuestion } from './relay/questions.ts';
 import type { Upstream, UpstreamCaller, UpstreamQuestion, UpstreamRequest } from './upstream.ts';

@@ -1,8 +1,8 @@
-import type { UpstreamConfig } from '../config/file/gateway-file.ts';
+import type { CommonUpstreamConfig } from './config/common-config.ts';
 import type { Upstream } from './upstream.ts';
 
 /** The same server, of which some is done in another way. */
-export const wrapUpstream = <Config extends UpstreamConfig>(
+export const wrapUpstream = <Config extends CommonUpstreamConfig>(
   upstream: Upstream<Config>,
   changed: Partial<Omit<Upstream, 'config' | 'isUp' | 'era'>>,
 ): Upstream<Config> => ({

@@ -1,9 +1,10 @@
 // What the configuration file puts behind the gateway, without what may be secret.
 import type { Config } from '../../config/config.ts';
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
+import { formatProblem } from '../../config/problem.ts';
 import type { Env } from '../../config/read-env.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
-import { describeUser } from '../setup/programs/check-program-users.ts';
+import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
+import { describeUser } from '../setup/program-users.ts';
 
 export interface DescribedFile {
   readonly path: string;
@@ -37,7 +38,13 @@ export async function describeFile(config: Config, env: Env): Promise<DescribedF
   const { readSetup } = await import('../setup/config-file/read-setup.ts');
   const parsed = await readSetup(path, config, env);
   if (parsed.kind === 'problems')
-    return { path, problems: parsed.problems, warnings: [], servers: [], rules: 0 };
+    return {
+      path,
+      problems: parsed.problems.map(formatProblem),
+      warnings: [],
+      servers: [],
+      rules: 0,
+    };
   const { file, lock } = parsed.setup;
   return {
     path,

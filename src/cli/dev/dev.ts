@@ -8,6 +8,7 @@ import { listTools } from '../../mcp/catalog/list-tools.ts';
 import { serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
+import type { Setup } from '../../upstreams/setup.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { endWithNpx } from '../command/process-end.ts';
 import { StartError } from '../command/start-error.ts';
@@ -21,7 +22,6 @@ import { serve } from '../serve/serve.ts';
 import type { StartOptions } from '../serve/start.ts';
 import { loadCatalog } from '../setup/catalog-file/load-catalog.ts';
 import { openConfigFile } from '../setup/config-file/open-config-file.ts';
-import type { Setup } from '../setup/config-file/read-setup.ts';
 import { type Announcement, createAnnouncer, type Note } from '../watch/announcement.ts';
 import { waitForTurn } from '../watch/handover.ts';
 

@@ -7,8 +7,10 @@ import {
   findMisspelledVariables,
   type MisspelledVariable,
 } from '../../config/misspelled.ts';
+import { formatProblem } from '../../config/problem.ts';
 import type { Env } from '../../config/read-env.ts';
-import { readSetup, type Setup } from '../setup/config-file/read-setup.ts';
+import type { Setup } from '../../upstreams/setup.ts';
+import { readSetup } from '../setup/config-file/read-setup.ts';
 import { type Finding, failure, warning } from './finding.ts';
 import { MISSPELLED } from './first-to-mend.ts';
 import type { Report } from './run-checks.ts';
@@ -43,7 +45,7 @@ async function readAll(env: Env): Promise<ReadSettings> {
       return { findings: misspelled, usable: { config, setup: undefined, env } };
     const parsed = await readSetup(path, config, env);
     if (parsed.kind === 'problems')
-      return { findings: parsed.problems.map(refuse), usable: undefined };
+      return { findings: parsed.problems.map(formatProblem).map(refuse), usable: undefined };
     const { setup, warnings } = parsed;
     const told = warnings.map((text) => warning('settings.file', text));
     return { findings: [...misspelled, ...told], usable: { config, setup, env } };

@@ -1,10 +1,15 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
 
-import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/visible-json.ts';
-import { dependsOnUser, knowsUsers, needsUser } from '../../upstreams/credentials/needs-user.ts';
+import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
+import {
+  dependsOnUser,
+  knowsUsers,
+  needsUser,
+} from '../../upstreams/credentials/server-credentials.ts';
 import { findDifferences, mergeServers } from '../../upstreams/lock/compare.ts';
 import {
   EMPTY_LOCK_FILE,
@@ -166,7 +171,7 @@ async function readConfigured(
 
 /** What the server says to clients that cannot be asked anything, and to those that can. */
 async function readAll(
-  upstream: Upstream,
+  upstream: Upstream<UpstreamConfig>,
   caller: UpstreamCaller,
   signal: AbortSignal,
 ): Promise<LockedServer> {

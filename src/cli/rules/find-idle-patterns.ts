@@ -1,5 +1,5 @@
 // Patterns of rules that fit nothing: most are misspelled, or of a server that could not be asked.
-import type { GatewayFile } from '../../config/file/gateway-file.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { compileMay, parsePattern } from '../../policy/rules/may.ts';
 import type { RuledItem } from '../../policy/rules/rules.ts';
 

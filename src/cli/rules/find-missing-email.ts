@@ -1,6 +1,7 @@
 // Why rules that name an e-mail address do not hold: of all claims, this one may be there and yet be withheld (§2.3).
-import type { GatewayFile } from '../../config/file/gateway-file.ts';
+
 import type { UserContext } from '../../endpoint/user-context.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 
 /** One line, or none where no rule asks, or all is there. */
 export function findMissingEmail({ rules }: GatewayFile, user: UserContext): readonly string[] {

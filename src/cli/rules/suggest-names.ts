@@ -1,6 +1,6 @@
 // What somebody who asks about a tool by a name that nobody has may have meant. No server is asked.
 import { builtInCatalog } from '../../catalog/index.ts';
-import type { GatewayFile } from '../../config/file/gateway-file.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { listTools } from '../../mcp/catalog/list-tools.ts';
 import { serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';

@@ -3,9 +3,9 @@ import { createGateway, type Deps, type Gateway } from '../../gateway/gateway.ts
 import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
 import { AuditLogError } from '../../telemetry/audit/line-sink.ts';
 import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
+import type { Setup } from '../../upstreams/setup.ts';
 import { chooseOtherPort, describeListenError, StartError } from '../command/start-error.ts';
 import type { ConfigFile } from '../setup/config-file/open-config-file.ts';
-import type { Setup } from '../setup/config-file/read-setup.ts';
 
 export interface RunOptions {
   /** Sees to it that `close` is called when this process is to end. */

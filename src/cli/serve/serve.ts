@@ -2,12 +2,12 @@ import type { Config } from '../../config/config.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { createLog } from '../../platform/log.ts';
+import type { Setup } from '../../upstreams/setup.ts';
 import type { EnvFile } from '../command/env-file.ts';
 import { describeCommand, describeWithPort } from '../command/invocation.ts';
 import { logEnvironment } from '../command/log-environment.ts';
 import { handleProcessEnd } from '../command/process-end.ts';
 import { type ConfigFile, logConfigFile } from '../setup/config-file/open-config-file.ts';
-import type { Setup } from '../setup/config-file/read-setup.ts';
 import { runGateway } from './run-gateway.ts';
 
 export interface ServeOptions {

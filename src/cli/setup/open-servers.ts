@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createProviderMetadata } from '../../auth/provider/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
-import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
+import { formatProblem } from '../../config/problem.ts';
 import type { Env } from '../../config/read-env.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { createLog, type Log } from '../../platform/log.ts';
@@ -17,17 +18,21 @@ import { createLoginSeal } from '../../store/seal/login-seal.ts';
 import { createReplicaSeal } from '../../store/seal/replica-seal.ts';
 import { createSeal, type Seal } from '../../store/seal/seal.ts';
 import type { Store } from '../../store/store.ts';
-import { findAuthProblems } from '../../upstreams/credentials/check-auth.ts';
+import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
+import {
+  findAuthProblems,
+  findServerCredentials,
+} from '../../upstreams/credentials/server-credentials.ts';
 import { createUpstreamOpener } from '../../upstreams/open-upstream.ts';
 import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
 import type { Upstream } from '../../upstreams/upstream.ts';
 import { CommandError } from '../command/command-error.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
-import { loadSettings } from './load-settings.ts';
-import { findProgramUserProblems } from './programs/check-program-users.ts';
+import { findProgramUserProblems } from './program-users.ts';
+import { loadSettings } from './read-configuration.ts';
 
 export interface OpenServers {
-  openUpstream(config: UpstreamConfig): Upstream;
+  openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
   close(): Promise<void>;
 }
 
@@ -53,10 +58,11 @@ export async function openServers(
   const shared = { clock: systemClock, log };
   const config = loadSettings(env, servers);
   const problems = config.auth.required ? findAuthProblems(servers, config) : [];
-  if (problems.length > 0) throw new CommandError('The settings do not fit the servers:', problems);
+  if (problems.length > 0)
+    throw new CommandError('The settings do not fit the servers:', problems.map(formatProblem));
   const userProblems = await findProgramUserProblems(servers);
   if (userProblems.length > 0)
-    throw new CommandError('The programs cannot be started:', userProblems);
+    throw new CommandError('The programs cannot be started:', userProblems.map(formatProblem));
   const { store, getSeal, close } = await openRecords(config, servers, shared);
   const outbound = await openOutboundNetwork(config.outbound);
   const { fetch } = outbound;
@@ -96,9 +102,9 @@ async function openRecords(
   servers: readonly UpstreamConfig[],
   shared: Shared,
 ): Promise<Records> {
-  const names = servers.flatMap((server) =>
-    server.kind === 'http' && server.auth.type === 'identity' ? [server.name] : [],
-  );
+  const names = servers
+    .filter((server) => findServerCredentials(server)?.signsTokens)
+    .map(({ name }) => name);
   if (names.length === 0) return openTemporaryRecords(shared);
   const store = await openStore(config, shared).catch((error: unknown) => {
     throw error instanceof DataDirInUse ? describeFolderInUse(config, names) : error;

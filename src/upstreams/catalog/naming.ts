@@ -2,10 +2,10 @@
 import { hash } from 'node:crypto';
 import {
   countKeptCharacters,
-  type GatewayFile,
   NAME_HASH_CHARACTERS,
+  type ServersConfig,
   type UpstreamConfig,
-} from '../../config/file/gateway-file.ts';
+} from '../config/upstream-config.ts';
 
 const STRICT_NAME = /^[a-zA-Z0-9_-]*$/;
 const NOT_STRICT = /[^a-zA-Z0-9_-]/gu;
@@ -29,7 +29,7 @@ export function createNaming({
   separator,
   maxNameLength,
   names,
-}: Pick<GatewayFile, 'servers' | 'separator' | 'maxNameLength' | 'names'>): Naming {
+}: Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>): Naming {
   const isStrict = names === 'strict';
   /** What stays of a longer name, before `_` and the hash. */
   const keptCharacters = countKeptCharacters(maxNameLength);

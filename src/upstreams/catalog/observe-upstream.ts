@@ -1,6 +1,7 @@
 // §18.8: what a server is asked is counted and timed, and whether it is up.
 import type { Clock } from '../../platform/clock.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import type { CommonUpstreamConfig } from '../config/common-config.ts';
 import { type Upstream, UpstreamError, type UpstreamFailure } from '../upstream.ts';
 import { wrapUpstream } from '../wrap-upstream.ts';
 
@@ -23,7 +24,10 @@ const METHODS: ReadonlySet<string> = new Set([
   'tools/list',
 ]);
 
-export function observeUpstream(upstream: Upstream, deps: ObserveDeps): Upstream {
+export function observeUpstream<Config extends CommonUpstreamConfig>(
+  upstream: Upstream<Config>,
+  deps: ObserveDeps,
+): Upstream<Config> {
   const { metrics, clock } = deps;
   const { name } = upstream.config;
   // The transport logs it: it knows why.

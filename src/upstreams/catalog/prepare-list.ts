@@ -1,9 +1,10 @@
 // §18.2: what of a server's list is served, and under which names.
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
+
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Policies } from '../../policy/policy.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { findItemProblem, showName } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
 import type { Entry } from './entry.ts';

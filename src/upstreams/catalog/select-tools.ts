@@ -1,7 +1,8 @@
 // §18.1: which tools of a server are served, and what they are said to do.
-import type { ToolSelection } from '../../config/file/gateway-file.ts';
+
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { compileGlob } from '../../platform/glob.ts';
+import type { ToolSelection } from '../config/common-config.ts';
 
 export interface SelectedTools {
   has(ownName: string): boolean;

@@ -24,7 +24,7 @@ export interface IdentityKey {
 }
 
 export interface IdentityKeysDeps {
-  readonly store: Store;
+  readonly store: Pick<Store, 'get' | 'getOrSet' | 'set'>;
   readonly getSeal: () => Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;

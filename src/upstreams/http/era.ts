@@ -1,8 +1,8 @@
 // §18.3: of which era a server is: `server/discover` is tried once, and what it said is remembered.
 
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Era } from '../../protocol/revisions.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { NOT_STATELESS } from '../messages/demanded-era.ts';
 import { readDiscoverResult } from '../messages/description.ts';
 import { toStatelessParams } from '../messages/envelope.ts';

@@ -1,7 +1,7 @@
 // §18.4: what a request says of the server as a whole. What one caller comes to concerns that caller: beyond connections that
 // fail, only the gateway's own request decides that a server is down.
-import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
-import { knowsUsers } from '../credentials/needs-user.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
+import { knowsUsers } from '../credentials/server-credentials.ts';
 import { CredentialError, UpstreamError } from '../upstream.ts';
 import type { Availability } from './availability.ts';
 import type { CallOutcome } from './call.ts';

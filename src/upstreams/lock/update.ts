@@ -1,6 +1,6 @@
 // §18.7: the lock file as `postern lock` writes it.
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
-import { knowsUsers } from '../credentials/needs-user.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
+import { knowsUsers } from '../credentials/server-credentials.ts';
 import { mergeServers } from './compare.ts';
 import { EMPTY_LOCK_FILE, type LockedServer, type LockFile } from './lock-file.ts';
 

@@ -2,7 +2,7 @@
 // do not do: from a gateway that is not root, its ambient capabilities would go to the program, which could then become
 // any user. https://man7.org/linux/man-pages/man1/setpriv.1.html
 import { existsSync } from 'node:fs';
-import type { ProgramUser, StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { ProgramUser, StdioUpstreamConfig } from '../config/upstream-config.ts';
 
 /**
  * Where systems have it. Not by the PATH: that of a program may name a folder that the program writes to, and until it

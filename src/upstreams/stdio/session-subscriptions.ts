@@ -1,8 +1,8 @@
 // §18.3: what clients' sessions subscribed to at a server of processes, at this replica and at others.
 
-import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
 import type { Listeners } from './listeners.ts';

@@ -1,6 +1,10 @@
 // §18.3: tools that a program lists only for clients that it can ask, where its `isolation` lets it ask none.
-import type { StdioUpstreamConfig, UpstreamConfig } from '../../../config/file/gateway-file.ts';
+
 import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
+import type {
+  StdioUpstreamConfig,
+  UpstreamConfig,
+} from '../../../upstreams/config/upstream-config.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../../../upstreams/upstream.ts';
 import { type Finding, warning } from '../finding.ts';
 import { describeNames } from './describe-names.ts';

@@ -1,9 +1,10 @@
 // Names of tools that clients would change (docs/clients.md): their models then call what nobody has, or never see it.
-import type { GatewayFile, UpstreamConfig } from '../../../config/file/gateway-file.ts';
+import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts';
 import { joinPolicies } from '../../../policy/policy.ts';
 import type { FetchedList } from '../../../upstreams/catalog/fetch-list.ts';
 import { createNaming } from '../../../upstreams/catalog/naming.ts';
 import { createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
+import type { UpstreamConfig } from '../../../upstreams/config/upstream-config.ts';
 import { type Finding, warning } from '../finding.ts';
 import { describeNames } from './describe-names.ts';
 

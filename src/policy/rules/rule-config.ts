@@ -1,13 +1,47 @@
-// §18.5: an entry of `rules`.
+// §18.5: `rules` of the configuration file.
 
-import type { JsonObject } from '../../../platform/json.ts';
-import { anyText } from '../../rules.ts';
-import type { RuleConfig, RuleSubject } from '../gateway-file.ts';
-import { list, record } from '../shapes/collection.ts';
-import { defineMember, object } from '../shapes/object.ts';
-import { freeText, text, trueOrFalse } from '../shapes/scalar.ts';
-import { type Place, report, type Shape } from '../shapes/shape.ts';
-import type { FileNode } from '../syntax/file-node.ts';
+import { list, record } from '../../config/file/shapes/collection.ts';
+import { defineMember, object } from '../../config/file/shapes/object.ts';
+import { freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
+import {
+  type Place,
+  type ReadContext,
+  report,
+  type Shape,
+} from '../../config/file/shapes/shape.ts';
+import type { FileNode } from '../../config/file/syntax/file-node.ts';
+import { anyText } from '../../config/rules.ts';
+import type { JsonObject } from '../../platform/json.ts';
+
+/** What the file says of who may use what. */
+export interface RulesConfig {
+  /** Without any, everybody may use everything. */
+  readonly rules: readonly RuleConfig[];
+  /** `"rules": "everyone"`: that there are none is meant. */
+  readonly meansNoRules: boolean;
+}
+
+/** What some callers may use. Rules only add up. */
+export interface RuleConfig {
+  /** Whom it is about; all that is named must hold. */
+  readonly who: 'everyone' | RuleSubject;
+  /** A CEL expression that must hold, too. */
+  readonly when: string | undefined;
+  /** Globs over names as clients see them: of tools, or after `prompt:` or `resource:`. */
+  readonly may: readonly string[];
+  /** Where it stands, for messages: `postern.yaml:12, rules[0]`. */
+  readonly place: string;
+}
+
+export interface RuleSubject {
+  /** One of them is enough, as in each of these lists. */
+  readonly groups?: readonly string[];
+  readonly scopes?: readonly string[];
+  /** A claim's exact value, or a list of those that it may have. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+  /** Globs over OAuth client IDs. */
+  readonly clients?: readonly string[];
+}
 
 const names = (what: string) =>
   list(
@@ -140,7 +174,7 @@ const RULE_SCHEMA: JsonObject = {
 };
 
 /** Without its place, which the file knows. */
-export const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
+const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
   allowed: 'an object with who or when, and may',
   members: Object.values(ruleMembers),
   schema: RULE_SCHEMA,
@@ -157,3 +191,48 @@ export const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
     return isRead && may ? { who: subjectGiven ?? EVERYONE, when, may } : undefined;
   },
 });
+
+/** A rule, and where the file has it, which is where its problems are reported. */
+export interface PlacedRule {
+  readonly rule: Omit<RuleConfig, 'place'>;
+  readonly place: Place;
+  readonly line: number;
+}
+
+export interface PlacedRules {
+  readonly rules: readonly PlacedRule[];
+  readonly meansNoRules: boolean;
+}
+
+/** A rule of which a member was reported is left out: what was read of it would be reported again, as if it were meant so. */
+const placedRule: Shape<PlacedRule> = {
+  schema: ruleShape.schema,
+  read(node, place) {
+    let isReported = false;
+    const context: ReadContext = {
+      ...place.context,
+      report(...problem) {
+        isReported = true;
+        place.context.report(...problem);
+      },
+    };
+    const rule = ruleShape.read(node, { ...place, context });
+    return rule && !isReported ? { rule, place, line: node.line } : undefined;
+  },
+};
+
+// Whoever takes the last rule away should not give everything to everybody.
+const ruleList = list(placedRule, {
+  allowed:
+    'a list of one rule or more. To let everybody use everything, write "everyone" in its place; to let nobody, write one with a group that nobody is in',
+  isNotEmpty: true,
+});
+
+export const rulesShape: Shape<PlacedRules> = {
+  schema: { anyOf: [{ const: EVERYONE }, ruleList.schema] },
+  read(node, place) {
+    if (node.kind === 'scalar' && node.value === EVERYONE) return { rules: [], meansNoRules: true };
+    const rules = ruleList.read(node, place);
+    return rules && { rules, meansNoRules: false };
+  },
+};

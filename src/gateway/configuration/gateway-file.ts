@@ -1,48 +1,28 @@
-// The members of the configuration file.
-import { integer, oneOf } from '../../rules.ts';
-import { type GatewayFile, NO_GATEWAY_FILE, type RuleConfig } from '../gateway-file.ts';
-import { list } from '../shapes/collection.ts';
-import { defineMember, type MemberReader, object } from '../shapes/object.ts';
-import { freeText, text, trueOrFalse, wholeNumber } from '../shapes/scalar.ts';
-import type { Shape } from '../shapes/shape.ts';
-import { IGNORED_FILE_MEMBERS, REPLACED_FILE_MEMBERS } from './foreign-members.ts';
-import { ruleShape } from './rule-members.ts';
-import { serverShape } from './server-shape.ts';
-import { type PlacedServer, SERVER_DEFINITION, serversShape } from './servers-shape.ts';
+// §18.1: the configuration file: which MCP servers stand behind the gateway, and who may use what.
+import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
+import { freeText, text, trueOrFalse, wholeNumber } from '../../config/file/shapes/scalar.ts';
+import type { Shape } from '../../config/file/shapes/shape.ts';
+import { integer, oneOf } from '../../config/rules.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { type PlacedRules, type RulesConfig, rulesShape } from '../../policy/rules/rule-config.ts';
+import { serverShape } from '../../upstreams/config/server-shape.ts';
+import {
+  type PlacedServer,
+  SERVER_DEFINITION,
+  serversShape,
+} from '../../upstreams/config/servers.ts';
+import type { ServersConfig } from '../../upstreams/config/upstream-config.ts';
+
+/** What the file says, parsed. */
+export interface GatewayFile extends ServersConfig, RulesConfig {}
+
+const DEFAULT_SEPARATOR = '__';
+const DEFAULT_NAME_LENGTH = 64;
 
 const SEPARATOR_PATTERN = '^[_.-]{1,8}$';
 /** A shorter name keeps nothing of the tool beside its server's and the hash; a longer one no tool has (§18.2). */
 const NAME_LENGTH = { min: 32, max: 128 } as const;
 const NAMES = ['own', 'strict'] as const;
-
-export interface PlacedRule {
-  readonly rule: Omit<RuleConfig, 'place'>;
-  readonly path: string;
-  readonly line: number;
-}
-
-const placedRule: Shape<PlacedRule> = {
-  schema: ruleShape.schema,
-  read(node, place) {
-    const rule = ruleShape.read(node, place);
-    return rule && { rule, path: place.path, line: node.line };
-  },
-};
-
-const EVERYONE = 'everyone';
-
-// Whoever takes the last rule away should not give everything to everybody.
-const ruleList = list(placedRule, {
-  allowed:
-    'a list of one rule or more. To let everybody use everything, write "everyone" in its place; to let nobody, write one with a group that nobody is in',
-  isNotEmpty: true,
-});
-
-const rulesShape: Shape<readonly PlacedRule[] | typeof EVERYONE> = {
-  schema: { anyOf: [{ const: EVERYONE }, ruleList.schema] },
-  read: (node, place) =>
-    node.kind === 'scalar' && node.value === EVERYONE ? EVERYONE : ruleList.read(node, place),
-};
 
 const fileMembers = {
   $schema: defineMember({
@@ -97,12 +77,33 @@ const fileMembers = {
   }),
 };
 
-/** What the file says; what its servers mean to each other is not looked at yet. */
+// What other programs write into the files that they share with us.
+
+/** Beside the servers. */
+const IGNORED_FILE_MEMBERS: readonly string[] = [
+  '//',
+  '_comment',
+  'comment',
+  'globalShortcut',
+  'inputs',
+  'isDxtAutoUpdatesEnabled',
+  'isUsingBuiltInNodeForMcp',
+  'preferences',
+  'sandbox',
+];
+
+/** Where other programs have their servers. */
+const REPLACED_FILE_MEMBERS: Readonly<Record<string, string>> = {
+  context_servers: 'Postern has its servers under "mcpServers". Rename this member.',
+  mcp: 'Postern has its servers under "mcpServers", at the top of the file. Move them there.',
+  mcp_servers: 'Postern has its servers under "mcpServers". Rename this member.',
+};
+
+/** What servers and rules mean to each other is not looked at yet. */
 export interface FileContent
   extends Pick<GatewayFile, 'builtIn' | 'separator' | 'maxNameLength' | 'names'> {
   readonly servers: readonly PlacedServer[];
-  readonly rules: readonly PlacedRule[];
-  readonly meansNoRules: boolean;
+  readonly rules: PlacedRules;
 }
 
 export const fileShape: Shape<FileContent> = object({
@@ -114,13 +115,11 @@ export const fileShape: Shape<FileContent> = object({
   build(members) {
     const { read } = members;
     read(fileMembers.$schema);
-    const rules = read(fileMembers.rules) ?? [];
     return {
-      builtIn: read(fileMembers.builtIn) ?? NO_GATEWAY_FILE.builtIn,
+      builtIn: read(fileMembers.builtIn) ?? true,
       ...readNaming(members),
       servers: [...(read(fileMembers.mcpServers) ?? []), ...(read(fileMembers.servers) ?? [])],
-      rules: rules === EVERYONE ? [] : rules,
-      meansNoRules: rules === EVERYONE,
+      rules: read(fileMembers.rules) ?? { rules: [], meansNoRules: false },
     };
   },
 });
@@ -129,10 +128,17 @@ function readNaming({
   read,
   report,
 }: MemberReader): Pick<FileContent, 'separator' | 'maxNameLength' | 'names'> {
-  const separator = read(fileMembers.separator) ?? NO_GATEWAY_FILE.separator;
-  const names = read(fileMembers.names) ?? NO_GATEWAY_FILE.names;
+  const separator = read(fileMembers.separator) ?? DEFAULT_SEPARATOR;
+  const names = read(fileMembers.names) ?? 'own';
   if (names === 'strict' && separator.includes('.'))
     report('With "names": "strict" the separator has no dot. Use _ or -.', fileMembers.separator);
-  const maxNameLength = read(fileMembers.maxNameLength) ?? NO_GATEWAY_FILE.maxNameLength;
+  const maxNameLength = read(fileMembers.maxNameLength) ?? DEFAULT_NAME_LENGTH;
   return { separator, maxNameLength, names };
 }
+
+/** The JSON Schema (draft 7) of the configuration file, by which editors complete and check it. */
+export const createGatewayFileSchema = (): JsonObject => ({
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  title: 'Configuration file of Postern',
+  ...fileShape.schema,
+});
