@@ -1,6 +1,5 @@
 // §5.2, §5.3: claims, after the signature.
-import type { RequiredAuthConfig } from '../config/groups/auth.ts';
-import type { ProviderConfig } from '../config/groups/provider.ts';
+import type { ProviderConfig, RequiredAuthConfig } from '../config/groups/provider.ts';
 import { readEmail, type UserContext } from '../endpoint/user-context.ts';
 import { fail } from '../errors/gateway-error.ts';
 import { isStringArray } from '../platform/json.ts';

@@ -1,7 +1,7 @@
 // What the configuration file puts behind the gateway, without what may be secret.
 import type { Config } from '../../config/config.ts';
 import { formatProblem } from '../../config/problem.ts';
-import type { Env } from '../../config/read-env.ts';
+import type { Env } from '../../config/setting.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import { describeUser } from '../setup/program-users.ts';

@@ -1,8 +1,13 @@
 // Each setting: its value, and who says so.
 import { createHash } from 'node:crypto';
-import { hideSecrets } from '../../config/hide-secrets.ts';
-import { createReader, type Env, findVariable } from '../../config/read-env.ts';
-import type { Read, Setting } from '../../config/setting.ts';
+import {
+  createReader,
+  type Env,
+  findVariable,
+  hideSecrets,
+  type Read,
+  type Setting,
+} from '../../config/setting.ts';
 import { SETTING_GROUPS } from '../../config/settings.ts';
 
 export interface DescribedSetting {

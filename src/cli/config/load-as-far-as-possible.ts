@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
-import { ConfigError } from '../../config/config-error.ts';
 import { loadConfig } from '../../config/load.ts';
-import type { Env } from '../../config/read-env.ts';
+import { ConfigError } from '../../config/problem.ts';
+import type { Env } from '../../config/setting.ts';
 
 export interface LoadedConfig {
   /** Undefined where nothing can be said of the configuration file. */

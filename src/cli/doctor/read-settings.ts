@@ -1,14 +1,13 @@
 // The settings at hand: those that cannot be used, or else all that can be found out with them.
 import type { Config } from '../../config/config.ts';
-import { ConfigError } from '../../config/config-error.ts';
 import { loadConfig } from '../../config/load.ts';
 import {
   describeMisspelled,
   findMisspelledVariables,
   type MisspelledVariable,
 } from '../../config/misspelled.ts';
-import { formatProblem } from '../../config/problem.ts';
-import type { Env } from '../../config/read-env.ts';
+import { ConfigError, formatProblem } from '../../config/problem.ts';
+import type { Env } from '../../config/setting.ts';
 import type { Setup } from '../../upstreams/setup.ts';
 import { readSetup } from '../setup/config-file/read-setup.ts';
 import { type Finding, failure, warning } from './finding.ts';

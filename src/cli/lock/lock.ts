@@ -1,5 +1,4 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
-
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { systemClock } from '../../platform/clock.ts';
@@ -30,9 +29,8 @@ import type { Invocation, InvokedProcess } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { showSpinner } from '../command/spinner.ts';
 import { findLockPath, readLockFile, saveLockFile } from '../setup/lock-file-on-disk.ts';
-import { createStderrLog, type OpenServers, openServers } from '../setup/open-servers.ts';
+import { createStderrLog, type OpenServers, openServers, readUser } from '../setup/open-servers.ts';
 import { readConfiguration } from '../setup/read-configuration.ts';
-import { readUser } from '../setup/read-user.ts';
 import { describeResult, type LockResult } from './describe-result.ts';
 
 export interface LockOptions {

@@ -5,10 +5,12 @@ import { join } from 'node:path';
 import { createProviderMetadata } from '../../auth/provider/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import { formatProblem } from '../../config/problem.ts';
-import type { Env } from '../../config/read-env.ts';
+import type { Env } from '../../config/setting.ts';
+import { readEmail, type UserContext } from '../../endpoint/user-context.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
+import { isStringArray, parseObject } from '../../platform/json.ts';
 import { createLog, type Log } from '../../platform/log.ts';
 import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import { DataDirInUse } from '../../store/embedded/lock.ts';
@@ -28,6 +30,7 @@ import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
 import type { Upstream } from '../../upstreams/upstream.ts';
 import { CommandError } from '../command/command-error.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
+import { UsageError } from '../command/usage-error.ts';
 import { findProgramUserProblems } from './program-users.ts';
 import { loadSettings } from './read-configuration.ts';
 
@@ -45,7 +48,7 @@ export function createStderrLog({ stderr }: Pick<InvokedProcess, 'stderr'>): Log
   return { ...lines, warn: (message, facts) => lines.warn(leaveOutNextStart(message), facts) };
 }
 
-export interface OpenServersOptions {
+interface OpenServersOptions {
   readonly env: Env;
   readonly log: Log;
 }
@@ -133,5 +136,30 @@ async function openTemporaryRecords(shared: Shared): Promise<Records> {
       await store.close();
       await rm(dataDir, { recursive: true, force: true });
     },
+  };
+}
+
+// --token, --token-file: as whom the servers are asked.
+
+/**
+ * Its claims are believed: who has the token reads with it what its user may read, and nobody is let in.
+ *
+ * @throws UsageError for what is no token, or one that has expired.
+ */
+export function readUser(token: string, now: number): UserContext {
+  const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
+  const { sub, exp, groups } = claims ?? {};
+  if (claims === undefined || typeof sub !== 'string' || sub === '') {
+    throw new UsageError('The token is not a JWT with a "sub". Give an access token of a user.');
+  }
+  if (typeof exp === 'number' && exp * 1000 <= now) {
+    throw new UsageError('The token has expired. Give an access token that is valid now.');
+  }
+  return {
+    sub,
+    claims,
+    token,
+    ...readEmail(claims),
+    ...(isStringArray(groups) && { groups }),
   };
 }

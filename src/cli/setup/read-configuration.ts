@@ -9,7 +9,7 @@ import { storeSettings } from '../../config/groups/store.ts';
 import { upstreamSettings } from '../../config/groups/upstreams.ts';
 import { loadConfig } from '../../config/load.ts';
 import { formatProblem } from '../../config/problem.ts';
-import type { Env } from '../../config/read-env.ts';
+import type { Env } from '../../config/setting.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import { findServerCredentials } from '../../upstreams/credentials/server-credentials.ts';

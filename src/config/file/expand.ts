@@ -1,7 +1,7 @@
 // Variables of the environment in values of the configuration file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
 
 import { findNearestName } from '../../platform/nearest-name.ts';
-import type { Env } from '../read-env.ts';
+import type { Env } from '../setting.ts';
 import { SETTINGS } from '../settings.ts';
 
 /** §18.3: of the gateway's environment only what every program needs; the rest are secrets of the gateway. */

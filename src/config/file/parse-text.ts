@@ -1,6 +1,6 @@
 // The text of a configuration file, read once by its shape, with everything that is wrong with it.
 import type { Problem } from '../problem.ts';
-import type { Env } from '../read-env.ts';
+import type { Env } from '../setting.ts';
 import type { ReadContext, Shape } from './shapes/shape.ts';
 import type { FileNode } from './syntax/file-node.ts';
 import { type FileFormat, readSyntax } from './syntax/read-syntax.ts';

@@ -6,8 +6,7 @@ import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { loadConditions } from './compile-rules.ts';
-import { parsePattern } from './may.ts';
-import { decodeResource } from './resource-form.ts';
+import { decodeResource, parsePattern } from './may.ts';
 import type { PlacedRule, RuleConfig, RuleSubject } from './rule-config.ts';
 
 /** The rules of a file, each with its place for messages. Reports at each what is wrong with it. */

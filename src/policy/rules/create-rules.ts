@@ -4,7 +4,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Policy, Verdict } from '../policy.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
-import { createDecodeResource } from './resource-form.ts';
+import { createDecodeResource } from './may.ts';
 import type { RuleConfig } from './rule-config.ts';
 import { createRuleMemory } from './rule-memory.ts';
 import type { CompiledRules, RuleCaller, RuleDecision, RuledItem, Rules } from './rules.ts';

@@ -1,5 +1,4 @@
-import type { AuditDestination } from '../../config/audit-destination.ts';
-import type { AuditConfig } from '../../config/groups/audit.ts';
+import type { AuditConfig, AuditDestination } from '../../config/groups/audit.ts';
 import type { Audit } from './audit.ts';
 import { type AuditDeps, createAudit } from './create-audit.ts';
 import { type LineSink, openPathSink, openStdoutSink } from './line-sink.ts';

@@ -1,5 +1,4 @@
 // What the configuration file says, as long as it says it.
-
 import type { Policies } from '../../policy/policy.ts';
 import type { CompiledRules } from '../../policy/rules/rules.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
@@ -43,7 +42,7 @@ export interface PlannedServer {
   readonly mayHave: MayHave;
 }
 
-export interface PlanParts {
+interface PlanParts {
   readonly builtIn: BuiltIn;
   /** One for each of the file, by name. */
   readonly servers: ReadonlyMap<string, Server>;
@@ -88,4 +87,19 @@ function createMayHave({ name, tools }: UpstreamConfig, lock: Lock): MayHave {
     if (kind === 'tools' && !selected.has(ownName)) return false;
     return isNameAllowed(kind, ownName) && lock.knows(name, ruled, ownName);
   };
+}
+
+/**
+ * Asks again where the configuration has changed meanwhile: of a server that went nothing comes, and its successor may
+ * have what was asked for.
+ */
+export async function askByCurrentPlan<Answer>(
+  getPlan: () => Plan,
+  ask: (plan: Plan) => Answer | Promise<Answer>,
+): Promise<Answer> {
+  for (;;) {
+    const plan = getPlan();
+    const answer = await ask(plan);
+    if (getPlan() === plan) return answer;
+  }
 }

@@ -1,5 +1,4 @@
 // The MCP servers of the configuration file, asked as the gateway asks them.
-
 import type { Config } from '../../../config/config.ts';
 import type { Problem } from '../../../config/problem.ts';
 import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts';
@@ -10,14 +9,13 @@ import type { UpstreamConfig } from '../../../upstreams/config/upstream-config.t
 import { dependsOnUser, needsUser } from '../../../upstreams/credentials/server-credentials.ts';
 import { NEXT_START } from '../../../upstreams/stdio/server-state.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../../../upstreams/upstream.ts';
-import { openServers } from '../../setup/open-servers.ts';
+import { openServers, readUser } from '../../setup/open-servers.ts';
 import {
   describeUser,
   findProgramUserProblems,
   isProgram,
   warnOfOwnUser,
 } from '../../setup/program-users.ts';
-import { readUser } from '../../setup/read-user.ts';
 import { createCollectingLog, type LogEntry } from '../collecting-log.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import { allowOwnProcess, checkIsolation } from './check-isolation.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
 import type { Config } from '../../../config/config.ts';
 import type { Problem } from '../../../config/problem.ts';
-import type { Env } from '../../../config/read-env.ts';
+import type { Env } from '../../../config/setting.ts';
 import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts';
 import {
   type ParsedGatewayFile,

@@ -1,7 +1,7 @@
 // What a value of the configuration file may be: read from the file, and described as JSON Schema, by one
 // object, so that the two cannot differ.
 import type { JsonObject } from '../../../platform/json.ts';
-import type { Env } from '../../read-env.ts';
+import type { Env } from '../../setting.ts';
 import type { FileNode, MemberNode, ObjectNode } from '../syntax/file-node.ts';
 
 export interface Shape<T> {

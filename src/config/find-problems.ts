@@ -16,36 +16,40 @@ import { serverSettings } from './groups/server.ts';
 import { siteSettings } from './groups/site.ts';
 import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
 import { storeSettings } from './groups/store.ts';
-import { hideSecrets } from './hide-secrets.ts';
-import { type Env, findVariable } from './read-env.ts';
-import type { Read, Setting } from './setting.ts';
+import type { Problem } from './problem.ts';
+import { type Env, findVariable, hideSecrets, type Read, type Setting } from './setting.ts';
 import { SETTINGS } from './settings.ts';
 
-export function findProblems(read: Read, env: Env): readonly string[] {
+export function findProblems(read: Read, env: Env): readonly Problem[] {
   const invalid = SETTINGS.flatMap((setting) => describeInvalidValue(setting, env) ?? []);
   // A value that is not allowed is a complaint of its own: its setting is not missing as well.
   const isMissing: IsMissing = (setting) => findVariable(setting, env) === undefined;
   const finders = [...PROBLEM_FINDERS, ...PROVIDER_PROBLEM_FINDERS];
-  return [...invalid, ...finders.flatMap((findProblem) => findProblem(read, isMissing) ?? [])];
+  const contradictions = finders.flatMap((findProblem) => findProblem(read, isMissing) ?? []);
+  return [...invalid, ...contradictions.map((message) => ({ message }))];
 }
 
 /** What the README and other examples have in place of a value. */
 const PLACEHOLDER = '…';
 
-function describeInvalidValue(setting: Setting<unknown>, env: Env): string | undefined {
+function describeInvalidValue(setting: Setting<unknown>, env: Env): Problem | undefined {
   const { rule } = setting;
   const given = findVariable(setting, env);
   if (given?.text === PLACEHOLDER)
-    return `${given.name}: ${PLACEHOLDER} is the placeholder of the documentation. Replace it with a value of your own, or remove the variable.`;
+    return {
+      place: given.name,
+      message: `${PLACEHOLDER} is the placeholder of the documentation. Replace it with a value of your own, or remove the variable.`,
+    };
   if (given === undefined || rule.parse(given.text) !== undefined) return undefined;
   const visible = hideSecrets(given.text, setting);
   const shown = visible === null ? 'the value given (not shown)' : JSON.stringify(visible);
   const explanation = rule.explain?.(given.text);
-  const problem = `${given.name}: ${shown} is not valid.`;
-  const allowed = `It must be ${rule.allowed}.`;
-  return explanation === undefined
-    ? `${problem} ${allowed}`
-    : `${problem} ${explanation} ${allowed}`;
+  const sentences = [
+    `${shown} is not valid.`,
+    ...(explanation === undefined ? [] : [explanation]),
+    `It must be ${rule.allowed}.`,
+  ];
+  return { place: given.name, message: sentences.join(' ') };
 }
 
 type IsMissing = (setting: Setting<unknown>) => boolean;
