@@ -3,7 +3,7 @@ import { providerSettings } from '../../config/groups/provider.ts';
 import { clientId } from '../../config/groups/provider-client-id.ts';
 import { storeSettings } from '../../config/groups/store.ts';
 import type { Setting } from '../../config/setting.ts';
-import { UsageError } from '../command/usage-error.ts';
+import { UsageError } from '../command/errors.ts';
 import type { GivenAnswers } from './answers.ts';
 
 /** `answer` is the member of the answers, `option` what says it on the command line. */

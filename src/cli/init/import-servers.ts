@@ -10,7 +10,7 @@ import {
 import type { FileNode } from '../../config/file/syntax/file-node.ts';
 import { readSyntax } from '../../config/file/syntax/read-syntax.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { CommandError } from '../command/command-error.ts';
+import { CommandError } from '../command/errors.ts';
 import { type Change, createSecretMover } from './move-secrets.ts';
 
 export interface ImportedServers {

@@ -2,9 +2,9 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { PACKAGE_ROOT } from '../../platform/own-files.ts';
+import { UsageError } from '../command/errors.ts';
 import type { Invocation } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
-import { UsageError } from '../command/usage-error.ts';
 import { type Answers, completeAnswers, type GivenAnswers } from './answers.ts';
 import { checkGivenAnswers } from './check-answers.ts';
 import { describeImport } from './describe-import.ts';

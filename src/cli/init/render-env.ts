@@ -1,6 +1,6 @@
 // `.env`, as `postern init` writes it.
 import { generateSecret } from '../../platform/ids.ts';
-import { CommandError } from '../command/command-error.ts';
+import { CommandError } from '../command/errors.ts';
 import type { Answers } from './answers.ts';
 import { renderEnvLine } from './env-line.ts';
 import { findProvider, type KnownProvider } from './providers.ts';

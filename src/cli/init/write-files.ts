@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { getErrorCode } from '../../platform/error-code.ts';
-import { CommandError } from '../command/command-error.ts';
+import { CommandError } from '../command/errors.ts';
 import { isInCheckout } from '../command/invocation.ts';
 
 export interface NewFile {

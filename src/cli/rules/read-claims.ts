@@ -1,9 +1,7 @@
 // --claims FILE: what the token of a user says.
-
-import type { UserContext } from '../../endpoint/user-context.ts';
-import { readEmail } from '../../endpoint/user-context.ts';
+import { readEmail, type UserContext } from '../../endpoint/user-context.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
-import { UsageError } from '../command/usage-error.ts';
+import { UsageError } from '../command/errors.ts';
 
 /** @throws UsageError for what is no JSON object. */
 export function readClaims(text: string): UserContext {

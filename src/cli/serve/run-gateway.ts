@@ -3,7 +3,7 @@ import { createGateway, type Deps, type Gateway } from '../../gateway/gateway.ts
 import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
 import { AuditLogError } from '../../telemetry/audit/line-sink.ts';
 import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
-import { chooseOtherPort, describeListenError, StartError } from '../command/start-error.ts';
+import { chooseOtherPort, describeListenError, StartError } from '../command/errors.ts';
 import type { ConfigFile } from '../setup/config-file/open-config-file.ts';
 import type { Setup } from '../setup/config-file/read-setup.ts';
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { BUILD_SCRIPT } from '../command/checkout.ts';
+import { BUILD_SCRIPT } from '../command/invocation.ts';
 import { type Announcement, isAnnouncement, isNote, type Note } from './announcement.ts';
 import { HANDOVER_ENVIRONMENT, isLoaded, TURN } from './handover.ts';
 

@@ -1,9 +1,9 @@
 // Of which files postern dev is made, as the command line, the environment and .env say at this moment.
 import { dirname, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { SOURCE_FOLDER } from '../command/checkout.ts';
 import { findSetting } from '../command/env-file.ts';
-import { UsageError } from '../command/usage-error.ts';
+import { UsageError } from '../command/errors.ts';
+import { SOURCE_FOLDER } from '../command/invocation.ts';
 import type { StartOptions } from '../serve/start.ts';
 import { findLockPath } from '../setup/lock-file-on-disk.ts';
 

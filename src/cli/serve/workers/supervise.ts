@@ -2,8 +2,7 @@
 import type { Config } from '../../../config/config.ts';
 import { logListening, logStartWarnings } from '../../../config/start-log.ts';
 import { createLog } from '../../../platform/log.ts';
-import type { EnvFile } from '../../command/env-file.ts';
-import { logEnvironment } from '../../command/log-environment.ts';
+import { type EnvFile, logEnvironment } from '../../command/env-file.ts';
 import { handleProcessEnd } from '../../command/process-end.ts';
 import { describeProtection } from '../../setup/config-file/find-losses.ts';
 import { onHangUp } from '../../setup/config-file/hang-up.ts';

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { systemClock } from '../../../platform/clock.ts';
 import type { Log } from '../../../platform/log.ts';
-import { StartError } from '../../command/start-error.ts';
+import { StartError } from '../../command/errors.ts';
 import type { Protection } from '../../setup/config-file/find-losses.ts';
 import { createMetricsMerger } from './merge-metrics.ts';
 import { startWorker, type WorkerEnd, type WorkerProcess } from './worker-process.ts';
