@@ -130,12 +130,11 @@ async function silenceNotices<Result>(run: () => Promise<Result>): Promise<Resul
   }
 }
 
-/** What follows it is a name, of characters that no shell and no URL changes. */
+/** For a token without a browser: `curl <issuer>/token-for/ada`. A name has characters that no shell and no URL changes. */
 export const TOKEN_PATH = '/token-for/';
 
 const NAME = /^[\w.@-]{1,100}$/;
 
-/** A token without a browser: `curl <issuer>/token-for/ada`. */
 const isName = (text: string): boolean => NAME.test(text);
 
 /** The access token that a login under this name would give; undefined for what is no name. */

@@ -11,15 +11,19 @@ import { StartError } from '../command/errors.ts';
 import { endWithNpx } from '../command/process-end.ts';
 import { TOKEN_PATH } from '../dev-provider/provider.ts';
 import { startDevProvider } from '../dev-provider/start-dev-provider.ts';
-import { announceServers } from '../serve/announce-servers.ts';
-import { createBanner } from '../serve/dev-banner.ts';
 import { serve } from '../serve/serve.ts';
 import type { StartOptions } from '../serve/start.ts';
 import { loadCatalog } from '../setup/catalog-file/load-catalog.ts';
 import { openConfigFile } from '../setup/config-file/open-config-file.ts';
 import type { Setup } from '../setup/config-file/read-setup.ts';
-import { type Announcement, createAnnouncer, type Note } from '../watch/announcement.ts';
-import { waitForTurn } from '../watch/handover.ts';
+import {
+  type Announcement,
+  createAnnouncer,
+  createBanner,
+  type Note,
+} from '../watch/announcement.ts';
+import { waitForTurn } from '../watch/dev-process.ts';
+import { announceServers } from './announce-servers.ts';
 
 const CLIENT_ID = 'postern-dev';
 

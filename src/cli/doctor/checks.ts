@@ -1,4 +1,4 @@
-// What is checked of a running gateway, in the order in which a client meets it.
+// What is checked, in this order. Of a running gateway it is that in which a client meets it.
 import { checkClients, checkConfiguredClients } from './clients/check-clients.ts';
 import type { Check } from './finding.ts';
 import { checkClient, checkClientSecret } from './provider/client-secret.ts';

@@ -1,4 +1,4 @@
-// A gateway whose settings are at hand. Where it runs already, it is asked, too.
+// Which checks run, and which would say nothing more after what has failed.
 
 import {
   ABSENT_GATEWAY_CHECKS,
@@ -30,6 +30,23 @@ import { REACHABLE } from './walk/check-reach.ts';
 import { EDITOR_SCHEME } from './walk/log-in.ts';
 import { createWalk, type Walk } from './walk/walk.ts';
 
+/** A gateway of which nothing is known but its URL. */
+export async function diagnoseGateway(
+  baseUrl: string,
+  instruments: Instruments,
+  report: Report,
+): Promise<readonly Finding[]> {
+  const walk = createWalk({ baseUrl, ...instruments });
+  const reached = await runChecks([REACH], walk, report);
+  if (hasFailure(reached)) return reached;
+  const findings = [
+    ...reached,
+    ...(await walkGateway(walk, [...GATEWAY_CHECKS, ...BACKGROUND_CHECKS], report)),
+  ];
+  return [...findings, ...(await runClientChecks(findings, CLIENT_CHECKS, walk, report))];
+}
+
+/** A gateway whose settings are at hand. Where it runs already, it is asked, too. */
 export async function diagnoseSettings(
   usable: UsableSettings,
   instruments: Instruments,
@@ -182,20 +199,4 @@ function leaveOutWithoutStore(checks: readonly Check<Walk>[]): readonly Check<Wa
     ];
     return [{ section, run }];
   });
-}
-
-/** A gateway of which nothing is known but its URL. */
-export async function diagnoseGateway(
-  baseUrl: string,
-  instruments: Instruments,
-  report: Report,
-): Promise<readonly Finding[]> {
-  const walk = createWalk({ baseUrl, ...instruments });
-  const reached = await runChecks([REACH], walk, report);
-  if (hasFailure(reached)) return reached;
-  const findings = [
-    ...reached,
-    ...(await walkGateway(walk, [...GATEWAY_CHECKS, ...BACKGROUND_CHECKS], report)),
-  ];
-  return [...findings, ...(await runClientChecks(findings, CLIENT_CHECKS, walk, report))];
 }

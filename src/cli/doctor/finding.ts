@@ -1,4 +1,4 @@
-// What `postern doctor` finds.
+// What `postern doctor` finds, and how it looks for it.
 import { describeCause } from '../../platform/log.ts';
 
 /** `unknown`: it could not be found out, which is said, and is no failure. */

@@ -1,5 +1,4 @@
-// What the walk found, as far as it decides which clients log in.
-
+// Which clients would log in and which not, and why.
 import { isOnThisMachine } from '../../../platform/loopback.ts';
 import {
   type Advice,
@@ -17,6 +16,7 @@ import { EDITOR_SCHEME } from '../walk/log-in.ts';
 import type { Walk } from '../walk/walk.ts';
 import { findUnknownRedirectUris, KNOWN_CLIENTS, type KnownClient } from './known-clients.ts';
 
+/** By what the walk found. */
 export async function checkClients(walk: Walk): Promise<readonly Finding[]> {
   // Without authentication there is no login to fail.
   if ((await walk.callWithoutToken()).status !== 401) return [];
@@ -157,7 +157,7 @@ function judgeClients(facts: ClientFacts): readonly Finding[] {
 const listNames = (clients: readonly KnownClient[]): string =>
   clients.map(({ name }) => name).join(', ');
 
-/** Which clients would log in, as far as the settings decide it: for a gateway that does not run yet. */
+/** As far as the settings decide it: for a gateway that does not run yet. */
 export async function checkConfiguredClients(
   settings: SettingsAtHand,
 ): Promise<readonly Finding[]> {
@@ -188,7 +188,7 @@ const NOT_TRIED: readonly Check<unknown>[] = [
   },
 ];
 
-/** Which clients would log in; not tried where something failed before that all of them need. */
+/** Not tried where something failed before that all of them need. */
 export const runClientChecks = <Subject>(
   before: readonly Finding[],
   checks: readonly Check<Subject>[],

@@ -1,5 +1,5 @@
-// Whether the provider accepts OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET: the gateway's own request with a
-// made-up code. A provider looks at the client first, and complains of the code only where it accepts that.
+// Whether the provider accepts OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET. It looks at them before it looks at what else a
+// request has, and complains of that only where it accepts them.
 import type { ProviderClientConfig } from '../../../config/groups/provider-client.ts';
 import { GatewayError } from '../../../errors/gateway-error.ts';
 import { buildCallbackUrl } from '../../../oauth/broker/redirect-to-provider.ts';
@@ -18,6 +18,7 @@ const CHECK = 'provider.client-secret';
 
 type Form = readonly (readonly [name: string, value: string])[];
 
+/** The gateway's own request, with a made-up code. */
 export async function checkClient(settings: SettingsAtHand): Promise<readonly Finding[]> {
   const { access, config } = settings;
   if (access === undefined || !(await isDiscovered(access))) return [];
@@ -158,16 +159,16 @@ function adviseOnSecret({ secret }: ProviderClientConfig): string {
   return "copy the client ID and the secret's value (not the ID of the secret) from the provider once more. It may also have expired.";
 }
 
-const HOSTS =
+const INCONCLUSIVE_HOSTS =
   /(^|\.)(microsoftonline\.(com|us|cn)|ciamlogin\.com|accounts\.google\.com|googleapis\.com)$/;
 
-/** `host` is that of one of the provider's endpoints. */
-const isInconclusive = (host: string): boolean => HOSTS.test(host);
-
 /**
- * Whether the provider accepts the gateway's own client: the gateway passes a refresh token that it does not
- * know on to the provider, with its client ID and secret, and the provider looks at those first.
+ * Of these it is not known that they look at the secret before they look at a code or a refresh token. `host` is that of
+ * one of the provider's endpoints.
  */
+const isInconclusive = (host: string): boolean => INCONCLUSIVE_HOSTS.test(host);
+
+/** The gateway passes a refresh token that it does not know on to the provider, with its client ID and secret. */
 export async function checkClientSecret(walk: Walk): Promise<readonly Finding[]> {
   const [metadata, client, login] = await Promise.all([
     walk.readServerMetadata(),

@@ -1,5 +1,4 @@
-// What the gateway itself warns of at start.
-
+// What can be said of the settings alone: what the gateway warns of at start, and its limits.
 import type { LimitRule } from '../../../config/groups/limits.ts';
 import { logStartWarnings } from '../../../config/start-log.ts';
 import { isOnThisMachine } from '../../../platform/loopback.ts';

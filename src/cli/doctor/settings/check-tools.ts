@@ -1,4 +1,4 @@
-// §18.3: tools that a program lists only for clients that it can ask, where its `isolation` lets it ask none.
+// Tools of a server that clients do not see, or do not find under the name that they make of it.
 import type {
   GatewayFile,
   StdioUpstreamConfig,
@@ -11,7 +11,7 @@ import { createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../../../upstreams/upstream.ts';
 import { type Finding, warning } from '../finding.ts';
 
-const CHECK = 'server.isolation';
+const ISOLATION_CHECK = 'server.isolation';
 
 /** Who, in a process of its own, can be asked all. */
 const ABLE_CALLER: UpstreamCaller = {
@@ -27,7 +27,10 @@ const isShared = (config: UpstreamConfig): config is StdioUpstreamConfig =>
 export const allowOwnProcess = (config: UpstreamConfig): UpstreamConfig =>
   isShared(config) ? { ...config, isolation: 'user', maxProcesses: 2 } : config;
 
-/** `upstream` is of what `allowOwnProcess` made of `config`; `tools` is what everybody sees. Never rejects. */
+/**
+ * §18.3: tools that a program lists only for clients that it can ask, where its `isolation` lets it ask none. `upstream` is
+ * of what `allowOwnProcess` made of `config`; `tools` is what everybody sees. Never rejects.
+ */
 export async function checkIsolation(
   config: UpstreamConfig,
   upstream: Upstream,
@@ -41,11 +44,15 @@ export async function checkIsolation(
   const hidden = able?.items.flatMap(({ name }) => (seen.has(name) ? [] : [String(name)])) ?? [];
   if (hidden.length === 0) return [];
   return [
-    warning(CHECK, `Tools of ${config.name} that no client sees: ${describeNames(hidden)}.`, {
-      why: 'It lists them only for clients that it can ask something. With "isolation": "shared" all users have one process, which cannot say whom it asks, so it is told that no client can be asked.',
-      setting: 'POSTERN_CONFIG',
-      remedy: `if they are needed, set "isolation": "user" for ${config.name} in the configuration file.`,
-    }),
+    warning(
+      ISOLATION_CHECK,
+      `Tools of ${config.name} that no client sees: ${describeNames(hidden)}.`,
+      {
+        why: 'It lists them only for clients that it can ask something. With "isolation": "shared" all users have one process, which cannot say whom it asks, so it is told that no client can be asked.',
+        setting: 'POSTERN_CONFIG',
+        remedy: `if they are needed, set "isolation": "user" for ${config.name} in the configuration file.`,
+      },
+    ),
   ];
 }
 
@@ -53,7 +60,10 @@ const NAMES_CHECK = 'server.names';
 /** What all clients that were tried take, with the name of the gateway that some put in front. */
 const SAFE_LENGTH = 48;
 
-/** `tools` is what the server listed. */
+/**
+ * Names that clients would change (docs/clients.md): their models then call what nobody has, or never see it. `tools` is
+ * what the server listed.
+ */
 export function checkNames(
   file: GatewayFile,
   config: UpstreamConfig,

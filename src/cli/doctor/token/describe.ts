@@ -1,4 +1,4 @@
-// What a token says of itself, in a few words. Never the token.
+// What a token says of itself, in a few words, and what its lifetime means. Never the token.
 import { type JsonObject, parseObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
 import { type Finding, unknown, warning } from '../finding.ts';
@@ -44,7 +44,10 @@ export function describeToken(token: string, now: number): string {
   return `: ${facts.join(', ')}`;
 }
 
-/** Twice those five minutes: half of the token's life is then free of refreshes. */
+/**
+ * Some clients refresh whenever less than five minutes of an access token are left. With twice those five minutes, half of
+ * its life is free of refreshes.
+ */
 const MIN_SECONDS = 600;
 
 /** Nothing for a token that does not say when it was issued. */

@@ -1,10 +1,10 @@
-// §4.3: what the gateway itself says it lacks.
+// Whether the gateway is ready, and calls itself by the address that was asked.
 import { isObject } from '../../../platform/json.ts';
 import { type Advice, type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import type { Walk } from './walk.ts';
 
-const CHECK = 'gateway.ready';
-export const STORE_CHECK = `${CHECK}.store`;
+const READY_CHECK = 'gateway.ready';
+export const STORE_CHECK = `${READY_CHECK}.store`;
 
 const LACKS: Readonly<Record<string, Advice & { readonly what: string }>> = {
   keySet: {
@@ -27,6 +27,7 @@ const LACKS: Readonly<Record<string, Advice & { readonly what: string }>> = {
   },
 };
 
+/** §4.3: what the gateway itself says it lacks. */
 export async function checkHealth({
   readReadiness,
   listLacking,
@@ -34,21 +35,25 @@ export async function checkHealth({
   const { status, json } = await readReadiness();
   if (!isObject(json?.checks)) {
     return [
-      unknown(CHECK, 'whether the gateway is ready: /health/ready cannot be read from outside.', {
-        why: 'Or it is not a Postern gateway: then the settings that are named below are not its own.',
-      }),
+      unknown(
+        READY_CHECK,
+        'whether the gateway is ready: /health/ready cannot be read from outside.',
+        {
+          why: 'Or it is not a Postern gateway: then the settings that are named below are not its own.',
+        },
+      ),
     ];
   }
   const lacking = await listLacking();
   if (lacking.length === 0) {
     const { version } = json ?? {};
     return status === 200
-      ? [ok(CHECK, `The gateway is ready (version ${String(version)}).`)]
-      : [failure(CHECK, 'The gateway is shutting down.')];
+      ? [ok(READY_CHECK, `The gateway is ready (version ${String(version)}).`)]
+      : [failure(READY_CHECK, 'The gateway is shutting down.')];
   }
   return lacking.map((name) => {
     const { what, ...advice } = LACKS[name] ?? { what: `The gateway lacks ${name}.` };
-    return failure(`${CHECK}.${name}`, what, advice);
+    return failure(`${READY_CHECK}.${name}`, what, advice);
   });
 }
 

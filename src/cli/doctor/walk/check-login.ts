@@ -1,22 +1,22 @@
-// From the client's authorization request to the provider's login page.
+// How clients become known, and from their authorization request to the provider's login page.
 import { HOW_TO_CHANGE_SECRET } from '../../../store/seal/login-seal.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import { checkAuthorizationRequest } from '../provider/authorization-request.ts';
 import type { LoginOutcome, Registration } from './log-in.ts';
 import type { Walk } from './walk.ts';
 
-const CHECK = 'login';
+const LOGIN_CHECK = 'login';
 
 export async function checkLogin(walk: Walk): Promise<readonly Finding[]> {
   const outcome = await walk.logIn();
-  return outcome === undefined ? [] : [judge(outcome)];
+  return outcome === undefined ? [] : [judgeLogin(outcome)];
 }
 
-function judge(outcome: LoginOutcome): Finding {
+function judgeLogin(outcome: LoginOutcome): Finding {
   switch (outcome.kind) {
     case 'at-provider':
       return ok(
-        CHECK,
+        LOGIN_CHECK,
         `A login leads to ${new URL(outcome.url).host}${outcome.hasConsentPage ? ', by the consent page' : ''}.`,
       );
     case 'page-forgotten':
@@ -38,12 +38,16 @@ function judge(outcome: LoginOutcome): Finding {
       });
     case 'limited':
       return unknown(
-        CHECK,
+        LOGIN_CHECK,
         'whether a login works: the gateway has received too many (429).',
         outcome.advice,
       );
     case 'refused':
-      return failure(CHECK, `The gateway refuses a login: ${outcome.said}`, adviseOn(outcome.said));
+      return failure(
+        LOGIN_CHECK,
+        `The gateway refuses a login: ${outcome.said}`,
+        adviseOn(outcome.said),
+      );
   }
 }
 

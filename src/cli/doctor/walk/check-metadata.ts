@@ -1,11 +1,11 @@
-// RFC 8414: what the authorization server says of itself, as strict clients read it.
+// What the gateway (RFC 9728) and the authorization server (RFC 8414) say of themselves, as strict clients read it.
 import { describeIssuerMismatch } from '../../../auth/provider/issuer-mismatch.ts';
 import { isStringArray, type JsonObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
 import { type Finding, failure, ok, warning } from '../finding.ts';
 import { listResourceMetadataUrls, type MetadataAtPath, type Walk } from './walk.ts';
 
-const CHECK = 'server-metadata';
+const SERVER_CHECK = 'server-metadata';
 
 export async function checkServerMetadata(walk: Walk): Promise<readonly Finding[]> {
   if ((await walk.findResourceMetadata()) === undefined) return [];
@@ -36,7 +36,7 @@ function explainMissing(
   const places = found.map(({ url, status }) => `${url} (${status})`).join(', ');
   if (failed !== undefined)
     return failure(
-      CHECK,
+      SERVER_CHECK,
       `The metadata of the authorization server cannot be read: ${failed.status}.`,
       {
         why: `The gateway says: ${failed.said ?? 'nothing more'}`,
@@ -48,7 +48,7 @@ function explainMissing(
       },
     );
   return failure(
-    CHECK,
+    SERVER_CHECK,
     `There is no metadata of the authorization server where clients look: ${places}.`,
     adviseOnWellKnown(baseUrl),
   );
@@ -56,7 +56,7 @@ function explainMissing(
 
 /** RFC 8414 §3.3. In proxy mode the document names the provider unless told otherwise. */
 function judgeIssuer({ issuer }: JsonObject, expected: string): Finding {
-  const check = `${CHECK}.issuer`;
+  const check = `${SERVER_CHECK}.issuer`;
   if (issuer === expected)
     return ok(check, `The authorization server's issuer is ${expected}, as clients expect.`);
   return warning(
@@ -93,11 +93,14 @@ function judgeMembers(document: JsonObject): readonly Finding[] {
   const lacking = MEMBERS.filter(({ name, isGood }) => !isGood(document[name]));
   if (lacking.length === 0)
     return [
-      ok(`${CHECK}.members`, 'The metadata has all that clients need, PKCE with S256 included.'),
+      ok(
+        `${SERVER_CHECK}.members`,
+        'The metadata has all that clients need, PKCE with S256 included.',
+      ),
     ];
   const names = lacking.map(({ name }) => name).join(', ');
   return [
-    failure(`${CHECK}.members`, `The metadata lacks ${names}, or has no good value there.`, {
+    failure(`${SERVER_CHECK}.members`, `The metadata lacks ${names}, or has no good value there.`, {
       remedy: 'check that no proxy in front changes the document.',
     }),
   ];
@@ -109,7 +112,7 @@ function judgePlaces(found: readonly MetadataAtPath[], baseUrl: string): readonl
   if (missing.length === 0) return [];
   return [
     warning(
-      `${CHECK}.places`,
+      `${SERVER_CHECK}.places`,
       `There is no metadata at ${missing.map(({ url, status }) => `${url} (${status})`).join(' and ')}.`,
       { why: 'Some clients look there only.', ...adviseOnWellKnown(baseUrl) },
     ),

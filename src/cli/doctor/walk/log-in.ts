@@ -1,4 +1,5 @@
-// A login as a client and a browser begin it: as far as the provider, where a person would be asked.
+// What a client and a browser begin: it registers (RFC 7591), and logs in as far as the provider, where a person would be
+// asked.
 import { generateSecret } from '../../../platform/ids.ts';
 import { hashSha256 } from '../../../platform/sha256.ts';
 import type { Advice } from '../finding.ts';
@@ -77,7 +78,7 @@ async function beginLogin({
   const answer = await probe(url.href);
   const form = readConsentForm(answer);
   const isHalfLeft = readHalfLeft(answer);
-  if (form === undefined) return { outcome: judge(answer, redirectUri, false), isHalfLeft };
+  if (form === undefined) return { outcome: judgeLogin(answer, redirectUri, false), isHalfLeft };
   const decided = await probe(form.action, {
     method: 'POST',
     headers: {
@@ -86,7 +87,7 @@ async function beginLogin({
     },
     body: form.body,
   });
-  return { outcome: judge(decided, redirectUri, true), isHalfLeft };
+  return { outcome: judgeLogin(decided, redirectUri, true), isHalfLeft };
 }
 
 /** Without a limit there is enough. */
@@ -95,7 +96,7 @@ function readHalfLeft({ headers }: Answer): boolean {
   return !(read('x-ratelimit-remaining') * 2 < read('x-ratelimit-limit'));
 }
 
-function judge(answer: Answer, redirectUri: string, hasConsentPage: boolean): LoginOutcome {
+function judgeLogin(answer: Answer, redirectUri: string, hasConsentPage: boolean): LoginOutcome {
   const location = answer.headers.get('location');
   if (location !== null && URL.canParse(location, answer.url)) {
     const target = new URL(location, answer.url);
@@ -134,7 +135,6 @@ function readConsentForm({ status, text, url }: Answer): ConsentForm | undefined
   return { action: new URL(action, url).href, body: form.toString() };
 }
 
-/** RFC 7591: doctor registers as a client does. Once: few registrations are allowed in an hour. */
 export type Registration =
   | {
       readonly kind: 'registered';
@@ -153,7 +153,7 @@ export const LOOPBACK_REDIRECT_URI = 'http://127.0.0.1:33418/callback';
 export const EDITOR_SCHEME = 'cursor';
 const EDITOR_REDIRECT_URI = `${EDITOR_SCHEME}://anysphere.cursor-mcp/oauth/callback`;
 
-/** `refusesEditors`: where the settings at hand say so, it is not tried. @throws FetchError */
+/** Once: few registrations are allowed in an hour. `refusesEditors`: where the settings at hand say so, it is not tried. @throws FetchError */
 export async function register(
   url: string,
   probe: Probe,

@@ -1,5 +1,4 @@
-// §8: which limit refused a request of doctor, and when it is over.
-
+// What the answers of a gateway say: its errors (§7.1), and which limit refused a request (§8).
 import { isObject } from '../../../platform/json.ts';
 import type { Advice } from '../finding.ts';
 import { type Answer, readWords } from '../instruments.ts';

@@ -9,9 +9,8 @@ import { handleWorkerEnd } from '../../command/process-end.ts';
 import { loadCatalog } from '../../setup/catalog-file/load-catalog.ts';
 import { describeProtection } from '../../setup/config-file/find-losses.ts';
 import { openConfigFile } from '../../setup/config-file/open-config-file.ts';
-import { runGateway } from '../run-gateway.ts';
-import { readLockCommand } from './lock-command.ts';
-import { readProtection } from './protection.ts';
+import { runGateway } from '../serve.ts';
+import { readLockCommand, readProtection } from './messages.ts';
 
 runWorker().catch((error: unknown) => endWithError(error, { process, console }));
 
