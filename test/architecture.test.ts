@@ -76,6 +76,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   'json-schema-to-ts': /^mcp\/catalog\/from-json-schema\.ts$/,
   ioredis: /^store\/redis\//,
   lmdb: /^store\/embedded\//,
+  'lru-cache': /^platform\/bounded-map\.ts$/,
   'jsonc-parser': /^config\/file\/syntax\/read-syntax\.ts$/,
   yaml: /^config\/file\/syntax\/read-yaml\.ts$/,
   pino: /^platform\/log\.ts$/,

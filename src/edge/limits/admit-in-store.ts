@@ -1,6 +1,7 @@
 // §8.4: counting fails open. What the store does not count passes, and the log says so once.
 
 import type { LimitGroup } from '../../config/groups/limits.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Admission, Store, Verdict } from '../../store/store.ts';
@@ -87,7 +88,7 @@ interface Remembered extends CurrentRefusal {
 const MAX_REFUSALS = 10_000;
 
 export function createRememberedRefusals(clock: Clock): RememberedRefusals {
-  const byKey = new Map<string, Remembered>();
+  const byKey = createBoundedMap<string, Remembered>(MAX_REFUSALS);
 
   return {
     find(key) {
@@ -105,10 +106,7 @@ export function createRememberedRefusals(clock: Clock): RememberedRefusals {
         const refusal = { ...remembered.refusal, resetInMs };
         return resetInMs > 0 ? [{ ...remembered, refusal }] : [];
       }),
-    remember(key, refusal, about) {
-      const [oldest] = byKey.keys();
-      if (byKey.size >= MAX_REFUSALS && oldest !== undefined) byKey.delete(oldest);
-      byKey.set(key, { ...about, refusal, until: clock.monotonic() + refusal.resetInMs });
-    },
+    remember: (key, refusal, about) =>
+      void byKey.set(key, { ...about, refusal, until: clock.monotonic() + refusal.resetInMs }),
   };
 }

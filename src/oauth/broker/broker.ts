@@ -34,7 +34,7 @@ import { createObtainTokens, type ObtainTokensDeps } from './obtain-tokens.ts';
 import { failIfProviderClientRefused } from './provider-refusals.ts';
 import { createBrokerRedirect, type Login } from './redirect-to-provider.ts';
 import { createRefreshTokens, type RefreshTokens } from './refresh-tokens.ts';
-import { createSingleFlight } from './single-flight.ts';
+import { createRunOnce } from './run-once.ts';
 import { createBrokerToken } from './token.ts';
 
 /** `baseUrl` is the issuer of its own. */
@@ -89,7 +89,7 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
       codes,
       refreshTokens,
       recentAnswers,
-      runOnce: createSingleFlight(createFlightRecords(records), clock),
+      runOnce: createRunOnce(createFlightRecords(records), clock),
       obtainTokens,
       logLogin: deps.logLogin,
     }),

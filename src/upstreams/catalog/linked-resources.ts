@@ -1,5 +1,6 @@
 // §18.2, MCP "Resource Links": results may name resources that no list has. They are read from the
 // server whose result it was, by the client that got it.
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
@@ -46,8 +47,8 @@ export const nameLinkOwner = (
 
 export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResources {
   const { store, getSeal, clock, log, sessionKeyPrefix, sessionTtlSeconds } = deps;
-  /** Oldest first: by server, what this process has put into the store for each. */
-  const owners = new Map<string, Map<string, SavedLinks>>();
+  /** By server, what this process has put into the store for each. */
+  const owners = createBoundedMap<string, Map<string, SavedLinks>>(MAX_OWNERS);
   const toKey = (owner: string, uri: string) =>
     buildResourceLinkKey(sessionKeyPrefix, owner, hashSha256(uri));
 
@@ -61,11 +62,11 @@ export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResource
     links.delete(key);
     links.set(key, now);
     servers.set(server, links);
-    owners.delete(owner);
     owners.set(owner, servers);
-    dropFirst(owners, MAX_OWNERS);
-    const dropped = dropFirst(links, MAX_LINKS);
-    if (dropped !== undefined) await store.delete(dropped);
+    const [oldest] = links.keys();
+    if (links.size <= MAX_LINKS || oldest === undefined) return;
+    links.delete(oldest);
+    await store.delete(oldest);
   }
 
   /** False where another server was first, maybe at another replica. */
@@ -105,14 +106,6 @@ export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResource
     },
     forget: (owner) => void owners.delete(owner),
   };
-}
-
-/** The key that was dropped. */
-function dropFirst(map: Map<string, unknown>, max: number): string | undefined {
-  const [first] = map.keys();
-  if (map.size <= max || first === undefined) return undefined;
-  map.delete(first);
-  return first;
 }
 
 /** URIs that the result of a tool, or a prompt, names: links and embedded resources. */

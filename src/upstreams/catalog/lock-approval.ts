@@ -4,6 +4,7 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import type { Log } from '../../platform/log.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
 import { createTurns } from '../../platform/turns.ts';
 import { createLock } from '../lock/lock.ts';
 import { type LockFile, LockFileError } from '../lock/lock-file.ts';
@@ -71,7 +72,7 @@ export function createLockApproval(deps: LockApprovalDeps): LockApproval {
   /** Of two operators the second one finds what the first one wrote. */
   let writing: Promise<unknown> = Promise.resolve();
   /** Of all who look at a server at once one asks it: its lists may be long, and it may hang. */
-  const asking = new Map<PlannedServer, Promise<AnsweredServer | UnreadServer>>();
+  const asking = createSingleFlight<PlannedServer, AnsweredServer | UnreadServer>();
 
   async function findObstacle(): Promise<string | undefined> {
     if (hasReplicas)
@@ -117,17 +118,13 @@ export function createLockApproval(deps: LockApprovalDeps): LockApproval {
   async function ask(planned: PlannedServer): Promise<AnsweredServer | UnreadServer> {
     const { name: server } = planned.config;
     if (planned.server.isPersonal) return { server, problem: PERSONAL };
-    const known = asking.get(planned);
-    if (known !== undefined) return known;
-    const asked = askServer(planned, clock)
-      .catch((error: unknown) => {
+    return asking.run(planned, () =>
+      askServer(planned, clock).catch((error: unknown) => {
         if (error instanceof UpstreamError)
           return { server, problem: `could not be read: ${error.reason}` };
         throw error;
-      })
-      .finally(() => asking.delete(planned));
-    asking.set(planned, asked);
-    return asked;
+      }),
+    );
   }
 
   async function describeAll(answers: readonly (AnsweredServer | UnreadServer)[], file: LockFile) {

@@ -1,5 +1,6 @@
 // §18.4: whether a server can be reached; while it cannot, it is looked for now and then, and calls fail at
 // once.
+import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { UpstreamError } from '../upstream.ts';
@@ -32,10 +33,9 @@ export interface AvailabilityDeps {
   readonly log: Log;
 }
 
-const FIRST_PAUSE_MS = 1000;
-const LONGEST_PAUSE_MS = 30_000;
-/** When it was looked for last though it was up, and how long after that it is not. */
-const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, pauseMs: FIRST_PAUSE_MS };
+const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
+/** When it was looked for last though it was up, and how often in a row. */
+const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, looks: 1 };
 
 export function createAvailability(deps: AvailabilityDeps): Availability {
   const { name, probe, clock, log } = deps;
@@ -65,7 +65,7 @@ export function createAvailability(deps: AvailabilityDeps): Availability {
     if (isUp === false || isClosed) return;
     tellReason(reason);
     change(false, reason.message);
-    probeAfter(FIRST_PAUSE_MS);
+    probeAfterFailures(1);
   }
 
   function tellReason({ message, cause }: UpstreamError): void {
@@ -73,13 +73,13 @@ export function createAvailability(deps: AvailabilityDeps): Availability {
     log.warn(`The MCP server ${name} is not available: ${message}`, { server: name, cause });
   }
 
-  function probeAfter(pauseMs: number): void {
+  function probeAfterFailures(failures: number): void {
     if (isClosed) return;
     // A probe may still be under way that then sets the next one.
     cancelProbe();
-    cancelProbe = clock.after(pauseMs, async () => {
+    cancelProbe = clock.after(computePauseMs(BACK_OFF, failures), async () => {
       await look();
-      if (isUp === false) probeAfter(Math.min(2 * pauseMs, LONGEST_PAUSE_MS));
+      if (isUp === false) probeAfterFailures(failures + 1);
     });
   }
 
@@ -100,11 +100,11 @@ export function createAvailability(deps: AvailabilityDeps): Availability {
   function suspect(): void {
     if (isUp === false || isClosed || isProbing || cancelLook !== undefined) return;
     const now = clock.monotonic();
-    const { lookedAt, pauseMs } = suspicion;
+    const { lookedAt, looks } = suspicion;
     const sinceMs = now - lookedAt;
-    const nextPauseMs = sinceMs > 2 * LONGEST_PAUSE_MS ? FIRST_PAUSE_MS : 2 * pauseMs;
-    const waitMs = Math.max(0, pauseMs - sinceMs);
-    suspicion = { lookedAt: now + waitMs, pauseMs: Math.min(nextPauseMs, LONGEST_PAUSE_MS) };
+    const waitMs = Math.max(0, computePauseMs(BACK_OFF, looks) - sinceMs);
+    const isLongAgo = sinceMs > 2 * BACK_OFF.longestMs;
+    suspicion = { lookedAt: now + waitMs, looks: isLongAgo ? 1 : looks + 1 };
     if (waitMs === 0) {
       void look();
       return;

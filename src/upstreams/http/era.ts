@@ -1,7 +1,9 @@
 // §18.3: of which era a server is: `server/discover` is tried once, and what it said is remembered.
 
 import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { NOT_STATELESS } from '../messages/demanded-era.ts';
 import { readDiscoverResult } from '../messages/description.ts';
@@ -39,7 +41,6 @@ export interface EraMemoryDeps {
 
 interface AudienceEra {
   current: Era | undefined;
-  detecting: Promise<Era> | undefined;
   askedAt: number;
 }
 
@@ -52,18 +53,16 @@ const DISCOVER_MS = 5000;
 export function createEraMemory(deps: EraMemoryDeps): EraMemory {
   const { connection, clock, nameAudience, onDescription } = deps;
   const timeoutMs = Math.min(deps.timeoutMs, DISCOVER_MS);
-  /** Least recently asked first. */
-  const eras = new Map<string, AudienceEra>();
+  const eras = createBoundedMap<string, AudienceEra>(MAX_AUDIENCES);
+  const detections = createSingleFlight<string, Era>();
   let last: Era | undefined;
 
-  function findOrAdd(caller: UpstreamCaller): AudienceEra {
-    const audience = nameAudience(caller);
-    const era = eras.get(audience) ?? { current: undefined, detecting: undefined, askedAt: 0 };
-    eras.delete(audience);
-    eras.set(audience, era);
-    const [oldest = ''] = eras.keys();
-    if (eras.size > MAX_AUDIENCES) eras.delete(oldest);
-    return era;
+  function findOrAdd(audience: string): AudienceEra {
+    const known = eras.get(audience);
+    if (known !== undefined) return known;
+    const added: AudienceEra = { current: undefined, askedAt: 0 };
+    eras.set(audience, added);
+    return added;
   }
 
   async function ask(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
@@ -102,11 +101,8 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
   }
 
   function detect(caller: UpstreamCaller): Promise<Era> {
-    const era = findOrAdd(caller);
-    era.detecting ??= ask(caller, era).finally(() => {
-      era.detecting = undefined;
-    });
-    return era.detecting;
+    const audience = nameAudience(caller);
+    return detections.run(audience, () => ask(caller, findOrAdd(audience)));
   }
 
   return {
@@ -117,7 +113,7 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
     find: (caller) => eras.get(nameAudience(caller))?.current,
     detect,
     async hasChanged(caller, before) {
-      const { current, askedAt } = findOrAdd(caller);
+      const { current, askedAt } = findOrAdd(nameAudience(caller));
       // Another request, which was refused at the same time, may have asked.
       if (current !== before) return true;
       if (clock.monotonic() - askedAt < ASK_AGAIN_MS) return false;

@@ -1,4 +1,5 @@
 // §18.3: JSON-RPC with one process: each message is a line (MCP "stdio").
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import {
@@ -70,7 +71,7 @@ const MAX_FORGOTTEN = 1000;
 
 export function createConnection(deps: ConnectionDeps): Connection {
   const { clock, timeoutMs, canAttribute, write } = deps;
-  const forgotten = new Set<unknown>();
+  const forgotten = createBoundedMap<number, true>(MAX_FORGOTTEN);
   const calls = createCalls(clock);
   const questions = createQuestions({
     listCalls: calls.list,
@@ -112,9 +113,7 @@ export function createConnection(deps: ConnectionDeps): Connection {
   }
 
   function forget(id: number): void {
-    const [oldest] = forgotten;
-    if (forgotten.size >= MAX_FORGOTTEN) forgotten.delete(oldest);
-    forgotten.add(id);
+    forgotten.set(id, true);
   }
 
   function cancel(id: number, reason: string): void {
@@ -126,7 +125,7 @@ export function createConnection(deps: ConnectionDeps): Connection {
     ...deps,
     calls,
     questions,
-    takeForgotten: (id) => forgotten.delete(id),
+    takeForgotten: (id) => typeof id === 'number' && forgotten.delete(id),
   });
 
   return {
