@@ -10,10 +10,10 @@ import { readDiscoverResult } from '../messages/description.ts';
 import { toStatelessParams } from '../messages/envelope.ts';
 import type { NameAudience } from '../transport/name-audience.ts';
 import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
-import type { CallOutcome } from './call.ts';
-import type { Connection } from './connection.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
+import type { HttpConnection } from './http-connection.ts';
 import { describeInHeaders } from './request-headers.ts';
+import type { CallOutcome } from './server-call.ts';
 
 export interface EraMemory {
   /** As the server last spoke, to whomever. */
@@ -29,7 +29,7 @@ export interface EraMemory {
 }
 
 export interface EraMemoryDeps {
-  readonly connection: Connection;
+  readonly connection: HttpConnection;
   readonly clock: Clock;
   readonly timeoutMs: number;
   readonly nameAudience: NameAudience;

@@ -5,8 +5,8 @@ import { needsUser } from '../credentials/needs-user.ts';
 import { createUsage } from '../transport/usage.ts';
 import type { Upstream } from '../upstream.ts';
 import { createAvailability } from './availability.ts';
-import { createConnection } from './connection.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
+import { createHttpConnection } from './http-connection.ts';
 import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
 import { createJudge } from './judge.ts';
 import { createProtocol } from './protocol.ts';
@@ -28,7 +28,7 @@ export function createHttpUpstream(
 
   const availability = createAvailability({ name, probe, clock, log });
   const judge = createJudge(config, availability);
-  const connection = createConnection(config, {
+  const connection = createHttpConnection(config, {
     openPool: () =>
       openServerPool(url, { ca: config.ca, connectTimeoutMs: CONNECT_TIMEOUT_MS, outbound }),
     getHeaders: (caller) =>

@@ -4,8 +4,8 @@ import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
 import { knowsUsers } from '../credentials/needs-user.ts';
 import { CredentialError, UpstreamError } from '../upstream.ts';
 import type { Availability } from './availability.ts';
-import type { CallOutcome } from './call.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
+import type { CallOutcome } from './server-call.ts';
 
 export interface Judge {
   /** A request was answered. */

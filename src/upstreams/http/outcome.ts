@@ -3,8 +3,8 @@ import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { readServerMessage } from '../messages/server-message.ts';
 import { UpstreamError } from '../upstream.ts';
-import type { CallOutcome, Refusal } from './call.ts';
 import { toRefusal } from './failures.ts';
+import type { CallOutcome, Refusal } from './server-call.ts';
 
 /** @throws UpstreamError */
 export function getResult(outcome: CallOutcome): JsonObject {

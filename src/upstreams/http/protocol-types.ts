@@ -1,6 +1,6 @@
 import type { Upstream } from '../upstream.ts';
 import type { Availability } from './availability.ts';
-import type { Connection } from './connection.ts';
+import type { HttpConnection } from './http-connection.ts';
 import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
 import type { Judge } from './judge.ts';
 
@@ -16,7 +16,7 @@ export interface Protocol
 }
 
 export interface ProtocolDeps extends Omit<HttpUpstreamDeps, 'getHeaders' | 'maxBytes'> {
-  readonly connection: Connection;
+  readonly connection: HttpConnection;
   readonly availability: Availability;
   readonly judge: Judge;
 }

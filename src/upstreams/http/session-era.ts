@@ -25,10 +25,10 @@ import {
   UpstreamError,
   type UpstreamRequest,
 } from '../upstream.ts';
-import type { CallOutcome } from './call.ts';
-import type { Connection } from './connection.ts';
+import type { HttpConnection } from './http-connection.ts';
 import { findError, getResult } from './outcome.ts';
 import { traceInHeaders } from './request-headers.ts';
+import type { CallOutcome } from './server-call.ts';
 import {
   createServerSession,
   readSessionId,
@@ -47,7 +47,7 @@ export interface SessionEra {
 }
 
 export interface SessionEraDeps {
-  readonly connection: Connection;
+  readonly connection: HttpConnection;
   readonly records: SessionRecords;
   readonly subscriptions: SubscriptionMemory;
   readonly clock: Clock;

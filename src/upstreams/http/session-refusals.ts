@@ -1,7 +1,7 @@
 // Which refusals say that a request of the session era was not run, so that it may be sent once more.
 import { UpstreamError } from '../upstream.ts';
-import type { CallOutcome, Refusal } from './call.ts';
 import { findError } from './outcome.ts';
+import type { CallOutcome, Refusal } from './server-call.ts';
 import type { ServerSession } from './server-session.ts';
 
 /** Whether a handshake failed by what the server answered: what failed on the way has a cause. */

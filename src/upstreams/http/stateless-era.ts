@@ -8,10 +8,10 @@ import {
   type SubscriptionMemory,
 } from '../transport/subscription-memory.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
-import type { CallOutcome } from './call.ts';
-import type { Connection } from './connection.ts';
+import type { HttpConnection } from './http-connection.ts';
 import { findError, getResult } from './outcome.ts';
 import { describeInHeaders, traceInHeaders } from './request-headers.ts';
+import type { CallOutcome } from './server-call.ts';
 
 export interface StatelessEra {
   /** Undefined where the server is no longer a stateless one. */
@@ -19,7 +19,7 @@ export interface StatelessEra {
 }
 
 export interface StatelessEraDeps {
-  readonly connection: Connection;
+  readonly connection: HttpConnection;
   readonly subscriptions: SubscriptionMemory;
   readonly timeoutMs: number;
   /** A notification that belongs to no request. */

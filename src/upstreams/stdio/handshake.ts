@@ -12,7 +12,7 @@ import {
   toStatelessParams,
 } from '../messages/envelope.ts';
 import { GATEWAY_CALLER, type UpstreamDescription, UpstreamError } from '../upstream.ts';
-import type { Connection } from './connection.ts';
+import type { RpcConnection } from './rpc-connection.ts';
 
 /** What is sent first: servers of the session era may ignore `server/discover`, or even end by it. */
 export type FirstRequest = 'server/discover' | 'initialize';
@@ -24,7 +24,7 @@ const INITIALIZE_MS = 120_000;
 
 /** @throws UpstreamError */
 export async function shakeHands(
-  connection: Connection,
+  connection: RpcConnection,
   first: FirstRequest,
   capabilities: ClientCapabilities,
   demanded: UpstreamConfig['era'],
@@ -45,7 +45,7 @@ export async function shakeHands(
 
 async function shakeHandsIn(
   era: Era,
-  connection: Connection,
+  connection: RpcConnection,
   capabilities: ClientCapabilities,
 ): Promise<UpstreamDescription> {
   if (era === 'session') {
@@ -62,7 +62,7 @@ const isRefusal = (error: unknown): boolean =>
   error instanceof UpstreamError && error.failure === 'error';
 
 /** Undefined where the server does not speak 2026-07-28. @throws UpstreamError when it has ended. */
-async function discover(connection: Connection): Promise<UpstreamDescription | undefined> {
+async function discover(connection: RpcConnection): Promise<UpstreamDescription | undefined> {
   const { capabilities } = GATEWAY_CALLER;
   const params = toStatelessParams(OWN_REQUEST, 0, capabilities);
   let result: JsonObject;
@@ -84,7 +84,7 @@ const OWN_REQUEST = {
 };
 
 async function initialize(
-  connection: Connection,
+  connection: RpcConnection,
   capabilities: ClientCapabilities,
 ): Promise<UpstreamDescription> {
   const params = {

@@ -178,7 +178,10 @@ function createWantLogLevel(): WantLogLevel {
     const { connection, description } = running;
     const canSet = description.era === 'session' && description.capabilities.logging !== undefined;
     if (level === undefined || !canSet) return;
-    const wanted = new Set([level, ...connection.listCalls().map(({ logLevel }) => logLevel)]);
+    const wanted = new Set([
+      level,
+      ...connection.listOpenRequests().map(({ logLevel }) => logLevel),
+    ]);
     const least = LOG_SEVERITIES.find((severity) => wanted.has(severity));
     if (least === undefined || levels.get(running) === least) return;
     levels.set(running, least);

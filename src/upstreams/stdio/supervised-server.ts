@@ -6,11 +6,11 @@ import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { UpstreamError } from '../upstream.ts';
-import { createAbortedError } from './calls.ts';
-import type { Connection } from './connection.ts';
 import type { EndReason } from './end-reason.ts';
 import type { FirstRequest } from './handshake.ts';
+import { createAbortedError } from './open-requests.ts';
 import type { ProcessKey } from './process-key.ts';
+import type { RpcConnection } from './rpc-connection.ts';
 import {
   type RunDeps,
   type RunEnd,
@@ -148,7 +148,11 @@ export function createSupervisedServer(
 const createEndedError = () => new UpstreamError('unavailable', 'its process was ended');
 
 /** Resolves when no request is under way, after `graceMs` at the latest. */
-const waitForIdle = ({ waitUntilIdle }: Connection, clock: Clock, graceMs: number): Promise<void> =>
+const waitForIdle = (
+  { waitUntilIdle }: RpcConnection,
+  clock: Clock,
+  graceMs: number,
+): Promise<void> =>
   new Promise((resolve) => {
     const cancel = clock.after(graceMs, resolve);
     void waitUntilIdle().then(() => {

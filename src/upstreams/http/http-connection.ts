@@ -11,7 +11,6 @@ import type { ServerNotification, ServerRequest } from '../messages/server-messa
 import type { AnswerMemory, AnswerOwner } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
 import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
-import { type CallOutcome, runCall } from './call.ts';
 import {
   type ExchangeEnd,
   type ExchangeListener,
@@ -21,8 +20,9 @@ import {
 import { ConnectionError } from './failures.ts';
 import type { Judge } from './judge.ts';
 import { type HeaderList, toHeaderList } from './request-headers.ts';
+import { type CallOutcome, runCall } from './server-call.ts';
 
-export interface Connection {
+export interface HttpConnection {
   /**
    * Sends a request of JSON-RPC, whose id is also its progress token.
    *
@@ -76,7 +76,10 @@ const SEND_TIMEOUT_MS = 10_000;
 /** The gateway may be ending. */
 const DELETE_TIMEOUT_MS = 2000;
 
-export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDeps): Connection {
+export function createHttpConnection(
+  config: HttpUpstreamConfig,
+  deps: ConnectionDeps,
+): HttpConnection {
   const { clock, log, maxBytes, answerMemory, messagePace } = deps;
   const { origin, pathname, search } = new URL(config.url);
   const path = pathname + search;

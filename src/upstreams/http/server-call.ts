@@ -21,7 +21,7 @@ import {
 } from './exchange.ts';
 import { createInvalidError, createNoMessageError } from './failures.ts';
 
-export interface Call {
+export interface ServerCall {
   readonly exchange: ExchangeRequest;
   readonly id: number;
   /** Milliseconds without progress; they stand still while the server waits for an answer of ours. */
@@ -59,7 +59,7 @@ export const MAX_OPEN_REQUESTS = 32;
 const LINGER_MS = 1000;
 
 /** @throws UpstreamError */
-export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<CallOutcome> =>
+export const runCall = ({ dispatcher, clock }: CallDeps, call: ServerCall): Promise<CallOutcome> =>
   new Promise((resolve, reject) => {
     const { signal, timeoutMs } = call;
     if (signal?.aborted) return reject(createAbortedError());
@@ -143,7 +143,7 @@ export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<Ca
 
 /** How the call ends by this message: undefined where it goes on. */
 function takeMessage(
-  call: Call,
+  call: ServerCall,
   deadline: Deadline,
   message: Exclude<ServerMessage, ServerRequest>,
   headers: IncomingHttpHeaders,

@@ -6,24 +6,24 @@ import { createDeadline, type Deadline } from '../transport/deadline.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
 
 /** What is kept of a request while it is under way: not its params, which may be large. */
-export interface CallHandlers
+export interface RequestHandlers
   extends Pick<UpstreamRequest, 'onProgress' | 'onLog' | 'onRequest' | 'onElicitationComplete'> {
   readonly caller: UpstreamCaller;
   readonly logLevel: UpstreamRequest['logLevel'];
 }
 
 /** A request that was sent. */
-export interface Call extends CallHandlers {
+export interface OpenRequest extends RequestHandlers {
   readonly deadline: Deadline;
   resolve(result: JsonObject): void;
   reject(error: UpstreamError): void;
 }
 
-export interface Calls {
+export interface OpenRequests {
   /** Resolves to the result of the request with this id, unless its end comes first. */
-  open(id: number, handlers: CallHandlers, end: CallEnd): Promise<JsonObject>;
-  find(id: unknown): Call | undefined;
-  list(): readonly Call[];
+  open(id: number, handlers: RequestHandlers, end: RequestEnd): Promise<JsonObject>;
+  find(id: unknown): OpenRequest | undefined;
+  list(): readonly OpenRequest[];
   /** All of them end with this error. */
   failAll(error: UpstreamError): void;
   /** Resolves when none is under way. */
@@ -31,7 +31,7 @@ export interface Calls {
 }
 
 /** What ends a request before its answer. */
-export interface CallEnd {
+export interface RequestEnd {
   readonly signal: CancelSignal | undefined;
   /** Milliseconds without progress. */
   readonly timeoutMs: number;
@@ -39,8 +39,8 @@ export interface CallEnd {
   cancel(id: number, reason: string): void;
 }
 
-export function createCalls(clock: Clock): Calls {
-  const byId = new Map<number, Call>();
+export function createOpenRequests(clock: Clock): OpenRequests {
+  const byId = new Map<number, OpenRequest>();
   const emptied = new Set<() => void>();
 
   function remove(id: number): void {
@@ -84,7 +84,7 @@ export function createCalls(clock: Clock): Calls {
     find: (id) => (typeof id === 'number' ? byId.get(id) : undefined),
     list: () => [...byId.values()],
     failAll(error) {
-      for (const call of [...byId.values()]) call.reject(error);
+      for (const request of [...byId.values()]) request.reject(error);
     },
     waitUntilNone: () =>
       byId.size === 0 ? Promise.resolve() : new Promise((resolve) => emptied.add(resolve)),
