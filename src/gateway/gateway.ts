@@ -48,7 +48,7 @@ import {
   type UpstreamParts,
 } from '../upstreams/create-upstreams.ts';
 import type { Lock } from '../upstreams/lock/lock.ts';
-import type { StoredLock } from '../upstreams/lock/stored-lock.ts';
+import type { StoredLock } from '../upstreams/lock/lock-file.ts';
 import { openObservation } from './observation.ts';
 import { createPublicSite } from './site.ts';
 

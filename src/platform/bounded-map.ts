@@ -1,10 +1,10 @@
 // Maps for what anybody may make more of: when one is full, the entry that was used longest ago goes.
 import { LRUCache } from 'lru-cache';
 
-/** Reading an entry counts as using it. */
+/** `get` counts as using an entry, `peek` does not. */
 export type BoundedMap<Key extends {}, Value extends {}> = Pick<
   LRUCache<Key, Value>,
-  'get' | 'has' | 'set' | 'delete' | 'values'
+  'get' | 'peek' | 'set' | 'delete' | 'values'
 >;
 
 export const createBoundedMap = <Key extends {}, Value extends {}>(
@@ -13,7 +13,7 @@ export const createBoundedMap = <Key extends {}, Value extends {}>(
   // Of entries that have a size the package takes the room of those that are there; by `max` it takes all at once.
   new LRUCache<Key, Value>({ maxSize: maxEntries, sizeCalculation: () => 1 });
 
-/** Values that end at a point in time. */
+/** Values that end at a point in time. The one that was set longest ago goes first, however often it is read. */
 export interface ExpiringMap<Value> {
   get(key: string): Value | undefined;
   /** `endsAt` in milliseconds, as `getNow` counts them. What has ended is not kept. */
@@ -30,7 +30,7 @@ export function createExpiringMap<Value>(
   );
   return {
     get(key) {
-      const entry = entries.get(key);
+      const entry = entries.peek(key);
       if (entry === undefined || entry.endsAt > getNow()) return entry?.value;
       entries.delete(key);
       return undefined;

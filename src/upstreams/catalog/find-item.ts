@@ -7,12 +7,11 @@ import { createJudgeLikeness, type JudgeLikeness } from '../../platform/nearest-
 import { createTurns, type Turns } from '../../platform/turns.ts';
 import { failUnknownItem } from '../../protocol/fail-unknown-item.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import type { Access } from './access.ts';
 import type { Entry } from './entry.ts';
+import type { ResolveResource } from './linked-resources.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
-import type { ResolveResource } from './resolve-resource.ts';
 import type { Server } from './server.ts';
-import type { Found, FoundResource, View, Who } from './view.ts';
+import type { Access, Found, FoundResource, View, Who } from './view.ts';
 
 export interface FindItem {
   /** @throws GatewayError `invalid_params` where nobody has it. */

@@ -1,5 +1,7 @@
 // §18.2, MCP "Resource Links": results may name resources that no list has. They are read from the
 // server whose result it was, by the client that got it.
+
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -9,6 +11,8 @@ import { buildResourceLinkKey } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Store } from '../../store/store.ts';
 import type { UpstreamCaller } from '../upstream.ts';
+import { BUILT_IN } from './entry.ts';
+import type { FoundResource, View, Who } from './view.ts';
 
 export interface LinkedResources {
   /** Notes that the server named these in a result; what another named before stays with that one. Never throws. */
@@ -19,7 +23,7 @@ export interface LinkedResources {
   forget(owner: string): void;
 }
 
-export interface LinkedResourcesDeps {
+interface LinkedResourcesDeps {
   readonly store: Pick<Store, 'get' | 'getOrSet' | 'set' | 'delete'>;
   readonly getSeal: () => Promise<Seal>;
   readonly clock: Clock;
@@ -126,4 +130,52 @@ function readLinkedUri(item: unknown): readonly string[] {
         ? item.resource.uri
         : undefined;
   return typeof uri === 'string' ? [uri] : [];
+}
+
+// §18.2: which server a URI is for: who linked to it, who lists it, or whose template fits it.
+
+export type ResolveResource = (
+  uri: string,
+  who: Who,
+  context: CallerContext | undefined,
+) => Promise<FoundResource | undefined>;
+
+export function createResolveResource(
+  view: View,
+  joined: View,
+  links: LinkedResources,
+): ResolveResource {
+  /**
+   * What a client was given by a server is for that server alone: it may hold a secret. Nobody was given by a link what
+   * another server listed then.
+   */
+  return async function resolveResource(uri, who, context) {
+    const listed = await view.findListed(uri, who, context);
+    if (listed?.server === BUILT_IN) return listed;
+    const linker = await findLinker(uri, who, listed);
+    if (linker === undefined) return listed ?? view.findResource(uri, who, context);
+    return view.findServer(linker) === undefined ? listed : toLinked(uri, linker, who, context);
+  };
+
+  /** Where the store cannot say, what is listed can be read all the same. */
+  async function findLinker(uri: string, who: Who, listed: FoundResource | undefined) {
+    try {
+      return await links.find(nameLinkOwner(who.upstream, view.path), uri);
+    } catch (error) {
+      if (listed === undefined) throw error;
+      return undefined;
+    }
+  }
+
+  async function toLinked(
+    uri: string,
+    server: string,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<FoundResource> {
+    // What another server lists at /mcp is not this server's: the rules about it are about the other.
+    const other = view === joined ? undefined : await joined.findListed(uri, who, context);
+    const isOther = other !== undefined && other.server !== server;
+    return { server, ownUri: uri, uri: isOther ? `${server}+${uri}` : uri, annotations: {} };
+  }
 }

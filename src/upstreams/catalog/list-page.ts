@@ -6,10 +6,8 @@ import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createTurns, type Turns } from '../../platform/turns.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
-import type { Access } from './access.ts';
 import type { Entry } from './entry.ts';
-import { toWho } from './identify.ts';
-import type { ListView, View } from './view.ts';
+import { type Access, type ListView, toWho, type View } from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;

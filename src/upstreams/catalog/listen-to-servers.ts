@@ -8,16 +8,14 @@ import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
 import { createTurns } from '../../platform/turns.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
 import { createUpdateBatch } from '../transport/update-batch.ts';
-import type { Access } from './access.ts';
 import type { ChangeHub } from './change-hub.ts';
 import { canSubscribe } from './describe-view.ts';
 import { BUILT_IN } from './entry.ts';
-import { toWho } from './identify.ts';
+import type { ResolveResource } from './linked-resources.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan } from './plan.ts';
-import type { ResolveResource } from './resolve-resource.ts';
 import type { Server } from './server.ts';
-import type { View, Who } from './view.ts';
+import { type Access, toWho, type View, type Who } from './view.ts';
 
 export interface ListenDeps {
   readonly view: View;

@@ -6,10 +6,9 @@ import { getErrorCode } from '../../platform/error-code.ts';
 import type { Log } from '../../platform/log.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { createTurns } from '../../platform/turns.ts';
+import { approveServers } from '../lock/compare.ts';
 import { createLock } from '../lock/lock.ts';
-import { type LockFile, LockFileError } from '../lock/lock-file.ts';
-import type { StoredLock } from '../lock/stored-lock.ts';
-import { approveServers } from '../lock/update.ts';
+import { type LockFile, LockFileError, type StoredLock } from '../lock/lock-file.ts';
 import { UpstreamError } from '../upstream.ts';
 import type { PlannedServer } from './plan.ts';
 import {

@@ -1,16 +1,15 @@
 // §18.2: what of a server's list is served, and under which names.
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { ToolSelection, UpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { compileGlob } from '../../platform/glob.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Policies } from '../../policy/policy.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { findItemProblem, showName } from './check-item.ts';
+import { findItemProblem, showName, type WarnOfItem } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
 import type { Entry } from './entry.ts';
 import type { FetchedList } from './fetch-list.ts';
 import type { Naming } from './naming.ts';
-import { type SelectedTools, selectTools } from './select-tools.ts';
-import type { WarnOfItem } from './warn-of-item.ts';
 
 /** Of one server, in its order; each own name once. */
 export interface PreparedList {
@@ -19,7 +18,7 @@ export interface PreparedList {
   readonly byName: ReadonlyMap<string, Entry>;
 }
 
-export interface PrepareDeps {
+interface PrepareDeps {
   readonly config: UpstreamConfig;
   readonly naming: Naming;
   readonly policies: Pick<Policies, 'findHidden'>;
@@ -115,5 +114,23 @@ function createEntry(
     ownItem,
     item: name === ownName ? ownItem : { ...ownItem, [key]: name },
     annotations: isObject(raw.annotations) ? raw.annotations : {},
+  };
+}
+
+// §18.1: which tools of a server are served, and what they are said to do.
+
+interface SelectedTools {
+  has(ownName: string): boolean;
+  describe(ownName: string, item: RawItem): RawItem;
+}
+
+export function selectTools({ include, exclude, describe }: ToolSelection): SelectedTools {
+  const included = include.map(compileGlob);
+  const excluded = exclude.map(compileGlob);
+  return {
+    has: (ownName) =>
+      included.some((fits) => fits(ownName)) && !excluded.some((fits) => fits(ownName)),
+    describe: (ownName, item) =>
+      Object.hasOwn(describe, ownName) ? { ...item, description: describe[ownName] } : item,
   };
 }

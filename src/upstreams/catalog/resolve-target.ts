@@ -1,5 +1,7 @@
 // §18.2: what a call is about, and how it is made: by whose server, and under its own name.
 
+import { fail } from '../../errors/gateway-error.ts';
+import type { RawResult } from '../../mcp/catalog/catalog.ts';
 import type { MirroredParam } from '../../mcp/catalog/descriptions.ts';
 import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type {
@@ -8,23 +10,17 @@ import type {
   Target,
   WantedItem,
 } from '../../mcp/catalog/served-catalog.ts';
-import type { JsonObject } from '../../platform/json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
-import type { RelayedRequest } from '../relay/relayed-call.ts';
-import { toItem } from './access.ts';
+import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
 import { BUILT_IN, type Entry } from './entry.ts';
 import { type FindItem, failAbsent } from './find-item.ts';
-import { toWho } from './identify.ts';
-import { mirrorArguments, readMirroredParams } from './mirrored-params.ts';
-import type { PassOn } from './pass-on.ts';
-import type { Found, FoundResource, Who } from './view.ts';
+import { type LinkedResources, listLinkedUris, nameLinkOwner } from './linked-resources.ts';
+import { type Found, type FoundResource, toItem, toWho, type View, type Who } from './view.ts';
 
-export type ResolveTarget = (
-  wanted: WantedItem,
-  context: CallerContext,
-) => Target | Promise<Target>;
+type ResolveTarget = (wanted: WantedItem, context: CallerContext) => Target | Promise<Target>;
 
-export interface ResolveTargetDeps extends FindItem {
+interface ResolveTargetDeps extends FindItem {
   readonly passOn: PassOn;
   /** What the gateway has itself; undefined where this path does not serve it. */
   getBuiltIn(): OwnCatalog | undefined;
@@ -131,3 +127,125 @@ function toRequest(list: CallableList, entry: Entry, args: JsonObject): RelayedR
     ? { method: 'tools/call', params, name: ownName, mirrored: mirrorArguments(entry, args) }
     : { method: 'prompts/get', params, name: ownName };
 }
+
+// §18.3: a call goes to its server; what its result links to is remembered.
+
+export type PassOn = (
+  server: string,
+  who: Who,
+  request: RelayedRequest,
+  context: CallerContext,
+) => Promise<RawResult>;
+
+/** Of one result. */
+const MAX_LINKS = 100;
+
+export function createPassOn(view: View, relayCall: RelayCall, links: LinkedResources): PassOn {
+  /** Most results link to nothing, and nothing is waited for. */
+  function keepLinks(server: string, result: RawResult, who: Who, context: CallerContext) {
+    const uris = listLinkedUris(result);
+    return uris.length === 0
+      ? result
+      : rememberLinks(server, uris, who, context).then(() => result);
+  }
+
+  async function rememberLinks(
+    server: string,
+    uris: readonly string[],
+    who: Who,
+    context: CallerContext,
+  ): Promise<void> {
+    const unlisted: string[] = [];
+    for (const uri of uris.slice(0, MAX_LINKS)) {
+      if ((await view.findListed(uri, who, context)) === undefined) unlisted.push(uri);
+    }
+    await links.remember(nameLinkOwner(who.upstream, view.path), server, unlisted);
+  }
+
+  return function passOn(server, who, request, context) {
+    const { use } = view.findServer(server) ?? failGone(server);
+    const { meta } = context.relay;
+    const passed = meta === undefined ? request : addMeta(request, meta);
+    return use((upstream) => relayCall(upstream, who.upstream, passed, context)).then((result) =>
+      keepLinks(server, result, who, context),
+    );
+  };
+}
+
+const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => ({
+  ...request,
+  params: { ...request.params, _meta: meta },
+});
+
+/** The configuration has changed since it was found. */
+const failGone = (server: string): never =>
+  fail('upstream_error', { jsonRpc: { code: -32603, message: `${server} is no longer there.` } });
+
+// MCP 2026-07-28 "x-mcp-header": arguments of a server's tool that are repeated in headers.
+
+const KEYWORD = 'x-mcp-header';
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
+const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);
+const MAX_LEVELS = 8;
+const MAX_PARAMS = 32;
+
+const known = new WeakMap<Entry, readonly MirroredParam[]>();
+
+/** None where one annotation is wrong: clients may heed the others, or none. */
+function readMirroredParams(entry: Entry): readonly MirroredParam[] {
+  const params = known.get(entry) ?? findParams(entry.ownItem.inputSchema);
+  known.set(entry, params);
+  return params;
+}
+
+function findParams(schema: unknown): readonly MirroredParam[] {
+  const annotations = findAnnotations(schema, []);
+  const params = annotations.flatMap(({ name, type, path }) =>
+    typeof name === 'string' && TOKEN.test(name) && TYPES.has(type) && path.length > 0
+      ? [{ header: `Mcp-Param-${name}`, path }]
+      : [],
+  );
+  const isRight =
+    params.length === annotations.length &&
+    params.length <= MAX_PARAMS &&
+    new Set(params.map(({ header }) => header.toLowerCase())).size === params.length;
+  return isRight ? params : [];
+}
+
+interface Annotation {
+  readonly name: unknown;
+  readonly type: unknown;
+  readonly path: readonly string[];
+}
+
+function findAnnotations(member: unknown, path: readonly string[]): readonly Annotation[] {
+  if (!isObject(member) || path.length > MAX_LEVELS) return [];
+  const { type, properties } = member;
+  const own = KEYWORD in member ? [{ name: member[KEYWORD], type, path }] : [];
+  if (!isObject(properties)) return own;
+  const inner = Object.entries(properties).flatMap(([key, value]) =>
+    findAnnotations(value, [...path, key]),
+  );
+  return [...own, ...inner];
+}
+
+/** The headers of a call, by name; the transport encodes their values. */
+function mirrorArguments(entry: Entry, args: JsonObject): Readonly<Record<string, string>> {
+  const params = readMirroredParams(entry);
+  if (params.length === 0) return NOT_MIRRORED;
+  return Object.fromEntries(
+    params.flatMap(({ header, path }) => {
+      const value = getMember(args, path);
+      return MIRRORED.has(typeof value) ? [[header, String(value)]] : [];
+    }),
+  );
+}
+
+const NOT_MIRRORED = {};
+const MIRRORED: ReadonlySet<string> = new Set(['string', 'number', 'boolean']);
+
+const getMember = (value: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>(
+    (at, key) => (isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined),
+    value,
+  );

@@ -12,22 +12,18 @@ import type { Clock } from '../../platform/clock.ts';
 import { isObject, isStringArray } from '../../platform/json.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
 import { failUnknownItem } from '../../protocol/fail-unknown-item.ts';
-import type { RelayCall } from '../relay/relayed-call.ts';
+import type { RelayCall } from '../relay/server-request.ts';
 import { UpstreamError } from '../upstream.ts';
-import { type Access, toItem } from './access.ts';
 import type { ChangeHub } from './change-hub.ts';
 import { ALL_OFFERS, canSubscribe, describeView } from './describe-view.ts';
 import { BUILT_IN, type Entry } from './entry.ts';
 import { createFindItem, type FindItem, failAbsent } from './find-item.ts';
-import { toWho } from './identify.ts';
-import type { LinkedResources } from './linked-resources.ts';
+import { createResolveResource, type LinkedResources } from './linked-resources.ts';
 import { createListPage } from './list-page.ts';
 import { type ListenDeps, listenToServers } from './listen-to-servers.ts';
-import { createPassOn, type PassOn } from './pass-on.ts';
 import type { Plan } from './plan.ts';
-import { createResolveResource } from './resolve-resource.ts';
-import { createResolveTarget } from './resolve-target.ts';
-import type { View, Who } from './view.ts';
+import { createPassOn, createResolveTarget, type PassOn } from './resolve-target.ts';
+import { type Access, toItem, toWho, type View, type Who } from './view.ts';
 
 export interface ViewCatalogDeps {
   readonly view: View;

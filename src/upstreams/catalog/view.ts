@@ -1,5 +1,6 @@
-import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
-import type { PolicyCaller } from '../../policy/policy.ts';
+import type { CallerContext, IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
+import type { Turns } from '../../platform/turns.ts';
+import type { Policies, PolicyCaller } from '../../policy/policy.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import type { Entry } from './entry.ts';
@@ -77,3 +78,34 @@ export interface FoundResource {
   readonly uri: string;
   readonly annotations: Entry['annotations'];
 }
+
+export const toWho = ({
+  user,
+  session,
+  client: capabilities,
+  clientId,
+}: IdentifiedCaller): Who => ({
+  upstream: { user, clientId, sessionId: session?.sessionId, capabilities },
+  policy: { user, clientId },
+});
+
+// §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
+
+export interface Access {
+  /** Before many entries are asked about. */
+  prepareFor(who: Who, work: Turns): Promise<void>;
+  /** What only a scope is missing for is listed. */
+  mayList(entry: Entry, who: Who): boolean;
+  /** Whether its changes may be told. */
+  mayRead(found: FoundResource, who: Who): boolean;
+}
+
+export const createAccess = (getPolicies: () => Policies): Access => ({
+  prepareFor: (who, work) => getPolicies().prepareFor(who.policy, work),
+  mayList: (entry, who) => getPolicies().judge(entry, who.policy, undefined).kind !== 'denied',
+  mayRead: (found, who) =>
+    getPolicies().judge(toItem(found), who.policy, undefined).kind === 'allowed',
+});
+
+export const toItem = ({ server, uri, annotations }: FoundResource) =>
+  ({ kind: 'resource', name: uri, server, annotations }) as const;

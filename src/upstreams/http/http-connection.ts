@@ -11,6 +11,7 @@ import type { ServerNotification, ServerRequest } from '../messages/server-messa
 import type { AnswerMemory, AnswerOwner } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
 import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
+import type { Judge } from './availability.ts';
 import {
   type ExchangeEnd,
   type ExchangeListener,
@@ -18,7 +19,6 @@ import {
   startExchange,
 } from './exchange.ts';
 import { ConnectionError } from './failures.ts';
-import type { Judge } from './judge.ts';
 import { type HeaderList, toHeaderList } from './request-headers.ts';
 import { type CallOutcome, runCall } from './server-call.ts';
 
@@ -58,7 +58,7 @@ export interface Sending {
   onAbandon?(id: number, reason: string): void;
 }
 
-export interface ConnectionDeps {
+export interface HttpConnectionDeps {
   readonly openPool: () => Promise<Dispatcher>;
   /** What tells the server who calls. */
   readonly getHeaders: GetHeaders;
@@ -78,7 +78,7 @@ const DELETE_TIMEOUT_MS = 2000;
 
 export function createHttpConnection(
   config: HttpUpstreamConfig,
-  deps: ConnectionDeps,
+  deps: HttpConnectionDeps,
 ): HttpConnection {
   const { clock, log, maxBytes, answerMemory, messagePace } = deps;
   const { origin, pathname, search } = new URL(config.url);

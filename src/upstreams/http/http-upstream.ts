@@ -4,13 +4,11 @@ import { openServerPool } from '../../platform/outbound/server-pool.ts';
 import { needsUser } from '../credentials/needs-user.ts';
 import { createUsage } from '../transport/usage.ts';
 import type { Upstream } from '../upstream.ts';
-import { createAvailability } from './availability.ts';
+import { createAvailability, createJudge } from './availability.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import { createHttpConnection } from './http-connection.ts';
-import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
-import { createJudge } from './judge.ts';
 import { createProtocol } from './protocol.ts';
-import type { Protocol } from './protocol-types.ts';
+import type { HttpUpstreamDeps, Protocol } from './protocol-types.ts';
 import { createSseProtocol } from './sse-protocol.ts';
 
 /** Under the second within which a call of a server that is gone has its answer. */

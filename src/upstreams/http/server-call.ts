@@ -19,9 +19,9 @@ import {
   isEventStream,
   startExchange,
 } from './exchange.ts';
-import { createInvalidError, createNoMessageError } from './failures.ts';
+import { createInvalidError, createNoMessageError, toRefusal } from './failures.ts';
 
-export interface ServerCall {
+interface ServerCall {
   readonly exchange: ExchangeRequest;
   readonly id: number;
   /** Milliseconds without progress; they stand still while the server waits for an answer of ours. */
@@ -47,7 +47,7 @@ export type CallOutcome =
 
 export type Refusal = Extract<ExchangeEnd, { kind: 'refused' }>;
 
-export interface CallDeps {
+interface CallDeps {
   readonly dispatcher: Dispatcher;
   readonly clock: Clock;
 }
@@ -164,3 +164,29 @@ function takeMessage(
 
 const createAbortedError = () =>
   new UpstreamError('aborted', 'nobody waits for its answer any more');
+
+// What the outcome of a call means to whoever asked.
+
+/** @throws UpstreamError */
+export function getResult(outcome: CallOutcome): JsonObject {
+  if (outcome.kind === 'result') return outcome.result;
+  const error = findError(outcome);
+  if (error === undefined && outcome.kind === 'refused') {
+    throw toRefusal(outcome);
+  }
+  throw new UpstreamError('error', 'it answered with an error', {
+    ...(error !== undefined && { jsonRpcError: error }),
+  });
+}
+
+/** The error of JSON-RPC, whatever the status it came with; that of 401 and 403 is HTTP's. */
+export function findError(outcome: CallOutcome): JsonRpcErrorObject | undefined {
+  if (outcome.kind === 'error') return outcome.error;
+  return outcome.kind === 'refused' ? findErrorInBody(outcome) : undefined;
+}
+
+function findErrorInBody({ status, body }: Refusal): JsonRpcErrorObject | undefined {
+  if (status === 401 || status === 403 || body === undefined) return undefined;
+  const message = readServerMessage(body);
+  return message?.kind === 'error' ? message.error : undefined;
+}

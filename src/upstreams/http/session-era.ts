@@ -3,8 +3,7 @@
 import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { NO_SESSIONS } from '../messages/demanded-era.ts';
-import { readInitializeResult } from '../messages/description.ts';
+import { NO_SESSIONS, readInitializeResult } from '../messages/description.ts';
 import {
   CLIENT_INFO,
   declareCapabilities,
@@ -26,16 +25,17 @@ import {
   type UpstreamRequest,
 } from '../upstream.ts';
 import type { HttpConnection } from './http-connection.ts';
-import { findError, getResult } from './outcome.ts';
 import { traceInHeaders } from './request-headers.ts';
-import type { CallOutcome } from './server-call.ts';
+import { type CallOutcome, findError, getResult } from './server-call.ts';
 import {
   createServerSession,
+  isAnswered,
+  isOfOtherEra,
+  isSessionLost,
   readSessionId,
   routeToSession,
   type ServerSession,
 } from './server-session.ts';
-import { isAnswered, isOfOtherEra, isSessionLost } from './session-refusals.ts';
 import { createServerSessions, type ServerSessions } from './sessions.ts';
 
 export interface SessionEra {

@@ -9,9 +9,8 @@ import {
 } from '../transport/subscription-memory.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
 import type { HttpConnection } from './http-connection.ts';
-import { findError, getResult } from './outcome.ts';
 import { describeInHeaders, traceInHeaders } from './request-headers.ts';
-import type { CallOutcome } from './server-call.ts';
+import { type CallOutcome, findError, getResult } from './server-call.ts';
 
 export interface StatelessEra {
   /** Undefined where the server is no longer a stateless one. */

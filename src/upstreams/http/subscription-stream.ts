@@ -3,9 +3,8 @@ import { toStatelessParams } from '../messages/envelope.ts';
 import type { UpstreamCaller, UpstreamDescription, UpstreamRequest } from '../upstream.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { type Audience, tellsChanges } from './listeners.ts';
-import { findError } from './outcome.ts';
 import { describeInHeaders } from './request-headers.ts';
-import type { CallOutcome } from './server-call.ts';
+import { type CallOutcome, findError } from './server-call.ts';
 
 export interface SubscriptionStreamDeps {
   readonly connection: HttpConnection;

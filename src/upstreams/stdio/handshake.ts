@@ -3,8 +3,12 @@ import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Era } from '../../protocol/revisions.ts';
-import { NO_SESSIONS, NOT_STATELESS } from '../messages/demanded-era.ts';
-import { readDiscoverResult, readInitializeResult } from '../messages/description.ts';
+import {
+  NO_SESSIONS,
+  NOT_STATELESS,
+  readDiscoverResult,
+  readInitializeResult,
+} from '../messages/description.ts';
 import {
   CLIENT_INFO,
   declareCapabilities,

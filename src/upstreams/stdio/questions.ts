@@ -1,11 +1,9 @@
 // §18.3: requests of a server (session era): elicitation, sampling and roots are questions to a client.
 import type { JsonObject } from '../../platform/json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
-import { isQuestion } from '../messages/answer-request.ts';
 import type { ServerRequest } from '../messages/server-message.ts';
-import { createServerQuestions } from '../transport/server-questions.ts';
-import { attribute } from './attribution.ts';
-import type { OpenRequest } from './open-requests.ts';
+import { createServerQuestions, isQuestion } from '../transport/server-questions.ts';
+import { attribute, type OpenRequest } from './open-requests.ts';
 
 export interface Questions {
   /** Answers, at some time, whatever it is. */

@@ -1,15 +1,14 @@
 // §18.3: what a process writes, told to whom it is for.
 import { decodeUtf8, isObject, type JsonObject } from '../../platform/json.ts';
-import { parseServerJson } from '../messages/parse-json.ts';
 import { readCompletedElicitation } from '../messages/route-notification.ts';
 import {
+  parseServerJson,
   readServerMessage,
   type ServerMessage,
   type ServerNotification,
 } from '../messages/server-message.ts';
 import { UpstreamError } from '../upstream.ts';
-import { attribute } from './attribution.ts';
-import type { OpenRequests } from './open-requests.ts';
+import { attribute, type OpenRequests } from './open-requests.ts';
 import type { Questions } from './questions.ts';
 
 /** Takes a message of the process, or a batch of them. */

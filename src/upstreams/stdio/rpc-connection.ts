@@ -55,7 +55,7 @@ export interface RpcConnection {
   fail(error: UpstreamError): void;
 }
 
-export interface ConnectionDeps
+export interface RpcConnectionDeps
   extends Pick<ReceiveDeps, 'canAttribute' | 'onNotification' | 'onStrayAnswer'> {
   readonly clock: Clock;
   /** Milliseconds without progress after which a request ends. */
@@ -69,7 +69,7 @@ export interface ConnectionDeps
 /** Requests that ended here before they were answered; the answer may still come. */
 const MAX_FORGOTTEN = 1000;
 
-export function createRpcConnection(deps: ConnectionDeps): RpcConnection {
+export function createRpcConnection(deps: RpcConnectionDeps): RpcConnection {
   const { clock, timeoutMs, canAttribute, write } = deps;
   const forgotten = createBoundedMap<number, true>(MAX_FORGOTTEN);
   const openRequests = createOpenRequests(clock);

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { createAvailability } from '../../../src/upstreams/http/availability.ts';
 import { toConnectionError } from '../../../src/upstreams/http/failures.ts';
-import { createJudge } from '../../../src/upstreams/http/judge.ts';
+import { createJudge } from '../../../src/upstreams/http/availability.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
