@@ -120,7 +120,7 @@ const CONFINED = [
     what: 'an accessor',
     said: /^\s+[gs]et \w+\(/m,
     where:
-      /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|call|connection|exchange|sse-channel)\.ts))/,
+      /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|server-call|http-connection|exchange|sse-channel)\.ts))/,
   },
   { what: 'a class that is no error', said: /\bclass \w+(?! extends \w*Error\b)\s/, where: /^$/ },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
