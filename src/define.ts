@@ -82,4 +82,4 @@ export type {
   ToolDescription,
 } from './mcp/catalog/descriptions.ts';
 export type { LogSeverity } from './protocol/log-severity.ts';
-export type { TraceContext } from './protocol/trace-context.ts';
+export type { TraceContext } from './protocol/meta.ts';

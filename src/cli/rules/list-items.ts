@@ -2,9 +2,8 @@
 import { builtInCatalog } from '../../catalog/index.ts';
 import type { GatewayFile } from '../../config/file/gateway-file.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT } from '../../mcp/catalog/listing-context.ts';
-import { serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
-import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
+import { type ServedCatalog, serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { joinPolicies, type Policy } from '../../policy/policy.ts';

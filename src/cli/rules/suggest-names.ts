@@ -2,7 +2,7 @@
 import { builtInCatalog } from '../../catalog/index.ts';
 import type { GatewayFile } from '../../config/file/gateway-file.ts';
 import { listTools } from '../../mcp/catalog/list-tools.ts';
-import { serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { parsePattern } from '../../policy/rules/may.ts';
 import { createNaming } from '../../upstreams/catalog/naming.ts';

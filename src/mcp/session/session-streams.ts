@@ -20,8 +20,7 @@ import {
   type SessionSubscriptionsDeps,
   type StreamOwner,
 } from './session-subscriptions.ts';
-import type { Sessions } from './sessions.ts';
-import { readStoredCapabilities } from './stored-capabilities.ts';
+import { readStoredCapabilities, type Sessions } from './sessions.ts';
 
 export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' | 'unsubscribe'> {
   /** The stream of a session; one that it has elsewhere is over. */

@@ -6,8 +6,8 @@ import type { ProviderClientConfig } from '../../config/groups/provider-client.t
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { isLoopbackHost } from '../../platform/address.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { isLoopbackHost } from '../../platform/loopback.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Approvals } from '../consent/approvals.ts';

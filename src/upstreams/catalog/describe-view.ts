@@ -2,9 +2,8 @@
 
 import type { CatalogDescription, Offers } from '../../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { createTurns } from '../../platform/turns.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
 import type { UpstreamDescription } from '../upstream.ts';
 import { cleanText } from './clean-item.ts';

@@ -1,9 +1,8 @@
 // §18.4: one list of a server, all its pages, as much of it as is kept.
 import { hash } from 'node:crypto';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { createTurns } from '../../platform/turns.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type { Lock } from '../lock/lock.ts';
 import { type Upstream, type UpstreamCaller, UpstreamError } from '../upstream.ts';

@@ -2,11 +2,9 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
 import { createJudgeLikeness, type JudgeLikeness } from '../../platform/nearest-name.ts';
-import { createTurns, type Turns } from '../../platform/turns.ts';
-import { failUnknownItem } from '../../protocol/fail-unknown-item.ts';
-import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { failUnknownItem, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type { Entry } from './entry.ts';
 import type { ResolveResource } from './linked-resources.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';

@@ -3,8 +3,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import type { Cursor, Page, RawItem } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { createTurns, type Turns } from '../../platform/turns.ts';
+import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { Entry } from './entry.ts';
 import { type Access, type ListView, toWho, type View } from './view.ts';

@@ -2,10 +2,9 @@
 
 import type { CatalogListener } from '../../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
-import { createTurns } from '../../platform/turns.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
 import { createUpdateBatch } from '../transport/update-batch.ts';
 import type { ChangeHub } from './change-hub.ts';

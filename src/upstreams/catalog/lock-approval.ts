@@ -1,11 +1,10 @@
 // §22.6: operators approve at their page what servers say: exactly what they were shown, or nothing.
 
 import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import type { Log } from '../../platform/log.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import { createTurns } from '../../platform/turns.ts';
 import { approveServers } from '../lock/compare.ts';
 import { createLock } from '../lock/lock.ts';
 import { type LockFile, LockFileError, type StoredLock } from '../lock/lock-file.ts';

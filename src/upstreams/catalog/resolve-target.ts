@@ -3,10 +3,10 @@
 import { fail } from '../../errors/gateway-error.ts';
 import type { RawResult } from '../../mcp/catalog/catalog.ts';
 import type { MirroredParam } from '../../mcp/catalog/descriptions.ts';
-import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type {
   CallableList,
   CallerContext,
+  OwnCatalog,
   Target,
   WantedItem,
 } from '../../mcp/catalog/served-catalog.ts';

@@ -2,8 +2,7 @@
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { createTurns } from '../../platform/turns.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { RuleCaller, RuleDecision, Rules } from '../../policy/rules/rules.ts';
 import { LOCKED } from '../lock/lock.ts';
 import { GATEWAY_CALLER } from '../upstream.ts';

@@ -1,8 +1,7 @@
 // §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
 import { isDeepStrictEqual } from 'node:util';
 import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
-import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
-import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Policies } from '../../policy/policy.ts';

@@ -2,16 +2,16 @@
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { Completion, CompletionRequest, RawResult } from '../../mcp/catalog/catalog.ts';
-import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type {
   CallerContext,
   IdentifiedCaller,
+  OwnCatalog,
   ServedCatalog,
 } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, isStringArray } from '../../platform/json.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
-import { failUnknownItem } from '../../protocol/fail-unknown-item.ts';
+import { failUnknownItem } from '../../protocol/list-kinds.ts';
 import type { RelayCall } from '../relay/server-request.ts';
 import { UpstreamError } from '../upstream.ts';
 import type { ChangeHub } from './change-hub.ts';

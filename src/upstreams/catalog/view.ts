@@ -1,5 +1,5 @@
 import type { CallerContext, IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
-import type { Turns } from '../../platform/turns.ts';
+import type { Turns } from '../../platform/clock.ts';
 import type { Policies, PolicyCaller } from '../../policy/policy.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../upstream.ts';

@@ -1,6 +1,6 @@
 // §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
 import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
-import { openServerPool } from '../../platform/outbound/server-pool.ts';
+import { openServerPool } from '../../platform/outbound/outbound-network.ts';
 import { needsUser } from '../credentials/needs-user.ts';
 import { createUsage } from '../transport/usage.ts';
 import type { Upstream } from '../upstream.ts';

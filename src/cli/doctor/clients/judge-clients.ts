@@ -1,7 +1,6 @@
 // Which clients would log in and which not, from what was found out of the gateway.
-import { isOnThisMachine } from '../../../platform/loopback.ts';
-import type { Advice } from '../finding.ts';
-import { type Finding, ok, warning } from '../finding.ts';
+import { isOnThisMachine } from '../../../platform/address.ts';
+import { type Advice, type Finding, ok, warning } from '../finding.ts';
 import { KNOWN_CLIENTS, type KnownClient } from './known-clients.ts';
 
 export interface ClientFacts {

@@ -1,6 +1,6 @@
 // §8: what the limits per address leave for each of many users behind one address, as in an office.
 import type { LimitRule } from '../../../config/groups/limits.ts';
-import { isOnThisMachine } from '../../../platform/loopback.ts';
+import { isOnThisMachine } from '../../../platform/address.ts';
 import { type Finding, ok, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
