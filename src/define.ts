@@ -6,8 +6,11 @@
  */
 
 export type { UserContext } from './endpoint/user-context.ts';
+
 export { DefinitionError } from './errors/definition-error.ts';
+
 export { fail } from './errors/gateway-error.ts';
+
 export type {
   Arguments,
   Catalog,
@@ -21,6 +24,7 @@ export type {
   Progress,
   ServiceInfo,
 } from './mcp/catalog/catalog.ts';
+
 export {
   type Answers,
   type AnswerTo,
@@ -36,6 +40,7 @@ export {
   type SampleParams,
   sample,
 } from './mcp/catalog/client-requests.ts';
+
 export type {
   Annotations,
   CacheHint,
@@ -46,17 +51,21 @@ export type {
   ResourceResult,
   ToolResult,
 } from './mcp/catalog/content.ts';
+
 export { requireUser } from './mcp/catalog/define/context.ts';
+
 export {
   createLocalCatalog,
   type LocalEntries,
 } from './mcp/catalog/define/local-catalog.ts';
+
 export {
   type Complete,
   definePrompt,
   type Prompt,
   type PromptArgument,
 } from './mcp/catalog/define/prompt.ts';
+
 export {
   defineResource,
   defineResourceTemplate,
@@ -64,6 +73,7 @@ export {
   type ResourceTemplate,
   type Watch,
 } from './mcp/catalog/define/resource.ts';
+
 export {
   type ContentResult,
   defineTool,
@@ -72,7 +82,9 @@ export {
   type ToolDefinition,
   type ToolFailure,
 } from './mcp/catalog/define/tool.ts';
+
 export { ToolError } from './mcp/catalog/define/tool-error.ts';
+
 export type {
   ObjectSchema,
   PromptDescription,
@@ -81,5 +93,7 @@ export type {
   ToolAnnotations,
   ToolDescription,
 } from './mcp/catalog/descriptions.ts';
-export type { LogSeverity } from './protocol/log-severity.ts';
+
 export type { TraceContext } from './protocol/meta.ts';
+
+export type { LogSeverity } from './protocol/methods.ts';

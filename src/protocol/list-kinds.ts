@@ -1,5 +1,6 @@
 import { failUnknown } from '../errors/fail-unknown.ts';
 import { stripUri } from '../platform/strip-uri.ts';
+
 // MCP: the four lists of a server, and what stands in them.
 
 /** In `notifications/<list>/list_changed`, and among capabilities. */

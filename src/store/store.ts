@@ -1,4 +1,5 @@
 import type { LimitScope } from '../telemetry/metrics/metrics.ts';
+
 /**
  * The shared key-value store: everything that another replica must see.
  *

@@ -5,7 +5,7 @@ import { listTools } from '../../mcp/catalog/list-tools.ts';
 import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { parsePattern } from '../../policy/rules/may.ts';
-import { createNaming } from '../../upstreams/catalog/naming.ts';
+import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 import type { JudgedItem } from './render-items.ts';
 

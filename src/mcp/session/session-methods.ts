@@ -2,7 +2,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readParams } from '../../protocol/json-rpc.ts';
-import { isLogSeverity, LOG_SEVERITIES } from '../../protocol/log-severity.ts';
+import { isLogSeverity, LOG_SEVERITIES } from '../../protocol/methods.ts';
 import { negotiateVersion } from '../../protocol/revisions.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';

@@ -7,7 +7,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { generateSessionId, isSessionId } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { isLogSeverity, type LogSeverity } from '../../protocol/log-severity.ts';
+import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
 import type { SessionAccess, SessionLookup, SessionRecord, Store } from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';

@@ -5,9 +5,9 @@ import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
 import { createJudgeLikeness, type JudgeLikeness } from '../../platform/nearest-name.ts';
 import { failUnknownItem, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import type { Entry } from './entry.ts';
 import type { ResolveResource } from './linked-resources.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
+import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
 import type { Access, Found, FoundResource, View, Who } from './view.ts';
 

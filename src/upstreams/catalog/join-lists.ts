@@ -2,8 +2,7 @@
 
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type { WarnOfItem } from './check-item.ts';
-import { BUILT_IN, type Entry } from './entry.ts';
-import type { Naming } from './naming.ts';
+import { BUILT_IN, type Entry, type Naming } from './prepare-list.ts';
 
 export interface JoinedList {
   readonly entries: readonly Entry[];

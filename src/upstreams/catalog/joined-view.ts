@@ -2,13 +2,11 @@
 
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
-import { BUILT_IN, type Entry } from './entry.ts';
 import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate } from './find-template.ts';
 import type { JoinedList } from './join-lists.ts';
-import type { Naming } from './naming.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
-import type { PreparedList } from './prepare-list.ts';
+import { BUILT_IN, type Entry, type Naming, type PreparedList } from './prepare-list.ts';
 import type { Found, FoundResource, ListView, View, Who } from './view.ts';
 
 export function createJoinedView(getPlan: () => Plan): View {

@@ -11,7 +11,7 @@ import { buildResourceLinkKey } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Store } from '../../store/store.ts';
 import type { UpstreamCaller } from '../upstream.ts';
-import { BUILT_IN } from './entry.ts';
+import { BUILT_IN } from './prepare-list.ts';
 import type { FoundResource, View, Who } from './view.ts';
 
 export interface LinkedResources {

@@ -5,7 +5,7 @@ import type { Cursor, Page, RawItem } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
-import type { Entry } from './entry.ts';
+import type { Entry } from './prepare-list.ts';
 import { type Access, type ListView, toWho, type View } from './view.ts';
 
 /** Many clients read one page only. */

@@ -9,10 +9,10 @@ import { ALL_KINDS } from '../../protocol/list-kinds.ts';
 import { createUpdateBatch } from '../transport/update-batch.ts';
 import type { ChangeHub } from './change-hub.ts';
 import { canSubscribe } from './describe-view.ts';
-import { BUILT_IN } from './entry.ts';
 import type { ResolveResource } from './linked-resources.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan } from './plan.ts';
+import { BUILT_IN } from './prepare-list.ts';
 import type { Server } from './server.ts';
 import { type Access, toWho, type View, type Who } from './view.ts';
 

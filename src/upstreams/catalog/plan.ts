@@ -6,8 +6,13 @@ import type { Lock } from '../lock/lock.ts';
 import type { BuiltIn } from './built-in.ts';
 import { isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
-import { createNaming, type Naming } from './naming.ts';
-import { createPrepareList, type PrepareList, selectTools } from './prepare-list.ts';
+import {
+  createNaming,
+  createPrepareList,
+  type Naming,
+  type PrepareList,
+  selectTools,
+} from './prepare-list.ts';
 import type { Server } from './server.ts';
 
 export interface Plan {

@@ -13,9 +13,9 @@ import type {
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
 import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
-import { BUILT_IN, type Entry } from './entry.ts';
 import { type FindItem, failAbsent } from './find-item.ts';
 import { type LinkedResources, listLinkedUris, nameLinkOwner } from './linked-resources.ts';
+import { BUILT_IN, type Entry } from './prepare-list.ts';
 import { type Found, type FoundResource, toItem, toWho, type View, type Who } from './view.ts';
 
 type ResolveTarget = (wanted: WantedItem, context: CallerContext) => Target | Promise<Target>;

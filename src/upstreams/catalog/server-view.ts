@@ -2,12 +2,11 @@
 
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import type { Entry } from './entry.ts';
 import { createFindTemplate } from './find-template.ts';
 import { indexEntries, type JoinedList } from './join-lists.ts';
 import { loadPrepared, peekPrepared } from './joined-view.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
-import type { PreparedList } from './prepare-list.ts';
+import type { Entry, PreparedList } from './prepare-list.ts';
 import type { Found, FoundResource, ListView, View, Who } from './view.ts';
 
 /** `joined` is the view of `/mcp`. */

@@ -16,12 +16,12 @@ import type { RelayCall } from '../relay/server-request.ts';
 import { UpstreamError } from '../upstream.ts';
 import type { ChangeHub } from './change-hub.ts';
 import { ALL_OFFERS, canSubscribe, describeView } from './describe-view.ts';
-import { BUILT_IN, type Entry } from './entry.ts';
 import { createFindItem, type FindItem, failAbsent } from './find-item.ts';
 import { createResolveResource, type LinkedResources } from './linked-resources.ts';
 import { createListPage } from './list-page.ts';
 import { type ListenDeps, listenToServers } from './listen-to-servers.ts';
 import type { Plan } from './plan.ts';
+import { BUILT_IN, type Entry } from './prepare-list.ts';
 import { createPassOn, createResolveTarget, type PassOn } from './resolve-target.ts';
 import { type Access, toItem, toWho, type View, type Who } from './view.ts';
 

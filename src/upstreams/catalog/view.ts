@@ -3,8 +3,8 @@ import type { Turns } from '../../platform/clock.ts';
 import type { Policies, PolicyCaller } from '../../policy/policy.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../upstream.ts';
-import type { Entry } from './entry.ts';
 import type { JoinedList } from './join-lists.ts';
+import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
 
 /** Who asks. */

@@ -6,12 +6,11 @@ import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { NOT_STATELESS, readDiscoverResult } from '../messages/description.ts';
-import { toStatelessParams } from '../messages/envelope.ts';
+import { describeInHeaders, toStatelessParams } from '../messages/envelope.ts';
 import type { NameAudience } from '../transport/name-audience.ts';
 import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
-import { describeInHeaders } from './request-headers.ts';
 import type { CallOutcome } from './server-call.ts';
 
 export interface EraMemory {

@@ -7,6 +7,7 @@ import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/log-throttle.ts';
 import type { CredentialHeaders, GetHeaders } from '../credentials/get-headers.ts';
+import { type HeaderList, toHeaderList } from '../messages/envelope.ts';
 import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import type { AnswerMemory, AnswerOwner } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
@@ -19,7 +20,6 @@ import {
   startExchange,
 } from './exchange.ts';
 import { ConnectionError } from './failures.ts';
-import { type HeaderList, toHeaderList } from './request-headers.ts';
 import { type CallOutcome, runCall } from './server-call.ts';
 
 export interface HttpConnection {

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createDeadline, type Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import {
   readServerMessage,
@@ -11,7 +11,6 @@ import {
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
-import { createDeadline, type Deadline } from '../transport/deadline.ts';
 import { UpstreamError } from '../upstream.ts';
 import {
   type ExchangeEnd,

@@ -1,11 +1,11 @@
 // A session of the gateway at a server: what is kept of it in memory, and in the store.
 import { type JsonObject, parseObject } from '../../platform/json.ts';
-import type { LogSeverity } from '../../protocol/log-severity.ts';
+import type { LogSeverity } from '../../protocol/methods.ts';
+import type { HeaderList } from '../messages/envelope.ts';
 import { readCompletedElicitation } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { createServerQuestions, type ServerQuestions } from '../transport/server-questions.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
-import type { HeaderList } from './request-headers.ts';
 import { type CallOutcome, findError, type Refusal } from './server-call.ts';
 
 export interface ServerSession {

@@ -9,6 +9,7 @@ import {
   declareCapabilities,
   SESSION_VERSION,
   toSessionParams,
+  traceInHeaders,
 } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
@@ -25,7 +26,6 @@ import {
   type UpstreamRequest,
 } from '../upstream.ts';
 import type { HttpConnection } from './http-connection.ts';
-import { traceInHeaders } from './request-headers.ts';
 import { type CallOutcome, findError, getResult } from './server-call.ts';
 import {
   createServerSession,

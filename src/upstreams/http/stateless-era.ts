@@ -1,6 +1,6 @@
 // Servers of 2026-07-28: each request brings all that it needs.
 import type { JsonObject } from '../../platform/json.ts';
-import { toStatelessParams } from '../messages/envelope.ts';
+import { describeInHeaders, toStatelessParams, traceInHeaders } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import {
@@ -9,7 +9,6 @@ import {
 } from '../transport/subscription-memory.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
 import type { HttpConnection } from './http-connection.ts';
-import { describeInHeaders, traceInHeaders } from './request-headers.ts';
 import { type CallOutcome, findError, getResult } from './server-call.ts';
 
 export interface StatelessEra {

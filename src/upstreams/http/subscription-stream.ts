@@ -1,9 +1,8 @@
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen at a server of the stateless era.
-import { toStatelessParams } from '../messages/envelope.ts';
+import { describeInHeaders, toStatelessParams } from '../messages/envelope.ts';
 import type { UpstreamCaller, UpstreamDescription, UpstreamRequest } from '../upstream.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { type Audience, tellsChanges } from './listeners.ts';
-import { describeInHeaders } from './request-headers.ts';
 import { type CallOutcome, findError } from './server-call.ts';
 
 export interface SubscriptionStreamDeps {

@@ -3,8 +3,8 @@
 import type { Context, RawResult } from '../../mcp/catalog/catalog.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { isLogSeverity, type LogSeverity } from '../../protocol/log-severity.ts';
 import type { TraceContext } from '../../protocol/meta.ts';
+import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
 import type { Upstream, UpstreamCaller, UpstreamQuestion } from '../upstream.ts';
 import { refuseQuestion } from './questions.ts';
 

@@ -1,8 +1,7 @@
 // §18.3: the requests to one process that it has not answered yet.
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createDeadline, type Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { createDeadline, type Deadline } from '../transport/deadline.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
 
 /** What is kept of a request while it is under way: not its params, which may be large. */

@@ -2,8 +2,7 @@
 import type { GatewayFile, UpstreamConfig } from '../../../config/file/gateway-file.ts';
 import { joinPolicies } from '../../../policy/policy.ts';
 import type { FetchedList } from '../../../upstreams/catalog/fetch-list.ts';
-import { createNaming } from '../../../upstreams/catalog/naming.ts';
-import { createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
+import { createNaming, createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
 import { type Finding, warning } from '../finding.ts';
 import { describeNames } from './describe-names.ts';
 
