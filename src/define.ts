@@ -6,11 +6,8 @@
  */
 
 export type { UserContext } from './endpoint/user-context.ts';
-
 export { DefinitionError } from './errors/definition-error.ts';
-
 export { fail } from './errors/gateway-error.ts';
-
 export type {
   Arguments,
   Catalog,
@@ -24,7 +21,6 @@ export type {
   Progress,
   ServiceInfo,
 } from './mcp/catalog/catalog.ts';
-
 export {
   type Answers,
   type AnswerTo,
@@ -40,7 +36,6 @@ export {
   type SampleParams,
   sample,
 } from './mcp/catalog/client-requests.ts';
-
 export type {
   Annotations,
   CacheHint,
@@ -51,21 +46,17 @@ export type {
   ResourceResult,
   ToolResult,
 } from './mcp/catalog/content.ts';
-
 export { requireUser } from './mcp/catalog/define/context.ts';
-
 export {
   createLocalCatalog,
   type LocalEntries,
 } from './mcp/catalog/define/local-catalog.ts';
-
 export {
   type Complete,
   definePrompt,
   type Prompt,
   type PromptArgument,
 } from './mcp/catalog/define/prompt.ts';
-
 export {
   defineResource,
   defineResourceTemplate,
@@ -73,7 +64,6 @@ export {
   type ResourceTemplate,
   type Watch,
 } from './mcp/catalog/define/resource.ts';
-
 export {
   type ContentResult,
   defineTool,
@@ -82,9 +72,7 @@ export {
   type ToolDefinition,
   type ToolFailure,
 } from './mcp/catalog/define/tool.ts';
-
 export { ToolError } from './mcp/catalog/define/tool-error.ts';
-
 export type {
   ObjectSchema,
   PromptDescription,
@@ -93,7 +81,5 @@ export type {
   ToolAnnotations,
   ToolDescription,
 } from './mcp/catalog/descriptions.ts';
-
+export type { LogSeverity } from './protocol/log-severity.ts';
 export type { TraceContext } from './protocol/meta.ts';
-
-export type { LogSeverity } from './protocol/methods.ts';

@@ -6,17 +6,10 @@
  */
 
 export type { Config } from './config/config.ts';
-
 export { ConfigError } from './config/config-error.ts';
-
 export { loadConfig } from './config/load.ts';
-
 export * from './define.ts';
-
 export { createGateway, type Deps, type Gateway } from './gateway/gateway.ts';
-
 export type { Clock } from './platform/clock.ts';
-
 export type { Log } from './platform/log.ts';
-
 export type { Store } from './store/store.ts';

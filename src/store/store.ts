@@ -1,5 +1,4 @@
 import type { LimitScope } from '../telemetry/metrics/metrics.ts';
-
 /**
  * The shared key-value store: everything that another replica must see.
  *
