@@ -1,7 +1,6 @@
 // §18.2, MCP "Resource Links": results may name resources that no list has. They are read from the
 // server whose result it was, by the client that got it.
 
-import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -134,11 +133,7 @@ function readLinkedUri(item: unknown): readonly string[] {
 
 // §18.2: which server a URI is for: who linked to it, who lists it, or whose template fits it.
 
-export type ResolveResource = (
-  uri: string,
-  who: Who,
-  context: CallerContext | undefined,
-) => Promise<FoundResource | undefined>;
+export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
 
 export function createResolveResource(
   view: View,
@@ -149,12 +144,12 @@ export function createResolveResource(
    * What a client was given by a server is for that server alone: it may hold a secret. Nobody was given by a link what
    * another server listed then.
    */
-  return async function resolveResource(uri, who, context) {
-    const listed = await view.findListed(uri, who, context);
+  return async function resolveResource(uri, who) {
+    const listed = await view.findListed(uri, who);
     if (listed?.server === BUILT_IN) return listed;
     const linker = await findLinker(uri, who, listed);
-    if (linker === undefined) return listed ?? view.findResource(uri, who, context);
-    return view.findServer(linker) === undefined ? listed : toLinked(uri, linker, who, context);
+    if (linker === undefined) return listed ?? view.findResource(uri, who);
+    return view.findServer(linker) === undefined ? listed : toLinked(uri, linker, who);
   };
 
   /** Where the store cannot say, what is listed can be read all the same. */
@@ -167,14 +162,9 @@ export function createResolveResource(
     }
   }
 
-  async function toLinked(
-    uri: string,
-    server: string,
-    who: Who,
-    context: CallerContext | undefined,
-  ): Promise<FoundResource> {
+  async function toLinked(uri: string, server: string, who: Who): Promise<FoundResource> {
     // What another server lists at /mcp is not this server's: the rules about it are about the other.
-    const other = view === joined ? undefined : await joined.findListed(uri, who, context);
+    const other = view === joined ? undefined : await joined.findListed(uri, who);
     const isOther = other !== undefined && other.server !== server;
     return { server, ownUri: uri, uri: isOther ? `${server}+${uri}` : uri, annotations: {} };
   }

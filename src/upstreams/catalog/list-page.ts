@@ -34,9 +34,9 @@ export function createListPage(deps: ListPageDeps): ListPage {
   const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
 
   return async function listPage(kind, cursor, context) {
-    const who = toWho(context);
+    const who = toWho(context, context);
     const work = createTurns(clock);
-    const list = await view.list(kind, who, context);
+    const list = await view.list(kind, who);
     if (work.isOver()) await work.next();
     await access.prepareFor(who, work);
     const isVisible = (entry: Entry) =>

@@ -112,7 +112,7 @@ export function listenToServers(
   async function groupByServer(who: Who): Promise<ReadonlyMap<string, readonly string[]>> {
     const groups = new Map<string, string[]>();
     for (const uri of uris ?? []) {
-      const found = await resolveResource(uri, who, undefined);
+      const found = await resolveResource(uri, who);
       if (!found || found.server === BUILT_IN || !access.mayRead(found, who)) continue;
       groups.set(found.server, [...(groups.get(found.server) ?? []), found.ownUri]);
     }
@@ -125,8 +125,8 @@ export function listenToServers(
     const { name } = server;
     for (const uri of [ownUri, `${name}+${ownUri}`]) {
       // Of most it is known without asking the store who linked to them.
-      const offered = await view.findResource(uri, who, undefined);
-      const found = offered?.server === name ? offered : await resolveResource(uri, who, undefined);
+      const offered = await view.findResource(uri, who);
+      const found = offered?.server === name ? offered : await resolveResource(uri, who);
       if (found?.server !== name || found.ownUri !== ownUri) continue;
       if (isOpen && access.mayRead(found, who)) listener.resourceUpdated(uri);
       return;
@@ -203,7 +203,7 @@ async function maySeeAny(
   const work = createTurns(clock);
   await access.prepareFor(who, work);
   for (const kind of ALL_KINDS) {
-    const entries = await view.listAtHand(kind, who, undefined);
+    const entries = await view.listAtHand(kind, who);
     for (const [index, entry] of entries.entries()) {
       if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
       if (entry.server === name && access.mayList(entry, who)) return true;

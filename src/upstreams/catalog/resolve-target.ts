@@ -30,14 +30,14 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
   const { find, findResource, failAsUnknown, passOn, getBuiltIn } = deps;
 
   return function resolveTarget(wanted, context) {
-    const who = toWho(context);
+    const who = toWho(context, context);
     if (wanted.list === 'resources') {
-      return findResource(wanted.name, who, context).then((found) =>
+      return findResource(wanted.name, who).then((found) =>
         toResourceTarget(found, wanted, who, context),
       );
     }
     // What is called is nearly always known at once: then nothing is waited for.
-    const finding = find(wanted.list, wanted.name, who, context);
+    const finding = find(wanted.list, wanted.name, who);
     return finding instanceof Promise
       ? finding.then((found) => toTarget(found, wanted, who, context))
       : toTarget(finding, wanted, who, context);
@@ -58,7 +58,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
       server: entry.server,
       listMirroredParams: () => (list === 'tools' ? readMirroredParams(entry) : NO_PARAMS),
       run: (args, running) => passOn(entry.server, who, toRequest(list, entry, args), running),
-      failAsUnknown: (running, facts) => failAsUnknown(list, wanted.name, who, running, facts),
+      failAsUnknown: (_running, facts) => failAsUnknown(list, wanted.name, who, facts),
     };
   }
 
@@ -73,7 +73,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
       server: server.name,
       listMirroredParams: () => NO_PARAMS,
       run: async () => failAbsent(server, who),
-      failAsUnknown: (running, facts) => failAsUnknown(list, askedName, who, running, facts),
+      failAsUnknown: (_running, facts) => failAsUnknown(list, askedName, who, facts),
     };
   }
 
@@ -91,8 +91,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
       server,
       listMirroredParams: () => NO_PARAMS,
       run: (_args, running) => passOn(server, who, request, running),
-      failAsUnknown: (running, facts) =>
-        failAsUnknown('resources', wanted.name, who, running, facts),
+      failAsUnknown: (_running, facts) => failAsUnknown('resources', wanted.name, who, facts),
     };
   }
 
@@ -106,11 +105,11 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     const { list, name } = wanted;
     const own = getBuiltIn()?.resolve(wanted, context);
     // The configuration has changed since it was found.
-    if (own === undefined) return failAsUnknown(list, name, who, context);
+    if (own === undefined) return failAsUnknown(list, name, who);
     const ruled = (target: Target): Target => ({
       ...target,
       item,
-      failAsUnknown: (running, facts) => failAsUnknown(list, name, who, running, facts),
+      failAsUnknown: (_running, facts) => failAsUnknown(list, name, who, facts),
     });
     return own instanceof Promise ? own.then(ruled) : ruled(own);
   }
@@ -142,22 +141,15 @@ const MAX_LINKS = 100;
 
 export function createPassOn(view: View, relayCall: RelayCall, links: LinkedResources): PassOn {
   /** Most results link to nothing, and nothing is waited for. */
-  function keepLinks(server: string, result: RawResult, who: Who, context: CallerContext) {
+  function keepLinks(server: string, result: RawResult, who: Who) {
     const uris = listLinkedUris(result);
-    return uris.length === 0
-      ? result
-      : rememberLinks(server, uris, who, context).then(() => result);
+    return uris.length === 0 ? result : rememberLinks(server, uris, who).then(() => result);
   }
 
-  async function rememberLinks(
-    server: string,
-    uris: readonly string[],
-    who: Who,
-    context: CallerContext,
-  ): Promise<void> {
+  async function rememberLinks(server: string, uris: readonly string[], who: Who): Promise<void> {
     const unlisted: string[] = [];
     for (const uri of uris.slice(0, MAX_LINKS)) {
-      if ((await view.findListed(uri, who, context)) === undefined) unlisted.push(uri);
+      if ((await view.findListed(uri, who)) === undefined) unlisted.push(uri);
     }
     await links.remember(nameLinkOwner(who.upstream, view.path), server, unlisted);
   }
@@ -167,7 +159,7 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
     const { meta } = context.relay;
     const passed = meta === undefined ? request : addMeta(request, meta);
     return use((upstream) => relayCall(upstream, who.upstream, passed, context)).then((result) =>
-      keepLinks(server, result, who, context),
+      keepLinks(server, result, who),
     );
   };
 }
