@@ -22,7 +22,7 @@ import type { AuthorizationCode } from './callback.ts';
 import type { ObtainTokens, TokenResponse } from './obtain-tokens.ts';
 import { buildCallbackUrl } from './redirect-to-provider.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
-import type { SingleFlight } from './single-flight.ts';
+import type { RunOnce } from './run-once.ts';
 
 export interface BrokerTokenDeps {
   readonly config: ProviderParametersConfig;
@@ -31,7 +31,7 @@ export interface BrokerTokenDeps {
   readonly codes: SealedRecords<AuthorizationCode>;
   readonly refreshTokens: RefreshTokens;
   readonly recentAnswers: RecentAnswers;
-  readonly runOnce: SingleFlight<TokenResponse>;
+  readonly runOnce: RunOnce<TokenResponse>;
   readonly obtainTokens: ObtainTokens;
   readonly logLogin: LogLogin;
 }

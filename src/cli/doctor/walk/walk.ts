@@ -1,7 +1,8 @@
 // What a client sees of a gateway of which it has only the URL. Each part is asked for once, by whichever
 // check needs it first.
+
+import { isOnThisMachine } from '../../../platform/address.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
-import { isOnThisMachine } from '../../../platform/loopback.ts';
 import type { Answer, Instruments, Probe } from '../instruments.ts';
 import {
   LOOPBACK_REDIRECT_URI,

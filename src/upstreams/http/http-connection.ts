@@ -7,11 +7,12 @@ import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/log-throttle.ts';
 import type { CredentialHeaders, GetHeaders } from '../credentials/get-headers.ts';
+import { type HeaderList, toHeaderList } from '../messages/envelope.ts';
 import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import type { AnswerMemory, AnswerOwner } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
 import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
-import { type CallOutcome, runCall } from './call.ts';
+import type { Judge } from './availability.ts';
 import {
   type ExchangeEnd,
   type ExchangeListener,
@@ -19,10 +20,9 @@ import {
   startExchange,
 } from './exchange.ts';
 import { ConnectionError } from './failures.ts';
-import type { Judge } from './judge.ts';
-import { type HeaderList, toHeaderList } from './request-headers.ts';
+import { type CallOutcome, runCall } from './server-call.ts';
 
-export interface Connection {
+export interface HttpConnection {
   /**
    * Sends a request of JSON-RPC, whose id is also its progress token.
    *
@@ -58,7 +58,7 @@ export interface Sending {
   onAbandon?(id: number, reason: string): void;
 }
 
-export interface ConnectionDeps {
+export interface HttpConnectionDeps {
   readonly openPool: () => Promise<Dispatcher>;
   /** What tells the server who calls. */
   readonly getHeaders: GetHeaders;
@@ -76,7 +76,10 @@ const SEND_TIMEOUT_MS = 10_000;
 /** The gateway may be ending. */
 const DELETE_TIMEOUT_MS = 2000;
 
-export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDeps): Connection {
+export function createHttpConnection(
+  config: HttpUpstreamConfig,
+  deps: HttpConnectionDeps,
+): HttpConnection {
   const { clock, log, maxBytes, answerMemory, messagePace } = deps;
   const { origin, pathname, search } = new URL(config.url);
   const path = pathname + search;

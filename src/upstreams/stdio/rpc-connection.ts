@@ -1,4 +1,5 @@
 // §18.3: JSON-RPC with one process: each message is a line (MCP "stdio").
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import {
@@ -8,12 +9,12 @@ import {
   type UpstreamRequest,
 } from '../upstream.ts';
 import {
-  type Call,
-  type CallEnd,
-  type CallHandlers,
   createAbortedError,
-  createCalls,
-} from './calls.ts';
+  createOpenRequests,
+  type OpenRequest,
+  type RequestEnd,
+  type RequestHandlers,
+} from './open-requests.ts';
 import { createQuestions } from './questions.ts';
 import {
   createReceive,
@@ -23,7 +24,7 @@ import {
   type Received,
 } from './receive.ts';
 
-export interface Connection {
+export interface RpcConnection {
   /**
    * Sends a request; `toParams` gets the progress token of it.
    *
@@ -48,13 +49,13 @@ export interface Connection {
   /** Takes what was parsed of one. */
   readonly receiveValue: Receive;
   /** Requests under way. */
-  listCalls(): readonly Call[];
+  listOpenRequests(): readonly OpenRequest[];
   waitUntilIdle(): Promise<void>;
   /** The process has ended: requests under way fail, and all later ones. */
   fail(error: UpstreamError): void;
 }
 
-export interface ConnectionDeps
+export interface RpcConnectionDeps
   extends Pick<ReceiveDeps, 'canAttribute' | 'onNotification' | 'onStrayAnswer'> {
   readonly clock: Clock;
   /** Milliseconds without progress after which a request ends. */
@@ -68,12 +69,12 @@ export interface ConnectionDeps
 /** Requests that ended here before they were answered; the answer may still come. */
 const MAX_FORGOTTEN = 1000;
 
-export function createConnection(deps: ConnectionDeps): Connection {
+export function createRpcConnection(deps: RpcConnectionDeps): RpcConnection {
   const { clock, timeoutMs, canAttribute, write } = deps;
-  const forgotten = new Set<unknown>();
-  const calls = createCalls(clock);
+  const forgotten = createBoundedMap<number, true>(MAX_FORGOTTEN);
+  const openRequests = createOpenRequests(clock);
   const questions = createQuestions({
-    listCalls: calls.list,
+    listOpenRequests: openRequests.list,
     canAsk: canAttribute,
     send,
     onUnattributed: (method) => deps.onUnattributed?.(method),
@@ -100,21 +101,19 @@ export function createConnection(deps: ConnectionDeps): Connection {
   function request(
     method: string,
     toParams: (id: number) => JsonObject,
-    handlers: CallHandlers,
-    end: CallEnd,
+    handlers: RequestHandlers,
+    end: RequestEnd,
   ): Promise<JsonObject> {
     if (end.signal?.aborted) return Promise.reject(createAbortedError());
     if (failure !== undefined) return Promise.reject(failure);
     const id = createId();
     return sendRequest(id, method, toParams(id))
-      ? calls.open(id, handlers, end)
+      ? openRequests.open(id, handlers, end)
       : Promise.reject(new UpstreamError('unavailable', 'it does not read what is sent to it'));
   }
 
   function forget(id: number): void {
-    const [oldest] = forgotten;
-    if (forgotten.size >= MAX_FORGOTTEN) forgotten.delete(oldest);
-    forgotten.add(id);
+    forgotten.set(id, true);
   }
 
   function cancel(id: number, reason: string): void {
@@ -124,9 +123,9 @@ export function createConnection(deps: ConnectionDeps): Connection {
 
   const receiveValue = createReceive({
     ...deps,
-    calls,
+    openRequests,
     questions,
-    takeForgotten: (id) => forgotten.delete(id),
+    takeForgotten: (id) => typeof id === 'number' && forgotten.delete(id),
   });
 
   return {
@@ -148,22 +147,22 @@ export function createConnection(deps: ConnectionDeps): Connection {
     notify,
     receive: (line) => receiveValue(parseLine(line)),
     receiveValue,
-    listCalls: calls.list,
-    waitUntilIdle: calls.waitUntilNone,
+    listOpenRequests: openRequests.list,
+    waitUntilIdle: openRequests.waitUntilNone,
     fail(error) {
       failure = error;
-      calls.failAll(error);
+      openRequests.failAll(error);
     },
   };
 }
 
-const OWN: CallHandlers = { caller: GATEWAY_CALLER, logLevel: undefined };
+const OWN: RequestHandlers = { caller: GATEWAY_CALLER, logLevel: undefined };
 
 /** Without the params of the request: they may be large, and the call may take long. */
 const keepHandlers = (
   caller: UpstreamCaller,
   { logLevel, onProgress, onLog, onRequest, onElicitationComplete }: UpstreamRequest,
-): CallHandlers => ({
+): RequestHandlers => ({
   caller,
   logLevel,
   ...(onProgress && { onProgress }),

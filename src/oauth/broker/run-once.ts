@@ -5,9 +5,10 @@ import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { type Clock, pause } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
 import { type FlightOutcome, type FlightRecords, LOCK_SECONDS } from './flight-records.ts';
 
-export type SingleFlight<Result> = (
+export type RunOnce<Result> = (
   /** A secret of the asker. */
   name: string,
   work: () => Promise<Result>,
@@ -23,20 +24,16 @@ const POLL_MS = 50;
 
 const NO_ANSWER = 'The identity provider could not be reached. Try again in a moment.';
 
-export function createSingleFlight<Result>(
+export function createRunOnce<Result>(
   records: FlightRecords<Result>,
   clock: Clock,
-): SingleFlight<Result> {
+): RunOnce<Result> {
   /** Of this process: of many that wait for the same, one asks the store how far it is. */
-  const running = new Map<string, Promise<Result>>();
+  const running = createSingleFlight<string, Result>();
 
   return function runOnce(name, work, isFinal) {
     const hash = hashSha256(name);
-    const known = running.get(hash);
-    if (known !== undefined) return known;
-    const started = runOnOneReplica(hash, work, isFinal).finally(() => running.delete(hash));
-    running.set(hash, started);
-    return started;
+    return running.run(hash, () => runOnOneReplica(hash, work, isFinal));
   };
 
   async function runOnOneReplica(

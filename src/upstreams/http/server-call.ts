@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createDeadline, type Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import {
   readServerMessage,
@@ -11,7 +11,6 @@ import {
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
-import { createDeadline, type Deadline } from '../transport/deadline.ts';
 import { UpstreamError } from '../upstream.ts';
 import {
   type ExchangeEnd,
@@ -19,9 +18,9 @@ import {
   isEventStream,
   startExchange,
 } from './exchange.ts';
-import { createInvalidError, createNoMessageError } from './failures.ts';
+import { createInvalidError, createNoMessageError, toRefusal } from './failures.ts';
 
-export interface Call {
+interface ServerCall {
   readonly exchange: ExchangeRequest;
   readonly id: number;
   /** Milliseconds without progress; they stand still while the server waits for an answer of ours. */
@@ -47,7 +46,7 @@ export type CallOutcome =
 
 export type Refusal = Extract<ExchangeEnd, { kind: 'refused' }>;
 
-export interface CallDeps {
+interface CallDeps {
   readonly dispatcher: Dispatcher;
   readonly clock: Clock;
 }
@@ -59,7 +58,7 @@ export const MAX_OPEN_REQUESTS = 32;
 const LINGER_MS = 1000;
 
 /** @throws UpstreamError */
-export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<CallOutcome> =>
+export const runCall = ({ dispatcher, clock }: CallDeps, call: ServerCall): Promise<CallOutcome> =>
   new Promise((resolve, reject) => {
     const { signal, timeoutMs } = call;
     if (signal?.aborted) return reject(createAbortedError());
@@ -143,7 +142,7 @@ export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<Ca
 
 /** How the call ends by this message: undefined where it goes on. */
 function takeMessage(
-  call: Call,
+  call: ServerCall,
   deadline: Deadline,
   message: Exclude<ServerMessage, ServerRequest>,
   headers: IncomingHttpHeaders,
@@ -164,3 +163,29 @@ function takeMessage(
 
 const createAbortedError = () =>
   new UpstreamError('aborted', 'nobody waits for its answer any more');
+
+// What the outcome of a call means to whoever asked.
+
+/** @throws UpstreamError */
+export function getResult(outcome: CallOutcome): JsonObject {
+  if (outcome.kind === 'result') return outcome.result;
+  const error = findError(outcome);
+  if (error === undefined && outcome.kind === 'refused') {
+    throw toRefusal(outcome);
+  }
+  throw new UpstreamError('error', 'it answered with an error', {
+    ...(error !== undefined && { jsonRpcError: error }),
+  });
+}
+
+/** The error of JSON-RPC, whatever the status it came with; that of 401 and 403 is HTTP's. */
+export function findError(outcome: CallOutcome): JsonRpcErrorObject | undefined {
+  if (outcome.kind === 'error') return outcome.error;
+  return outcome.kind === 'refused' ? findErrorInBody(outcome) : undefined;
+}
+
+function findErrorInBody({ status, body }: Refusal): JsonRpcErrorObject | undefined {
+  if (status === 401 || status === 403 || body === undefined) return undefined;
+  const message = readServerMessage(body);
+  return message?.kind === 'error' ? message.error : undefined;
+}
