@@ -1,4 +1,5 @@
 // The composition root: every implementation is chosen here, once.
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { KeySet } from '../auth/key-set.ts';
 import { builtInCatalog } from '../catalog/index.ts';
@@ -9,7 +10,7 @@ import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
-import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
 import type { Network } from '../oauth/client-id-metadata/network.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
@@ -46,7 +47,7 @@ import {
   type UpstreamParts,
 } from '../upstreams/create-upstreams.ts';
 import type { Lock } from '../upstreams/lock/lock.ts';
-import type { StoredLock } from '../upstreams/lock/stored-lock.ts';
+import type { StoredLock } from '../upstreams/lock/lock-file.ts';
 import type { Setup } from '../upstreams/setup.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
 import { openObservation } from './observation.ts';

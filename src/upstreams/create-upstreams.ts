@@ -4,8 +4,8 @@ import type { ProviderMetadata } from '../auth/provider/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
-import { LISTING_CONTEXT } from '../mcp/catalog/listing-context.ts';
-import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import { LISTING_CONTEXT } from '../mcp/catalog/list-tools.ts';
+import type { OwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
@@ -17,7 +17,7 @@ import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import type { CompiledSetup } from './catalog/plan.ts';
-import type { AccessPreview, PreviewOptions } from './catalog/preview-access.ts';
+import type { AccessPreview, PreviewOptions } from './catalog/tools-for-operators.ts';
 import {
   createUpstreamCatalogs,
   type ServerFacts,
@@ -25,15 +25,15 @@ import {
 } from './catalog/upstream-catalogs.ts';
 import type { UpstreamConfig } from './config/upstream-config.ts';
 import { findServerCredentials } from './credentials/server-credentials.ts';
-import { createLockPolicy } from './lock/lock-policy.ts';
-import type { StoredLock } from './lock/stored-lock.ts';
+import { createLockPolicy } from './lock/lock.ts';
+import type { StoredLock } from './lock/lock-file.ts';
 import { createUpstreamOpener } from './open-upstream.ts';
-import { createRedeemAnswers } from './relay/redeemed-answers.ts';
 import { createRelayCall } from './relay/relay-call.ts';
+import { createRedeemAnswers } from './relay/rounds.ts';
 import { createSuspendedCalls } from './relay/suspended/suspended-calls.ts';
 import type { Setup } from './setup.ts';
-import { traceUpstream } from './trace-upstream.ts';
 import type { Upstream } from './upstream.ts';
+import { traceUpstream } from './wrap-upstream.ts';
 
 export interface UpstreamParts {
   /** The gateway's own tools, prompts and resources. */

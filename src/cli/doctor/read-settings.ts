@@ -1,4 +1,5 @@
 // The settings at hand: those that cannot be used, or else all that can be found out with them.
+
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import {
@@ -10,9 +11,7 @@ import { ConfigError, formatProblem } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
 import type { Setup } from '../../upstreams/setup.ts';
 import { readSetup } from '../setup/config-file/read-setup.ts';
-import { type Finding, failure, warning } from './finding.ts';
-import { MISSPELLED } from './first-to-mend.ts';
-import type { Report } from './run-checks.ts';
+import { type Finding, failure, MISSPELLED, type Report, warning } from './finding.ts';
 
 export interface UsableSettings {
   readonly config: Config;

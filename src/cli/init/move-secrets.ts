@@ -10,7 +10,7 @@ import {
   replaceSecretsOfCommand,
 } from '../../platform/secret-texts.ts';
 import { ADDRESS_MEMBERS, RECORD_MEMBERS } from '../../upstreams/config/plain-secrets.ts';
-import { renderEnvLine } from './env-line.ts';
+import { renderEnvLine } from './render-files.ts';
 
 /** What became of a part of a server. No value is in it. */
 export interface Change {

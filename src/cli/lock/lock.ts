@@ -1,4 +1,5 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
+
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { systemClock } from '../../platform/clock.ts';
@@ -9,22 +10,26 @@ import {
   knowsUsers,
   needsUser,
 } from '../../upstreams/credentials/server-credentials.ts';
-import { findDifferences, mergeServers } from '../../upstreams/lock/compare.ts';
+import {
+  type FoundServer,
+  findDifferences,
+  mergeServers,
+  updateLockFile,
+} from '../../upstreams/lock/compare.ts';
 import {
   EMPTY_LOCK_FILE,
   type LockedServer,
   type LockFile,
 } from '../../upstreams/lock/lock-file.ts';
 import { readServer, toLockedServer } from '../../upstreams/lock/read-server.ts';
-import { type FoundServer, updateLockFile } from '../../upstreams/lock/update.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   UpstreamError,
 } from '../../upstreams/upstream.ts';
-import { CommandError } from '../command/command-error.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
+import { CommandError } from '../command/errors.ts';
 import type { Invocation, InvokedProcess } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { showSpinner } from '../command/spinner.ts';

@@ -28,9 +28,8 @@ import {
 import { createUpstreamOpener } from '../../upstreams/open-upstream.ts';
 import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
 import type { Upstream } from '../../upstreams/upstream.ts';
-import { CommandError } from '../command/command-error.ts';
+import { CommandError, UsageError } from '../command/errors.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
-import { UsageError } from '../command/usage-error.ts';
 import { findProgramUserProblems } from './program-users.ts';
 import { loadSettings } from './read-configuration.ts';
 

@@ -13,8 +13,7 @@ import type { Env } from '../../config/setting.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import { findServerCredentials } from '../../upstreams/credentials/server-credentials.ts';
-import { CommandError } from '../command/command-error.ts';
-import { UsageError } from '../command/usage-error.ts';
+import { CommandError, UsageError } from '../command/errors.ts';
 import { readConfigFile } from './config-file/read-setup.ts';
 
 /** @throws UsageError or CommandError */

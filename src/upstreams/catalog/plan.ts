@@ -6,13 +6,16 @@ import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
 import type { Setup } from '../setup.ts';
 import type { BuiltIn } from './built-in.ts';
-import { isNameAllowed } from './check-item.ts';
+import { isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
-import { createNaming, type Naming } from './naming.ts';
-import { createPrepareList, type PrepareList } from './prepare-list.ts';
-import { selectTools } from './select-tools.ts';
+import {
+  createNaming,
+  createPrepareList,
+  type Naming,
+  type PrepareList,
+  selectTools,
+} from './prepare-list.ts';
 import type { Server } from './server.ts';
-import type { WarnOfItem } from './warn-of-item.ts';
 
 /** A setup whose rules are compiled. */
 export interface CompiledSetup {

@@ -4,7 +4,7 @@ import { createRecord, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
 import { freeText, text, warnOfBareVariable } from '../../config/file/shapes/scalar.ts';
 import { httpUrl } from '../../config/rules.ts';
-import { isSafeForTokens } from '../../platform/loopback.ts';
+import { isSafeForTokens } from '../../platform/address.ts';
 import { authShape, findCredentialType } from '../credentials/credentials.ts';
 import { type CompletionDeps, commonMembers, readCommon } from './common-members.ts';
 import type { HttpUpstreamConfig } from './upstream-config.ts';

@@ -1,5 +1,5 @@
 // §18.6: `forward`: the caller's own token, for a server that it was made for.
-import { isSafeForTokens } from '../../platform/loopback.ts';
+import { isSafeForTokens } from '../../platform/address.ts';
 import { CredentialError } from '../upstream.ts';
 import { AUDIENCE, defineCredentialType, type GetToken, NEEDS_LOGIN } from './credential-type.ts';
 

@@ -1,9 +1,11 @@
 // §18.6: `identity`: a token of the gateway that says who calls.
+
 import { sign } from 'node:crypto';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
 import { createJsonReply } from '../../endpoint/message.ts';
 import { JSONRPC } from '../../endpoint/render-error.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateTokenId } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -11,7 +13,6 @@ import { hashSha256 } from '../../platform/sha256.ts';
 import { CredentialError, GATEWAY_CALLER, type UpstreamCaller } from '../upstream.ts';
 import { defineCredentialType, type GetToken } from './credential-type.ts';
 import { createIdentityKeys, type IdentityKey, type IdentityKeys } from './identity-keys.ts';
-import { createTokenMemory } from './token-memory.ts';
 
 export const identity = defineCredentialType<{ readonly type: 'identity' }>({
   type: 'identity',
@@ -84,7 +85,7 @@ const RESERVE_MS = 30_000;
 const MAX_TOKENS = 5000;
 
 export function createIdentity({ baseUrl, keys, clock }: IdentityDeps): Identity {
-  const memory = createTokenMemory<string>(MAX_TOKENS, clock);
+  const memory = createExpiringMap<string>(MAX_TOKENS, clock.now);
 
   return {
     async issueToken(caller, url) {

@@ -16,10 +16,9 @@ import {
   isProgram,
   warnOfOwnUser,
 } from '../../setup/program-users.ts';
-import { createCollectingLog, type LogEntry } from '../collecting-log.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
-import { allowOwnProcess, checkIsolation } from './check-isolation.ts';
-import { checkNames } from './check-names.ts';
+import { createCollectingLog, type LogEntry } from '../instruments.ts';
+import { allowOwnProcess, checkIsolation, checkNames } from './check-tools.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'server';

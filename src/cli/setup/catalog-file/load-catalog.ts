@@ -9,7 +9,7 @@ import type { Catalog } from '../../../mcp/catalog/catalog.ts';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { isObject } from '../../../platform/json.ts';
 import { CODE_FOLDER, getModuleUrl } from '../../../platform/own-files.ts';
-import { StartError } from '../../command/start-error.ts';
+import { StartError } from '../../command/errors.ts';
 import * as hooks from './resolve-postern.ts';
 
 const EXAMPLE = 'export default createLocalCatalog({ tools: […] });';
