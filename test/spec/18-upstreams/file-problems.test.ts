@@ -474,6 +474,13 @@ test.each([
   expect(problems.length).toBeLessThanOrEqual(2);
 });
 
+test('§18.1 file: a rule with a member that is refused is not refused for what is left of it, too', async () => {
+  const rules = [{ who: { group: ['a'] }, may: ['*'] }];
+  expect(await findProblems({ rules })).toEqual([
+    expect.stringMatching(/rules\[0\]\.who: "group" is not known\. Did you mean groups\?$/),
+  ]);
+});
+
 test('§18.1 file: a list of no rules is refused, as it would allow everybody everything', async () => {
   expect(await findProblems({ rules: [] })).toEqual([
     expect.stringMatching(/rules: The list is empty\. .* write "everyone" in its place/),
