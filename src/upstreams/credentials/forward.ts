@@ -3,7 +3,7 @@ import { isSafeForTokens } from '../../platform/address.ts';
 import { CredentialError } from '../upstream.ts';
 import { AUDIENCE, defineCredentialType, type GetToken, NEEDS_LOGIN } from './credential-type.ts';
 
-interface ForwardAuth {
+export interface ForwardAuth {
   readonly type: 'forward';
   readonly audience: string;
 }

@@ -26,7 +26,7 @@ import {
   NEEDS_LOGIN,
 } from './credential-type.ts';
 
-interface TokenExchangeAuth {
+export interface TokenExchangeAuth {
   readonly type: 'token-exchange';
   readonly audience: string;
   readonly scope?: string;
