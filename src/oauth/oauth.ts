@@ -24,20 +24,21 @@ import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
 import { type ClientsDeps, createClients } from './clients/clients.ts';
 import { createRegister } from './clients/register.ts';
 import { createRegisteredClients } from './clients/registered-clients.ts';
-import { createApprovals } from './consent/approvals.ts';
-import { createBrowsers } from './consent/browser.ts';
-import { createConsent, type RedirectToProvider } from './consent/consent.ts';
-import { createPendingConsents } from './consent/pending-consents.ts';
-import { createLoginLog } from './provider/login-log.ts';
-import { createNoteClient } from './provider/note-client.ts';
+import { createApprovals, createBrowsers } from './consent/browser.ts';
+import {
+  createConsent,
+  createPendingConsents,
+  type RedirectToProvider,
+} from './consent/consent.ts';
+import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
 import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
 import { chooseTokenLimit } from './refresh/choose-token-limit.ts';
 import { createRecentAnswers } from './refresh/recent-answers.ts';
+import type { OwnResources } from './request/asked-tokens.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
-import type { OwnResources } from './request/resource-indicators.ts';
 
 /**
  * Each validates the request and returns the work to run once it is counted.

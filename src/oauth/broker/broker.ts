@@ -10,16 +10,14 @@ import type { Clock } from '../../platform/clock.ts';
 import { isLoopbackHost } from '../../platform/loopback.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
 import type { Clients } from '../clients/clients.ts';
-import type { Approvals } from '../consent/approvals.ts';
-import type { Browsers } from '../consent/browser.ts';
+import type { Approvals, Browsers } from '../consent/browser.ts';
 import type { RedirectToProvider } from '../consent/consent.ts';
-import type { LogLogin } from '../provider/login-log.ts';
-import type { NoteClient } from '../provider/note-client.ts';
-import type { ProviderApi } from '../provider/provider-api.ts';
+import type { LogLogin, NoteClient } from '../provider/issued-tokens.ts';
+import { type ProviderApi, renderProviderResponse } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
-import { renderProviderResponse } from '../provider/provider-response.ts';
-import { addToRedirectUri } from '../redirect-uri/redirect-to-client.ts';
+import { addToRedirectUri } from '../redirect-uri/redirect-uri.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
+import { type OwnResources, readResourceIndicators } from '../request/asked-tokens.ts';
 import {
   type AuthorizationRequest,
   checkRequest,
@@ -27,14 +25,12 @@ import {
   readClientAndRedirectUri,
 } from '../request/authorization-request.ts';
 import { parseBody } from '../request/parameters.ts';
-import { type OwnResources, readResourceIndicators } from '../request/resource-indicators.ts';
 import { type AuthorizationCode, createCallback } from './callback.ts';
-import { createFlightRecords } from './flight-records.ts';
 import { createObtainTokens, type ObtainTokensDeps } from './obtain-tokens.ts';
 import { failIfProviderClientRefused } from './provider-refusals.ts';
 import { createBrokerRedirect, type Login } from './redirect-to-provider.ts';
 import { createRefreshTokens, type RefreshTokens } from './refresh-tokens.ts';
-import { createSingleFlight } from './single-flight.ts';
+import { createFlightRecords, createSingleFlight } from './single-flight.ts';
 import { createBrokerToken } from './token.ts';
 
 /** `baseUrl` is the issuer of its own. */

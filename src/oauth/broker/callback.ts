@@ -8,7 +8,7 @@ import { toErrorDescription, toSentence } from '../../platform/text.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Browsers } from '../consent/browser.ts';
 import { CHECK_PROVIDER_CLIENT, isClientError } from '../provider/provider-client.ts';
-import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
+import { redirectToClient } from '../redirect-uri/redirect-uri.ts';
 import { addFacts } from '../request/login-facts.ts';
 import { parseQuery, type RequestParameters } from '../request/parameters.ts';
 import { MISCONFIGURED } from './provider-refusals.ts';

@@ -5,7 +5,7 @@ import {
   describeRefusal,
   type ProviderRefusal,
   type ProviderResponse,
-} from '../provider/provider-response.ts';
+} from '../provider/provider-api.ts';
 
 /**
  * The gateway's credentials are no client's matter: clients that get `invalid_client` or a 401 throw

@@ -12,10 +12,12 @@ import {
   type ProviderParametersConfig,
   selectResources,
 } from '../provider/provider-parameters.ts';
-import type { AuthorizationRequest } from '../request/authorization-request.ts';
+import { readResourceIndicators } from '../request/asked-tokens.ts';
+import {
+  type AuthorizationRequest,
+  createCodeChallenge,
+} from '../request/authorization-request.ts';
 import type { RequestParameters } from '../request/parameters.ts';
-import { createCodeChallenge } from '../request/pkce.ts';
-import { readResourceIndicators } from '../request/resource-indicators.ts';
 
 /** A login under way at the provider; found by the state that the provider brings back. */
 export interface Login {

@@ -5,7 +5,7 @@ import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Clients } from '../clients/clients.ts';
-import type { LogLogin } from '../provider/login-log.ts';
+import type { LogLogin } from '../provider/issued-tokens.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import {
   buildAuthorizationParameters,
@@ -13,11 +13,10 @@ import {
   type ProviderParametersConfig,
   selectResources,
 } from '../provider/provider-parameters.ts';
-import { readAskedTokens } from '../refresh/asked-tokens.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
+import { readAskedTokens, readResourceIndicators } from '../request/asked-tokens.ts';
+import { verifyPkce } from '../request/authorization-request.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
-import { verifyPkce } from '../request/pkce.ts';
-import { readResourceIndicators } from '../request/resource-indicators.ts';
 import type { AuthorizationCode } from './callback.ts';
 import type { ObtainTokens, TokenResponse } from './obtain-tokens.ts';
 import { buildCallbackUrl } from './redirect-to-provider.ts';

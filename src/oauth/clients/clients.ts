@@ -8,7 +8,7 @@ import {
 } from '../../auth/own-clients.ts';
 import type { ClientsConfig } from '../../config/groups/clients.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { ClientDocumentRefused } from '../client-id-metadata/client-document-refused.ts';
+import { ClientDocumentRefused } from '../client-id-metadata/client-document.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import { isAtOrigin, isSameRedirectUri } from '../redirect-uri/redirect-uri.ts';
 import {
@@ -90,7 +90,7 @@ export function createClients(deps: ClientsDeps): Clients {
       hasRegisteredClientPrefix(clientId) || own.has(clientId) || isDocument(clientId),
     require,
     async requireWithoutFetch(clientId) {
-      return documents?.isAllowed(clientId)
+      return isDocument(clientId) && documents?.isAllowed(clientId)
         ? createDocumentClient({ client_id: clientId, redirect_uris: [] })
         : require(clientId, 'unauthenticated_client');
     },

@@ -5,8 +5,7 @@ import type { Endpoint, OpenEndpoint } from '../../endpoint/endpoint.ts';
 import type { GatewayRequest, Reply } from '../../endpoint/message.ts';
 import { type ErrorFormat, JSONRPC, OAUTH } from '../../endpoint/render-error.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { renderMetadata } from './render-metadata.ts';
-import type { ServerMetadata } from './server-metadata.ts';
+import { renderMetadata, type ServerMetadata } from './server-metadata.ts';
 
 export const createDiscoveryEndpoints = (
   baseUrl: string,

@@ -7,9 +7,8 @@ import {
 } from '../../auth/provider/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import { DEFAULT_SCOPES } from '../../config/scope.ts';
-import type { Reply } from '../../endpoint/message.ts';
+import { createJsonReply, type Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { renderMetadata } from './render-metadata.ts';
 
 export interface ServerMetadata {
   getMetadata(): Promise<Reply>;
@@ -92,3 +91,7 @@ function buildServerMetadata(
     ...(areDocumentsOffered && { client_id_metadata_document_supported: true }),
   };
 }
+
+/** A metadata document, which clients and caches may keep for five minutes. */
+export const renderMetadata = (document: unknown): Reply =>
+  createJsonReply(200, document, { 'Cache-Control': 'public, max-age=300' });

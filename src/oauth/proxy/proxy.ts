@@ -8,13 +8,15 @@ import { generateSecret } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 import type { RedirectToProvider } from '../consent/consent.ts';
-import type { LogLogin } from '../provider/login-log.ts';
-import type { NoteClient } from '../provider/note-client.ts';
-import type { ProviderApi } from '../provider/provider-api.ts';
+import type { LogLogin, NoteClient } from '../provider/issued-tokens.ts';
+import {
+  type ProviderApi,
+  type ProviderResponse,
+  renderProviderResponse,
+} from '../provider/provider-api.ts';
 import { authenticateClient, requireClientId } from '../provider/provider-client.ts';
-import { type ProviderResponse, renderProviderResponse } from '../provider/provider-response.ts';
-import { readAskedTokens } from '../refresh/asked-tokens.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
+import { readAskedTokens } from '../request/asked-tokens.ts';
 import {
   type AuthorizationRequest,
   checkRequest,

@@ -1,9 +1,9 @@
 // §8: refreshes are counted by the login that they belong to, everything else at the token endpoint by address.
 import type { ChosenLimit } from '../../endpoint/endpoint.ts';
 import type { RequestBody } from '../../endpoint/message.ts';
+import { readAskedTokens } from '../request/asked-tokens.ts';
 import { readAskedFacts } from '../request/login-facts.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
-import { readAskedTokens } from './asked-tokens.ts';
 import type { RecentAnswers } from './recent-answers.ts';
 
 export function chooseTokenLimit(

@@ -4,10 +4,10 @@
 import { isWellFormedScope } from '../../config/scope.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { truncateForLog } from '../../platform/log.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 import { parseQuery, type RequestParameters } from './parameters.ts';
-import { isCodeChallenge } from './pkce.ts';
 
 export interface AuthorizationRequest {
   /** As it came, without the question mark. */
@@ -48,7 +48,7 @@ const toLogText = (uri: string): string => truncateForLog(stripUri(uri));
 
 const MAX_LOGGED_URIS = 3;
 
-export interface RequestRules {
+interface RequestRules {
   /** §4.6 demands it; RFC 6749 §4.1.1 recommends it, and clients with PKCE do without. */
   readonly requiresState: boolean;
   /** RFC 6749 §3.3: whoever reads a consent page must see what the provider reads. */
@@ -85,3 +85,18 @@ function checkScope(scope: string | undefined): void {
     details: 'scope must be a list of names separated by single spaces.',
   });
 }
+
+// RFC 7636: Proof Key for Code Exchange, with S256 alone.
+
+/** RFC 7636 §4.1. */
+const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
+/** RFC 7636 §4.2: base64url of a SHA-256 hash. */
+const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+
+const isCodeChallenge = (text: string): boolean => CHALLENGE.test(text);
+
+export const createCodeChallenge = (verifier: string): string => hashSha256(verifier);
+
+/** RFC 7636 §4.6: whether the challenge was made from the verifier. */
+export const verifyPkce = (challenge: string, verifier: string): boolean =>
+  VERIFIER.test(verifier) && createCodeChallenge(verifier) === challenge;

@@ -1,7 +1,9 @@
 // Faults of the store at single steps of a refresh: a login must survive them.
 import { beforeEach, expect, test } from 'vitest';
-import { createFlightRecords } from '../../../src/oauth/broker/flight-records.ts';
-import { createSingleFlight } from '../../../src/oauth/broker/single-flight.ts';
+import {
+  createFlightRecords,
+  createSingleFlight,
+} from '../../../src/oauth/broker/single-flight.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { startBroker } from '../../support/oauth/broker.ts';

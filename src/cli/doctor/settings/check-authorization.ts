@@ -8,7 +8,7 @@ import {
   buildAuthorizationParameters,
   selectResources,
 } from '../../../oauth/provider/provider-parameters.ts';
-import { createCodeChallenge } from '../../../oauth/request/pkce.ts';
+import { createCodeChallenge } from '../../../oauth/request/authorization-request.ts';
 import { generateSecret } from '../../../platform/ids.ts';
 import { findUnknownRedirectUris } from '../clients/find-unknown-redirect-uris.ts';
 import { type Finding, ok, warning } from '../finding.ts';

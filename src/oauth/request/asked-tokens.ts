@@ -1,5 +1,8 @@
-// §4.7: whether two token requests ask for the same.
-import type { RequestParameters } from '../request/parameters.ts';
+// §4.7: what tokens a client asks for, and whether two requests ask for the same.
+
+import type { ServerUrls } from '../../config/server-urls.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { RequestParameters } from './parameters.ts';
 
 /** What a client asked for. Whoever asks for anything else gets an answer of its own. */
 export interface AskedTokens {
@@ -35,3 +38,26 @@ const compare = (one: string, other: string): number => Number(one > other) - Nu
 export const isSameRequest = (one: AskedTokens, other: AskedTokens): boolean =>
   one.clientId === other.clientId &&
   JSON.stringify(one.parameters) === JSON.stringify(other.parameters);
+
+// RFC 8707 §2: tokens for this service and no other may be asked for by way of it.
+
+/** What is ours. */
+export interface OwnResources {
+  readonly baseUrl: string;
+  readonly serverUrls: ServerUrls;
+}
+
+/** What the client names, all of it this service. @throws GatewayError `invalid_target`. */
+export function readResourceIndicators(
+  { pairs }: RequestParameters,
+  { baseUrl, serverUrls }: OwnResources,
+): readonly string[] {
+  const resources = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
+  const accepted = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
+  const isOwn = (resource: string) =>
+    accepted.includes(resource) || serverUrls.isResource(resource);
+  if (!resources.every(isOwn)) {
+    fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
+  }
+  return resources;
+}
