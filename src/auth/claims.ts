@@ -7,7 +7,7 @@ import { isStringArray } from '../platform/json.ts';
 import { quote } from '../platform/text.ts';
 import { failToken } from './fail-token.ts';
 import { type ForeignClaim, findForeignClaim } from './foreign-claims.ts';
-import { describeIssuerMismatch } from './provider/issuer-mismatch.ts';
+import { describeIssuerMismatch } from './provider-metadata.ts';
 
 export interface ClaimRules
   extends Pick<ProviderConfig, 'issuer' | 'audience' | 'audienceClaim'>,

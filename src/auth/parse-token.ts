@@ -1,9 +1,9 @@
 // RFC 7515 §5.2: the compact serialization, parsed strictly.
 import { parseObject } from '../platform/json.ts';
 import { quote } from '../platform/text.ts';
-import { type Algorithm, algorithms } from './algorithms.ts';
 import { failToken } from './fail-token.ts';
 import { ACCESS_TOKEN_TYPES, isAccessTokenType } from './foreign-claims.ts';
+import { type Algorithm, algorithms } from './jwk.ts';
 
 interface TokenHeader {
   readonly alg: string;

@@ -1,7 +1,7 @@
 // §4.6–§4.8: the OAuth endpoints, put together for the mode.
 
 import { OPERATORS_CLIENT_ID } from '../auth/own-clients.ts';
-import type { ProviderEndpoints } from '../auth/provider/provider-endpoints.ts';
+import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import type { TokenInspection } from '../auth/token-verifier.ts';
 import type { Config } from '../config/config.ts';
 import type { AdminConfig } from '../config/groups/admin.ts';
@@ -33,8 +33,8 @@ import {
 import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
 import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
-import { createProxy } from './proxy/proxy.ts';
-import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
+import { createProxy } from './proxy.ts';
+import { selectRedirectUriRules } from './redirect-uri.ts';
 import { chooseTokenLimit } from './refresh/choose-token-limit.ts';
 import { createRecentAnswers } from './refresh/recent-answers.ts';
 import type { OwnResources } from './request/asked-tokens.ts';

@@ -1,6 +1,6 @@
 // OAUTH_MODE=broker: an authorization server of its own before the provider's.
 
-import type { ProviderEndpoints } from '../../auth/provider/provider-endpoints.ts';
+import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
@@ -13,9 +13,12 @@ import type { Clients } from '../clients/clients.ts';
 import type { Approvals, Browsers } from '../consent/browser.ts';
 import type { RedirectToProvider } from '../consent/consent.ts';
 import type { LogLogin, NoteClient } from '../provider/issued-tokens.ts';
-import { type ProviderApi, renderProviderResponse } from '../provider/provider-api.ts';
-import { authenticateClient } from '../provider/provider-client.ts';
-import { addToRedirectUri } from '../redirect-uri/redirect-uri.ts';
+import {
+  authenticateClient,
+  type ProviderApi,
+  renderProviderResponse,
+} from '../provider/provider-api.ts';
+import { addToRedirectUri } from '../redirect-uri.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import { type OwnResources, readResourceIndicators } from '../request/asked-tokens.ts';
 import {

@@ -1,14 +1,17 @@
 // Tokens from the provider, in the name of the one client that it knows.
 
-import type { ProviderEndpoints } from '../../auth/provider/provider-endpoints.ts';
+import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { fail, type GatewayError } from '../../errors/gateway-error.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 import type { LogLogin, NoteClient } from '../provider/issued-tokens.ts';
-import type { describeRefusal, ProviderApi } from '../provider/provider-api.ts';
-import { authenticateClient } from '../provider/provider-client.ts';
+import {
+  authenticateClient,
+  type describeRefusal,
+  type ProviderApi,
+} from '../provider/provider-api.ts';
 import { type ProviderTokenResponse, selectClientTokens } from '../provider/provider-parameters.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import type { AskedTokens } from '../request/asked-tokens.ts';

@@ -1,6 +1,6 @@
 // From the approval to the provider: state, PKCE and callback are the gateway's own.
 
-import type { ProviderEndpoints } from '../../auth/provider/provider-endpoints.ts';
+import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import { parseScope } from '../../config/scope.ts';
 import { createRedirectReply, type Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';

@@ -2,7 +2,7 @@
 // one of them is refused.
 
 import { type JsonObject, parseObject } from '../../platform/json.ts';
-import { parseRedirectUris, type RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
+import { parseRedirectUris, type RedirectUriRules } from '../redirect-uri.ts';
 
 /** A client id that is an https URL cannot be used; the message says why, to its developer. */
 export class ClientDocumentRefused extends Error {

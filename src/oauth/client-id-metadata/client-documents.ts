@@ -6,7 +6,7 @@ import type { ClientsConfig } from '../../config/groups/clients.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createLogThrottle } from '../../platform/log-throttle.ts';
-import type { RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
+import type { RedirectUriRules } from '../redirect-uri.ts';
 import {
   type ClientDocument,
   ClientDocumentRefused,

@@ -10,7 +10,7 @@ import type { ClientsConfig } from '../../config/groups/clients.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { ClientDocumentRefused } from '../client-id-metadata/client-document.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
-import { isAtOrigin, isSameRedirectUri } from '../redirect-uri/redirect-uri.ts';
+import { isAtOrigin, isSameRedirectUri } from '../redirect-uri.ts';
 import {
   hasRegisteredClientPrefix,
   type RegisteredClient,

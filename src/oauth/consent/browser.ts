@@ -1,4 +1,4 @@
-// The browser in which a login began: a cookie that only it has, of which only the hash is stored.
+// The browser in which a login began: a cookie that only it has, of which only the hash is stored; and what it approved.
 
 import type { ConsentConfig } from '../../config/groups/consent.ts';
 import { generateSecret } from '../../platform/ids.ts';

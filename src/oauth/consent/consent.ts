@@ -7,7 +7,7 @@ import { generateSecret } from '../../platform/ids.ts';
 import { isEqualSecret } from '../../platform/sha256.ts';
 import type { GetPublicTools } from '../../site/public-tools.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
-import { redirectToClient } from '../redirect-uri/redirect-uri.ts';
+import { redirectToClient } from '../redirect-uri.ts';
 import type {
   AuthorizationRequest,
   ReadAuthorizationRequest,

@@ -1,6 +1,6 @@
 // What the discovery document says that the provider can do, against what the gateway will ask of it.
 
-import { buildDiscoveryUrl } from '../../../auth/provider/provider-metadata.ts';
+import { buildDiscoveryUrl } from '../../../auth/provider-metadata.ts';
 import { isStringArray, type JsonObject } from '../../../platform/json.ts';
 import { type Finding, warning } from '../finding.ts';
 import { isDiscovered } from './check-discovery.ts';

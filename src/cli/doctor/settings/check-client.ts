@@ -3,8 +3,11 @@
 import type { ProviderClientConfig } from '../../../config/groups/provider-client.ts';
 import { GatewayError } from '../../../errors/gateway-error.ts';
 import { buildCallbackUrl } from '../../../oauth/broker/redirect-to-provider.ts';
-import { createProviderApi, type ProviderRefusal } from '../../../oauth/provider/provider-api.ts';
-import { authenticateClient } from '../../../oauth/provider/provider-client.ts';
+import {
+  authenticateClient,
+  createProviderApi,
+  type ProviderRefusal,
+} from '../../../oauth/provider/provider-api.ts';
 import { generateSecret } from '../../../platform/ids.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import { describeNetworkFailure } from '../network/describe-failure.ts';

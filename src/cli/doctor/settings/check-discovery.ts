@@ -1,7 +1,6 @@
 // The provider's discovery document and key set, read as the gateway reads them.
 
-import { IssuerMismatch } from '../../../auth/provider/issuer-mismatch.ts';
-import { buildDiscoveryUrl } from '../../../auth/provider/provider-metadata.ts';
+import { buildDiscoveryUrl, IssuerMismatch } from '../../../auth/provider-metadata.ts';
 import { GatewayError } from '../../../errors/gateway-error.ts';
 import { FetchError } from '../../../platform/fetch-with-limits.ts';
 import { describeCause } from '../../../platform/log.ts';

@@ -1,6 +1,6 @@
 // RFC 8414: what the authorization server says of itself, as strict clients read it.
 
-import { describeIssuerMismatch } from '../../../auth/provider/issuer-mismatch.ts';
+import { describeIssuerMismatch } from '../../../auth/provider-metadata.ts';
 import { isStringArray, type JsonObject } from '../../../platform/json.ts';
 import { type Finding, failure, ok, warning } from '../finding.ts';
 import { adviseOnWellKnown } from './check-resource-metadata.ts';
