@@ -17,7 +17,7 @@ import {
   createChallenge,
   type GetChallenge,
 } from './bearer.ts';
-import { listForeignClaims } from './foreign-claims.ts';
+import { listForeignClaims } from './claims.ts';
 import { createKeySet, type KeySet, type KeySetFacts } from './key-set.ts';
 import { createProviderMetadata, type ProviderMetadata } from './provider-metadata.ts';
 import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';

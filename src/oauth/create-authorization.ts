@@ -96,7 +96,7 @@ export function createAuthorizationEndpoints(
     log,
   });
   const observers = [
-    ...(parts.audit ? [auditLogins(parts.audit)] : []),
+    ...(parts.audit ? [auditLogins(parts.audit, parts.getTraceId)] : []),
     ...(parts.noteFailure ? [noteFailures(parts.noteFailure)] : []),
   ];
   const metadataDocuments = createServerMetadata(config, metadata, documentOffer.isOffered);
@@ -104,7 +104,6 @@ export function createAuthorizationEndpoints(
     endpoints: [
       ...observeLogins(createOAuthEndpoints(handlers, { popups: oauth.popups }), {
         observers,
-        getTraceId: parts.getTraceId,
         clock,
       }),
       ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.isServer),

@@ -9,7 +9,6 @@ import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
 import type { ServerConfig } from '../config/groups/server.ts';
 import { parseScope } from '../config/scope.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
-import type { ChosenLimit } from '../endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -35,10 +34,9 @@ import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri.ts';
-import { chooseTokenLimit } from './refresh/choose-token-limit.ts';
-import { createRecentAnswers } from './refresh/recent-answers.ts';
-import type { OwnResources } from './request/asked-tokens.ts';
+import { createRecentAnswers, type RecentAnswers } from './refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
+import type { OwnResources } from './request/parameters.ts';
 
 /**
  * Each validates the request and returns the work to run once it is counted.
@@ -50,7 +48,7 @@ export interface OAuthHandlers {
   authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
   token(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
-  chooseTokenLimit(body: RequestBody): ChosenLimit;
+  readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
   revoke(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Undefined without a consent page. */
@@ -201,7 +199,7 @@ function createHandlers(
   return {
     authorize,
     token,
-    chooseTokenLimit: (body) => chooseTokenLimit(body, parts.recentAnswers),
+    logins: parts.recentAnswers,
     register: createRegister(parts.registered, deps.clock, {
       redirectUris: selectRedirectUriRules(config, config.baseUrl),
       accessToken: config.registration.accessToken,

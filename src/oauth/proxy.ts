@@ -18,14 +18,13 @@ import {
   requireClientId,
 } from './provider/provider-api.ts';
 import type { RecentAnswers } from './refresh/recent-answers.ts';
-import { readAskedTokens } from './request/asked-tokens.ts';
 import {
   type AuthorizationRequest,
   checkRequest,
   type ReadAuthorizationRequest,
   readClientAndRedirectUri,
 } from './request/authorization-request.ts';
-import { parseBody, type RequestParameters } from './request/parameters.ts';
+import { parseBody, type RequestParameters, readAskedTokens } from './request/parameters.ts';
 
 export interface ProxyDeps {
   readonly clients: Clients;

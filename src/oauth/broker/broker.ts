@@ -15,22 +15,21 @@ import type { RedirectToProvider } from '../consent/consent.ts';
 import type { LogLogin, NoteClient } from '../provider/issued-tokens.ts';
 import {
   authenticateClient,
+  failIfProviderClientRefused,
   type ProviderApi,
   renderProviderResponse,
 } from '../provider/provider-api.ts';
 import { addToRedirectUri } from '../redirect-uri.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
-import { type OwnResources, readResourceIndicators } from '../request/asked-tokens.ts';
 import {
   type AuthorizationRequest,
   checkRequest,
   type ReadAuthorizationRequest,
   readClientAndRedirectUri,
 } from '../request/authorization-request.ts';
-import { parseBody } from '../request/parameters.ts';
+import { type OwnResources, parseBody, readResourceIndicators } from '../request/parameters.ts';
 import { type AuthorizationCode, createCallback } from './callback.ts';
 import { createObtainTokens, type ObtainTokensDeps } from './obtain-tokens.ts';
-import { failIfProviderClientRefused } from './provider-refusals.ts';
 import { createBrokerRedirect, type Login } from './redirect-to-provider.ts';
 import { createRefreshTokens, type RefreshTokens } from './refresh-tokens.ts';
 import { createFlightRecords, createSingleFlight } from './single-flight.ts';

@@ -10,13 +10,14 @@ import type { LogLogin, NoteClient } from '../provider/issued-tokens.ts';
 import {
   authenticateClient,
   type describeRefusal,
+  failIfProviderClientRefused,
   type ProviderApi,
 } from '../provider/provider-api.ts';
 import { type ProviderTokenResponse, selectClientTokens } from '../provider/provider-parameters.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
-import type { AskedTokens } from '../request/asked-tokens.ts';
 import type { LoginFacts } from '../request/login-facts.ts';
-import { failIfProviderClientRefused, forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
+import type { AskedTokens } from '../request/parameters.ts';
+import { forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 
 export interface TokenRequest {

@@ -8,17 +8,6 @@ import {
 } from '../provider/provider-api.ts';
 
 /**
- * The gateway's credentials are no client's matter: clients that get `invalid_client` or a 401 throw
- * away their registration and their tokens, which are good.
- *
- * @throws GatewayError `gateway_refused_by_provider`.
- */
-export function failIfProviderClientRefused({ status, refusal }: ProviderResponse): void {
-  if (status !== 401 && !refusal?.isProviderClientRefused) return;
-  fail('gateway_refused_by_provider', { cause: refusal?.message });
-}
-
-/**
  * A refused token request, as its client gets it. `spentRefreshTokenError` is the provider's own code
  * for a refresh token that is used up; undefined where it has none, and when a code was redeemed.
  *

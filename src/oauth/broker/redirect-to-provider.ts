@@ -9,15 +9,13 @@ import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Browser } from '../consent/browser.ts';
 import {
   buildAuthorizationParameters,
+  buildCallbackUrl,
+  createCodeChallenge,
   type ProviderParametersConfig,
   selectResources,
 } from '../provider/provider-parameters.ts';
-import { readResourceIndicators } from '../request/asked-tokens.ts';
-import {
-  type AuthorizationRequest,
-  createCodeChallenge,
-} from '../request/authorization-request.ts';
-import type { RequestParameters } from '../request/parameters.ts';
+import type { AuthorizationRequest } from '../request/authorization-request.ts';
+import { type RequestParameters, readResourceIndicators } from '../request/parameters.ts';
 
 /** A login under way at the provider; found by the state that the provider brings back. */
 export interface Login {
@@ -58,8 +56,6 @@ export interface BrokerRedirectDeps {
   readonly logins: SealedRecords<Login>;
   readonly endpoints: ProviderEndpoints;
 }
-
-export const buildCallbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
 
 /** What the configured address says wins. */
 export function buildProviderRequest(

@@ -145,6 +145,17 @@ export const renderProviderResponse = ({
   ...(refusal && { error: describeRefusal(refusal) }),
 });
 
+/**
+ * The gateway's credentials are no client's matter: clients that get `invalid_client` or a 401 throw
+ * away their registration and their tokens, which are good.
+ *
+ * @throws GatewayError `gateway_refused_by_provider`.
+ */
+export function failIfProviderClientRefused({ status, refusal }: ProviderResponse): void {
+  if (status !== 401 && !refusal?.isProviderClientRefused) return;
+  fail('gateway_refused_by_provider', { cause: refusal?.message });
+}
+
 /** How the log names a refusal. */
 export const describeRefusal = ({
   isProviderClientRefused,

@@ -11,7 +11,7 @@ import { buildOAuthKey } from '../../store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/record-version.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import type { Store } from '../../store/store.ts';
-import { type AskedTokens, isSameRequest } from '../request/asked-tokens.ts';
+import { type AskedTokens, isSameRequest } from '../request/parameters.ts';
 import { createKnownGrants, createKnownRefreshTokens, type KnownGrant } from './known-grants.ts';
 
 export interface IssuedTokens {

@@ -4,7 +4,6 @@
 import { isWellFormedScope } from '../../config/scope.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { truncateForLog } from '../../platform/log.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 import { parseQuery, type RequestParameters } from './parameters.ts';
@@ -72,7 +71,7 @@ function checkPkce(parameters: RequestParameters): void {
   if (parameters.require('code_challenge_method') !== 'S256') {
     fail('oauth_invalid_request', { details: 'code_challenge_method must be S256.' });
   }
-  if (!isCodeChallenge(challenge)) {
+  if (!CHALLENGE.test(challenge)) {
     fail('oauth_invalid_request', {
       details: 'code_challenge must be 43 base64url characters (a SHA-256 hash).',
     });
@@ -86,17 +85,5 @@ function checkScope(scope: string | undefined): void {
   });
 }
 
-// RFC 7636: Proof Key for Code Exchange, with S256 alone.
-
-/** RFC 7636 §4.1. */
-const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
 /** RFC 7636 §4.2: base64url of a SHA-256 hash. */
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
-
-const isCodeChallenge = (text: string): boolean => CHALLENGE.test(text);
-
-export const createCodeChallenge = (verifier: string): string => hashSha256(verifier);
-
-/** RFC 7636 §4.6: whether the challenge was made from the verifier. */
-export const verifyPkce = (challenge: string, verifier: string): boolean =>
-  VERIFIER.test(verifier) && createCodeChallenge(verifier) === challenge;

@@ -2,12 +2,12 @@
 // made-up code. A provider looks at the client first, and complains of the code only where it accepts that.
 import type { ProviderClientConfig } from '../../../config/groups/provider-client.ts';
 import { GatewayError } from '../../../errors/gateway-error.ts';
-import { buildCallbackUrl } from '../../../oauth/broker/redirect-to-provider.ts';
 import {
   authenticateClient,
   createProviderApi,
   type ProviderRefusal,
 } from '../../../oauth/provider/provider-api.ts';
+import { buildCallbackUrl } from '../../../oauth/provider/provider-parameters.ts';
 import { generateSecret } from '../../../platform/ids.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import { describeNetworkFailure } from '../network/describe-failure.ts';
