@@ -2,8 +2,8 @@
 
 import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
 import { createRedirectReply, type Reply } from '../endpoint/message.ts';
+import { isLoopbackHost, LOOPBACK_HOSTS } from '../platform/address.ts';
 import { isStringArray } from '../platform/json.ts';
-import { isLoopbackHost, LOOPBACK_HOSTS } from '../platform/loopback.ts';
 
 const MAX_LENGTH = 2048;
 const MAX_PORT = 65_535;

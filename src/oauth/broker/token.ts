@@ -25,7 +25,7 @@ import {
 import type { AuthorizationCode } from './callback.ts';
 import type { ObtainTokens, TokenResponse } from './obtain-tokens.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
-import type { SingleFlight } from './single-flight.ts';
+import type { RunOnce } from './run-once.ts';
 
 export interface BrokerTokenDeps {
   readonly config: ProviderParametersConfig;
@@ -34,7 +34,7 @@ export interface BrokerTokenDeps {
   readonly codes: SealedRecords<AuthorizationCode>;
   readonly refreshTokens: RefreshTokens;
   readonly recentAnswers: RecentAnswers;
-  readonly runOnce: SingleFlight<TokenResponse>;
+  readonly runOnce: RunOnce<TokenResponse>;
   readonly obtainTokens: ObtainTokens;
   readonly logLogin: LogLogin;
 }
