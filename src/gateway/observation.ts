@@ -4,8 +4,8 @@ import type { Config } from '../config/config.ts';
 import type { GatewayRequest } from '../endpoint/message.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import { readTraceContext } from '../protocol/trace-context.ts';
+import { traceStore } from '../store/observe-store.ts';
 import type { Store } from '../store/store.ts';
-import { traceStore } from '../store/trace-store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import { openAudit } from '../telemetry/audit/open-audit.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
@@ -31,12 +31,11 @@ export async function openObservation(
 ): Promise<Observation> {
   const audit = openAudit(config.audit, deps);
   const tracing = await openTracing(config.tracing, deps);
-  const system = config.store.kind === 'redis' ? 'redis' : 'lmdb';
   return {
     audit,
     tracing,
     traceFetch: (fetch) => (tracing === undefined ? fetch : traceFetch(fetch, tracing)),
-    traceStore: (store) => (tracing === undefined ? store : traceStore(store, system, tracing)),
+    traceStore: (store) => (tracing === undefined ? store : traceStore(store, tracing)),
     getTraceId: ({ trace, headers }) =>
       readTraceId(trace?.getContext() ?? readTraceContext(headers)),
     async close() {

@@ -49,6 +49,8 @@ export async function listItems(
         get: async () => undefined,
         getOrSet: async (_key, value) => value,
         set: async () => {},
+        compareAndSet: async () => true,
+        getAndDelete: async () => undefined,
         delete: async () => {},
       },
       getSeal: async () => seal,

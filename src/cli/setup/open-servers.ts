@@ -13,9 +13,8 @@ import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts
 import { DataDirInUse } from '../../store/embedded/lock.ts';
 import { openEmbeddedStore } from '../../store/embedded/open.ts';
 import { openStore } from '../../store/open.ts';
-import { createLoginSeal } from '../../store/seal/login-seal.ts';
-import { createReplicaSeal } from '../../store/seal/replica-seal.ts';
 import { createSeal, type Seal } from '../../store/seal/seal.ts';
+import { createLoginSeal, createReplicaSeal } from '../../store/seal/secrets.ts';
 import type { Store } from '../../store/store.ts';
 import { findAuthProblems } from '../../upstreams/credentials/check-auth.ts';
 import { createUpstreamOpener } from '../../upstreams/open-upstream.ts';

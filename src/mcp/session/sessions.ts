@@ -7,7 +7,13 @@ import type { Clock } from '../../platform/clock.ts';
 import { generateSessionId, isSessionId } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { LogSeverity } from '../../protocol/log-severity.ts';
-import type { SessionAccess, SessionLookup, SessionRecord, Store } from '../../store/store.ts';
+import type {
+  SessionAccess,
+  SessionLookup,
+  SessionRecord,
+  Sessions as SessionStore,
+  Windows,
+} from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { ServedCatalog } from '../catalog/served-catalog.ts';
 import { readLogLevel } from './log-level.ts';
@@ -78,7 +84,7 @@ export interface Sessions {
 }
 
 export interface SessionsDeps {
-  readonly store: Store;
+  readonly store: SessionStore & Pick<Windows, 'admitRequest'>;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Log;

@@ -9,7 +9,7 @@ import { hashSha256 } from '../../platform/sha256.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/record-version.ts';
 import { createSeal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 import { type AskedTokens, isSameRequest } from './asked-tokens.ts';
 import { createKnownGrants, type KnownGrant } from './known-grants.ts';
 import { createKnownRefreshTokens } from './known-refresh-tokens.ts';
@@ -80,7 +80,7 @@ const MAX_AGE_SECONDS = 300;
 const MAX_REPLACED_AGE_SECONDS = 10;
 
 export interface RecentAnswersDeps {
-  readonly store: Store;
+  readonly store: KeyValue;
   readonly clock: Clock;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;

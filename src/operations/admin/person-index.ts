@@ -4,7 +4,7 @@ import type { UserContext } from '../../endpoint/user-context.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 import { buildPersonKey } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 import type { AdminPlace } from './read-page-request.ts';
 
 export interface PersonIndex {
@@ -22,7 +22,7 @@ export interface UserPage {
 }
 
 export interface PersonIndexDeps {
-  readonly store: Pick<Store, 'setListed' | 'readListed'>;
+  readonly store: Pick<KeyValue, 'setListed' | 'readListed'>;
   getSeal(): Promise<Seal>;
 }
 

@@ -1,6 +1,6 @@
 // §22.2: pages of a list: `limit`, and `cursor` as the page before said it.
 import { fail } from '../../errors/gateway-error.ts';
-import type { PagePlace, PageRequest } from '../../store/store.ts';
+import type { PagePlace, PageRequest } from '../../store/page.ts';
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 100;

@@ -1,6 +1,6 @@
 // §22.2: what the lists of the operators' API have in common.
 import type { JsonObject } from '../../platform/json.ts';
-import type { Page } from '../../store/store.ts';
+import type { Page } from '../../store/page.ts';
 import { type AdminPlace, renderCursor } from './read-page-request.ts';
 
 export interface AdminPage<Item> extends Page<Item> {

@@ -2,7 +2,8 @@
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
 import { createTurns } from '../../platform/turns.ts';
-import type { ListedSession, Page, PageRequest, Store } from '../../store/store.ts';
+import type { Page, PageRequest } from '../../store/page.ts';
+import type { ListedSession, Sessions } from '../../store/store.ts';
 import { matchesPerson, type People, type Person } from './people.ts';
 import type { PersonIndex } from './person-index.ts';
 import type { AdminPageRequest, AdminPlace } from './read-page-request.ts';
@@ -10,7 +11,7 @@ import type { RecentCaller, RecentCallers } from './recent-callers.ts';
 import { type AdminPage, readShort, renderNext, renderTime } from './render-page.ts';
 
 export interface SessionSources {
-  readonly store: Pick<Store, 'listSessions' | 'countSessions'>;
+  readonly store: Pick<Sessions, 'listSessions' | 'countSessions'>;
   readonly clock: Clock;
   readonly people: People;
   readonly personIndex: Pick<PersonIndex, 'find'>;

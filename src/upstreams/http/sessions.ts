@@ -24,7 +24,7 @@ export interface ServerSessionsDeps {
   readonly terminate: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
   /** The session takes the place of one that the server lost. Never rejects. */
   readonly restore: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
-  readonly records: SessionRecords;
+  readonly records: Omit<SessionRecords, 'update'>;
   readonly clock: Clock;
 }
 

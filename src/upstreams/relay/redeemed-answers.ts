@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { buildRedeemedAnswersKey } from '../../store/keys.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 
 /**
  * Whether these answers, named when they were asked for, come for the first time, at any replica.
@@ -16,7 +16,7 @@ export type RedeemAnswers = (id: string) => Promise<boolean>;
 const TTL_SECONDS = 3600;
 
 export function createRedeemAnswers(
-  store: Pick<Store, 'getOrSet'>,
+  store: Pick<KeyValue, 'getOrSet'>,
   keyPrefix: string,
 ): RedeemAnswers {
   return async function redeemAnswers(id) {

@@ -1,5 +1,5 @@
 // From the client's authorization request to the provider's login page.
-import { HOW_TO_CHANGE_SECRET } from '../../../store/seal/login-seal.ts';
+import { HOW_TO_CHANGE_SECRET } from '../../../store/seal/secrets.ts';
 import { type Finding, failure, ok, unknown } from '../finding.ts';
 import { checkAuthorizationRequest } from '../provider/check-authorization-request.ts';
 import type { LoginOutcome } from './log-in.ts';

@@ -3,7 +3,7 @@
 import { hashSha256 } from '../../../platform/sha256.ts';
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
 import type { Seal } from '../../../store/seal/seal.ts';
-import type { ByteEntry, Store } from '../../../store/store.ts';
+import type { ByteEntry, KeyValue, Windows } from '../../../store/store.ts';
 import { type Outcome, parseOutcome } from './outcome.ts';
 
 /** Another user's look does not find it. */
@@ -20,7 +20,7 @@ export interface OutcomeRecords {
 }
 
 export interface OutcomeRecordsDeps {
-  readonly store: Pick<Store, 'set' | 'getAndDelete' | 'reserveBytes' | 'releaseBytes'>;
+  readonly store: Pick<KeyValue, 'set' | 'getAndDelete'> & KeptBytesDeps['store'];
   getSeal(): Promise<Seal>;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly keyPrefix: string;
@@ -84,7 +84,7 @@ interface KeptBytes {
 }
 
 interface KeptBytesDeps {
-  readonly store: Pick<Store, 'reserveBytes' | 'releaseBytes'>;
+  readonly store: Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly keyPrefix: string;
   /** `MAX_UPSTREAM_BYTES`. */
