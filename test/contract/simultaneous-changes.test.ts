@@ -14,12 +14,15 @@ import { createSeal } from '../../src/store/seal/seal.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createLinkedResources } from '../../src/upstreams/catalog/linked-resources.ts';
 import { createIdentityKeys } from '../../src/upstreams/credentials/identity-keys.ts';
+import { createServerSession } from '../../src/upstreams/http/server-session.ts';
+import { createServerSessions } from '../../src/upstreams/http/sessions.ts';
 import { createSessionRecords } from '../../src/upstreams/transport/session-records.ts';
 import { createSubscriptionMemory } from '../../src/upstreams/transport/subscription-memory.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { useFresh } from '../support/lifetimes.ts';
 import { wrapStore } from '../support/stores/wrapped-store.ts';
+import { sessionCaller } from '../support/upstreams/requests.ts';
 
 const KEY_PREFIX = 'mcp:session:';
 const FORMER = createSeal(['the secret that all replicas had before this one']);
@@ -81,12 +84,38 @@ describe('§18.3 subscriptions at a server', () => {
   });
 });
 
+test('§18.3 two replicas whose session the server has lost go on with one new session', async () => {
+  const { store, remove } = await wrapStore(() => ({}));
+  const ended: unknown[] = [];
+  const openReplica = (name: string) => {
+    const ids = [`lost`, `new of ${name}`];
+    return createServerSessions({
+      initialize: async () => createServerSession(ids.shift(), '2025-11-25', 0),
+      terminate: async (_caller, { id }) => void ended.push(id),
+      restore: async () => {},
+      records: openRecords(store),
+      clock: systemClock,
+    });
+  };
+  const caller = sessionCaller();
+  const [one, other] = [openReplica('one'), openReplica('other')];
+  const lost = await Promise.all([one.open(caller), other.open(caller)]);
+  const renewed = await Promise.all([one.renew(caller, lost[0]), other.renew(caller, lost[1])]);
+  expect(renewed[0].id).toMatch(/^new/);
+  expect(renewed[0].id).toBe(renewed[1].id);
+  expect(ended).toHaveLength(1);
+  expect(ended).not.toContain(renewed[0].id);
+  for (const replica of [one, other]) await replica.close();
+  await store.close();
+  await remove();
+});
+
 describe('records that were sealed with a former secret', () => {
   const shared = useStore();
 
   test('§18.3 two replicas that replace the session at a server have the same one', async () => {
     const first = openRecords(shared.store);
-    await first.write('session', 'before');
+    await first.readOrWrite('session', 'before');
     const sealedElsewhere = createSessionRecords('server', {
       store: shared.store,
       getSeal: async () => FORMER,

@@ -48,7 +48,6 @@ export async function listItems(
       store: {
         get: async () => undefined,
         getOrSet: async (_key, value) => value,
-        set: async () => {},
         compareAndSet: async () => true,
         getAndDelete: async () => undefined,
         delete: async () => {},

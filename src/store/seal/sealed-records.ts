@@ -11,7 +11,6 @@ import type { Seal } from './seal.ts';
 /** Values that any replica reads and changes, sealed for their keys. One that no secret opens counts as none. */
 export interface SealedValues {
   get(key: string): Promise<string | undefined>;
-  set(key: string, text: string, ttlSeconds: number): Promise<void>;
   /** The value that stands there then: another replica may have been faster. */
   getOrSet(key: string, text: string, ttlSeconds: number): Promise<string>;
   getAndDelete(key: string): Promise<string | undefined>;
@@ -27,7 +26,7 @@ export interface SealedValues {
 }
 
 export interface SealedValuesDeps {
-  readonly store: Pick<KeyValue, 'get' | 'set' | 'getOrSet' | 'getAndDelete' | 'compareAndSet'>;
+  readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'getAndDelete' | 'compareAndSet'>;
   readonly getSeal: () => Promise<Seal>;
 }
 
@@ -40,7 +39,6 @@ export function createSealedValues({ store, getSeal }: SealedValuesDeps): Sealed
 
   return {
     get: async (key) => open(key, await store.get(key)),
-    set: async (key, text, ttlSeconds) => store.set(key, await seal(key, text), ttlSeconds),
     async getOrSet(key, text, ttlSeconds) {
       const sealed = await seal(key, text);
       for (;;) {

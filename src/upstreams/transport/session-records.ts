@@ -9,7 +9,6 @@ export interface SessionRecords {
   read(sessionId: string): Promise<string | undefined>;
   /** The record that stands there then: another replica may have been faster. */
   readOrWrite(sessionId: string, text: string): Promise<string>;
-  write(sessionId: string, text: string): Promise<void>;
   /**
    * Writes what `change` makes of the record, or nothing where it makes nothing. It is called again where another replica
    * has changed the record meanwhile. Resolves to what it made last.
@@ -48,8 +47,6 @@ export function createSessionRecords(identity: string, deps: SessionRecordsDeps)
     read: (sessionId) => attempt(values.get(buildKey(sessionId)), undefined),
     readOrWrite: (sessionId, text) =>
       attempt(values.getOrSet(buildKey(sessionId), text, ttlSeconds), text),
-    write: (sessionId, text) =>
-      attempt(values.set(buildKey(sessionId), text, ttlSeconds), undefined),
     update: (sessionId, change) =>
       attempt(values.update(buildKey(sessionId), ttlSeconds, change), undefined),
     take: (sessionId) => attempt(values.getAndDelete(buildKey(sessionId)), undefined),
