@@ -6,8 +6,12 @@ import type { GatewayRequest, Reply, RequestBody } from '../endpoint/message.ts'
 import { toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject, type JsonObject, parseObject } from '../platform/json.ts';
-import type { Audit, AuditedAction, AuditedEnd } from '../telemetry/audit/audit.ts';
-import { judgeWork } from '../telemetry/audit/judge-work.ts';
+import {
+  type Audit,
+  type AuditedAction,
+  type AuditedEnd,
+  judgeWork,
+} from '../telemetry/audit/audit.ts';
 import { isFailure, readClient, watchEndpoint } from './watch-endpoint.ts';
 
 export interface AuditEndpointsDeps {
