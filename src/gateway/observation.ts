@@ -2,6 +2,7 @@
 
 import type { Config } from '../config/config.ts';
 import type { GatewayRequest } from '../endpoint/message.ts';
+import { getErrorCode } from '../platform/error-code.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import { readTraceContext } from '../protocol/meta.ts';
 import { traceStore } from '../store/observe-store.ts';
@@ -10,7 +11,6 @@ import type { Audit } from '../telemetry/audit/audit.ts';
 import { openAudit } from '../telemetry/audit/open-audit.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { openTracing, type TracingDeps } from '../telemetry/tracing/open-tracing.ts';
-import { traceFetch } from '../telemetry/tracing/trace-fetch.ts';
 import { readTraceId, type Tracing } from '../telemetry/tracing/tracing.ts';
 
 export interface Observation {
@@ -44,3 +44,33 @@ export async function openObservation(
     },
   };
 }
+
+/** §21.2: requests to the provider as spans, by OpenTelemetry's conventions for HTTP. The provider is told of no trace. */
+const traceFetch = (fetch: Fetch, tracing: Tracing): Fetch =>
+  async function tracedFetch(url, init) {
+    const { protocol, hostname, port, origin, pathname } = new URL(url);
+    const method = init.method ?? 'GET';
+    const span = tracing.startChild({
+      name: method,
+      kind: 'client',
+      attributes: {
+        'http.request.method': method,
+        'server.address': hostname,
+        'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
+        // Without the query, where secrets may stand.
+        'url.full': `${origin}${pathname}`,
+      },
+    });
+    if (span === undefined) return fetch(url, init);
+    try {
+      const response = await fetch(url, init);
+      span.setAttributes({ 'http.response.status_code': response.status });
+      if (response.status >= 400) span.fail(String(response.status));
+      return response;
+    } catch (error) {
+      span.fail(getErrorCode(error) ?? (error instanceof Error ? error.name : '_OTHER'));
+      throw error;
+    } finally {
+      span.end();
+    }
+  };

@@ -112,7 +112,7 @@ async function openRecords(
 
 const describeFolderInUse = ({ store }: Config, names: readonly string[]): CommandError =>
   new CommandError('The keys for servers with identity cannot be read:', [
-    `The data folder ${store.kind === 'embedded' ? store.dataDir : ''} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
+    `The data folder ${store.dataDir} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
   ]);
 
 async function openTemporaryRecords(shared: Shared): Promise<Records> {

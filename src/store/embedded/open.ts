@@ -4,12 +4,17 @@ import { stat } from 'node:fs/promises';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createListeners } from '../listeners.ts';
-import { NO_SESSION, type SessionAccess, type SessionLookup, type Store } from '../store.ts';
-import { openDataFolder } from './folder.ts';
+import {
+  NO_SESSION,
+  type SessionAccess,
+  type SessionLookup,
+  type Store,
+  StoreUnavailable,
+} from '../store.ts';
+import { type DataFolder, openDataFolder } from './folder.ts';
 import { createEmbeddedKeyValue } from './key-value.ts';
 import { createEmbeddedSessions } from './sessions.ts';
 import { createByteBudgets, createSlidingWindows } from './windows.ts';
-import { watchWrites } from './write-watch.ts';
 
 export interface EmbeddedOptions {
   readonly dataDir: string;
@@ -91,3 +96,114 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
     }
   }
 }
+
+// §4.3: the service is not ready while DATA_DIR cannot be written, and is again once it can.
+
+interface WriteWatch extends Pick<DataFolder, 'write'> {
+  /** @throws StoreUnavailable when the last write failed. */
+  ensureWritable(): void;
+}
+
+interface WriteWatchOptions {
+  readonly dataDir: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Without requests nothing else would find out that there is room again. */
+const RETRY_MS = 1000;
+/** A disk that is slow is not one that hangs. */
+const STALL_MS = 5000;
+/**
+ * Milliseconds that a write has then to end: when this process was stopped, or its clock was set, the write has
+ * ended long ago, and nobody has read that yet.
+ */
+const GRACE_MS = 1000;
+/** On a disk that is nearly full, small writes succeed and large ones fail: no line for each. */
+const REPORT_INTERVAL_MS = 60_000;
+
+function watchWrites(
+  { root, write, ensureOpen }: Omit<DataFolder, 'close'>,
+  { dataDir, clock, log }: WriteWatchOptions,
+): WriteWatch {
+  const retries = root.openDB<number, string>({ name: 'write-retries' });
+  let failure: unknown;
+  let pending = 0;
+  let isRetryDue = false;
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  let isReported = false;
+  let stopWatching = () => {};
+
+  async function watchedWrite<Result>(change: () => Result): Promise<Result> {
+    // That the store is closed says nothing about the disk.
+    ensureOpen();
+    pending += 1;
+    if (pending === 1) watchNext();
+    try {
+      const result = await write(change);
+      if (failure !== undefined) noteSuccess();
+      return result;
+    } catch (error) {
+      // Anything else was thrown by the change itself.
+      if (error instanceof StoreUnavailable) noteFailure(error);
+      throw error;
+    } finally {
+      pending -= 1;
+      stopWatching();
+      if (pending > 0) watchNext();
+      if (failure !== undefined) retryLater();
+    }
+  }
+
+  /** The writes end in their order: one is watched, and then the next. */
+  function watchNext(): void {
+    let grace: NodeJS.Timeout | undefined;
+    const cancel = clock.after(STALL_MS, () => {
+      grace = setTimeout(() => noteFailure(createStallError()), GRACE_MS).unref();
+    });
+    stopWatching = () => {
+      cancel();
+      clearTimeout(grace);
+    };
+  }
+
+  function noteFailure(error: StoreUnavailable): void {
+    failure = error;
+    if (clock.monotonic() - reportedAt < REPORT_INTERVAL_MS) return;
+    reportedAt = clock.monotonic();
+    isReported = true;
+    log.error(
+      'DATA_DIR cannot be written: sessions and logins are not saved, and the service is not ready. Free disk space, or let this process write to the folder; it recovers by itself.',
+      { folder: dataDir, cause: error.cause },
+    );
+  }
+
+  function noteSuccess(): void {
+    failure = undefined;
+    if (isReported) log.info('DATA_DIR can be written again.', { folder: dataDir });
+    isReported = false;
+  }
+
+  function retryLater(): void {
+    if (isRetryDue) return;
+    isRetryDue = true;
+    clock.after(RETRY_MS, () => {
+      isRetryDue = false;
+      // What is under way will tell as well.
+      if (failure === undefined || pending > 0) return;
+      watchedWrite(() => void retries.put('last', clock.now())).catch(() => {});
+    });
+  }
+
+  return {
+    write: watchedWrite,
+    ensureWritable() {
+      if (failure !== undefined) throw failure;
+    },
+  };
+}
+
+const createStallError = () =>
+  new StoreUnavailable('DATA_DIR cannot be written', {
+    cause: `a write has taken ${STALL_MS / 1000} s, and goes on`,
+  });
