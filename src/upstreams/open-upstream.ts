@@ -1,6 +1,6 @@
 // How a server behind the gateway is reached: its transport, and what it learns of the caller.
 
-import type { ProviderMetadata } from '../auth/provider/provider-metadata.ts';
+import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -80,7 +80,7 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
         inheritedFiles,
         isSessionActive,
         ...(metrics !== undefined &&
-          config.store.kind === 'redis' && {
+          store.isShared && {
             openReplicas: (onUpdate: (keyId: string, uri: string) => void) =>
               createStdioReplicas(server, { ...replicasDeps, metrics }, onUpdate),
           }),

@@ -1,4 +1,5 @@
 // A server of the configuration file that the gateway starts: its members, and what they come to.
+
 import { listValues } from '../../config/file/expand.ts';
 import { createRecord, list, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, type MemberReader } from '../../config/file/shapes/object.ts';
@@ -9,6 +10,7 @@ import {
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
 import type { Shape } from '../../config/file/shapes/shape.ts';
+import { isSharedStore } from '../../config/groups/store.ts';
 import { integer, oneOf, systemUser } from '../../config/rules.ts';
 import { findSecretArguments } from '../../platform/secret-texts.ts';
 import {
@@ -132,7 +134,7 @@ export function completeStdio(
   deps: CompletionDeps,
   users: Users,
 ): StdioUpstreamConfig {
-  if (config.isolation === 'session' && deps.config.store.kind === 'redis')
+  if (config.isolation === 'session' && isSharedStore(deps.config.store))
     members.report(
       '"session" cannot be used with REDIS_URL: another replica could not reach the process of a session. Use "user" or "shared", or run one replica without REDIS_URL.',
       stdioMembers.isolation,

@@ -1,5 +1,5 @@
 // §18.6: what a type of credentials is: how `auth` of a server names it, what it needs, and what it tells the server of the caller.
-import type { ProviderMetadata } from '../../auth/provider/provider-metadata.ts';
+import type { ProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
@@ -8,7 +8,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 
 /** A file in this folder, and a row of `credentials.ts`. `Auth` is what `auth` of a server becomes. */
@@ -83,7 +83,7 @@ export interface Requirement {
 
 export interface CredentialDeps {
   readonly config: Pick<Config, 'server' | 'oauth'>;
-  readonly store: Pick<Store, 'get' | 'getOrSet' | 'set'>;
+  readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'compareAndSet'>;
   getSeal(): Promise<Seal>;
   readonly fetch: Fetch;
   /** Undefined without a provider. */

@@ -1,6 +1,7 @@
 // §18.6: `identity`: a token of the gateway that says who calls.
 
 import { sign } from 'node:crypto';
+import { isSharedStore } from '../../config/groups/store.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
 import { createJsonReply } from '../../endpoint/message.ts';
 import { JSONRPC } from '../../endpoint/render-error.ts';
@@ -24,7 +25,7 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
   requirements: [
     {
       checkedAt: 'file',
-      isMet: ({ store, oauth }) => store.kind !== 'redis' || oauth.stateSecret?.kind === 'given',
+      isMet: ({ store, oauth }) => !isSharedStore(store) || oauth.stateSecret?.kind === 'given',
       problem:
         '"identity" with REDIS_URL needs OAUTH_STATE_SECRET, which seals the keys that all replicas share. Set it to the output of openssl rand -base64 48.',
     },

@@ -1,6 +1,6 @@
 // §18.6, RFC 8693: `token-exchange`: for the caller's token, the provider makes one for the server.
 
-import { createProviderEndpoints } from '../../auth/provider/provider-endpoints.ts';
+import { createProviderEndpoints } from '../../auth/provider-metadata.ts';
 import { defineMember } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
 import { isScopeToken } from '../../config/scope.ts';

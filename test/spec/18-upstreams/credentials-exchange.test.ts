@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { createProviderMetadata } from '../../../src/auth/provider/provider-metadata.ts';
+import { createProviderMetadata } from '../../../src/auth/provider-metadata.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { openCredentials } from '../../../src/upstreams/credentials/credentials.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
@@ -54,7 +54,7 @@ const provider = useFresh(async () => {
         OAUTH_CLIENT_AUTH: client.authMethod,
         OAUTH_ACCESS_TOKEN: subjectTokenType,
       }),
-      store: { get: refuse, getOrSet: refuse, set: refuse },
+      store: { get: refuse, getOrSet: refuse, compareAndSet: refuse },
       getSeal: refuse,
       fetch,
       metadata: createProviderMetadata({ issuer: endpoint.url, fetch, clock, log }),

@@ -21,7 +21,7 @@ const issuer = useShared(startIssuer);
 const create = (auth: UpstreamAuth, url = 'https://wiki.example/mcp') =>
   openCredentials({
     config: loadConfig({ AUTH_REQUIRED: 'false' }),
-    store: { get: refuse, getOrSet: refuse, set: refuse },
+    store: { get: refuse, getOrSet: refuse, compareAndSet: refuse },
     getSeal: refuse,
     fetch: refuse,
     metadata: undefined,
