@@ -1,5 +1,5 @@
 // The scripts for bash, zsh and fish.
-import { quote } from '../command/quote.ts';
+import { quoteForShell as quote } from '../../platform/text.ts';
 import type { Command } from '../command-line/command.ts';
 import {
   type CommandCompletions,
@@ -35,7 +35,10 @@ _postern_files() {
 complete -F _postern postern`;
 
 function renderBashCommand({ name, words, options }: CommandCompletions): string {
-  const values = options.map(renderBashValue).join('');
+  const values = renderCases(options, {
+    files: '_postern_files "$cur"',
+    offer: (candidates) => `candidates=${quote(candidates)}`,
+  });
   const flags = options.map(({ text }) => text).join(' ');
   const choices = words.map(({ text }) => text).join(' ');
   const pattern = name === '' ? "''" : `${quote(name)} | ${quote(`${name} `)}*`;
@@ -47,13 +50,19 @@ ${words.length === 0 ? '' : `      [[ $command == ${quote(name)} && $prev != -* 
 `;
 }
 
-function renderBashValue({ text, value }: OptionCompletion): string {
-  if (value === 'none') return '';
-  if (value === 'file') return `        ${text}) _postern_files "$cur"; return ;;\n`;
-  return value === 'any'
-    ? `        ${text}) return ;;\n`
-    : `        ${text}) candidates=${quote(value.join(' '))} ;;\n`;
-}
+/** Of a `case` of bash or zsh: what follows each option. `offer` offers words, separated by spaces. */
+const renderCases = (
+  options: readonly OptionCompletion[],
+  { files, offer }: { readonly files: string; readonly offer: (words: string) => string },
+): string =>
+  options
+    .map(({ text, value }) => {
+      if (value === 'none') return '';
+      if (value === 'any') return `        ${text}) return ;;\n`;
+      const command = value === 'file' ? `${files}; return` : offer(value.join(' '));
+      return `        ${text}) ${command} ;;\n`;
+    })
+    .join('');
 
 /** Works as a file `_postern` in `fpath`, and where `eval` reads it. */
 const renderZsh = (all: readonly CommandCompletions[]): string => `#compdef postern
@@ -76,22 +85,18 @@ else
 fi`;
 
 function renderZshCommand({ name, words, options }: CommandCompletions): string {
+  const values = renderCases(options, {
+    files: '_files',
+    offer: (candidates) => `compadd ${candidates}; return`,
+  });
   const pattern = name === '' ? "''" : `${quote(name)}|${quote(`${name} `)}*`;
   return `    ${pattern})
       case $prev in
-${options.map(renderZshValue).join('')}      esac
+${values}      esac
       options=(${options.map(describeForZsh).join(' ')})
       [[ $command == ${quote(name)} && $prev != -* ]] && candidates=(${words.map(describeForZsh).join(' ')})
       ;;
 `;
-}
-
-function renderZshValue({ text, value }: OptionCompletion): string {
-  if (value === 'none') return '';
-  if (value === 'file') return `        ${text}) _files; return ;;\n`;
-  return value === 'any'
-    ? `        ${text}) return ;;\n`
-    : `        ${text}) compadd ${value.join(' ')}; return ;;\n`;
 }
 
 const describeForZsh = ({ text, summary }: Completion): string =>

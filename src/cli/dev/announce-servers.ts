@@ -1,5 +1,6 @@
 // What postern dev says of the servers behind the gateway, each once it is known how it is.
 import type { Clock } from '../../platform/clock.ts';
+import { countNoun } from '../../platform/text.ts';
 import type { ServerFacts } from '../../upstreams/catalog/upstream-catalogs.ts';
 import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
 
@@ -55,7 +56,7 @@ export function announceServers({ listServers, say, clock }: AnnounceServersOpti
   ): void {
     if (isUp === false) down.add(name);
     if (isUp !== true || tools === undefined || !down.delete(name)) return;
-    print('✓', `answers again, ${countTools(tools)}`);
+    print('✓', `answers again, ${countNoun(tools, 'tool')}`);
   }
 
   look();
@@ -68,12 +69,10 @@ function describeState(
   isLate: boolean,
 ): readonly [mark: string, words: string] | undefined {
   if (isUp === false) return ['✗', describeFailure(reason)];
-  if (isUp === true && tools !== undefined) return ['✓', countTools(tools)];
+  if (isUp === true && tools !== undefined) return ['✓', countNoun(tools, 'tool')];
   if (!isLate || !isPersonal) return undefined;
   return isUp ? ['✓', 'tools differ between users'] : ['·', 'starts when somebody uses it'];
 }
-
-const countTools = (tools: number): string => `${tools} ${tools === 1 ? 'tool' : 'tools'}`;
 
 /** The line stays on the screen, and the time until the next start does not. */
 const describeFailure = (reason = 'it does not answer'): string => leaveOutNextStart(reason);

@@ -80,15 +80,10 @@ export async function diagnoseSettings(
   }
 }
 
-interface Before {
-  /** Of the settings at hand. */
-  readonly own: readonly Finding[];
-  readonly reached: readonly Finding[];
-}
-
+/** `own`: what was found of the settings at hand. */
 async function askRunningGateway(
   walk: Walk,
-  { own, reached }: Before,
+  { own, reached }: Readonly<Record<'own' | 'reached', readonly Finding[]>>,
   report: Report,
 ): Promise<readonly Finding[]> {
   for (const finding of reached) report(REACH.section, finding);
@@ -108,19 +103,12 @@ async function askRunningGateway(
 /** Whoever mends one setting after the other shall not use up what the browser needs to log in. */
 const WITHOUT_LOGIN: Check<Walk> = {
   section: 'Login',
-  run: async () => [
+  run: async () =>
     unknown('login', 'whether clients can register and log in at the gateway that runs.', {
       why: 'It was not tried: it counts in rate limits, and what fails above is in the way.',
       remedy: 'correct what fails above, restart the gateway, and run this again.',
     }),
-  ],
 };
-
-interface Comparison {
-  /** Of the settings at hand. */
-  readonly own: readonly Finding[];
-  readonly report: Report;
-}
 
 /**
  * What stands behind the gateway was asked with the settings at hand. The gateway that runs may have been
@@ -129,7 +117,7 @@ interface Comparison {
 async function compareWithSettings(
   walk: Walk,
   checks: readonly Check<Walk>[],
-  { own, report }: Comparison,
+  { own, report }: { readonly own: readonly Finding[]; readonly report: Report },
 ): Promise<readonly Finding[]> {
   const all: Finding[] = [];
   await runChecks(checks, walk, (section, finding) => {
@@ -194,9 +182,8 @@ function leaveOutWithoutStore(checks: readonly Check<Walk>[]): readonly Check<Wa
     if (needsStore === undefined) return [check];
     if (told.has(needsStore)) return [];
     told.add(needsStore);
-    const run = async () => [
-      unknown('not-tried', `${needsStore}. Not tried: the store does not answer.`),
-    ];
+    const run = async () =>
+      unknown('not-tried', `${needsStore}. Not tried: the store does not answer.`);
     return [{ section, run }];
   });
 }

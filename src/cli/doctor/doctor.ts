@@ -1,7 +1,5 @@
 // `postern doctor [URL]`: says why a login fails, and which setting to change.
 import { loadConfig } from '../../config/load.ts';
-import { systemClock } from '../../platform/clock.ts';
-import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import { addScheme } from '../command/add-scheme.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
@@ -9,9 +7,9 @@ import { UsageError } from '../command/errors.ts';
 import type { Invocation } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { diagnoseGateway, diagnoseSettings } from './diagnose.ts';
-import { type Finding, hasFailure } from './finding.ts';
-import { createInstruments } from './instruments.ts';
-import { createPrinter, type Printer } from './print.ts';
+import { type Finding, hasFailure, type Report } from './finding.ts';
+import { useInstruments } from './instruments.ts';
+import { createPrinter } from './print.ts';
 import { readSettings } from './read-settings.ts';
 
 interface DoctorOptions {
@@ -31,59 +29,44 @@ interface DoctorOptions {
  */
 export async function doctor(
   url: string | undefined,
-  given: DoctorOptions,
+  { token: given, tokenFile, config, json }: DoctorOptions,
   invocation: Invocation,
 ): Promise<void> {
   const { process } = invocation;
   const { env } = process;
-  const secretOption = { value: given.token, file: given.tokenFile };
-  const secret = await readSecretOption('--token', secretOption, process);
-  const options = { ...given, token: secret?.trim().replace(/^Bearer\s+/i, '') };
+  const secret = await readSecretOption('--token', { value: given, file: tokenFile }, process);
+  const token = secret?.trim().replace(/^Bearer\s+/i, '');
   const baseUrl = url === undefined ? undefined : parseGatewayUrl(url);
   // Those of a gateway elsewhere do not lie here: what does may be another's, and lead a token to his proxy.
-  if (baseUrl === undefined) prepareEnvironment({ config: options.config }, env);
+  if (baseUrl === undefined) prepareEnvironment({ config }, env);
   const subject = baseUrl ?? 'the settings at hand';
-  const printer = createPrinter(subject, { isJson: options.json, ...invocation });
+  const printer = createPrinter(subject, { isJson: json, ...invocation });
   // Timers of the gateway keep no process alive, and for a moment there may be nothing else.
   const staying = setInterval(() => {}, 1000);
-  const findings = await (baseUrl === undefined
-    ? checkSettings(options, printer, env)
-    : checkGateway(baseUrl, options, printer, loadOutbound(env))
-  ).finally(() => clearInterval(staying));
+  const findings = await diagnose(baseUrl, env, token, printer.report).finally(() =>
+    clearInterval(staying),
+  );
   printer.finish(findings);
   if (hasFailure(findings)) process.exitCode = 1;
 }
 
-async function checkGateway(
-  baseUrl: string,
-  { token }: DoctorOptions,
-  { report }: Printer,
-  outbound: OutboundConfig,
-): Promise<readonly Finding[]> {
-  const network = await openOutboundNetwork(outbound);
-  try {
-    const instruments = createInstruments({ outbound, network, clock: systemClock, token });
-    return await diagnoseGateway(baseUrl, instruments, report);
-  } finally {
-    await network.close();
-  }
-}
-
-async function checkSettings(
-  { token }: DoctorOptions,
-  { report }: Printer,
+async function diagnose(
+  baseUrl: string | undefined,
   env: NodeJS.ProcessEnv,
+  token: string | undefined,
+  report: Report,
 ): Promise<readonly Finding[]> {
+  if (baseUrl !== undefined)
+    return useInstruments({ outbound: loadOutbound(env), token }, (instruments) =>
+      diagnoseGateway(baseUrl, instruments, report),
+    );
   const { findings, usable } = await readSettings(env, report);
   if (usable === undefined) return findings;
   const { outbound } = usable.config;
-  const network = await openOutboundNetwork(outbound);
-  try {
-    const instruments = createInstruments({ outbound, network, clock: systemClock, token });
-    return [...findings, ...(await diagnoseSettings(usable, instruments, report))];
-  } finally {
-    await network.close();
-  }
+  const further = await useInstruments({ outbound, token }, (instruments) =>
+    diagnoseSettings(usable, instruments, report),
+  );
+  return [...findings, ...further];
 }
 
 /** A gateway elsewhere has settings of its own; how one gets out of here is a matter of this machine. */

@@ -25,8 +25,11 @@ export interface Check<Subject> {
   readonly section: string;
   /** What it finds out, to follow "Not known:", where it needs the store: without that, it would blame others. */
   readonly needsStore?: string;
-  readonly run: (subject: Subject) => Promise<readonly Finding[]>;
+  readonly run: (subject: Subject) => Promise<Found>;
 }
+
+/** One thing, several or nothing. */
+export type Found = Finding | readonly Finding[];
 
 const createFindingOf =
   (status: Status) =>
@@ -72,7 +75,7 @@ async function runOne<Subject>(
   subject: Subject,
 ): Promise<readonly Finding[]> {
   try {
-    return await run(subject);
+    return [await run(subject)].flat();
   } catch (error) {
     return [
       unknown(

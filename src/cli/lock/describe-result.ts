@@ -1,4 +1,5 @@
 // What `postern lock` prints.
+import { countNoun } from '../../platform/text.ts';
 import { toVisibleJson } from '../../platform/visible-json.ts';
 import type { LockDifference } from '../../upstreams/lock/compare.ts';
 import type { LockFile } from '../../upstreams/lock/lock-file.ts';
@@ -65,8 +66,5 @@ function summarizeLock({ servers }: LockFile): string {
   const all = [...servers.values()];
   const tools = all.reduce((sum, server) => sum + server.tools.size, 0);
   const prompts = all.reduce((sum, server) => sum + server.prompts.size, 0);
-  return `${count(tools, 'tool')} and ${count(prompts, 'prompt')} of ${count(all.length, 'server')}`;
+  return `${countNoun(tools, 'tool')} and ${countNoun(prompts, 'prompt')} of ${countNoun(all.length, 'server')}`;
 }
-
-const count = (number: number, what: string): string =>
-  `${number} ${what}${number === 1 ? '' : 's'}`;

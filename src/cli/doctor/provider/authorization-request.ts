@@ -3,7 +3,7 @@
 // which it may do only where it knows that URI. Nothing that it answers is followed.
 
 import { quote } from '../../../platform/text.ts';
-import { type Advice, type Finding, failure, ok, unknown } from '../finding.ts';
+import { type Advice, type Finding, type Found, failure, ok, unknown } from '../finding.ts';
 import { type Answer, type Probe, readWords } from '../instruments.ts';
 import { describeNetworkFailure } from '../network-failure.ts';
 
@@ -121,12 +121,12 @@ export async function checkAuthorizationRequest(
   url: string,
   probe: Probe,
   { what, setting, remedy }: Unreachable,
-): Promise<readonly Finding[]> {
+): Promise<Found> {
   try {
-    return [judgeAuthorization(await askAuthorization(url, probe), url)];
+    return judgeAuthorization(await askAuthorization(url, probe), url);
   } catch (error) {
     const { text } = describeNetworkFailure(error, url);
-    return [failure('provider.reachable', `${what} ${text}`, { setting, remedy })];
+    return failure('provider.reachable', `${what} ${text}`, { setting, remedy });
   }
 }
 

@@ -8,10 +8,10 @@ import { toSentence } from '../../../platform/text.ts';
 import type { RedisExamination } from '../../../store/redis/examine.ts';
 import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../../store/seal/login-seal.ts';
 import type { RedisServerFacts } from '../../../store/store.ts';
-import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
+import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
-export async function checkStore(settings: SettingsAtHand): Promise<readonly Finding[]> {
+export async function checkStore(settings: SettingsAtHand): Promise<Found> {
   const { store } = settings.config;
   return store.kind === 'embedded'
     ? [await checkFolder(store.dataDir)]
@@ -38,17 +38,14 @@ async function checkFolder(dataDir: string): Promise<Finding> {
 const findExisting = (path: string): string =>
   existsSync(path) || dirname(path) === path ? path : findExisting(dirname(path));
 
-async function checkRedis(
-  { config, clock, log }: SettingsAtHand,
-  url: string,
-): Promise<readonly Finding[]> {
+async function checkRedis({ config, clock, log }: SettingsAtHand, url: string): Promise<Found> {
   // The driver takes as long to load as all the rest.
   const { examineRedis } = await import('../../../store/redis/examine.ts');
   let examination: RedisExamination;
   try {
     examination = await examineRedis(url, { clock, log });
   } catch (error) {
-    return [explainUnreachable(describeCause(error), url)];
+    return explainUnreachable(describeCause(error), url);
   }
   const { servers, latencyMs, sealedRecords } = examination;
   return [
