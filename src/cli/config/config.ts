@@ -41,7 +41,7 @@ export async function showConfig(
     file: config && (await describeFile(config, process.env)),
     problems,
     warnings:
-      // Those of settings with problems name what was misspelled as well (load.ts).
+      // The problems name what was misspelled themselves.
       problems.length > 0 ? [] : findMisspelledVariables(process.env).map(describeMisspelled),
   };
   console.log(

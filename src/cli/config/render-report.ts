@@ -44,7 +44,7 @@ const makeVisible = (report: ConfigReport): ConfigReport =>
     typeof value === 'string' ? escapeInvisible(value) : value,
   );
 
-/** What is longer pushes its own source to the right, and no other. */
+/** A longer value moves the source in its own line to the right, and in no other. */
 const MAX_VALUE_WIDTH = 50;
 
 function renderRow(

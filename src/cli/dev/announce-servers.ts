@@ -4,16 +4,16 @@ import { countNoun } from '../../platform/text.ts';
 import type { ServerFacts } from '../../upstreams/catalog/upstream-catalogs.ts';
 import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
 
-export interface AnnounceServersOptions {
+interface AnnounceServersOptions {
   listServers(): readonly ServerFacts[];
   readonly say: (line: string) => void;
   readonly clock: Clock;
 }
 
 const LOOK_EVERY_MS = 200;
-/** Once all are told of. */
+/** Once each has been announced. */
 const WATCH_EVERY_MS = 1000;
-/** How long is waited for what a server that answers has, and for one that nobody has tried. */
+/** How long to wait for the tools of a server that answers, and for a server that nobody has tried. */
 const PATIENCE_MS = 5000;
 
 /** `✓ git     12 tools`; of one that failed also that it answers again. The result ends it. */
@@ -49,7 +49,7 @@ export function announceServers({ listServers, say, clock }: AnnounceServersOpti
     cancel = clock.after(told.size < servers.length ? LOOK_EVERY_MS : WATCH_EVERY_MS, look);
   }
 
-  /** What was said of it last, here or in the log, is on the screen, and no longer true. */
+  /** A server that failed and answers again: the screen still shows that it failed. */
   function watchReturn(
     { name, isUp, tools }: ServerFacts,
     print: (mark: string, words: string) => void,
@@ -74,5 +74,5 @@ function describeState(
   return isUp ? ['✓', 'tools differ between users'] : ['·', 'starts when somebody uses it'];
 }
 
-/** The line stays on the screen, and the time until the next start does not. */
+/** Without the time until the next start, which would soon be wrong on the screen. */
 const describeFailure = (reason = 'it does not answer'): string => leaveOutNextStart(reason);

@@ -100,7 +100,7 @@ async function askRunningGateway(
   return [...reached, ...walked, ...(await compareWithSettings(walk, more, { own, report }))];
 }
 
-/** Whoever mends one setting after the other shall not use up what the browser needs to log in. */
+/** Logins count in rate limits: correcting one setting after the other must not use up what the browser needs. */
 const WITHOUT_LOGIN: Check<Walk> = {
   section: 'Login',
   run: async () =>

@@ -37,11 +37,11 @@ export async function doctor(
   const secret = await readSecretOption('--token', { value: given, file: tokenFile }, process);
   const token = secret?.trim().replace(/^Bearer\s+/i, '');
   const baseUrl = url === undefined ? undefined : parseGatewayUrl(url);
-  // Those of a gateway elsewhere do not lie here: what does may be another's, and lead a token to his proxy.
+  // A gateway elsewhere has its settings elsewhere. A .env here may be somebody else's, and lead the token to their proxy.
   if (baseUrl === undefined) prepareEnvironment({ config }, env);
   const subject = baseUrl ?? 'the settings at hand';
   const printer = createPrinter(subject, { isJson: json, ...invocation });
-  // Timers of the gateway keep no process alive, and for a moment there may be nothing else.
+  // Keeps this process alive: the timers of the gateway do not, and for a moment there may be nothing else.
   const staying = setInterval(() => {}, 1000);
   const findings = await diagnose(baseUrl, env, token, printer.report).finally(() =>
     clearInterval(staying),
@@ -69,7 +69,7 @@ async function diagnose(
   return [...findings, ...further];
 }
 
-/** A gateway elsewhere has settings of its own; how one gets out of here is a matter of this machine. */
+/** A gateway elsewhere has settings of its own. How requests leave this machine is set here. */
 function loadOutbound(env: NodeJS.ProcessEnv): OutboundConfig {
   const proxies = Object.entries(env).filter(([name]) => /^(https?|no)_proxy$/i.test(name));
   return loadConfig({ ...Object.fromEntries(proxies), AUTH_REQUIRED: 'false' }).outbound;

@@ -49,7 +49,7 @@ export interface LogEntry {
   readonly facts: Facts;
 }
 
-/** A log for parts of the gateway that say only there what they found. */
+/** For parts of the gateway that report what they found in the log only. */
 export function createCollectingLog(): {
   readonly log: Log;
   readonly entries: readonly LogEntry[];

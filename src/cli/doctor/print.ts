@@ -5,7 +5,7 @@ import { escapeInvisible } from '../../platform/visible-json.ts';
 import type { Invocation } from '../command/invocation.ts';
 import { type Finding, hasFailure, MISSPELLED, type Report, type Status } from './finding.ts';
 
-export interface Printer {
+interface Printer {
   readonly report: Report;
   finish(findings: readonly Finding[]): void;
 }

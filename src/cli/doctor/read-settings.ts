@@ -19,7 +19,7 @@ export interface UsableSettings {
   readonly env: Env;
 }
 
-export interface ReadSettings {
+interface ReadSettings {
   readonly findings: readonly Finding[];
   /** Undefined where they cannot be used. */
   readonly usable: UsableSettings | undefined;

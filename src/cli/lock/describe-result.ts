@@ -15,9 +15,7 @@ export interface LockResult {
 }
 
 /** What was compared with, undefined where there was none; or what was written. */
-export type LockOutcome =
-  | { readonly former: LockFile | undefined }
-  | { readonly updated: LockFile };
+type LockOutcome = { readonly former: LockFile | undefined } | { readonly updated: LockFile };
 
 export function describeResult(result: LockResult, outcome: LockOutcome): string {
   const { differences, skipped, unread } = result;

@@ -10,7 +10,7 @@ export interface JudgedItem {
   readonly withOtherArgs?: string | undefined;
 }
 
-export interface Asked {
+interface Asked {
   readonly path: string;
   /** `"rules": "everyone"`. */
   readonly meansNoRules: boolean;

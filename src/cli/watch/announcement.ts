@@ -77,7 +77,7 @@ interface BannerFacts {
 interface Fact {
   readonly name: string;
   readonly lines: readonly string[];
-  /** Left out where room is dear. */
+  /** Left out of the short banner. */
   readonly isDetail?: true;
 }
 
@@ -186,7 +186,7 @@ function renderHints({ server, auth }: Config, facts: BannerFacts, node: string)
     url: `${baseUrl}/mcp`,
     ...(!auth.required && { isOpen: true as const }),
   };
-  // Those whose own servers call the gateway do not reach this machine.
+  // Clients that connect from their vendor's servers do not reach this machine.
   const local = CLIENT_SETUPS.filter(({ isRemote }) => !isRemote);
   const curl = local.filter(({ id }) => id === 'curl');
   const commands = local.filter(

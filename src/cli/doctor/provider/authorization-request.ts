@@ -109,7 +109,7 @@ function computeSignature({ status, headers, url }: Answer): string {
   return `${status} ${origin} ${pathname.split('/').slice(0, 2).join('/')}`;
 }
 
-/** The authorization request at the provider, whoever made it: what it answers, or that nobody does. */
+/** What the provider makes of an authorization request: ours, or that of the gateway that runs. */
 interface Unreachable {
   /** The sentence that says what does not answer. */
   readonly what: string;

@@ -4,7 +4,7 @@ import { isDiscovered } from '../settings/check-discovery.ts';
 import type { SettingsAtHand } from '../settings/settings-at-hand.ts';
 import type { Walk } from '../walk/walk.ts';
 
-/** A token that is issued now lives for minutes: beyond that none is ever accepted. */
+/** Tokens live for minutes: with clocks further apart, none is ever accepted. */
 const HOPELESS_SECONDS = 300;
 
 interface ComparedClocks {

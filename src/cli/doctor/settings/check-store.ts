@@ -18,7 +18,7 @@ export async function checkStore(settings: SettingsAtHand): Promise<Found> {
     : checkRedis(settings, store.url);
 }
 
-/** The first start makes it: what matters then is the folder around it. */
+/** The first start makes the folder. Until then, the one around it has to be writable. */
 async function checkFolder(dataDir: string): Promise<Finding> {
   try {
     await access(findExisting(resolve(dataDir)), constants.R_OK | constants.W_OK | constants.X_OK);
@@ -128,7 +128,7 @@ function explainUnreachable(said: string, url: string): Finding {
   });
 }
 
-/** A server that waits for TLS, or for none, says nothing. */
+/** A server that expects TLS, or expects none, does not answer what it does not expect. */
 const adviseOnSilence = (url: string): string =>
   /^rediss/.test(url)
     ? 'check that Redis runs and can be reached from here. If it has no TLS, write redis:// in place of rediss://.'

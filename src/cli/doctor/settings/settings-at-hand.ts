@@ -1,5 +1,4 @@
-// The settings of a gateway, and what it would make of them: its own parts, which serve nobody here.
-
+// The settings of a gateway, and the parts that it would make of them.
 import type { Auth } from '../../../auth/auth.ts';
 import { createKeySet, type KeySet } from '../../../auth/key-set.ts';
 import {
@@ -17,7 +16,7 @@ import { noMetrics } from '../../../telemetry/metrics/metrics.ts';
 import type { Instruments } from '../instruments.ts';
 import type { UsableSettings } from '../read-settings.ts';
 
-export interface SettingsAtHandOptions extends Instruments, UsableSettings {}
+interface SettingsAtHandOptions extends Instruments, UsableSettings {}
 
 export interface SettingsAtHand extends SettingsAtHandOptions {
   /** Undefined where nobody has to log in, and nobody can. */

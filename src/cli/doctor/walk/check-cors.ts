@@ -28,7 +28,7 @@ export async function checkCors(walk: Walk): Promise<Found> {
   ];
 }
 
-/** A gateway for others need not let pages of its users' own machines in. */
+/** A public gateway need not accept pages that run on its users' machines. */
 function explainLocal(problem: string, baseUrl: string): Finding {
   const isPublic = !isOnThisMachine(new URL(baseUrl).hostname);
   return (isPublic ? ok : warning)(

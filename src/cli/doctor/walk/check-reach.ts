@@ -80,7 +80,7 @@ async function judgeAnswer(answer: Answer, walk: Walk): Promise<Finding> {
   return ok(REACHABLE, `${endpoint} answers (${milliseconds} ms).`);
 }
 
-/** Whoever wants a token may be one; else it speaks JSON-RPC, in a stream perhaps. */
+/** A 401 may be that of a gateway. What else it answers is JSON-RPC, perhaps in a stream. */
 const isFromMcp = ({ status, json, headers }: Answer): boolean =>
   status === 401 ||
   json?.jsonrpc === '2.0' ||

@@ -42,7 +42,7 @@ export async function superviseWorkers(
   logListening(config, config.server.port, log, { workers });
 }
 
-/** A worker that died earlier than this after its start, and then again, is replaced after a pause. */
+/** A worker that dies sooner after its start, the second time in a row, is replaced after a pause. */
 const STEADY_MS = 10_000;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
