@@ -76,6 +76,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   'json-schema-to-ts': /^mcp\/catalog\/from-json-schema\.ts$/,
   ioredis: /^store\/redis\//,
   lmdb: /^store\/embedded\//,
+  'lru-cache': /^platform\/bounded-map\.ts$/,
   'jsonc-parser': /^config\/file\/syntax\/read-syntax\.ts$/,
   yaml: /^config\/file\/syntax\/read-yaml\.ts$/,
   pino: /^platform\/log\.ts$/,
@@ -119,7 +120,7 @@ const CONFINED = [
     what: 'an accessor',
     said: /^\s+[gs]et \w+\(/m,
     where:
-      /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|call|connection|exchange|sse-channel)\.ts))/,
+      /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|server-call|http-connection|exchange|sse-channel)\.ts))/,
   },
   { what: 'a class that is no error', said: /\bclass \w+(?! extends \w*Error\b)\s/, where: /^$/ },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },

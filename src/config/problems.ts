@@ -1,7 +1,8 @@
 // What is wrong with the settings, one sentence each: values that are not allowed, and settings that
 // do not go together.
+
+import { isLoopbackHost } from '../platform/address.ts';
 import { REGISTERED_CLIENT_PREFIX } from '../platform/ids.ts';
-import { isLoopbackHost } from '../platform/loopback.ts';
 import { adminSettings } from './groups/admin.ts';
 import { auditSettings } from './groups/audit.ts';
 import { brokerSettings } from './groups/broker.ts';

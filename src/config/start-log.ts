@@ -1,6 +1,7 @@
 // What an operator reads once, at start.
+
+import { isOnThisMachine } from '../platform/address.ts';
 import type { Facts, Log } from '../platform/log.ts';
-import { isOnThisMachine } from '../platform/loopback.ts';
 import { NODE_VERSION, PACKAGE_VERSION } from '../platform/version.ts';
 import type { Config } from './config.ts';
 import type { OAuthConfig, ProxyConfig } from './groups/oauth.ts';

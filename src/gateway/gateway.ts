@@ -10,7 +10,7 @@ import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
-import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
 import type { Network } from '../oauth/client-id-metadata/network.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
@@ -48,7 +48,7 @@ import {
   type UpstreamParts,
 } from '../upstreams/create-upstreams.ts';
 import type { Lock } from '../upstreams/lock/lock.ts';
-import type { StoredLock } from '../upstreams/lock/stored-lock.ts';
+import type { StoredLock } from '../upstreams/lock/lock-file.ts';
 import { openObservation } from './observation.ts';
 import { createPublicSite } from './site.ts';
 

@@ -22,7 +22,7 @@ import { createStdioUpstream } from './stdio/stdio-upstream.ts';
 import { createAnswerMemory } from './transport/answer-memory.ts';
 import { createMessagePace } from './transport/message-pace.ts';
 import type { Upstream } from './upstream.ts';
-import { withholdRoots } from './withhold-roots.ts';
+import { withholdRoots } from './wrap-upstream.ts';
 
 export interface OpenUpstreamDeps {
   readonly store: Store;

@@ -1,7 +1,7 @@
 // An OpenID provider for development and tests: any name logs in, nothing leaves the machine.
 import type { RequestListener, ServerResponse } from 'node:http';
 import type { Provider } from 'oidc-provider';
-import { isLoopbackHost } from '../../platform/loopback.ts';
+import { isLoopbackHost } from '../../platform/address.ts';
 import {
   createProviderConfiguration,
   type DevProviderSettings,

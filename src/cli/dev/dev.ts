@@ -4,7 +4,7 @@ import { loadConfig } from '../../config/load.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { listTools } from '../../mcp/catalog/list-tools.ts';
-import { serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
 import { prepareEnvironment } from '../command/env-file.ts';

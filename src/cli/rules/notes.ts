@@ -3,11 +3,11 @@ import { builtInCatalog } from '../../catalog/index.ts';
 import type { GatewayFile } from '../../config/file/gateway-file.ts';
 import type { UserContext } from '../../endpoint/user-context.ts';
 import { listTools } from '../../mcp/catalog/list-tools.ts';
-import { serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { compileMay, parsePattern } from '../../policy/rules/may.ts';
 import type { RuledItem } from '../../policy/rules/rules.ts';
-import { createNaming } from '../../upstreams/catalog/naming.ts';
+import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 import type { JudgedItem } from './render-items.ts';
 

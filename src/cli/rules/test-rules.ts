@@ -8,7 +8,7 @@ import { escapeInvisible } from '../../platform/visible-json.ts';
 import { createRules } from '../../policy/rules/create-rules.ts';
 import { parsePattern } from '../../policy/rules/may.ts';
 import type { RuleCaller, RuledItem } from '../../policy/rules/rules.ts';
-import { createNaming } from '../../upstreams/catalog/naming.ts';
+import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
 import type { Invocation, InvokedProcess } from '../command/invocation.ts';

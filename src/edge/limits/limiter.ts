@@ -19,9 +19,9 @@ import {
   type CurrentRefusal,
   createAdmitInStore,
   createRememberedRefusals,
+  createSpareLookups,
   toFailedAdmission,
 } from './admit-in-store.ts';
-import { createSpareLookups } from './spare-lookups.ts';
 import {
   type Caller,
   createAddressWindow,

@@ -24,7 +24,7 @@ import {
   createPendingQuestions,
 } from './pending-questions.ts';
 import type { McpReplicas } from './replica-message.ts';
-import { readStoredCapabilities } from './stored-capabilities.ts';
+import { readStoredCapabilities } from './sessions.ts';
 
 export interface Questions {
   /**

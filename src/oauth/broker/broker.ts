@@ -6,8 +6,8 @@ import type { ProviderClientConfig } from '../../config/groups/provider-client.t
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { isLoopbackHost } from '../../platform/address.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { isLoopbackHost } from '../../platform/loopback.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Approvals } from '../consent/approvals.ts';
@@ -34,7 +34,7 @@ import { createObtainTokens, type ObtainTokensDeps } from './obtain-tokens.ts';
 import { failIfProviderClientRefused } from './provider-refusals.ts';
 import { createBrokerRedirect, type Login } from './redirect-to-provider.ts';
 import { createRefreshTokens, type RefreshTokens } from './refresh-tokens.ts';
-import { createSingleFlight } from './single-flight.ts';
+import { createRunOnce } from './run-once.ts';
 import { createBrokerToken } from './token.ts';
 
 /** `baseUrl` is the issuer of its own. */
@@ -89,7 +89,7 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
       codes,
       refreshTokens,
       recentAnswers,
-      runOnce: createSingleFlight(createFlightRecords(records), clock),
+      runOnce: createRunOnce(createFlightRecords(records), clock),
       obtainTokens,
       logLogin: deps.logLogin,
     }),

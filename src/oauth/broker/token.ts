@@ -22,7 +22,7 @@ import type { AuthorizationCode } from './callback.ts';
 import type { ObtainTokens, TokenResponse } from './obtain-tokens.ts';
 import { buildCallbackUrl } from './redirect-to-provider.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
-import type { SingleFlight } from './single-flight.ts';
+import type { RunOnce } from './run-once.ts';
 
 export interface BrokerTokenDeps {
   readonly config: ProviderParametersConfig;
@@ -31,7 +31,7 @@ export interface BrokerTokenDeps {
   readonly codes: SealedRecords<AuthorizationCode>;
   readonly refreshTokens: RefreshTokens;
   readonly recentAnswers: RecentAnswers;
-  readonly runOnce: SingleFlight<TokenResponse>;
+  readonly runOnce: RunOnce<TokenResponse>;
   readonly obtainTokens: ObtainTokens;
   readonly logLogin: LogLogin;
 }
@@ -150,10 +150,9 @@ async function refresh(
     if (known.owner === undefined || kept === undefined) return refreshOnce();
     const recalled = await recentAnswers.recall(refreshToken, kept, asked);
     if (recalled === undefined) return refreshOnce();
-    const accessToken = kept?.tokens.access_token;
-    const issued = { clientId, clientName: client.name, accessToken };
-    deps.logLogin({ ...issued, isRefresh: true, isLastAnswer: true });
-    return recalled;
+    const issued = { clientId, clientName: client.name, user: recalled.user };
+    const facts = deps.logLogin({ ...issued, isRefresh: true, isLastAnswer: true });
+    return { ...recalled.reply, facts };
   };
 }
 

@@ -1,7 +1,7 @@
 // §4.8: what a redirect URI may be.
 import type { BrokerConfig, ProxyConfig } from '../../config/groups/oauth.ts';
+import { isLoopbackHost, LOOPBACK_HOSTS } from '../../platform/address.ts';
 import { isStringArray } from '../../platform/json.ts';
-import { isLoopbackHost, LOOPBACK_HOSTS } from '../../platform/loopback.ts';
 
 const MAX_LENGTH = 2048;
 const MAX_PORT = 65_535;

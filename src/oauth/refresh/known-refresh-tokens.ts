@@ -1,5 +1,6 @@
 // §8: refresh tokens that this process handed out or looked up lately. They are served however many made-up ones come
 // from the same address.
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 
 export interface KnownRefreshTokens {
@@ -12,18 +13,12 @@ export interface KnownRefreshTokens {
 const MAX_TOKENS = 10_000;
 
 export function createKnownRefreshTokens(): KnownRefreshTokens {
-  /** The one that was used longest ago first. */
-  const known = new Map<string, string>();
+  const known = createBoundedMap<string, string>(MAX_TOKENS);
 
   return {
     find: (refreshToken, clientId) => known.get(toKey(refreshToken, clientId)),
-    add(refreshToken, clientId, grantId) {
-      const key = toKey(refreshToken, clientId);
-      known.delete(key);
-      known.set(key, grantId);
-      const [oldest] = known.keys();
-      if (known.size > MAX_TOKENS && oldest !== undefined) known.delete(oldest);
-    },
+    add: (refreshToken, clientId, grantId) =>
+      void known.set(toKey(refreshToken, clientId), grantId),
     remove: (refreshToken, clientId) => void known.delete(toKey(refreshToken, clientId)),
   };
 }

@@ -12,7 +12,7 @@ import { stripUri } from '../../platform/strip-uri.ts';
 import type { RuleCaller, RuleDecision } from '../../policy/rules/rules.ts';
 import type { PageRequest, Store } from '../../store/store.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
-import type { AccessPreview, PreviewOptions } from '../../upstreams/catalog/preview-access.ts';
+import type { AccessPreview, PreviewOptions } from '../../upstreams/catalog/tools-for-operators.ts';
 import type { ServerFacts, UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
 import { createLockActions, type LockActions, type LockSources } from './lock-actions.ts';
 import { findRemedy } from './remedies.ts';

@@ -9,10 +9,9 @@ import {
 } from '../../endpoint/message.ts';
 import { JSONRPC } from '../../endpoint/render-error.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isRegisteredClientId, isSessionId } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { createTurns } from '../../platform/turns.ts';
 import type { ClientOf } from '../../policy/rules/client-of.ts';
 import type { Audit, AuditedAction } from '../../telemetry/audit/audit.ts';
 import type { ReviewedChange } from '../../upstreams/catalog/review-lock.ts';

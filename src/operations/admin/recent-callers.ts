@@ -1,6 +1,7 @@
 // §22.2: who called without a session within the last day, on whatever replica, for operators.
 
 import type { UserContext } from '../../endpoint/user-context.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
@@ -48,19 +49,12 @@ const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 
 export function createRecentCallers(deps: RecentCallersDeps): RecentCallers {
   const { store, people, clock, log, maxCallers = MAX_CALLERS } = deps;
-  /** When each may be written again, by `sub`; who was written first is first. */
-  const writtenUntil = new Map<string, number>();
+  /** By `sub`; ends when they may be written again. */
+  const written = createExpiringMap<true>(MAX_KNOWN, clock.monotonic);
   let trimAt = Number.NEGATIVE_INFINITY;
   const warn = createWarnThrottle(clock, (cause: unknown) =>
     log.warn("A user without a session could not be noted for the operators' page.", { cause }),
   );
-
-  function remember(sub: string, now: number): void {
-    writtenUntil.delete(sub);
-    const [oldest] = writtenUntil.keys();
-    if (writtenUntil.size >= MAX_KNOWN && oldest !== undefined) writtenUntil.delete(oldest);
-    writtenUntil.set(sub, now + PAUSE_MS);
-  }
 
   async function write(user: UserContext): Promise<void> {
     const key = buildCallerKey(hashSha256(user.sub));
@@ -88,9 +82,8 @@ export function createRecentCallers(deps: RecentCallersDeps): RecentCallers {
 
   return {
     note(user) {
-      const now = clock.monotonic();
-      if (now < (writtenUntil.get(user.sub) ?? now)) return;
-      remember(user.sub, now);
+      if (written.get(user.sub)) return;
+      written.set(user.sub, true, clock.monotonic() + PAUSE_MS);
       write(user).catch(warn);
     },
     async list(request) {

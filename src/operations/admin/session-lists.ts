@@ -1,7 +1,6 @@
 // §22.2: open sessions and callers without one, by their people.
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
-import { createTurns } from '../../platform/turns.ts';
 import type { ListedSession, Page, PageRequest, Store } from '../../store/store.ts';
 import { matchesPerson, type People, type Person } from './people.ts';
 import type { PersonIndex } from './person-index.ts';

@@ -1,5 +1,5 @@
 // Which clients would log in and which not, and why.
-import { isOnThisMachine } from '../../../platform/loopback.ts';
+import { isOnThisMachine } from '../../../platform/address.ts';
 import {
   type Advice,
   type Check,

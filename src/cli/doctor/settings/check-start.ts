@@ -1,7 +1,7 @@
 // What can be said of the settings alone: what the gateway warns of at start, and its limits.
 import type { LimitRule } from '../../../config/groups/limits.ts';
 import { logStartWarnings } from '../../../config/start-log.ts';
-import { isOnThisMachine } from '../../../platform/loopback.ts';
+import { isOnThisMachine } from '../../../platform/address.ts';
 import { type Finding, type Found, ok, warning } from '../finding.ts';
 import { createCollectingLog, type LogEntry } from '../instruments.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';

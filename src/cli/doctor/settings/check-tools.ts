@@ -6,8 +6,7 @@ import type {
 } from '../../../config/file/gateway-file.ts';
 import { joinPolicies } from '../../../policy/policy.ts';
 import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
-import { createNaming } from '../../../upstreams/catalog/naming.ts';
-import { createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
+import { createNaming, createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../../../upstreams/upstream.ts';
 import { type Finding, warning } from '../finding.ts';
 

@@ -1,6 +1,6 @@
 // What a client sees of a gateway of which it has only the URL.
+import { isOnThisMachine } from '../../../platform/address.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
-import { isOnThisMachine } from '../../../platform/loopback.ts';
 import type { Answer, Instruments, Probe } from '../instruments.ts';
 import { LOOPBACK_REDIRECT_URI, type LoginClient, logIn, register } from './log-in.ts';
 import { MCP_CALL } from './read-answer.ts';

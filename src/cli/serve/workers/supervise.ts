@@ -3,6 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../../../config/config.ts';
 import { logListening, logStartWarnings } from '../../../config/start-log.ts';
+import { computePauseMs } from '../../../platform/back-off.ts';
 import { systemClock } from '../../../platform/clock.ts';
 import { createLog, type Log } from '../../../platform/log.ts';
 import { type EnvFile, logEnvironment } from '../../command/env-file.ts';
@@ -44,8 +45,7 @@ export async function superviseWorkers(
 
 /** A worker that dies sooner after its start, the second time in a row, is replaced after a pause. */
 const STEADY_MS = 10_000;
-const FIRST_PAUSE_MS = 1000;
-const LONGEST_PAUSE_MS = 30_000;
+const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 /** `atStart`: what the configuration file says at start. */
 function createWorkerPool(log: Log, atStart: Protection | undefined) {
@@ -128,7 +128,7 @@ function createWorkerPool(log: Log, atStart: Protection | undefined) {
 
 /** Milliseconds; the first death may have been bad luck. */
 const choosePause = (quickDeaths: number): number =>
-  quickDeaths < 2 ? 0 : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (quickDeaths - 2));
+  quickDeaths < 2 ? 0 : computePauseMs(BACK_OFF, quickDeaths - 1);
 
 function failStart({ signal }: WorkerEnd): never {
   if (signal === null) process.exit(1);
