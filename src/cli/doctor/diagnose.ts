@@ -1,5 +1,4 @@
 // Which checks run, and which would say nothing more after what has failed.
-
 import {
   ABSENT_GATEWAY_CHECKS,
   BACKGROUND_CHECKS,
@@ -23,8 +22,7 @@ import {
   unknown,
 } from './finding.ts';
 import type { Instruments } from './instruments.ts';
-import type { UsableSettings } from './read-settings.ts';
-import { openSettingsAtHand } from './settings/settings-at-hand.ts';
+import { openSettingsAtHand, type UsableSettings } from './settings/settings-at-hand.ts';
 import { BASE_URL_CHECK, STORE_CHECK } from './walk/check-entry.ts';
 import { REACHABLE } from './walk/check-reach.ts';
 import { EDITOR_SCHEME } from './walk/log-in.ts';

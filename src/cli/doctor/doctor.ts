@@ -10,7 +10,7 @@ import { diagnoseGateway, diagnoseSettings } from './diagnose.ts';
 import { type Finding, hasFailure, type Report } from './finding.ts';
 import { useInstruments } from './instruments.ts';
 import { createPrinter } from './print.ts';
-import { readSettings } from './read-settings.ts';
+import { readSettings } from './settings/settings-at-hand.ts';
 
 interface DoctorOptions {
   /** A user's access token; `-` for standard input. A secret. */

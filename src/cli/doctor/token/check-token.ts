@@ -1,5 +1,4 @@
 // --token: what the gateway says of a user's access token, and what the user gets by it.
-
 import { GatewayError } from '../../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import { describeCause } from '../../../platform/log.ts';
@@ -10,14 +9,14 @@ import { isDiscovered } from '../settings/check-discovery.ts';
 import type { ProviderAtHand, SettingsAtHand } from '../settings/settings-at-hand.ts';
 import { adviseOnLimit, readErrorData, readReason } from '../walk/read-answer.ts';
 import type { Walk } from '../walk/walk.ts';
-import { adviseOnToken } from './advise.ts';
 import {
+  adviseOnToken,
   describeRefusal,
   describeToken,
   judgeLifetime,
   readTokenParts,
   reportMissingToken,
-} from './describe.ts';
+} from './advise.ts';
 
 const CHECK = 'token';
 
