@@ -104,7 +104,7 @@ const createProbe =
   };
 
 /** Clocks of other machines, as the Date header of their answers tells them (RFC 9110 §6.6.1). */
-interface ObservedClocks {
+export interface ObservedClocks {
   /** As the one given, and notes the time that each answer tells. */
   readonly fetch: Fetch;
   /**
