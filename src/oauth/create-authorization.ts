@@ -17,7 +17,6 @@ import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
-import { auditEndpoints } from './audit-endpoints.ts';
 import { createClientDocuments } from './client-id-metadata/client-documents.ts';
 import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';
 import { createPublicNetwork, type Network } from './client-id-metadata/network.ts';
@@ -25,8 +24,8 @@ import { createDiscoveryEndpoints } from './discovery/endpoints.ts';
 import { createServerMetadata } from './discovery/server-metadata.ts';
 import { createOAuthEndpoints } from './endpoints.ts';
 import type { NoteLoginFailure } from './login-failures.ts';
-import { noteFailures } from './note-failures.ts';
 import { createOAuth } from './oauth.ts';
+import { auditLogins, noteFailures, observeLogins } from './observe-logins.ts';
 import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
 
 export interface AuthorizationParts {
@@ -98,15 +97,18 @@ export function createAuthorizationEndpoints(
     tracing: parts.tracing,
     log,
   });
-  const ownEndpoints = createOAuthEndpoints(handlers, { popups: oauth.popups });
-  const oauthEndpoints =
-    parts.noteFailure === undefined ? ownEndpoints : noteFailures(ownEndpoints, parts.noteFailure);
+  const observers = [
+    ...(parts.audit ? [auditLogins(parts.audit)] : []),
+    ...(parts.noteFailure ? [noteFailures(parts.noteFailure)] : []),
+  ];
   const metadataDocuments = createServerMetadata(config, metadata, documentOffer.isOffered);
   return {
     endpoints: [
-      ...(parts.audit === undefined
-        ? oauthEndpoints
-        : auditEndpoints(oauthEndpoints, { ...parts, audit: parts.audit })),
+      ...observeLogins(createOAuthEndpoints(handlers, { popups: oauth.popups }), {
+        observers,
+        getTraceId: parts.getTraceId,
+        clock,
+      }),
       ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.isServer),
     ],
     start: documentOffer.start,

@@ -22,7 +22,6 @@ import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createBroker } from './broker/broker.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
 import { type ClientsDeps, createClients } from './clients/clients.ts';
-import { findClientId, findClientIdInBody, logClient } from './clients/log-client.ts';
 import { createRegister } from './clients/register.ts';
 import { createRegisteredClients } from './clients/registered-clients.ts';
 import { createApprovals } from './consent/approvals.ts';
@@ -153,7 +152,7 @@ function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps):
     ...deps,
     isNeeded: (clientId) => clientId === OPERATORS_CLIENT_ID,
   });
-  const proxy = createProxy(config, { ...parts, noteClient });
+  const proxy = createProxy(config, { ...parts, noteClient, inspectToken: deps.inspectToken });
   return createHandlers(config, deps, parts, { ...proxy, callback: undefined, issuer: undefined });
 }
 
@@ -183,7 +182,7 @@ function createParts(
     }),
     api: createProviderApi(fetch),
     recentAnswers: createRecentAnswers({ store, clock, inspectToken }),
-    logLogin: createLoginLog({ log, inspectToken }),
+    logLogin: createLoginLog(log),
     browsers: createBrowsers(baseUrl, consent.ttlSeconds),
     approvals: createApprovals(store, { ttlSeconds: consent.ttlSeconds, listScopes }),
     listScopes,
@@ -199,16 +198,14 @@ function createHandlers(
   const { token, revoke, callback } = mode;
   const { authorize, consent } = createAuthorize(config, deps, parts, mode);
   return {
-    authorize: (query, cookie) => logClient(findClientId(query), () => authorize(query, cookie)),
-    token: (body, authorization) =>
-      logClient(findClientIdInBody(body), () => token(body, authorization)),
+    authorize,
+    token,
     chooseTokenLimit: (body) => chooseTokenLimit(body, parts.recentAnswers),
     register: createRegister(parts.registered, deps.clock, {
       redirectUris: selectRedirectUriRules(config, config.baseUrl),
       accessToken: config.registration.accessToken,
     }),
-    revoke: (body, authorization) =>
-      logClient(findClientIdInBody(body), () => revoke(body, authorization)),
+    revoke,
     consent,
     callback,
   };

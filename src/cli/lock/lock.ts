@@ -23,8 +23,8 @@ import {
   type UpstreamCaller,
   UpstreamError,
 } from '../../upstreams/upstream.ts';
-import { CommandError } from '../command/command-error.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
+import { CommandError } from '../command/errors.ts';
 import type { Invocation, InvokedProcess } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { showSpinner } from '../command/spinner.ts';

@@ -21,7 +21,7 @@ import { findAuthProblems } from '../../upstreams/credentials/check-auth.ts';
 import { createUpstreamOpener } from '../../upstreams/open-upstream.ts';
 import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
 import type { Upstream } from '../../upstreams/upstream.ts';
-import { CommandError } from '../command/command-error.ts';
+import { CommandError } from '../command/errors.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
 import { loadSettings } from './load-settings.ts';
 import { findProgramUserProblems } from './programs/check-program-users.ts';

@@ -150,10 +150,9 @@ async function refresh(
     if (known.owner === undefined || kept === undefined) return refreshOnce();
     const recalled = await recentAnswers.recall(refreshToken, kept, asked);
     if (recalled === undefined) return refreshOnce();
-    const accessToken = kept?.tokens.access_token;
-    const issued = { clientId, clientName: client.name, accessToken };
-    deps.logLogin({ ...issued, isRefresh: true, isLastAnswer: true });
-    return recalled;
+    const issued = { clientId, clientName: client.name, user: recalled.user };
+    const facts = deps.logLogin({ ...issued, isRefresh: true, isLastAnswer: true });
+    return { ...recalled.reply, facts };
   };
 }
 

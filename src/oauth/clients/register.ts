@@ -32,7 +32,10 @@ export const createRegister = (clients: RegisteredClients, clock: Clock, rules: 
     checkSize(client);
     return async function add() {
       await clients.add(client);
-      return createJsonReply(201, client, { 'Cache-Control': 'no-store' });
+      return {
+        ...createJsonReply(201, client, { 'Cache-Control': 'no-store' }),
+        facts: { client: client.client_id },
+      };
     };
   };
 

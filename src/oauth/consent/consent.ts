@@ -4,12 +4,12 @@
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { GetPublicTools } from '../../site/public-tools.ts';
-import { findClientId, logClient } from '../clients/log-client.ts';
 import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
 import type {
   AuthorizationRequest,
   ReadAuthorizationRequest,
 } from '../request/authorization-request.ts';
+import { addFacts, readAskedFacts } from '../request/login-facts.ts';
 import { createNameCheck, parseBody } from '../request/parameters.ts';
 import type { Approvals } from './approvals.ts';
 import type { Browser, Browsers } from './browser.ts';
@@ -104,7 +104,7 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
       const form = parseBody(body, checkFieldName);
       const sent = { request: form.require('request'), csrf: form.require('csrf') };
       const query = await pendingConsents.requireQuery(sent, cookie);
-      return logClient(findClientId(query), async () => {
+      return addFacts(readAskedFacts(query), async () => {
         // Once more: the client may have ended meanwhile.
         const request = await readRequest(query, cookie);
         // Typed where there is no JavaScript.

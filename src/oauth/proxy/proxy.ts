@@ -1,4 +1,5 @@
 // OAUTH_MODE=proxy: clients are sent on to the provider, and their requests forwarded.
+import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { ProxyConfig } from '../../config/groups/oauth.ts';
 import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
@@ -28,6 +29,8 @@ export interface ProxyDeps {
   readonly recentAnswers: RecentAnswers;
   readonly logLogin: LogLogin;
   readonly noteClient: NoteClient;
+  /** What the gateway would say of an access token, its signature aside. */
+  readonly inspectToken: (token: string) => TokenInspection;
 }
 
 export interface ProxyHandlers {
@@ -93,13 +96,7 @@ function buildAuthorizationUrl(
 
 // RFC 7009: revocation in proxy mode, forwarded to the provider.
 
-interface ProxyRevokeDeps {
-  readonly clients: Clients;
-  readonly api: ProviderApi;
-  readonly recentAnswers: RecentAnswers;
-}
-
-const createProxyRevoke = (config: ProxyConfig, { clients, api, recentAnswers }: ProxyRevokeDeps) =>
+const createProxyRevoke = (config: ProxyConfig, { clients, api, recentAnswers }: ProxyDeps) =>
   async function revoke(
     body: RequestBody,
     authorization: string | undefined,
@@ -132,17 +129,9 @@ const REQUIRED = new Map<string, readonly string[]>([
   ['refresh_token', ['refresh_token', 'client_id']],
 ]);
 
-interface ProxyTokenDeps {
-  readonly clients: Clients;
-  readonly api: ProviderApi;
-  readonly recentAnswers: RecentAnswers;
-  readonly logLogin: LogLogin;
-  readonly noteClient: NoteClient;
-}
-
 const createProxyToken = (
   config: ProxyConfig,
-  { clients, api, recentAnswers, logLogin, noteClient }: ProxyTokenDeps,
+  { clients, api, recentAnswers, logLogin, noteClient, inspectToken }: ProxyDeps,
 ) =>
   async function token(
     body: RequestBody,
@@ -173,28 +162,27 @@ const createProxyToken = (
         : [];
       const recalled = used && kept && (await recentAnswers.recall(used, kept, asked));
       if (recalled) {
-        const { access_token: accessToken } = kept.tokens;
-        const issued = { clientId, clientName: client?.name, accessToken };
-        logLogin({ ...issued, isRefresh: true, isLastAnswer: true });
-        return recalled;
+        const issued = { clientId, clientName: client?.name, user: recalled.user };
+        const facts = logLogin({ ...issued, isRefresh: true, isLastAnswer: true });
+        return { ...recalled.reply, facts };
       }
       const request = { url, parameters, authorization, isKnownClient };
       const response = await forwardToProvider(api, config.providerClient, request);
       if (response.status >= 400)
         await recentAnswers.endAfterRefusal(grant?.grantId, response.status);
-      if (response.status === 200) {
-        const tokens = parseObject(response.body) ?? {};
-        const { access_token: accessToken } = tokens;
-        if (client) await clients.recordUse(client);
-        // A code is bound to its redirect URI, and so to its client. A refresh token may be any client's.
-        if (client && !isRefresh) await noteClient(accessToken, client.id);
-        if (canRecall) {
-          const grantId = grant?.grantId ?? generateSecret();
-          await recentAnswers.keep({ asked, grantId, used, tokens });
-        }
-        logLogin({ clientId, clientName: client?.name, accessToken, isRefresh });
+      if (response.status !== 200) return renderProviderResponse(response);
+      const tokens = parseObject(response.body) ?? {};
+      const { access_token: accessToken } = tokens;
+      if (client) await clients.recordUse(client);
+      // A code is bound to its redirect URI, and so to its client. A refresh token may be any client's.
+      if (client && !isRefresh) await noteClient(accessToken, client.id);
+      if (canRecall) {
+        const grantId = grant?.grantId ?? generateSecret();
+        await recentAnswers.keep({ asked, grantId, used, tokens });
       }
-      return renderProviderResponse(response);
+      const user = typeof accessToken === 'string' ? inspectToken(accessToken).sub : undefined;
+      const facts = logLogin({ clientId, clientName: client?.name, user, isRefresh });
+      return { ...renderProviderResponse(response), facts };
     };
   };
 

@@ -1,7 +1,7 @@
 // §8: refreshes are counted by the login that they belong to, everything else at the token endpoint by address.
 import type { ChosenLimit } from '../../endpoint/endpoint.ts';
 import type { RequestBody } from '../../endpoint/message.ts';
-import { isObject } from '../../platform/json.ts';
+import { readAskedFacts } from '../request/login-facts.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import { readAskedTokens } from './asked-tokens.ts';
 import type { RecentAnswers } from './recent-answers.ts';
@@ -10,7 +10,7 @@ export function chooseTokenLimit(
   body: RequestBody,
   { findKnownId, findLogin }: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>,
 ): ChosenLimit {
-  if (!isRefresh(body)) return { group: 'token' };
+  if (readAskedFacts(body).grant !== 'refresh_token') return { group: 'token' };
   const parameters = parseIfValid(body);
   const refreshToken = parameters?.get('refresh_token');
   const clientId = parameters?.get('client_id');
@@ -18,12 +18,6 @@ export function chooseTokenLimit(
     return { group: 'refresh' };
   const find = () => findLogin(refreshToken, readAskedTokens(parameters, clientId));
   return { group: 'refresh', login: { knownId: findKnownId(refreshToken, clientId), find } };
-}
-
-/** Without parsing: everybody may send a body of many parts. */
-function isRefresh(body: RequestBody): boolean {
-  if (body.type === 'form') return /(?:^|&)grant_type=refresh_token(?:&|$)/.test(body.text);
-  return isObject(body.value) && body.value.grant_type === 'refresh_token';
 }
 
 /** What is wrong with the request is said once it was counted. */

@@ -4,6 +4,7 @@
 import { isOwnClient } from '../../auth/own-clients.ts';
 import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { KnownLogin } from '../../endpoint/endpoint.ts';
+import { createJsonReply, type Reply } from '../../endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
@@ -26,9 +27,9 @@ export interface IssuedTokens {
 
 /** A token response as its client gets it. */
 export interface RecalledAnswer {
-  readonly status: 200;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly reply: Reply;
+  /** `sub` of the user, where the token names one. */
+  readonly user: string | undefined;
 }
 
 export interface RecentAnswers {
@@ -79,6 +80,10 @@ const MAX_AGE_SECONDS = 300;
  */
 const MAX_REPLACED_AGE_SECONDS = 10;
 
+interface FreshToken extends Pick<RecalledAnswer, 'user'> {
+  readonly secondsLeft: number;
+}
+
 export interface RecentAnswersDeps {
   readonly store: Store;
   readonly clock: Clock;
@@ -108,23 +113,25 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
   }
 
   /** Of the access token; undefined where the answer is not to be given again. */
-  async function findSecondsLeft(
+  async function findFreshToken(
     refreshToken: string,
     kept: KeptAnswer,
     asked: AskedTokens,
-  ): Promise<number | undefined> {
+  ): Promise<FreshToken | undefined> {
     // They renew when they have to, also because a token was refused, and then want another one.
     if (isOwnClient(asked.clientId)) return undefined;
     const secondsLeft = computeSecondsLeft(kept, clock.now());
     if (secondsLeft === undefined || !isSameRequest(kept.asked, asked)) return undefined;
     // Its client comes because /mcp refuses it, perhaps: only the provider can help there.
     const { access_token: access } = kept.tokens;
-    if (typeof access !== 'string' || inspectToken(access).problem) return undefined;
+    if (typeof access !== 'string') return undefined;
+    const { sub: user, problem } = inspectToken(access);
+    if (problem) return undefined;
     const [isEnded, used] = await Promise.all([
       grants.isEnded(kept.grantId),
       store.get(buildUsedKey(hashSha256(refreshToken))),
     ]);
-    return isEnded || used !== undefined ? undefined : secondsLeft;
+    return isEnded || used !== undefined ? undefined : { secondsLeft, user };
   }
 
   return {
@@ -141,18 +148,18 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
         return undefined;
       }
       knownTokens.add(refreshToken, asked.clientId, grant.grantId);
-      const left = kept && (await findSecondsLeft(refreshToken, kept, asked));
-      return { id: grant.grantId, isAnswered: left !== undefined };
+      const fresh = kept && (await findFreshToken(refreshToken, kept, asked));
+      return { id: grant.grantId, isAnswered: fresh !== undefined };
     },
     async recall(refreshToken, kept, asked) {
       const { predecessor } = kept;
       if (predecessor !== undefined) await endPredecessor(predecessor);
-      const secondsLeft = await findSecondsLeft(refreshToken, kept, asked);
-      if (secondsLeft === undefined) return undefined;
+      const fresh = await findFreshToken(refreshToken, kept, asked);
+      if (fresh === undefined) return undefined;
+      const tokens = { ...kept.tokens, expires_in: fresh.secondsLeft };
       return {
-        status: 200,
-        headers: { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' },
-        body: JSON.stringify({ ...kept.tokens, expires_in: secondsLeft }),
+        reply: createJsonReply(200, tokens, { 'Cache-Control': 'no-store' }),
+        user: fresh.user,
       };
     },
     async keep(issued) {

@@ -24,7 +24,7 @@ export function parseQuery(
   query: string,
   checkName: CheckName = checkRequestName,
 ): RequestParameters {
-  if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) failTooMany();
+  if (hasTooManyParameters(query)) failTooMany();
   return createParameters([...new URLSearchParams(query)], checkName);
 }
 
@@ -51,6 +51,10 @@ const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
 
 /** Far more than any client sends: many cost time, and anybody may send them. */
 const MAX_PARAMETERS = 100;
+
+/** Of a query or a form, without parsing it. */
+export const hasTooManyParameters = (text: string): boolean =>
+  text.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS;
 
 const failTooMany = (): never =>
   fail('oauth_invalid_request', {

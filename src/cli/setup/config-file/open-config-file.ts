@@ -2,7 +2,7 @@
 import type { Config } from '../../../config/config.ts';
 import type { Log } from '../../../platform/log.ts';
 import type { StoredLock } from '../../../upstreams/lock/lock-file.ts';
-import { StartError } from '../../command/start-error.ts';
+import { StartError } from '../../command/errors.ts';
 import { findLosses, type Protection } from './find-losses.ts';
 import type { FollowActions, Following, WatchedFile } from './follow-config-file.ts';
 import { summarizeSetup } from './load-setup.ts';
