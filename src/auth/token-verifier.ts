@@ -8,10 +8,9 @@ import { parseObject } from '../platform/json.ts';
 import { hashSha256 } from '../platform/sha256.ts';
 import { quote } from '../platform/text.ts';
 import { type ClaimRules, readUserContext, type TokenAge } from './claims.ts';
-import { failToken } from './fail-token.ts';
 import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
-import { createTokenParser, type ParsedToken } from './parse-token.ts';
+import { createTokenParser, failToken, type ParsedToken } from './parse-token.ts';
 
 export interface TokenVerifier {
   /**

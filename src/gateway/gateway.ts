@@ -1,5 +1,6 @@
 // The composition root: every implementation is chosen here, once.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createProviderAccess } from '../auth/auth.ts';
 import type { KeySet } from '../auth/key-set.ts';
 import { builtInCatalog } from '../catalog/index.ts';
 import { checkConfig } from '../config/check-config.ts';
@@ -15,17 +16,14 @@ import { createMcp } from '../mcp/mcp.ts';
 import type { Network } from '../oauth/client-id-metadata/network.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
 import { createLoginFailures } from '../oauth/login-failures.ts';
-import { createProviderAccess } from '../oauth/provider-access.ts';
-import { createPeople } from '../operations/admin/people.ts';
-import { createPersonIndex } from '../operations/admin/person-index.ts';
+import { createPeople, createPersonIndex } from '../operations/admin/people.ts';
 import { createRecentCallers } from '../operations/admin/recent-callers.ts';
 import {
   createOperatorEndpoints,
   createSealPerson,
   noteRefusals,
 } from '../operations/create-admin.ts';
-import { createHealthEndpoints } from '../operations/health-endpoints.ts';
-import { createMetricsEndpoints } from '../operations/metrics-endpoints.ts';
+import { createHealthEndpoints, createMetricsEndpoints } from '../operations/endpoints.ts';
 import { type Clock, pause, systemClock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import { createLog, type Log } from '../platform/log.ts';

@@ -1,8 +1,7 @@
 // A part of the composition root: the authorization server that clients see.
 
 import type { Auth } from '../auth/auth.ts';
-import { createProviderEndpoints } from '../auth/provider/provider-endpoints.ts';
-import type { ProviderMetadata } from '../auth/provider/provider-metadata.ts';
+import { createProviderEndpoints, type ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
@@ -20,13 +19,12 @@ import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createClientDocuments } from './client-id-metadata/client-documents.ts';
 import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';
 import { createPublicNetwork, type Network } from './client-id-metadata/network.ts';
-import { createDiscoveryEndpoints } from './discovery/endpoints.ts';
-import { createServerMetadata } from './discovery/server-metadata.ts';
+import { createDiscoveryEndpoints, createServerMetadata } from './discovery.ts';
 import { createOAuthEndpoints } from './endpoints.ts';
 import type { NoteLoginFailure } from './login-failures.ts';
 import { createOAuth } from './oauth.ts';
 import { auditLogins, noteFailures, observeLogins } from './observe-logins.ts';
-import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
+import { selectRedirectUriRules } from './redirect-uri.ts';
 
 export interface AuthorizationParts {
   readonly store: Store;
@@ -98,7 +96,7 @@ export function createAuthorizationEndpoints(
     log,
   });
   const observers = [
-    ...(parts.audit ? [auditLogins(parts.audit)] : []),
+    ...(parts.audit ? [auditLogins(parts.audit, parts.getTraceId)] : []),
     ...(parts.noteFailure ? [noteFailures(parts.noteFailure)] : []),
   ];
   const metadataDocuments = createServerMetadata(config, metadata, documentOffer.isOffered);
@@ -106,7 +104,6 @@ export function createAuthorizationEndpoints(
     endpoints: [
       ...observeLogins(createOAuthEndpoints(handlers, { popups: oauth.popups }), {
         observers,
-        getTraceId: parts.getTraceId,
         clock,
       }),
       ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.isServer),

@@ -1,7 +1,7 @@
 // §4.6–§4.8: the OAuth endpoints, put together for the mode.
 
 import { OPERATORS_CLIENT_ID } from '../auth/own-clients.ts';
-import type { ProviderEndpoints } from '../auth/provider/provider-endpoints.ts';
+import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import type { TokenInspection } from '../auth/token-verifier.ts';
 import type { Config } from '../config/config.ts';
 import type { AdminConfig } from '../config/groups/admin.ts';
@@ -9,7 +9,6 @@ import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
 import type { ServerConfig } from '../config/groups/server.ts';
 import { parseScope } from '../config/scope.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
-import type { ChosenLimit } from '../endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -24,20 +23,20 @@ import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
 import { type ClientsDeps, createClients } from './clients/clients.ts';
 import { createRegister } from './clients/register.ts';
 import { createRegisteredClients } from './clients/registered-clients.ts';
-import { createApprovals } from './consent/approvals.ts';
-import { createBrowsers } from './consent/browser.ts';
-import { createConsent, type RedirectToProvider } from './consent/consent.ts';
-import { createPendingConsents } from './consent/pending-consents.ts';
-import { createLoginLog } from './provider/login-log.ts';
-import { createNoteClient } from './provider/note-client.ts';
+import { createApprovals, createBrowsers } from './consent/browser.ts';
+import {
+  createConsent,
+  createPendingConsents,
+  type RedirectToProvider,
+} from './consent/consent.ts';
+import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
 import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
-import { createProxy } from './proxy/proxy.ts';
-import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
-import { chooseTokenLimit } from './refresh/choose-token-limit.ts';
-import { createRecentAnswers } from './refresh/recent-answers.ts';
+import { createProxy } from './proxy.ts';
+import { selectRedirectUriRules } from './redirect-uri.ts';
+import { createRecentAnswers, type RecentAnswers } from './refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
-import type { OwnResources } from './request/resource-indicators.ts';
+import type { OwnResources } from './request/parameters.ts';
 
 /**
  * Each validates the request and returns the work to run once it is counted.
@@ -49,7 +48,7 @@ export interface OAuthHandlers {
   authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
   token(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
-  chooseTokenLimit(body: RequestBody): ChosenLimit;
+  readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
   revoke(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Undefined without a consent page. */
@@ -200,7 +199,7 @@ function createHandlers(
   return {
     authorize,
     token,
-    chooseTokenLimit: (body) => chooseTokenLimit(body, parts.recentAnswers),
+    logins: parts.recentAnswers,
     register: createRegister(parts.registered, deps.clock, {
       redirectUris: selectRedirectUriRules(config, config.baseUrl),
       accessToken: config.registration.accessToken,

@@ -14,9 +14,7 @@ export interface LoginRecord {
   readonly facts: LoginFacts;
   /** Undefined where nothing failed. */
   readonly failure: LoginProblem | undefined;
-  readonly ip: string;
-  /** W3C trace ID. */
-  readonly trace: string | undefined;
+  readonly request: GatewayRequest;
   readonly seconds: number;
 }
 
@@ -32,7 +30,6 @@ export type LoginObserver = (record: LoginRecord) => void;
 
 export interface ObserveLoginsDeps {
   readonly observers: readonly LoginObserver[];
-  readonly getTraceId: (request: GatewayRequest) => string | undefined;
   readonly clock: Clock;
 }
 
@@ -67,22 +64,14 @@ function observe(
   endpoint: PublicEndpoint,
   step: EndpointName,
   readAsked: ReadAsked,
-  { observers, getTraceId, clock }: ObserveLoginsDeps,
+  { observers, clock }: ObserveLoginsDeps,
 ): PublicEndpoint['judge'] {
   return async function judge(request, body) {
     const startedAt = clock.monotonic();
-    const trace = getTraceId(request);
 
     function tell(facts: Reply['facts'], failure: LoginProblem | undefined): void {
       const seconds = (clock.monotonic() - startedAt) / 1000;
-      const record = {
-        step,
-        facts: readFacts(facts),
-        failure,
-        ip: request.clientIp,
-        trace,
-        seconds,
-      };
+      const record = { step, facts: readFacts(facts), failure, request, seconds };
       for (const tellObserver of observers) tellObserver(record);
     }
 
@@ -113,8 +102,11 @@ const findProblem = ({ error, status }: Reply): LoginProblem | undefined =>
 const UNNAMED = { key: 'refused_by_provider', message: 'The provider refused, without a reason.' };
 
 /** §21.1: a line for what succeeded or failed, and none for a login that goes on. */
-export const auditLogins = (audit: Audit): LoginObserver =>
-  function auditLogin({ step, facts, failure, ip, trace, seconds }) {
+export const auditLogins = (
+  audit: Audit,
+  getTraceId: (request: GatewayRequest) => string | undefined,
+): LoginObserver =>
+  function auditLogin({ step, facts, failure, request, seconds }) {
     if (failure === undefined && LEADS_ON.has(step)) return;
     const { client, user, grant } = facts;
     const event = step === 'token' && grant === 'refresh_token' ? 'refresh' : EVENTS[step];
@@ -122,7 +114,8 @@ export const auditLogins = (audit: Audit): LoginObserver =>
       failure === undefined
         ? ({ outcome: 'success', user } as const)
         : ({ outcome: 'failure', reason: failure.key } as const);
-    audit.write({ event, ip, trace }, { ...outcome, client }, seconds);
+    const action = { event, ip: request.clientIp, trace: getTraceId(request) };
+    audit.write(action, { ...outcome, client }, seconds);
   };
 
 const LEADS_ON: ReadonlySet<EndpointName> = new Set(['authorize', 'consent', 'callback']);
@@ -138,7 +131,7 @@ const EVENTS: Readonly<Record<EndpointName, AuditEvent>> = {
 
 /** §22.4: logins that fail are noted for operators. */
 export const noteFailures = (note: NoteLoginFailure): LoginObserver =>
-  function noteFailure({ step, facts: { client }, failure, ip }) {
+  function noteFailure({ step, facts: { client }, failure, request: { clientIp: ip } }) {
     if (failure === undefined || step === 'revoke') return;
     note({ step, ip, client, error: failure.key, message: failure.message });
   };

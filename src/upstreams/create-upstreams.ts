@@ -1,6 +1,6 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
 
-import type { ProviderMetadata } from '../auth/provider/provider-metadata.ts';
+import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { GatewayFile, UpstreamConfig } from '../config/file/gateway-file.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';

@@ -1,7 +1,6 @@
 // How a server behind the gateway is reached: its transport, and what it learns of the caller.
 
-import { createProviderEndpoints } from '../auth/provider/provider-endpoints.ts';
-import type { ProviderMetadata } from '../auth/provider/provider-metadata.ts';
+import { createProviderEndpoints, type ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { UpstreamConfig } from '../config/file/gateway-file.ts';
 import { createExchangeToken, type ExchangeToken } from '../oauth/provider/exchange-token.ts';

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createProviderMetadata } from '../../auth/provider/provider-metadata.ts';
+import { createProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { Env } from '../../config/read-env.ts';

@@ -1,14 +1,14 @@
 // The provider brings the browser back, and it goes on to the client with a code of our own.
 
-import type { ProviderEndpoints } from '../../auth/provider/provider-endpoints.ts';
+import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { PendingReply, Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { toErrorDescription, toSentence } from '../../platform/text.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Browsers } from '../consent/browser.ts';
-import { CHECK_PROVIDER_CLIENT, isClientError } from '../provider/provider-client.ts';
-import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
+import { CHECK_PROVIDER_CLIENT, isClientError } from '../provider/provider-api.ts';
+import { redirectToClient } from '../redirect-uri.ts';
 import { addFacts } from '../request/login-facts.ts';
 import { parseQuery, type RequestParameters } from '../request/parameters.ts';
 import { MISCONFIGURED } from './provider-refusals.ts';

@@ -1,21 +1,23 @@
 // Tokens from the provider, in the name of the one client that it knows.
 
-import type { ProviderEndpoints } from '../../auth/provider/provider-endpoints.ts';
+import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { fail, type GatewayError } from '../../errors/gateway-error.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Client, Clients } from '../clients/clients.ts';
-import type { LogLogin } from '../provider/login-log.ts';
-import type { NoteClient } from '../provider/note-client.ts';
-import type { ProviderApi } from '../provider/provider-api.ts';
-import { authenticateClient } from '../provider/provider-client.ts';
+import type { LogLogin, NoteClient } from '../provider/issued-tokens.ts';
+import {
+  authenticateClient,
+  type describeRefusal,
+  failIfProviderClientRefused,
+  type ProviderApi,
+} from '../provider/provider-api.ts';
 import { type ProviderTokenResponse, selectClientTokens } from '../provider/provider-parameters.ts';
-import type { describeRefusal } from '../provider/provider-response.ts';
-import type { AskedTokens } from '../refresh/asked-tokens.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import type { LoginFacts } from '../request/login-facts.ts';
-import { failIfProviderClientRefused, forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
+import type { AskedTokens } from '../request/parameters.ts';
+import { forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 
 export interface TokenRequest {

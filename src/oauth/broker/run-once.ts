@@ -6,7 +6,9 @@ import { type Clock, pause } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import { type FlightOutcome, type FlightRecords, LOCK_SECONDS } from './flight-records.ts';
+import { buildOAuthKey } from '../../store/keys.ts';
+import { checkRecordVersion, RECORD_VERSION } from '../../store/record-version.ts';
+import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 
 export type RunOnce<Result> = (
   /** A secret of the asker. */
@@ -78,3 +80,95 @@ const readResult = <Result>(outcome: FlightOutcome<Result>): Result =>
   'failed' in outcome
     ? fail('upstream_failed', { details: outcome.details ?? NO_ANSWER })
     : outcome.result;
+
+// What replicas tell each other of work that is done once: who does it, and its outcome. Results are
+// plain data, sealed while they lie in the store.
+
+/** Longer than the work may take: a replica that holds the lock for longer has died. */
+const LOCK_SECONDS = 30;
+
+type FlightOutcome<Result> =
+  | { readonly result: Result }
+  | { readonly failed: true; readonly details?: string };
+
+/** By the hash of what is worked on. `lock` is a secret of the one that asks for it. */
+interface FlightRecords<Result> {
+  /** `locked`: the work is the asker's. Undefined: another one does it. Else it has been done. */
+  lockOrRead(hash: string, lock: string): Promise<'locked' | FlightOutcome<Result> | undefined>;
+  /**
+   * In place of the lock, in one step. Whatever becomes of the store now, what was gained must reach
+   * its asker; the lock then keeps others from sending the same once more.
+   */
+  keepOutcome(hash: string, outcome: FlightOutcome<Result>, seconds: number): Promise<void>;
+  /** Like `keepOutcome`, but another replica's lock stays: a failure must not end its work. */
+  keepFailure(
+    hash: string,
+    lock: string,
+    outcome: FlightOutcome<Result>,
+    seconds: number,
+  ): Promise<void>;
+  /** Only one's own lock: the work may have taken so long that another replica has begun. */
+  release(hash: string, lock: string): Promise<void>;
+}
+
+export function createFlightRecords<Result>({ store, seal }: RecordsDeps): FlightRecords<Result> {
+  return {
+    async lockOrRead(hash, lock) {
+      const earlier = store.get(buildEarlierKey(hash));
+      // Whether it can be read matters to the holder of the lock alone.
+      earlier.catch(() => {});
+      const stored = await store.getOrSet(buildFlightKey(hash), lock, LOCK_SECONDS);
+      if (stored !== lock) return openOutcome(buildFlightKey(hash), stored);
+      try {
+        const outcome = openOutcome(buildEarlierKey(hash), await earlier);
+        if (outcome === undefined) return 'locked';
+        await release(hash, lock);
+        return outcome;
+      } catch (error) {
+        // Else everybody would wait for work that nobody does.
+        await release(hash, lock);
+        throw error;
+      }
+    },
+    async keepOutcome(hash, outcome, seconds) {
+      await keep([buildFlightKey(hash), buildEarlierKey(hash)], outcome, seconds).catch(() => {});
+    },
+    async keepFailure(hash, lock, outcome, seconds) {
+      const stored = await store.get(buildFlightKey(hash)).catch(() => undefined);
+      const keys =
+        stored === lock ? [buildFlightKey(hash), buildEarlierKey(hash)] : [buildEarlierKey(hash)];
+      await keep(keys, outcome, seconds).catch(() => {});
+    },
+    release,
+  };
+
+  async function keep(
+    keys: readonly string[],
+    outcome: FlightOutcome<Result>,
+    seconds: number,
+  ): Promise<void> {
+    const text = JSON.stringify({ ...outcome, version: RECORD_VERSION });
+    await Promise.all(keys.map((key) => store.set(key, seal.seal(key, text), seconds)));
+  }
+
+  async function release(hash: string, lock: string): Promise<void> {
+    const key = buildFlightKey(hash);
+    const stored = await store.get(key).catch(() => undefined);
+    if (stored === lock) await store.delete(key).catch(() => {});
+  }
+
+  /** Undefined for a lock, and for nothing. */
+  function openOutcome(key: string, stored: string | undefined): FlightOutcome<Result> | undefined {
+    const text = stored === undefined ? undefined : seal.open(key, stored);
+    if (text === undefined) return undefined;
+    const record = JSON.parse(text) as FlightOutcome<Result> & { readonly version?: number };
+    checkRecordVersion(record.version, 'The outcome of a refresh');
+    return record;
+  }
+}
+
+/** The lock of the replica that does the work, and after it the outcome. */
+const buildFlightKey = (hash: string): string => buildOAuthKey('flight', hash);
+
+/** Where replicas of 0.1.0, which hold the same lock, keep and look for the outcome. */
+const buildEarlierKey = (hash: string): string => buildOAuthKey('answer', hash);

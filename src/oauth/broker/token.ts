@@ -5,22 +5,25 @@ import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Clients } from '../clients/clients.ts';
-import type { LogLogin } from '../provider/login-log.ts';
+import type { LogLogin } from '../provider/issued-tokens.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import {
   buildAuthorizationParameters,
+  buildCallbackUrl,
   buildRefreshParameters,
+  createCodeChallenge,
   type ProviderParametersConfig,
   selectResources,
 } from '../provider/provider-parameters.ts';
-import { readAskedTokens } from '../refresh/asked-tokens.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
-import { parseBody, type RequestParameters } from '../request/parameters.ts';
-import { verifyPkce } from '../request/pkce.ts';
-import { readResourceIndicators } from '../request/resource-indicators.ts';
+import {
+  parseBody,
+  type RequestParameters,
+  readAskedTokens,
+  readResourceIndicators,
+} from '../request/parameters.ts';
 import type { AuthorizationCode } from './callback.ts';
 import type { ObtainTokens, TokenResponse } from './obtain-tokens.ts';
-import { buildCallbackUrl } from './redirect-to-provider.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 import type { RunOnce } from './run-once.ts';
 
@@ -158,6 +161,13 @@ async function refresh(
 
 /** Tokens, or the provider's word that there will be none. */
 const isFinal = ({ status }: TokenResponse): boolean => status === 200 || status === 400;
+
+/** RFC 7636 §4.1. */
+const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
+
+/** RFC 7636 §4.6: whether the challenge was made from the verifier. */
+const verifyPkce = (challenge: string, verifier: string): boolean =>
+  VERIFIER.test(verifier) && createCodeChallenge(verifier) === challenge;
 
 function failGrant(details: string): never {
   return fail('invalid_grant', { details });

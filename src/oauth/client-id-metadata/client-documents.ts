@@ -8,12 +8,17 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createLogThrottle } from '../../platform/log-throttle.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import type { RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
-import { ClientDocumentRefused, failDocument } from './client-document-refused.ts';
-import { isClientDocumentId, parseClientIdUrl } from './client-id-url.ts';
+import type { RedirectUriRules } from '../redirect-uri.ts';
+import {
+  type ClientDocument,
+  ClientDocumentRefused,
+  failDocument,
+  isClientDocumentId,
+  parseClientDocument,
+  parseClientIdUrl,
+} from './client-document.ts';
 import { fetchDocument } from './fetch-document.ts';
 import type { Network } from './network.ts';
-import { type ClientDocument, parseClientDocument } from './parse-document.ts';
 
 export interface ClientDocuments {
   /** Whether a client id is an https URL, thus for `find` to judge; most of them are not. */
@@ -89,20 +94,15 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
 
   return {
     isClientDocumentId,
-    isAllowed(clientId) {
-      try {
-        return parseClientIdUrl(clientId, allowedHosts) !== undefined;
-      } catch {
-        return false;
-      }
-    },
+    isAllowed: (clientId) => 'url' in parseClientIdUrl(clientId, allowedHosts),
     async find(clientId) {
-      const url = parseClientIdUrl(clientId, allowedHosts);
+      const parsed = parseClientIdUrl(clientId, allowedHosts);
+      if ('problem' in parsed) failDocument(parsed.problem);
       const document = documents.get(clientId);
       if (document !== undefined) return document;
       const failure = failures.get(clientId);
       if (failure !== undefined) throw failure;
-      return loadOnce(url);
+      return loadOnce(parsed.url);
     },
   };
 }

@@ -11,7 +11,7 @@ import {
   describeRedirectUriRules,
   parseRedirectUris,
   type RedirectUriRules,
-} from '../redirect-uri/redirect-uri.ts';
+} from '../redirect-uri.ts';
 import type { RegisteredClient, RegisteredClients } from './registered-clients.ts';
 
 /** `accessToken` is the initial access token of RFC 7591 §3. */

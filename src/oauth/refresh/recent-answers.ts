@@ -11,9 +11,8 @@ import { buildOAuthKey } from '../../store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/record-version.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import type { Store } from '../../store/store.ts';
-import { type AskedTokens, isSameRequest } from './asked-tokens.ts';
-import { createKnownGrants, type KnownGrant } from './known-grants.ts';
-import { createKnownRefreshTokens } from './known-refresh-tokens.ts';
+import { type AskedTokens, isSameRequest } from '../request/parameters.ts';
+import { createKnownGrants, createKnownRefreshTokens, type KnownGrant } from './known-grants.ts';
 
 export interface IssuedTokens {
   readonly asked: AskedTokens;
@@ -112,6 +111,12 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     return kept.asked.clientId === clientId ? kept : undefined;
   }
 
+  async function keepAnswer(token: string, hash: string, answer: KeptAnswer): Promise<void> {
+    const key = buildAnswerKey(hash);
+    const sealed = createSeal([token]).seal(key, JSON.stringify(answer));
+    await store.set(key, sealed, computeTtlSeconds(answer));
+  }
+
   /** Of the access token; undefined where the answer is not to be given again. */
   async function findFreshToken(
     refreshToken: string,
@@ -139,7 +144,7 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     findKnownId: knownTokens.find,
     async findLogin(refreshToken, asked) {
       const [grant, kept] = await Promise.all([
-        grants.find(refreshToken),
+        grants.find(hashSha256(refreshToken)),
         find(refreshToken, asked.clientId),
       ]);
       // Whoever brings one that was replaced, or another's, must not use up what the login has.
@@ -165,17 +170,18 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     async keep(issued) {
       const current = getCurrentToken(issued);
       if (current !== undefined) knownTokens.add(current, issued.asked.clientId, issued.grantId);
-      await Promise.all([
-        ...listRecords(issued, clock.now()).map(({ token, record, ttlSeconds }) => {
-          const key = buildAnswerKey(hashSha256(token));
-          return store.set(key, createSeal([token]).seal(key, JSON.stringify(record)), ttlSeconds);
-        }),
-        ...listGrants(issued).map(({ token, grant, isCurrent }) =>
-          grants.keep(token, grant, isCurrent),
-        ),
-      ]).catch(() => {});
+      const answers = buildAnswers(issued, clock.now());
+      const keeping = listGrants(issued).flatMap(({ token, grant, isCurrent }) => {
+        const hash = hashSha256(token);
+        const answer = answers.get(token);
+        return [
+          grants.keep(hash, grant, isCurrent),
+          ...(answer ? [keepAnswer(token, hash, answer)] : []),
+        ];
+      });
+      await Promise.all(keeping).catch(() => {});
     },
-    findGrant: (token) => grants.find(token).catch(() => undefined),
+    findGrant: (token) => grants.find(hashSha256(token)).catch(() => undefined),
     end: grants.end,
     async endAfterRefusal(grantId, status) {
       if (grantId === undefined || status >= 500 || status === 429) return;
@@ -184,32 +190,35 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
   };
 }
 
-/** One for the refresh token that the client has from now on, one for the token that it used. */
-function listRecords(issued: IssuedTokens, now: number) {
+/** By the refresh token that the client has from now on, and by the one that it used. */
+function buildAnswers(issued: IssuedTokens, now: number): ReadonlyMap<string, KeptAnswer> {
   const { asked, grantId, used, tokens } = issued;
   const { access_token: access, expires_in: lifetimeSeconds } = tokens;
   const current = getCurrentToken(issued);
-  if (current === undefined || typeof access !== 'string') return [];
-  if (typeof lifetimeSeconds !== 'number') return [];
-  const ttlSeconds = Math.min(MAX_AGE_SECONDS, Math.floor(lifetimeSeconds / 2));
-  if (!(ttlSeconds >= 1)) return [];
+  if (current === undefined || typeof access !== 'string') return new Map();
+  if (typeof lifetimeSeconds !== 'number') return new Map();
+  if (!(computeTtlSeconds({ lifetimeSeconds }) >= 1)) return new Map();
   const isReplacement = used !== undefined && used !== current;
-  const record: Omit<KeptAnswer, 'isReplaced' | 'predecessor'> = {
+  const answer: KeptAnswer = {
     version: RECORD_VERSION,
     asked,
     grantId,
     tokens: { ...tokens, ...(used !== undefined && { refresh_token: current }) },
     issuedAt: now,
     lifetimeSeconds,
+    isReplaced: false,
+    predecessor: isReplacement ? hashSha256(used) : undefined,
   };
-  const predecessor = isReplacement ? hashSha256(used) : undefined;
-  return [
-    { token: current, record: { ...record, isReplaced: false, predecessor }, ttlSeconds },
+  return new Map([
+    [current, answer],
     ...(isReplacement
-      ? [{ token: used, record: { ...record, isReplaced: true }, ttlSeconds }]
+      ? [[used, { ...answer, isReplaced: true, predecessor: undefined }] as const]
       : []),
-  ];
+  ]);
 }
+
+const computeTtlSeconds = ({ lifetimeSeconds }: Pick<KeptAnswer, 'lifetimeSeconds'>): number =>
+  Math.min(MAX_AGE_SECONDS, Math.floor(lifetimeSeconds / 2));
 
 /** The refresh token that the client has from now on. */
 const getCurrentToken = ({ used, tokens: { refresh_token: issued } }: IssuedTokens) =>

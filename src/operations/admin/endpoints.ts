@@ -17,9 +17,7 @@ import type { Audit, AuditedAction } from '../../telemetry/audit/audit.ts';
 import type { ReviewedChange } from '../../upstreams/catalog/review-lock.ts';
 import type { Admin } from './admin.ts';
 import type { Operators } from './operators.ts';
-import { readDigests } from './read-digests.ts';
-import { readAdminPageRequest, readPageRequest } from './read-page-request.ts';
-import { readPerson } from './read-person.ts';
+import { readAdminPageRequest, readDigests, readPageRequest, readPerson } from './read-request.ts';
 
 export interface AdminEndpointsDeps {
   readonly admin: Admin;

@@ -11,7 +11,7 @@ import type {
 } from '../../upstreams/catalog/lock-approval.ts';
 import type { ReviewedDifference } from '../../upstreams/catalog/review-lock.ts';
 import type { UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
-import { renderNextOf } from './render-page.ts';
+import { renderNextOf } from './read-request.ts';
 
 export interface LockSources extends Pick<UpstreamCatalogs, 'listLockDifferences'> {
   /** Undefined without a configuration file. */

@@ -1,7 +1,6 @@
 // Faults of the store at single steps of a refresh: a login must survive them.
 import { beforeEach, expect, test } from 'vitest';
-import { createFlightRecords } from '../../../src/oauth/broker/flight-records.ts';
-import { createRunOnce } from '../../../src/oauth/broker/run-once.ts';
+import { createFlightRecords, createRunOnce } from '../../../src/oauth/broker/run-once.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { startBroker } from '../../support/oauth/broker.ts';

@@ -2,10 +2,12 @@
 // request has, and complains of that only where it accepts them.
 import type { ProviderClientConfig } from '../../../config/groups/provider-client.ts';
 import { GatewayError } from '../../../errors/gateway-error.ts';
-import { buildCallbackUrl } from '../../../oauth/broker/redirect-to-provider.ts';
-import { createProviderApi } from '../../../oauth/provider/provider-api.ts';
-import { authenticateClient } from '../../../oauth/provider/provider-client.ts';
-import type { ProviderRefusal } from '../../../oauth/provider/provider-response.ts';
+import {
+  authenticateClient,
+  createProviderApi,
+  type ProviderRefusal,
+} from '../../../oauth/provider/provider-api.ts';
+import { buildCallbackUrl } from '../../../oauth/provider/provider-parameters.ts';
 import { generateSecret } from '../../../platform/ids.ts';
 import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
 import { describeNetworkFailure } from '../network-failure.ts';

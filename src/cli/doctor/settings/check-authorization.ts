@@ -1,13 +1,11 @@
 // Whether the provider would let a user log in through the gateway: redirect URI, scopes, resource.
-import {
-  buildCallbackUrl,
-  buildProviderRequest,
-} from '../../../oauth/broker/redirect-to-provider.ts';
+import { buildProviderRequest } from '../../../oauth/broker/redirect-to-provider.ts';
 import {
   buildAuthorizationParameters,
+  buildCallbackUrl,
+  createCodeChallenge,
   selectResources,
 } from '../../../oauth/provider/provider-parameters.ts';
-import { createCodeChallenge } from '../../../oauth/request/pkce.ts';
 import { generateSecret } from '../../../platform/ids.ts';
 import { findUnknownRedirectUris } from '../clients/known-clients.ts';
 import { type Found, ok, warning } from '../finding.ts';

@@ -1,6 +1,5 @@
 // The provider's discovery document and key set, read as the gateway reads them.
-import { IssuerMismatch } from '../../../auth/provider/issuer-mismatch.ts';
-import { buildDiscoveryUrl } from '../../../auth/provider/provider-metadata.ts';
+import { buildDiscoveryUrl, IssuerMismatch } from '../../../auth/provider-metadata.ts';
 import { GatewayError } from '../../../errors/gateway-error.ts';
 import { FetchError } from '../../../platform/fetch-with-limits.ts';
 import { isStringArray, type JsonObject } from '../../../platform/json.ts';

@@ -1,14 +1,12 @@
 // The settings at hand: those that cannot be used, or else the parts that the gateway would make of them.
-import type { Auth } from '../../../auth/auth.ts';
+import { type Auth, createProviderAccess } from '../../../auth/auth.ts';
 import { createKeySet, type KeySet } from '../../../auth/key-set.ts';
 import {
   createProviderEndpoints,
-  type ProviderEndpoints,
-} from '../../../auth/provider/provider-endpoints.ts';
-import {
   createProviderMetadata,
+  type ProviderEndpoints,
   type ProviderMetadata,
-} from '../../../auth/provider/provider-metadata.ts';
+} from '../../../auth/provider-metadata.ts';
 import type { Config } from '../../../config/config.ts';
 import { ConfigError } from '../../../config/config-error.ts';
 import type { ProviderConfig } from '../../../config/groups/provider.ts';
@@ -20,7 +18,6 @@ import {
 } from '../../../config/misspelled.ts';
 import type { Env } from '../../../config/read-env.ts';
 import { createServerUrls, type ServerUrls } from '../../../config/server-urls.ts';
-import { createProviderAccess } from '../../../oauth/provider-access.ts';
 import { noMetrics } from '../../../telemetry/metrics/metrics.ts';
 import { readSetup, type Setup } from '../../setup/config-file/read-setup.ts';
 import { type Finding, failure, MISSPELLED, type Report, warning } from '../finding.ts';

@@ -1,27 +1,30 @@
 // OAUTH_MODE=proxy: clients are sent on to the provider, and their requests forwarded.
-import type { TokenInspection } from '../../auth/token-verifier.ts';
-import type { ProxyConfig } from '../../config/groups/oauth.ts';
-import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
-import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
-import { fail } from '../../errors/gateway-error.ts';
-import { generateSecret } from '../../platform/ids.ts';
-import { parseObject } from '../../platform/json.ts';
-import type { Client, Clients } from '../clients/clients.ts';
-import type { RedirectToProvider } from '../consent/consent.ts';
-import type { LogLogin } from '../provider/login-log.ts';
-import type { NoteClient } from '../provider/note-client.ts';
-import type { ProviderApi } from '../provider/provider-api.ts';
-import { authenticateClient, requireClientId } from '../provider/provider-client.ts';
-import { type ProviderResponse, renderProviderResponse } from '../provider/provider-response.ts';
-import { readAskedTokens } from '../refresh/asked-tokens.ts';
-import type { RecentAnswers } from '../refresh/recent-answers.ts';
+
+import type { TokenInspection } from '../auth/token-verifier.ts';
+import type { ProxyConfig } from '../config/groups/oauth.ts';
+import type { ProviderClientConfig } from '../config/groups/provider-client.ts';
+import type { PendingReply, Reply, RequestBody } from '../endpoint/message.ts';
+import { fail } from '../errors/gateway-error.ts';
+import { generateSecret } from '../platform/ids.ts';
+import { parseObject } from '../platform/json.ts';
+import type { Client, Clients } from './clients/clients.ts';
+import type { RedirectToProvider } from './consent/consent.ts';
+import type { LogLogin, NoteClient } from './provider/issued-tokens.ts';
+import {
+  authenticateClient,
+  type ProviderApi,
+  type ProviderResponse,
+  renderProviderResponse,
+  requireClientId,
+} from './provider/provider-api.ts';
+import type { RecentAnswers } from './refresh/recent-answers.ts';
 import {
   type AuthorizationRequest,
   checkRequest,
   type ReadAuthorizationRequest,
   readClientAndRedirectUri,
-} from '../request/authorization-request.ts';
-import { parseBody, type RequestParameters } from '../request/parameters.ts';
+} from './request/authorization-request.ts';
+import { parseBody, type RequestParameters, readAskedTokens } from './request/parameters.ts';
 
 export interface ProxyDeps {
   readonly clients: Clients;

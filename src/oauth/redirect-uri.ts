@@ -1,13 +1,15 @@
 // §4.8: what a redirect URI may be.
-import type { BrokerConfig, ProxyConfig } from '../../config/groups/oauth.ts';
-import { isLoopbackHost, LOOPBACK_HOSTS } from '../../platform/address.ts';
-import { isStringArray } from '../../platform/json.ts';
+
+import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
+import { createRedirectReply, type Reply } from '../endpoint/message.ts';
+import { isLoopbackHost, LOOPBACK_HOSTS } from '../platform/address.ts';
+import { isStringArray } from '../platform/json.ts';
 
 const MAX_LENGTH = 2048;
 const MAX_PORT = 65_535;
 
 /** Why a client's list of redirect URIs is refused, or the list. */
-export type RedirectUriList =
+type RedirectUriList =
   | { readonly uris: readonly string[]; readonly problem?: undefined }
   /** `isUri`: it is about one of them; `problem` is a clause that begins with `redirect_uris`. */
   | { readonly problem: string; readonly isUri: boolean };
@@ -146,3 +148,18 @@ function isNormalized(uri: string, url: URL): boolean {
 }
 
 const readAuthority = (uri: string): string => /^[^:]*:\/*([^/?]*)/.exec(uri)?.[1] ?? '';
+
+// RFC 6749 §4.1.2: the way back to the client.
+
+type Pairs = readonly (readonly [name: string, value: string | undefined])[];
+
+/** The client's own address, which stays as it was registered, with `pairs` added. */
+export function addToRedirectUri(redirectUri: string, pairs: Pairs): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of pairs) if (value !== undefined) query.append(name, value);
+  const separator = redirectUri.includes('?') ? '&' : '?';
+  return `${redirectUri}${separator}${query}`;
+}
+
+export const redirectToClient = (redirectUri: string, pairs: Pairs): Reply =>
+  createRedirectReply(addToRedirectUri(redirectUri, pairs));

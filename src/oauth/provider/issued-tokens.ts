@@ -1,13 +1,47 @@
-// §18.5, §22.1: all tokens are made for the gateway's own client at the provider. Where something depends on
-// the client that got one, that is noted when it is handed out.
+// What is done with tokens that a client got: one line of the log for every login, which says who and by which client, and
+// never the token; and a note of the client, where something depends on it.
+
 import type { Clock } from '../../platform/clock.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
 import type { Store } from '../../store/store.ts';
+import type { LoginFacts } from '../request/login-facts.ts';
 
-export interface NoteClientDeps {
+interface LoggedLogin {
+  readonly clientId: string;
+  /** What the client calls itself. */
+  readonly clientName: string | undefined;
+  /** `sub` of the user; undefined where the access token names nobody. */
+  readonly user: string | undefined;
+  /** Whether they came by a refresh token, which happens every few minutes. */
+  readonly isRefresh: boolean;
+  /** Whether they were the last answer of the grant, given again. */
+  readonly isLastAnswer?: boolean;
+}
+
+/** Returns the facts of the reply that has the tokens. */
+export type LogLogin = (login: LoggedLogin) => LoginFacts;
+
+const MAX_LOGGED_NAME = 100;
+
+export const createLoginLog = (log: Log): LogLogin =>
+  function logLogin({ clientId, clientName, user, isRefresh, isLastAnswer }) {
+    const facts = {
+      client: clientId,
+      clientName: clientName?.slice(0, MAX_LOGGED_NAME),
+      user,
+    };
+    if (isRefresh) log.debug('Refreshed.', { ...facts, ...(isLastAnswer && { isLastAnswer }) });
+    else log.info('Logged in.', facts);
+    return user === undefined ? {} : { user };
+  };
+
+// §18.5, §22.1: all tokens are made for the gateway's own client at the provider. Where something depends on
+// the client that got one, that is noted when it is handed out.
+
+interface NoteClientDeps {
   readonly store: Pick<Store, 'set'>;
   /** Whether anything depends now on which tokens this client got. */
   readonly isNeeded: (clientId: string) => boolean;

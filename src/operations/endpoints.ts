@@ -1,11 +1,13 @@
-// §4.2, §4.3: liveness and readiness.
+// §4.2, §4.3, §4.11: liveness, readiness and metrics.
+
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import { createJsonReply, type Reply } from '../endpoint/message.ts';
 import { JSONRPC } from '../endpoint/render-error.ts';
 import { PACKAGE_VERSION } from '../platform/version.ts';
+import { METRICS_CONTENT_TYPE, type Metrics } from '../telemetry/metrics/metrics.ts';
 
 /** Resolves when the dependency can be used; rejects when it cannot. */
-export type ReadinessCheck = () => Promise<void>;
+type ReadinessCheck = () => Promise<void>;
 
 export const createHealthEndpoints = (
   checks: Readonly<Record<string, ReadinessCheck>>,
@@ -45,3 +47,30 @@ async function reportReadiness(
 const reportCheck = (result: PromiseSettledResult<void> | undefined) => ({
   status: result?.status === 'fulfilled' ? 'ok' : 'unavailable',
 });
+
+// §4.11: the metrics endpoint.
+
+/**
+ * `countSessions` asks the store; when it cannot answer the gauge is left out and the rest of
+ * the metrics, needed most during an outage, is still served.
+ */
+export const createMetricsEndpoints = (
+  metrics: Metrics,
+  countSessions: () => Promise<number>,
+): readonly Endpoint[] => [
+  {
+    kind: 'open',
+    method: 'GET',
+    path: '/metrics',
+    errors: JSONRPC,
+    isProbe: true,
+    async handle() {
+      const activeSessions = await countSessions().catch(() => undefined);
+      return {
+        status: 200,
+        headers: { 'Content-Type': METRICS_CONTENT_TYPE, 'Cache-Control': 'no-store' },
+        body: await metrics.renderOpenMetrics(activeSessions),
+      };
+    },
+  },
+];

@@ -1,12 +1,13 @@
-// §5.2: what the provider says of itself (OpenID Connect Discovery §4).
+// §5.2: what the provider says of itself (OpenID Connect Discovery §4), and where its endpoints are.
 
-import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
-import { isStringArray, parseObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
-import { describeIssuerMismatch, IssuerMismatch } from './issuer-mismatch.ts';
+import type { OAuthConfig } from '../config/groups/oauth.ts';
+import { fail } from '../errors/gateway-error.ts';
+import type { Clock } from '../platform/clock.ts';
+import { type Fetch, fetchWithLimits } from '../platform/fetch-with-limits.ts';
+import { isStringArray, parseObject } from '../platform/json.ts';
+import type { Log } from '../platform/log.ts';
+import { stripUri } from '../platform/strip-uri.ts';
+import { quote } from '../platform/text.ts';
 
 /** The members of the discovery document that the service uses. */
 export interface ProviderDocument {
@@ -33,7 +34,7 @@ export interface ProviderMetadata {
   get(): Promise<ProviderDocument>;
 }
 
-export interface ProviderMetadataDeps {
+interface ProviderMetadataDeps {
   readonly issuer: string;
   readonly fetch: Fetch;
   readonly clock: Clock;
@@ -153,3 +154,65 @@ const ENDPOINTS = ['authorization_endpoint', 'token_endpoint', 'revocation_endpo
 
 const isUrl = (value: unknown): value is string =>
   typeof value === 'string' && /^https?:\/\//i.test(value) && URL.canParse(value);
+
+// RFC 7519 §4.1.1, RFC 8414 §3.3: issuers are compared as they stand, character by character.
+
+/** The discovery document names another issuer; the log said so when it was first seen. */
+export class IssuerMismatch extends Error {
+  override readonly name = 'IssuerMismatch';
+}
+
+/** How two issuers that are not the same differ, as a sentence without its full stop. */
+export function describeIssuerMismatch(what: string, found: unknown, expected: string): string {
+  if (found === undefined) return `The ${what} is missing; it must be ${quote(expected)}`;
+  const differing = `The ${what} is ${quote(found)} and must be ${quote(expected)}`;
+  if (found === `${expected}/`) return `${differing}, without the slash at the end`;
+  if (typeof found === 'string' && `${found}/` === expected)
+    return `${differing}, with the slash at the end`;
+  return differing;
+}
+
+// OpenID Connect Discovery §3: where the provider's endpoints are, unless a setting says it.
+
+export interface ProviderEndpoints {
+  /** @throws GatewayError `not_configured`, or `internal_error` while the provider is down. */
+  findAuthorizationUrl(): Promise<string>;
+  findTokenUrl(): Promise<string>;
+  findRevocationUrl(): Promise<string>;
+  /**
+   * RFC 9207 §2.3: whether the provider names itself in its redirects; undefined when its discovery
+   * document was never fetched and cannot be now.
+   */
+  sendsIssuer(): Promise<boolean | undefined>;
+  readonly issuer: string;
+}
+
+type EndpointMember = 'authorization_endpoint' | 'token_endpoint' | 'revocation_endpoint';
+
+export function createProviderEndpoints(
+  configured: OAuthConfig['endpoints'],
+  metadata: ProviderMetadata,
+): ProviderEndpoints {
+  async function findUrl(url: string | undefined, member: EndpointMember, variable: string) {
+    return (
+      url ??
+      (await requireProviderDocument(metadata))[member] ??
+      fail('not_configured', {
+        details: `${variable} is not set on this gateway, and the provider's discovery document has no ${member}.`,
+      })
+    );
+  }
+
+  return {
+    issuer: metadata.issuer,
+    findAuthorizationUrl: () =>
+      findUrl(configured.authorizationUrl, 'authorization_endpoint', 'OAUTH_AUTHORIZATION_URL'),
+    findTokenUrl: () => findUrl(configured.tokenUrl, 'token_endpoint', 'OAUTH_TOKEN_URL'),
+    findRevocationUrl: () =>
+      findUrl(configured.revocationUrl, 'revocation_endpoint', 'OAUTH_REVOCATION_URL'),
+    async sendsIssuer() {
+      const document = await metadata.get().catch(() => undefined);
+      return document && document.authorization_response_iss_parameter_supported === true;
+    },
+  };
+}
