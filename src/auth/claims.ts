@@ -250,7 +250,7 @@ export function listForeignClaims({
 }
 
 /** The first of them that a token has. */
-export const findForeignClaim = (
+const findForeignClaim = (
   claims: Readonly<Record<string, unknown>>,
   foreignClaims: readonly ForeignClaim[],
 ): ForeignClaim | undefined =>
