@@ -16,7 +16,7 @@ import { clientId } from './groups/provider-client-id.ts';
 import { serverSettings } from './groups/server.ts';
 import { siteSettings } from './groups/site.ts';
 import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
-import { storeSettings } from './groups/store.ts';
+import { isSharedStore, readStoreConfig } from './groups/store.ts';
 import { hideSecrets } from './hide-secrets.ts';
 import { type Env, findVariable } from './read-env.ts';
 import type { Read, Setting } from './setting.ts';
@@ -93,8 +93,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   },
 
   function findMissingStateSecretProblem(read, isMissing) {
-    const isShared = read(storeSettings.redisUrl) !== undefined;
-    return isShared &&
+    return isSharedStore(readStoreConfig(read)) &&
       needsStateSecret(read(mode), read(consentSettings.kind)) &&
       isMissing(stateSecrets)
       ? 'OAUTH_STATE_SECRET is missing: all replicas need the same secret of at least 32 bytes, for example the output of openssl rand -base64 48. This adds one to .env: echo "OAUTH_STATE_SECRET=$(openssl rand -base64 48)" >> .env'
@@ -103,7 +102,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
 
   function findWorkersProblem(read) {
     const workers = read(serverSettings.workers);
-    return workers !== 1 && read(storeSettings.redisUrl) === undefined
+    return workers !== 1 && !isSharedStore(readStoreConfig(read))
       ? `WORKERS: ${workers} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Remove WORKERS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379`
       : undefined;
   },

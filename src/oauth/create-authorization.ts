@@ -11,9 +11,9 @@ import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import type { OpenTunnel } from '../platform/outbound/outbound-network.ts';
 import type { GetPublicTools } from '../site/public-tools.ts';
-import { warnOfForeignSecrets } from '../store/seal/login-seal.ts';
 import type { Seal } from '../store/seal/seal.ts';
-import type { Store } from '../store/store.ts';
+import { warnOfForeignSecrets } from '../store/seal/secrets.ts';
+import type { KeyValue } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createClientDocuments } from './client-id-metadata/client-documents.ts';
@@ -27,7 +27,7 @@ import { auditLogins, noteFailures, observeLogins } from './observe-logins.ts';
 import { selectRedirectUriRules } from './redirect-uri.ts';
 
 export interface AuthorizationParts {
-  readonly store: Store;
+  readonly store: KeyValue;
   readonly fetch: Fetch;
   readonly clock: Clock;
   readonly log: Log;

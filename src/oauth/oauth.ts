@@ -15,7 +15,7 @@ import type { Log } from '../platform/log.ts';
 import type { GetPublicTools } from '../site/public-tools.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { RecordsDeps } from '../store/seal/sealed-records.ts';
-import type { Store } from '../store/store.ts';
+import type { KeyValue } from '../store/store.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createBroker } from './broker/broker.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
@@ -61,7 +61,7 @@ export interface OAuthHandlers {
 }
 
 export interface OAuthDeps {
-  readonly store: Store;
+  readonly store: KeyValue;
   /** Undefined where nothing has to be sealed: in proxy mode without a consent page. */
   readonly seal: Seal | undefined;
   readonly fetch: Fetch;

@@ -134,7 +134,7 @@ export async function openUpstreams(
     sessionKeyPrefix: keyPrefix,
     sessionTtlSeconds: ttlSeconds,
     storedLock: parts.storedLock,
-    hasReplicas: config.store.kind === 'redis',
+    hasReplicas: store.isShared,
     clock,
     log,
     metrics,

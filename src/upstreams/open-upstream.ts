@@ -90,7 +90,7 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
         inheritedFiles,
         isSessionActive,
         ...(metrics !== undefined &&
-          config.store.kind === 'redis' && {
+          store.isShared && {
             openReplicas: (onUpdate: (keyId: string, uri: string) => void) =>
               createStdioReplicas(server, { ...replicasDeps, metrics }, onUpdate),
           }),

@@ -46,7 +46,8 @@ export async function listItems(
       store: {
         get: async () => undefined,
         getOrSet: async (_key, value) => value,
-        set: async () => {},
+        compareAndSet: async () => true,
+        getAndDelete: async () => undefined,
         delete: async () => {},
       },
       getSeal: async () => seal,

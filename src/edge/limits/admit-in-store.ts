@@ -4,15 +4,15 @@ import type { LimitGroup } from '../../config/groups/limits.ts';
 import { createBoundedMap, createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import type { Admission, Store, Verdict } from '../../store/store.ts';
+import type { Admission, Verdict, Windows } from '../../store/store.ts';
 
 /** As `admitRequest` of the store; never rejects. */
-type AdmitInStore = Store['admitRequest'];
+type AdmitInStore = Windows['admitRequest'];
 
 /** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
 const RECOVERED_MS = 2000;
 
-export function createAdmitInStore(store: Store, clock: Clock, log: Log): AdmitInStore {
+export function createAdmitInStore(store: Windows, clock: Clock, log: Log): AdmitInStore {
   const reportOutage = createOutageReport(clock, log);
 
   return async function admitInStore(windows, access) {

@@ -8,7 +8,13 @@ import { generateSessionId, isSessionId } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
-import type { SessionAccess, SessionLookup, SessionRecord, Store } from '../../store/store.ts';
+import type {
+  SessionAccess,
+  SessionLookup,
+  SessionRecord,
+  Sessions as SessionStore,
+  Windows,
+} from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { ServedCatalog } from '../catalog/served-catalog.ts';
@@ -79,7 +85,7 @@ export interface Sessions {
 }
 
 interface SessionsDeps {
-  readonly store: Store;
+  readonly store: SessionStore & Pick<Windows, 'admitRequest'>;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Log;

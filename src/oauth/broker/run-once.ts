@@ -134,10 +134,11 @@ export function createFlightRecords<Result>({ store, seal }: RecordsDeps): Fligh
       await keep([buildFlightKey(hash), buildEarlierKey(hash)], outcome, seconds).catch(() => {});
     },
     async keepFailure(hash, lock, outcome, seconds) {
-      const stored = await store.get(buildFlightKey(hash)).catch(() => undefined);
-      const keys =
-        stored === lock ? [buildFlightKey(hash), buildEarlierKey(hash)] : [buildEarlierKey(hash)];
-      await keep(keys, outcome, seconds).catch(() => {});
+      const key = buildFlightKey(hash);
+      await Promise.all([
+        store.compareAndSet(key, lock, sealOutcome(key, outcome), seconds),
+        keep([buildEarlierKey(hash)], outcome, seconds),
+      ]).catch(() => {});
     },
     release,
   };
@@ -147,14 +148,15 @@ export function createFlightRecords<Result>({ store, seal }: RecordsDeps): Fligh
     outcome: FlightOutcome<Result>,
     seconds: number,
   ): Promise<void> {
-    const text = JSON.stringify({ ...outcome, version: RECORD_VERSION });
-    await Promise.all(keys.map((key) => store.set(key, seal.seal(key, text), seconds)));
+    await Promise.all(keys.map((key) => store.set(key, sealOutcome(key, outcome), seconds)));
+  }
+
+  function sealOutcome(key: string, outcome: FlightOutcome<Result>): string {
+    return seal.seal(key, JSON.stringify({ ...outcome, version: RECORD_VERSION }));
   }
 
   async function release(hash: string, lock: string): Promise<void> {
-    const key = buildFlightKey(hash);
-    const stored = await store.get(key).catch(() => undefined);
-    if (stored === lock) await store.delete(key).catch(() => {});
+    await store.compareAndDelete(buildFlightKey(hash), lock).catch(() => {});
   }
 
   /** Undefined for a lock, and for nothing. */

@@ -4,7 +4,7 @@ import type { ConsentConfig } from '../../config/groups/consent.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
 
 export interface Browser {
@@ -61,7 +61,7 @@ interface ApprovalsSettings extends Pick<ConsentConfig, 'ttlSeconds'> {
   readonly listScopes: (scope: string | undefined) => readonly string[];
 }
 
-export function createApprovals(store: Store, settings: ApprovalsSettings): Approvals {
+export function createApprovals(store: KeyValue, settings: ApprovalsSettings): Approvals {
   const { ttlSeconds, listScopes } = settings;
 
   const buildClientKey = ({ clientId, redirectUri }: AuthorizationRequest, browserHash: string) =>

@@ -7,7 +7,7 @@ import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 import type { LoginFacts } from '../request/login-facts.ts';
 
 interface LoggedLogin {
@@ -43,7 +43,7 @@ export const createLoginLog = (log: Log): LogLogin =>
 // the client that got one, that is noted when it is handed out.
 
 interface NoteClientDeps {
-  readonly store: Pick<Store, 'set'>;
+  readonly store: Pick<KeyValue, 'set'>;
   /** Whether anything depends now on which client got a token. For the operators' page it always does. */
   readonly needsClients: () => boolean;
   readonly clock: Clock;

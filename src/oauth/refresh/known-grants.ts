@@ -5,7 +5,7 @@ import { parseObject } from '../../platform/json.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
 import { RECORD_VERSION } from '../../store/record-version.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 
 export interface KnownGrant {
   /** Stays the same from refresh to refresh. */
@@ -30,7 +30,7 @@ const GRANT_SECONDS = 86_400;
 /** After a weekend or a holiday it still says whose login comes. */
 const CURRENT_SECONDS = 2_592_000;
 
-export function createKnownGrants(store: Store, endSeconds: number): KnownGrants {
+export function createKnownGrants(store: KeyValue, endSeconds: number): KnownGrants {
   return {
     async find(hash) {
       const text = await store.get(buildGrantKey(hash));

@@ -10,7 +10,7 @@ import { hashSha256 } from '../../platform/sha256.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/record-version.ts';
 import { createSeal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 import { type AskedTokens, isSameRequest } from '../request/parameters.ts';
 import { createKnownGrants, createKnownRefreshTokens, type KnownGrant } from './known-grants.ts';
 
@@ -84,7 +84,7 @@ interface FreshToken extends Pick<RecalledAnswer, 'user'> {
 }
 
 export interface RecentAnswersDeps {
-  readonly store: Store;
+  readonly store: KeyValue;
   readonly clock: Clock;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;

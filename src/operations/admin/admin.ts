@@ -11,7 +11,8 @@ import type { JsonObject } from '../../platform/json.ts';
 import { describeCause } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import type { RuleCaller, RuleDecision } from '../../policy/rules/rules.ts';
-import type { PageRequest, Store } from '../../store/store.ts';
+import type { PageRequest } from '../../store/page.ts';
+import type { Sessions, Store } from '../../store/store.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import type { AccessPreview, PreviewOptions } from '../../upstreams/catalog/tools-for-operators.ts';
 import type { ServerFacts, UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
@@ -32,7 +33,8 @@ interface AdminSources
   extends SessionSources,
     LockSources,
     Pick<UpstreamCatalogs, 'listServerTools'> {
-  readonly store: Pick<Store, 'listSessions' | 'countSessions' | 'describe' | 'ping'>;
+  readonly store: Pick<Sessions, 'listSessions' | 'countSessions'> &
+    Pick<Store, 'describe' | 'ping'>;
   readonly clients: ClientDirectory;
   readonly loginFailures: Pick<LoginFailures, 'list'>;
   readonly limits: LimitsConfig;

@@ -2,7 +2,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import { hasLevels, type JsonObject } from '../../platform/json.ts';
 import { toShellWord } from '../../platform/text.ts';
-import type { PageRequest } from '../../store/store.ts';
+import type { PageRequest } from '../../store/page.ts';
 import type {
   Approved,
   DescribedServer,

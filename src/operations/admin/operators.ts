@@ -6,11 +6,11 @@ import { readClaimedClient } from '../../endpoint/user-context.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 
 export interface OperatorsDeps {
   /** Has a note of each token that the operators' page got. */
-  readonly store: Pick<Store, 'get'>;
+  readonly store: Pick<KeyValue, 'get'>;
   /** `ADMIN_GROUPS`. */
   readonly groups: readonly string[];
   /** `ADMIN_CLIENTS`. */

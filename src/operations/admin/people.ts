@@ -5,7 +5,7 @@ import { parseObject } from '../../platform/json.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 import { buildPersonKey } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 import type { AdminPlace } from './read-request.ts';
 
 /** What the token said when the session was opened. */
@@ -77,7 +77,7 @@ interface UserPage {
 }
 
 interface PersonIndexDeps {
-  readonly store: Pick<Store, 'setListed' | 'readListed'>;
+  readonly store: Pick<KeyValue, 'setListed' | 'readListed'>;
   getSeal(): Promise<Seal>;
 }
 

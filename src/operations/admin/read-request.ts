@@ -6,7 +6,7 @@ import { readEmail } from '../../endpoint/user-context.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { RuleCaller } from '../../policy/rules/rules.ts';
-import type { Page, PagePlace, PageRequest } from '../../store/store.ts';
+import type { Page, PagePlace, PageRequest } from '../../store/page.ts';
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 100;

@@ -8,7 +8,8 @@ import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/log-throttle.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 import { buildCallerKey, CALLER_LIST_KEY } from '../../store/keys.ts';
-import type { Page, PageRequest, Store } from '../../store/store.ts';
+import type { Page, PageRequest } from '../../store/page.ts';
+import type { KeyValue } from '../../store/store.ts';
 import type { People, Person } from './people.ts';
 
 export interface RecentCaller {
@@ -27,7 +28,7 @@ export interface RecentCallers {
 }
 
 export interface RecentCallersDeps {
-  readonly store: Pick<Store, 'setListed' | 'readListed' | 'deleteListed'>;
+  readonly store: Pick<KeyValue, 'setListed' | 'readListed' | 'deleteListed'>;
   readonly people: People;
   readonly clock: Clock;
   readonly log: Log;

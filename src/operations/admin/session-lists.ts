@@ -1,7 +1,8 @@
 // §22.2: open sessions and callers without one, by their people.
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
-import type { ListedSession, Page, PageRequest, Store } from '../../store/store.ts';
+import type { Page, PageRequest } from '../../store/page.ts';
+import type { ListedSession, Sessions } from '../../store/store.ts';
 import { matchesPerson, type People, type Person, type PersonIndex } from './people.ts';
 import {
   type AdminPage,
@@ -14,7 +15,7 @@ import {
 import type { RecentCaller, RecentCallers } from './recent-callers.ts';
 
 export interface SessionSources {
-  readonly store: Pick<Store, 'listSessions' | 'countSessions'>;
+  readonly store: Pick<Sessions, 'listSessions' | 'countSessions'>;
   readonly clock: Clock;
   readonly people: People;
   readonly personIndex: Pick<PersonIndex, 'find'>;

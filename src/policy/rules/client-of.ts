@@ -8,10 +8,10 @@ import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/log-throttle.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 
 export interface ClientOfDeps {
-  readonly store: Pick<Store, 'get'>;
+  readonly store: Pick<KeyValue, 'get'>;
   /** In broker mode, the client that the gateway is at the provider: all tokens are made for it. */
   readonly ownClientId: string | undefined;
   /** Whether anything depends on the client now; else the store is not asked. */

@@ -8,7 +8,8 @@ import type { Log } from '../../platform/log.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 import { buildResourceLinkKey } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
+import { createSealedValues, type SealedValuesDeps } from '../../store/seal/sealed-records.ts';
+import type { KeyValue } from '../../store/store.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import type { FoundResource, View, Who } from './view.ts';
@@ -22,8 +23,8 @@ export interface LinkedResources {
   forget(owner: string): void;
 }
 
-interface LinkedResourcesDeps {
-  readonly store: Pick<Store, 'get' | 'getOrSet' | 'set' | 'delete'>;
+export interface LinkedResourcesDeps {
+  readonly store: SealedValuesDeps['store'] & Pick<KeyValue, 'delete'>;
   readonly getSeal: () => Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;
@@ -49,7 +50,8 @@ export const nameLinkOwner = (
 ): string => sessionId ?? `caller:${hashSha256(JSON.stringify([path, user?.sub, clientId]))}`;
 
 export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResources {
-  const { store, getSeal, clock, log, sessionKeyPrefix, sessionTtlSeconds } = deps;
+  const { store, clock, log, sessionKeyPrefix, sessionTtlSeconds } = deps;
+  const firstServers = createSealedValues(deps);
   /** By server, what this process has put into the store for each. */
   const owners = createBoundedMap<string, Map<string, SavedLinks>>(MAX_OWNERS);
   const toKey = (owner: string, uri: string) =>
@@ -74,15 +76,10 @@ export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResource
 
   /** False where another server was first, maybe at another replica. */
   async function claim(key: string, server: string): Promise<boolean> {
-    const seal = await getSeal();
-    const sealed = seal.seal(key, server);
-    const standing = await store.getOrSet(key, sealed, sessionTtlSeconds);
-    if (standing === sealed) return true;
-    const first = seal.open(key, standing);
-    if (first !== undefined && first !== server) return false;
-    // Its time begins anew.
-    await store.set(key, sealed, sessionTtlSeconds);
-    return true;
+    const claimed = await firstServers.update(key, sessionTtlSeconds, (first = server) =>
+      first === server ? server : undefined,
+    );
+    return claimed !== undefined;
   }
 
   return {
@@ -102,10 +99,7 @@ export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResource
     },
     async find(owner, uri) {
       if (uri.length > MAX_URI) return undefined;
-      const key = toKey(owner, uri);
-      const sealed = await store.get(key);
-      if (sealed === undefined) return undefined;
-      return (await getSeal()).open(key, sealed);
+      return firstServers.get(toKey(owner, uri));
     },
     forget: (owner) => void owners.delete(owner),
   };

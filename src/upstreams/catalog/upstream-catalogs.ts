@@ -6,7 +6,6 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Policies } from '../../policy/policy.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
@@ -17,7 +16,7 @@ import { createBuiltIn } from './built-in.ts';
 import { createChangeHub } from './change-hub.ts';
 import { createWarnOfItem } from './check-item.ts';
 import { createJoinedView } from './joined-view.ts';
-import { createLinkedResources } from './linked-resources.ts';
+import { createLinkedResources, type LinkedResourcesDeps } from './linked-resources.ts';
 import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
 import { createLockApproval, type LockApproval } from './lock-approval.ts';
 import { createPlan, type Plan } from './plan.ts';
@@ -47,7 +46,7 @@ export interface UpstreamCatalogsDeps {
   /** Nothing has to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream;
   readonly relayCall: RelayCall;
-  readonly store: Pick<Store, 'get' | 'getOrSet' | 'set' | 'delete'>;
+  readonly store: LinkedResourcesDeps['store'];
   readonly getSeal: () => Promise<Seal>;
   readonly sessionKeyPrefix: string;
   readonly sessionTtlSeconds: number;

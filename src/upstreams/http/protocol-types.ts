@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
+import type { Bus, KeyValue } from '../../store/store.ts';
 import type { GetHeaders } from '../credentials/get-headers.ts';
 import type { AnswerMemory } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
@@ -31,7 +31,7 @@ export interface ProtocolDeps extends Omit<HttpUpstreamDeps, 'getHeaders' | 'max
 export interface HttpUpstreamDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly store: Store;
+  readonly store: KeyValue & Bus;
   readonly getSeal: () => Promise<Seal>;
   /** What tells the server who calls (§18.6), beside the headers of the configuration. */
   readonly getHeaders: GetHeaders;

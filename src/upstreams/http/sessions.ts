@@ -62,7 +62,17 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     if (sessionId === undefined || session.id === undefined) return;
     if (now - session.storedAt < WRITE_AGAIN_MS) return;
     session.storedAt = now;
-    void records.write(sessionId, JSON.stringify(toRecord(session)));
+    void keepRecord(sessionId, session, session);
+  }
+
+  /** Writes the session where none is kept, or the one that it replaces. Resolves to the one that is kept then. */
+  async function keepRecord(sessionId: string, session: ServerSession, replaced: ServerSession) {
+    const own = JSON.stringify(toRecord(session));
+    const kept = await records.update(sessionId, (text) => {
+      const standing = text === undefined ? undefined : fromRecord(text, 0);
+      return standing === undefined || standing.id === replaced.id ? own : text;
+    });
+    return kept === undefined || kept === own ? session : fromRecord(kept, clock.monotonic());
   }
 
   function remember(caller: UpstreamCaller, session: ServerSession): ServerSession {
@@ -103,8 +113,8 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
   async function read(sessionId: string): Promise<ServerSession | undefined> {
     const text = await records.read(sessionId);
     if (text === undefined) return undefined;
-    // It may have been written long ago.
-    void records.write(sessionId, text);
+    // It may have been written long ago: its time begins anew.
+    void records.update(sessionId, (standing) => standing);
     return fromRecord(text, clock.monotonic());
   }
 
@@ -132,7 +142,11 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     if (stored !== undefined && stored.id !== lost.id) return stored;
     const session = await initialize(caller);
     if (sessionId !== undefined && session.id !== undefined) {
-      await records.write(sessionId, JSON.stringify(toRecord(session)));
+      const kept = await keepRecord(sessionId, session, lost);
+      if (kept !== undefined && kept.id !== session.id) {
+        void terminate(caller, session);
+        return kept;
+      }
     }
     void restore(caller, session);
     return session;

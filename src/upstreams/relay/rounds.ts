@@ -6,7 +6,7 @@ import { GatewayError } from '../../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { buildRedeemedAnswersKey } from '../../store/keys.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 import type { UpstreamQuestion } from '../upstream.ts';
 import { CallRefusedError } from './failures.ts';
 import { findQuestionProblem, readQuestion } from './questions.ts';
@@ -118,7 +118,7 @@ export type RedeemAnswers = (id: string) => Promise<boolean>;
 const TTL_SECONDS = 3600;
 
 export function createRedeemAnswers(
-  store: Pick<Store, 'getOrSet'>,
+  store: Pick<KeyValue, 'getOrSet'>,
   keyPrefix: string,
 ): RedeemAnswers {
   return async function redeemAnswers(id) {

@@ -2,7 +2,7 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { parseKeySet } from '../../../src/auth/jwk.ts';
 import type { KeySet } from '../../../src/auth/key-set.ts';
-import { type ParsedToken, createTokenParser } from '../../../src/auth/parse-token.ts';
+import { createTokenParser, type ParsedToken } from '../../../src/auth/parse-token.ts';
 import {
   createTokenVerifier,
   findSigner,

@@ -1,5 +1,5 @@
 // How clients become known, and from their authorization request to the provider's login page.
-import { HOW_TO_CHANGE_SECRET } from '../../../store/seal/login-seal.ts';
+import { HOW_TO_CHANGE_SECRET } from '../../../store/seal/secrets.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import { checkAuthorizationRequest } from '../provider/authorization-request.ts';
 import type { LoginOutcome, Registration } from './log-in.ts';

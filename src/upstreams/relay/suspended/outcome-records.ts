@@ -5,7 +5,7 @@ import { isObject, type JsonObject, parseObject } from '../../../platform/json.t
 import { hashSha256 } from '../../../platform/sha256.ts';
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
 import type { Seal } from '../../../store/seal/seal.ts';
-import type { ByteEntry, Store } from '../../../store/store.ts';
+import type { ByteEntry, KeyValue, Windows } from '../../../store/store.ts';
 import { UpstreamError, type UpstreamFailure, type UpstreamQuestion } from '../../upstream.ts';
 import { readQuestion } from '../questions.ts';
 
@@ -23,7 +23,7 @@ export interface OutcomeRecords {
 }
 
 export interface OutcomeRecordsDeps {
-  readonly store: Pick<Store, 'set' | 'getAndDelete' | 'reserveBytes' | 'releaseBytes'>;
+  readonly store: Pick<KeyValue, 'set' | 'getAndDelete'> & KeptBytesDeps['store'];
   getSeal(): Promise<Seal>;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly keyPrefix: string;
@@ -87,7 +87,7 @@ interface KeptBytes {
 }
 
 interface KeptBytesDeps {
-  readonly store: Pick<Store, 'reserveBytes' | 'releaseBytes'>;
+  readonly store: Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly keyPrefix: string;
   /** `MAX_UPSTREAM_BYTES`. */

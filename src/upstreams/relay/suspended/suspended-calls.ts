@@ -7,7 +7,7 @@ import type { Log } from '../../../platform/log.ts';
 import { buildSuspendedCallChannelName } from '../../../store/keys.ts';
 import { createReplicas } from '../../../store/replicas/replicas.ts';
 import type { Seal } from '../../../store/seal/seal.ts';
-import type { Store } from '../../../store/store.ts';
+import type { Bus } from '../../../store/store.ts';
 import type { Metrics } from '../../../telemetry/metrics/metrics.ts';
 import { type ClientReply, createWaitElsewhere, type Listener } from './calls-elsewhere.ts';
 import { type OpenCall, type OpenCallOptions, startOpenCall, type Waiter } from './open-call.ts';
@@ -43,7 +43,7 @@ export interface StartedCall {
 }
 
 export interface SuspendedCallsDeps {
-  readonly store: OutcomeRecordsDeps['store'] & Pick<Store, 'publish' | 'subscribe'>;
+  readonly store: OutcomeRecordsDeps['store'] & Bus;
   getSeal(): Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;

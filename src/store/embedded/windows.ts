@@ -1,7 +1,14 @@
-// §8: sliding windows in memory, exact; a restart forgets them.
+// What counts for the port Windows, in memory, since there is one process: sliding windows (§8), exact, and budgets of
+// bytes. A restart forgets them.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../platform/clock.ts';
-import type { LimitWindow, Verdict } from '../store.ts';
+import {
+  type ByteEntry,
+  type LimitWindow,
+  MIN_ENTRY_BYTES,
+  type Verdict,
+  type Windows,
+} from '../store.ts';
 
 export interface SlidingWindows {
   /** Names what is counted now, for `uncountRequest`. */
@@ -161,4 +168,59 @@ const isOver = ({ last, windowMs }: RequestTimes, time: number): boolean =>
 
 function addToCount(pairs: number[], at: number, change: number): void {
   pairs[at + 1] = (pairs[at + 1] ?? 0) + change;
+}
+
+// Bytes of values that count in a budget.
+
+export interface ByteBudgets extends Pick<Windows, 'reserveBytes' | 'releaseBytes'> {
+  /** Forgets budgets in which nothing counts any more. */
+  sweepBudgets(): void;
+}
+
+interface CountedEntry {
+  readonly bytes: number;
+  /** Of a clock that never jumps. */
+  readonly expiresAt: number;
+}
+
+type Entries = Map<string, CountedEntry>;
+
+export function createByteBudgets(clock: Clock): ByteBudgets {
+  const budgets = new Map<string, Entries>();
+
+  return {
+    async reserveBytes(budget, entry, { maxBytes, ttlSeconds }) {
+      const entries = budgets.get(budget) ?? new Map();
+      forgetExpired(entries, clock.monotonic());
+      const key = toKey(entry);
+      const bytes = Math.max(entry.bytes, MIN_ENTRY_BYTES);
+      if (bytes + sumOthers(entries, key) > maxBytes) return false;
+      entries.set(key, { bytes, expiresAt: clock.monotonic() + ttlSeconds * 1000 });
+      budgets.set(budget, entries);
+      return true;
+    },
+    async releaseBytes(budget, entry) {
+      const entries = budgets.get(budget);
+      if (entries?.delete(toKey(entry)) && entries.size === 0) budgets.delete(budget);
+    },
+    sweepBudgets() {
+      const now = clock.monotonic();
+      for (const [budget, entries] of budgets) {
+        forgetExpired(entries, now);
+        if (entries.size === 0) budgets.delete(budget);
+      }
+    },
+  };
+}
+
+const toKey = ({ name, bytes }: ByteEntry): string => `${bytes}:${name}`;
+
+function forgetExpired(entries: Entries, now: number): void {
+  for (const [key, { expiresAt }] of entries) if (expiresAt <= now) entries.delete(key);
+}
+
+function sumOthers(entries: Entries, key: string): number {
+  let sum = 0;
+  for (const [other, { bytes }] of entries) if (other !== key) sum += bytes;
+  return sum;
 }

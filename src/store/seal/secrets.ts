@@ -1,4 +1,4 @@
-// The seal for what a login leaves in the store.
+// The seals that replicas share, and where their secrets come from: the settings, a file, or the store.
 
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
@@ -10,9 +10,11 @@ import { generateSecret } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/log-throttle.ts';
 import { DataDirError } from '../embedded/lock.ts';
+import { buildSharedSecretKey } from '../keys.ts';
+import type { KeyValue } from '../store.ts';
 import { createSeal, type Seal } from './seal.ts';
 
-/** Undefined where a login leaves nothing in the store. @throws DataDirError */
+/** The seal for what a login leaves in the store; undefined where it leaves nothing. @throws DataDirError */
 export async function createLoginSeal(secret: StateSecret | undefined): Promise<Seal | undefined> {
   if (secret === undefined) return undefined;
   return createSeal(
@@ -138,4 +140,52 @@ async function createSecretFile(dataDir: string, file: string): Promise<string> 
   }
   await rename(draft, file);
   return secret;
+}
+
+// The seal for what clients carry from one replica to another, and for messages between replicas.
+
+export interface ReplicaSealDeps {
+  readonly store: KeyValue;
+  readonly clock: Clock;
+  readonly loginSeal: Seal | undefined;
+}
+
+/** A store that has lost its data has another secret, or none: replicas must not keep the old one. */
+const KEPT_MS = 60_000;
+
+/** The seal of a login where there is one, else one by a secret in the store. */
+export function createReplicaSeal(
+  sessionKeyPrefix: string,
+  { store, clock, loginSeal }: ReplicaSealDeps,
+): () => Promise<Seal> {
+  if (loginSeal !== undefined) return async () => loginSeal;
+  let kept: { readonly seal: Seal; readonly at: number } | undefined;
+
+  async function loadSeal(): Promise<Seal> {
+    try {
+      return createSeal([await loadOrCreateStoredSecret(store, sessionKeyPrefix)]);
+    } catch (error) {
+      // The one in memory is as good as it was a moment ago.
+      if (kept !== undefined) return kept.seal;
+      throw error;
+    }
+  }
+
+  return async function getSeal() {
+    if (kept === undefined || clock.monotonic() - kept.at > KEPT_MS) {
+      kept = { seal: await loadSeal(), at: clock.monotonic() };
+    }
+    return kept.seal;
+  };
+}
+
+const TEN_YEARS_SECONDS = 315_360_000;
+
+/** The secret that all replicas have in common: whoever needs it first makes it. */
+async function loadOrCreateStoredSecret(
+  store: KeyValue,
+  sessionKeyPrefix: string,
+): Promise<string> {
+  const key = buildSharedSecretKey(sessionKeyPrefix);
+  return (await store.get(key)) ?? store.getOrSet(key, generateSecret(), TEN_YEARS_SECONDS);
 }

@@ -1,6 +1,5 @@
-// A sorted set of times, page by page, the latest first.
-import { findNextPlace, type TimedEntry } from '../page.ts';
-import type { PagePlace, PageRequest } from '../store.ts';
+// Sorted sets of times: page by page, the latest first, and what is taken out of them.
+import { findNextPlace, type PagePlace, type PageRequest, type TimedEntry } from '../page.ts';
 import type { CommandRunner } from './command-runner.ts';
 
 export interface SetPage {
@@ -30,3 +29,7 @@ export async function readSetPage(
   );
   return { entries, next: findNextPlace(entries, request) };
 }
+
+/** True when it was there: of many at the same moment, for one. */
+export const removeFromSet = async (commands: CommandRunner, set: string, member: string) =>
+  (await commands.run((client) => client.zrem(set, member))) === 1;
