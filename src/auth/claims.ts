@@ -249,7 +249,7 @@ export function listForeignClaims({
 }
 
 /** The first of them that a token has. */
-export const findForeignClaim = (
+const findForeignClaim = (
   claims: Readonly<Record<string, unknown>>,
   foreignClaims: readonly ForeignClaim[],
 ): ForeignClaim | undefined =>
