@@ -32,6 +32,7 @@ export function createJoinedView(getPlan: () => Plan): View {
   ): Promise<ListView> {
     const planned = [...servers.values()];
     const own = await listBuiltIn(kind, context);
+    const cache = own?.cache;
     const prepared = await Promise.all(planned.map((one) => loadPrepared(one, kind, who)));
     const parts = [
       own?.entries ?? NOTHING,
@@ -39,8 +40,12 @@ export function createJoinedView(getPlan: () => Plan): View {
     ];
     return {
       ...joinLists(kind, parts),
-      ttlMs: Math.min(...prepared.map((one) => one?.ttlMs ?? SHORT_TTL_MS), MAX_TTL_MS),
-      isPersonal: planned.some(({ server }) => server.isPersonal),
+      ttlMs: Math.min(
+        ...prepared.map((one) => one?.ttlMs ?? SHORT_TTL_MS),
+        cache?.ttlMs ?? MAX_TTL_MS,
+        MAX_TTL_MS,
+      ),
+      isPersonal: cache?.scope === 'private' || planned.some(({ server }) => server.isPersonal),
     };
   }
 
