@@ -28,8 +28,8 @@ export function createCountCall(maxPerUser: number, clock: Clock): CountCall {
 
   return function countCall({ user, holdBody }) {
     const startedAt = clock.monotonic();
-    const callsOfUser = user && getRunningCalls(user.sub);
-    if (callsOfUser && maxPerUser > 0 && isFull(callsOfUser, maxPerUser, startedAt)) {
+    const known = user && byUser.get(user.sub);
+    if (known && maxPerUser > 0 && isFull(known, maxPerUser, startedAt)) {
       fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
     }
     if (isFull(all, MAX_IN_ALL, startedAt)) {
@@ -38,6 +38,7 @@ export function createCountCall(maxPerUser: number, clock: Clock): CountCall {
         headers: { 'Retry-After': '1' },
       });
     }
+    const callsOfUser = user && getRunningCalls(user.sub);
     const running = { startedAt };
     const releaseBody = holdBody();
     all.add(running);
