@@ -83,12 +83,27 @@ export function createJoinedView(getPlan: () => Plan): View {
       const atHand = findIn(await joinAtHand(kind, who, context), name);
       return toFound(atHand ?? findIn(await list(kind, who, context), name));
     }
-    const own = (await listBuiltIn(kind, context))?.byName.get(name);
+    const own = await findBuiltIn(kind, name, naming, context);
     if (own) return { kind: 'entry', entry: own };
     const owners = naming.findOwners(name).flatMap((owner) => servers.get(owner) ?? []);
     return (
       (await findAtQuick(owners, kind, name, who)) ?? findAtOwners(owners, kind, name, naming, who)
     );
+  }
+
+  /** Where it cannot say what it has, a name that can only be a server's is looked for there. */
+  async function findBuiltIn(
+    kind: ListKind,
+    name: string,
+    naming: Naming,
+    context: CallerContext | undefined,
+  ): Promise<Entry | undefined> {
+    try {
+      return (await listBuiltIn(kind, context))?.byName.get(name);
+    } catch (error) {
+      if (naming.hasPrefix(name)) return undefined;
+      throw error;
+    }
   }
 
   /** Of several that can have the name, as without a prefix, none is waited for that lists slowly. */

@@ -4,7 +4,10 @@ import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import type { Catalog } from '../../../src/mcp/catalog/catalog.ts';
 import type { CacheHint } from '../../../src/mcp/catalog/content.ts';
 import { stateless } from '../../support/clients/stateless.ts';
+import { startGateway } from '../../support/gateway/gateway.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startForTest } from '../../support/upstreams/catalog-gateway.ts';
+import { buildTool, serveForTest } from '../../support/upstreams/listing-server.ts';
 
 const local = createLocalCatalog({
   tools: [
@@ -73,4 +76,42 @@ describe('a built-in list of each user', () => {
       expect({ ttlMs, scope: cacheScope }).toEqual(told);
     }
   });
+});
+
+const createFailing = (): Catalog => ({
+  ...local,
+  async listTools() {
+    throw new Error('the database is down');
+  },
+});
+
+test('§18.2 a built-in list that fails keeps nobody from what a server has under its prefix', async () => {
+  const server = await serveForTest({ tools: [buildTool('read')] });
+  const gateway = await startForTest({
+    file: { mcpServers: { wiki: server.url } },
+    builtIn: createFailing(),
+  });
+  const session = await gateway.open();
+  const call = async (name: string) =>
+    (await gateway.call(session, 'tools/call', { name, arguments: {} })).json;
+  expect((await call('wiki__read')).result).toMatchObject({ content: expect.anything() });
+  expect((await call('wiki__read')).result.isError).toBeUndefined();
+  // Whether the built-in catalogue has it nobody can say.
+  const { result, error } = await call('read');
+  expect(result?.isError ?? error).toBeTruthy();
+});
+
+test('§2.4 a tool of an author whose function returns no promise is answered', async () => {
+  const gateway = closeAfterTest(
+    await startGateway({
+      deps: {
+        catalog: {
+          ...local,
+          callTool: (() => ({ content: [{ type: 'text', text: 'at once' }] })) as never,
+        },
+      },
+    }),
+  );
+  const { json } = await gateway.call(await gateway.open(), 'tools/call', { name: 'works' });
+  expect(json.result).toEqual({ content: [{ type: 'text', text: 'at once' }] });
 });
