@@ -141,6 +141,15 @@ export async function openUpstreams(
     metrics,
   });
 
+  let reloading: Promise<void> = Promise.resolve();
+
+  async function load(next: GatewaySetup): Promise<void> {
+    const compiled = await createRules(next.file.rules, { clock });
+    setup = next;
+    rules = compiled;
+    await catalogs.reload(toCatalogSetup(next, compiled));
+  }
+
   // Each takes turns with calls; several at once would take as many turns.
   const previews = createWorkQueue({
     maxRunning: 1,
@@ -179,11 +188,11 @@ export async function openUpstreams(
         { owner: operator },
       ),
     needsClients,
-    async reload(next) {
-      const compiled = await createRules(next.file.rules, { clock });
-      setup = next;
-      rules = compiled;
-      await catalogs.reload(toCatalogSetup(next, compiled));
+    reload(next) {
+      // One after the other: rules that take long to compile must not replace later ones.
+      const loading = reloading.then(() => load(next));
+      reloading = loading.catch(() => {});
+      return loading;
     },
     async close(graceMs) {
       await suspendedCalls.close();
