@@ -85,12 +85,15 @@ export const countCalls = ({ metrics, clock }: CountCallsDeps): CallObserver => 
   admit({ id, method, era }) {
     if (id !== undefined) metrics.recordMcpRequest(method?.name ?? 'other', era);
   },
-  /** Known tools only: series are named after them. A refused call (wrong input, a question) is not counted. */
-  end({ method, subject = '', era, startedAt, outcome }) {
-    if (method?.item?.kind !== 'tool' || outcome === undefined) return;
+  /**
+   * Known tools only: series are named after them, as `/mcp` lists them. A refused call (wrong input, a question) is not
+   * counted.
+   */
+  end({ target, era, startedAt, outcome }) {
+    if (target?.item.kind !== 'tool' || outcome === undefined) return;
     const status = toStatus(outcome);
     if (status === undefined) return;
-    metrics.recordToolCall(subject, status, era, (clock.monotonic() - startedAt) / 1000);
+    metrics.recordToolCall(target.item.name, status, era, (clock.monotonic() - startedAt) / 1000);
   },
 });
 
