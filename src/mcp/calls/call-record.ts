@@ -3,6 +3,7 @@
 import type { GatewayRequest } from '../../endpoint/message.ts';
 import type { UserContext } from '../../endpoint/user-context.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
 import { type JsonRpcMessage, type RequestId, readMeta } from '../../protocol/json-rpc.ts';
 import { findMethod, isAvailable, type Method } from '../../protocol/methods.ts';
 import type { Era } from '../../protocol/revisions.ts';
@@ -31,6 +32,8 @@ export interface CallRecord {
   readonly ownServer: string | undefined;
   /** The server that it is about, as far as that is known; undefined for the gateway's own. */
   server: string | undefined;
+  /** Whether observers were told that it starts. */
+  hasStarted: boolean;
   /** What it is about, once that is found. */
   target: Target | undefined;
   /** The policy that did not let the caller; undefined where all do. */
@@ -64,6 +67,7 @@ export function createCallRecord(
     startedAt: 0,
     ownServer: server,
     server,
+    hasStarted: false,
     target: undefined,
     deniedBy: undefined,
     outcome: undefined,
@@ -85,7 +89,7 @@ function readSubject(
 
 // Who is told of calls: counters, the audit log, traces.
 
-/** A row of the list of observers. None of them throws, but for `start`. */
+/** A row of the list of observers. What one throws, but for `start`, is logged and reaches nobody. */
 export interface CallObserver {
   /** A message has come and can be understood; nothing has been done of it. */
   receive?(record: CallRecord): void;
@@ -98,13 +102,12 @@ export interface CallObserver {
 }
 
 /** All observers as one, in their order. */
-export const joinObservers = (observers: readonly CallObserver[]): Required<CallObserver> => ({
-  receive(record) {
-    for (const observer of observers) observer.receive?.(record);
-  },
-  admit(record) {
-    for (const observer of observers) observer.admit?.(record);
-  },
+export const joinObservers = (
+  observers: readonly CallObserver[],
+  log: Log,
+): Required<CallObserver> => ({
+  receive: (record) => tellAll(observers, 'receive', record, log),
+  admit: (record) => tellAll(observers, 'admit', record, log),
   start(record) {
     // Nearly always nobody has to be waited for.
     let waiting: Promise<void> | undefined;
@@ -114,7 +117,20 @@ export const joinObservers = (observers: readonly CallObserver[]): Required<Call
     }
     return waiting;
   },
-  end(record) {
-    for (const observer of observers) observer.end?.(record);
-  },
+  end: (record) => tellAll(observers, 'end', record, log),
 });
+
+function tellAll(
+  observers: readonly CallObserver[],
+  event: 'receive' | 'admit' | 'end',
+  record: CallRecord,
+  log: Log,
+): void {
+  for (const observer of observers) {
+    try {
+      observer[event]?.(record);
+    } catch (cause) {
+      log.error('A call was not counted, traced or audited; please report this.', { cause });
+    }
+  }
+}

@@ -38,7 +38,8 @@ export function createFindItem(deps: FindItemDeps): FindItem {
   const suggestName = createSuggestName(deps);
 
   const failAsUnknown: FindItem['failAsUnknown'] = async (kind, name, who, context, facts) => {
-    const nearest = await suggestName(kind, name, who, context);
+    // Where nobody can say what there is, nothing is suggested.
+    const nearest = await suggestName(kind, name, who, context).catch(() => undefined);
     return failUnknownItem(kind, name, { nearest, ...(facts && { facts }) });
   };
 
