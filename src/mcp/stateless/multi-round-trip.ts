@@ -15,7 +15,7 @@ import {
 import type { MirroredParam } from '../catalog/descriptions.ts';
 import type { Envelope } from './envelope.ts';
 import { checkParamHeaders } from './request-headers.ts';
-import { type BoundCall, type RequestState, toBoundCall } from './request-state.ts';
+import { computeBinding, type RequestState } from './request-state.ts';
 
 /** One run of a tool, with the answers that came so far. */
 export interface Round extends CallClient {
@@ -30,8 +30,9 @@ export async function startRound(
   { client, logLevel }: Envelope,
   requestState: RequestState,
 ): Promise<Round> {
-  const boundCall = toBoundCall(user, request);
-  const { answers, relayed } = await readClientAnswers(boundCall, request.params, requestState);
+  // In place of the arguments, which may be large: a call that waits keeps this.
+  const binding = computeBinding(user, request);
+  const { answers, relayed } = await readClientAnswers(binding, request.params, requestState);
   const usedAnswers: Record<string, unknown> = {};
   const openRequests: Record<string, ClientRequest> = {};
   let relayedRequests: JsonObject | undefined;
@@ -67,7 +68,7 @@ export async function startRound(
       throw new InputRequired();
     },
 
-    createRelay: ({ wantsProgress, signal, meta }) => ({
+    createRelay: ({ wantsProgress, signal, meta, canAsk }) => ({
       era: 'stateless',
       signal,
       wantsProgress,
@@ -75,6 +76,7 @@ export async function startRound(
       logLevel,
       answered: relayed && { inputResponses: answers, state: relayed },
       requireInput(inputRequests, state) {
+        if (!canAsk) fail('upstream_error', { jsonRpc: CANNOT_ASK });
         relayedRequests = inputRequests;
         relayedState = state;
         throw new InputRequired();
@@ -86,7 +88,7 @@ export async function startRound(
       return {
         resultType: 'input_required',
         inputRequests,
-        requestState: await requestState.seal(boundCall, {
+        requestState: await requestState.seal(binding, {
           answers: usedAnswers,
           asked: Object.keys(inputRequests),
           relayed: relayedState,
@@ -95,6 +97,12 @@ export async function startRound(
     },
   };
 }
+
+/** MCP 2026-07-28 "Supported Requests". */
+const CANNOT_ASK = {
+  code: -32603,
+  message: 'The server asks the client where only tools, prompts and resources may.',
+};
 
 interface ClientAnswers {
   /** By the keys of the questions. */
@@ -107,7 +115,7 @@ interface ClientAnswers {
  * Requirements"), and the tool asks: a form that nobody was shown must not count as filled in.
  */
 async function readClientAnswers(
-  call: BoundCall,
+  binding: string,
   params: unknown,
   requestState: RequestState,
 ): Promise<ClientAnswers> {
@@ -119,7 +127,7 @@ async function readClientAnswers(
   if (typeof state !== 'string') {
     fail('invalid_params', { details: 'params.requestState must be a string' });
   }
-  const { answers, asked, relayed } = await requestState.open(call, state);
+  const { answers, asked, relayed } = await requestState.open(binding, state);
   const received = asked ? pick(inputResponses, asked) : inputResponses;
   return { answers: { ...received, ...answers }, relayed };
 }

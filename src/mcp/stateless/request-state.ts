@@ -21,29 +21,25 @@ export interface RequestProgress {
 }
 
 export interface RequestState {
-  seal(call: BoundCall, progress: RequestProgress): Promise<string>;
+  /** `binding` is that of the call, by `computeBinding`. */
+  seal(binding: string, progress: RequestProgress): Promise<string>;
   /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
-  open(call: BoundCall, state: string): Promise<OpenedState>;
+  open(binding: string, state: string): Promise<OpenedState>;
 }
 
 /** 0.1.0 does not say what it asked; its states are good for an hour. */
 export type OpenedState = Pick<RequestProgress, 'answers'> & Partial<RequestProgress>;
 
-/** What a state is good for, and nothing else: a call that waits keeps no more of its request. */
-export interface BoundCall {
-  readonly sub: string | undefined;
-  readonly method: string;
-  readonly name: unknown;
-  readonly uri: unknown;
-  readonly arguments: unknown;
-}
-
-export function toBoundCall(
+/** The call that a state is good for, and no other. */
+export function computeBinding(
   user: UserContext | undefined,
   { method, params }: JsonRpcRequest,
-): BoundCall {
-  const { name, uri, arguments: args } = isObject(params) ? params : {};
-  return { sub: user?.sub, method, name, uri, arguments: args };
+): string {
+  const { name, uri, arguments: args, ref, argument } = isObject(params) ? params : {};
+  const bound = [user?.sub ?? null, method, name, uri, args];
+  // Only completions have these: states of other calls are as older versions sealed them.
+  if (ref !== undefined || argument !== undefined) bound.push(ref, argument);
+  return `mcp:request-state:${hashSha256(JSON.stringify(bound))}`;
 }
 
 /** Long enough for a person to look something up before answering. */
@@ -54,13 +50,13 @@ export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): 
   const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
 
   return {
-    async seal(call, { answers, asked, relayed }) {
+    async seal(binding, { answers, asked, relayed }) {
       const expiresAt = clock.now() + LIFETIME_MS;
       const text = JSON.stringify({ version: RECORD_VERSION, expiresAt, answers, asked, relayed });
-      return (await requireSeal()).seal(computeBinding(call), text);
+      return (await requireSeal()).seal(binding, text);
     },
-    async open(call, state) {
-      const text = (await requireSeal()).open(computeBinding(call), state);
+    async open(binding, state) {
+      const text = (await requireSeal()).open(binding, state);
       const { version, expiresAt, answers, asked, relayed } = (text && parseObject(text)) || {};
       checkRecordVersion(version, 'params.requestState');
       if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
@@ -76,8 +72,4 @@ export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): 
       };
     },
   };
-}
-
-function computeBinding({ sub, method, name, uri, arguments: args }: BoundCall): string {
-  return `mcp:request-state:${hashSha256(JSON.stringify([sub ?? null, method, name, uri, args]))}`;
 }
