@@ -2,11 +2,10 @@
 
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
-import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
-import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
+import type { CallerContext, OwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { isObject } from '../../platform/json.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { BUILT_IN, type Entry } from './entry.ts';
+import { BUILT_IN, type Entry } from './prepare-list.ts';
 
 export interface BuiltIn {
   readonly catalog: OwnCatalog;
