@@ -78,6 +78,3 @@ export function readMeta(params: unknown): JsonObject {
   const meta = isObject(params) ? params._meta : undefined;
   return isObject(meta) ? meta : {};
 }
-
-export const getRequestId = (message: JsonRpcMessage): RequestId | null =>
-  message.kind === 'request' ? message.id : null;
