@@ -118,6 +118,7 @@ export async function openUpstreams(
   });
 
   const listCredentials = () => catalogs.getPlan().setup.file.servers.map(findServerCredentials);
+  let reloading: Promise<void> = Promise.resolve();
 
   // Each takes turns with calls; several at once would take as many turns.
   const previews = createWorkQueue({
@@ -159,8 +160,11 @@ export async function openUpstreams(
     // A rule looks at it, or a server is told it.
     needsClients: () =>
       catalogs.getPlan().rules.needClient || listCredentials().some((one) => one?.namesClient),
-    async reload(next) {
-      await catalogs.reload(await compileSetup(next, parts));
+    reload(next) {
+      // One after the other: rules that take long to compile must not replace later ones.
+      const loading = reloading.then(async () => catalogs.reload(await compileSetup(next, parts)));
+      reloading = loading.catch(() => {});
+      return loading;
     },
     async close(graceMs) {
       await suspendedCalls.close();

@@ -82,9 +82,10 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
     sessionId: string,
     stream: NotificationStream,
     uri: string,
+    mayHear?: () => boolean | Promise<boolean>,
   ): Promise<void> {
     const savedAt = await subscriptions.findSavedAt(sessionId, uri);
-    if (savedAt === undefined) return;
+    if (savedAt === undefined || (await mayHear?.()) === false) return;
     stream.send({ method: 'notifications/resources/updated', params: { uri } });
     await subscriptions.renew(sessionId, uri, savedAt);
   }
@@ -119,8 +120,17 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
       });
       const sendUpdateIfWanted = (uri: string): void =>
         void sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure);
+      // Rules may have changed since it subscribed. Those of servers the catalogue itself asks about.
+      const sendOwnUpdateIfWanted = (uri: string): void =>
+        void sendUpdate(sessionId, stream, uri, () => catalog.canWatch(uri, caller)).then(
+          noteSuccess,
+          reportFailure,
+        );
       try {
-        unsubscribe = resourceUpdates.subscribe(sendUpdateIfWanted);
+        // What is built in only /mcp serves.
+        if (catalog.server === undefined) {
+          unsubscribe = resourceUpdates.subscribe(sendOwnUpdateIfWanted);
+        }
         stopListening = catalog.listen(caller, {
           listChanged: (list) =>
             stream.send({ method: `notifications/${list}/list_changed`, params: {} }),

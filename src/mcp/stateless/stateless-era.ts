@@ -145,8 +145,9 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
     }
     const filter = readFilter(params);
     const lists = catalog.offers.listChanges === true ? filter.lists : [];
-    const watched = await Promise.all(filter.uris.map((uri) => catalog.canWatch(uri, caller)));
-    const uris = new Set(filter.uris.filter((_, index) => watched[index]));
+    const uris = new Set<string>();
+    // One after the other: each may ask a server.
+    for (const uri of filter.uris) if (await catalog.canWatch(uri, caller)) uris.add(uri);
     const subscription = { [SUBSCRIPTION_ID]: id };
     const withSubscription = (members: object) => ({ ...members, _meta: subscription });
     const result = { resultType: 'complete', _meta: { ...subscription, ...serverInfo } };
@@ -169,7 +170,8 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
       params: withSubscription({ notifications }),
     });
     try {
-      unsubscribe = resourceUpdates.subscribe(sendUpdate);
+      // What is built in only /mcp serves.
+      if (catalog.server === undefined) unsubscribe = resourceUpdates.subscribe(sendOwnUpdate);
       stopListening = catalog.listen(
         caller,
         {
@@ -190,6 +192,16 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
     }
     return stream.response;
 
+    /** Rules may have changed since it subscribed. Those of servers the catalogue itself asks about. */
+    async function askAndSend(uri: string): Promise<void> {
+      if (await catalog.canWatch(uri, caller)) sendUpdate(uri);
+    }
+
+    function sendOwnUpdate(uri: string): void {
+      // Who cannot be asked about misses it, as when the stream was away.
+      if (uris.has(uri)) askAndSend(uri).catch(() => {});
+    }
+
     function sendUpdate(uri: string): void {
       if (!uris.has(uri)) return;
       stream.send({
@@ -202,6 +214,9 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
 
 const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];
 
+/** As many as a session may have at one server. */
+const MAX_SUBSCRIPTIONS = 200;
+
 interface Filter {
   readonly lists: readonly ListName[];
   readonly uris: readonly string[];
@@ -213,6 +228,11 @@ function readFilter(params: unknown): Filter {
     return fail('invalid_params', { details: 'params.notifications must be an object' });
   }
   const { resourceSubscriptions: uris = [] } = notifications;
+  if (Array.isArray(uris) && uris.length > MAX_SUBSCRIPTIONS) {
+    return fail('invalid_params', {
+      details: `params.notifications.resourceSubscriptions may have at most ${MAX_SUBSCRIPTIONS} URIs`,
+    });
+  }
   return isStringArray(uris)
     ? { uris, lists: LISTS.filter((list) => notifications[`${list}ListChanged`] === true) }
     : fail('invalid_params', {
