@@ -3,7 +3,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { isShortId, type JsonRpcRequest, readParams } from '../../protocol/json-rpc.ts';
-import type { ListName } from '../../protocol/list-kinds.ts';
+import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import { SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
 import type { Call, EraHandler } from '../calls/call.ts';
 import { failUnknownMethod, listCapabilities, type RunMethod } from '../calls/methods.ts';
@@ -202,8 +202,6 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
   };
 }
 
-const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];
-
 interface Filter {
   readonly lists: readonly ListName[];
   readonly uris: readonly string[];
@@ -216,7 +214,7 @@ function readFilter(params: unknown): Filter {
   }
   const { resourceSubscriptions: uris = [] } = notifications;
   return isStringArray(uris)
-    ? { uris, lists: LISTS.filter((list) => notifications[`${list}ListChanged`] === true) }
+    ? { uris, lists: LIST_NAMES.filter((list) => notifications[`${list}ListChanged`] === true) }
     : fail('invalid_params', {
         details: 'params.notifications.resourceSubscriptions must be an array of URIs',
       });

@@ -5,12 +5,12 @@ import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
+import { createBatch } from '../../platform/throttle.ts';
 import { createTurns } from '../../platform/turns.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
-import { createUpdateBatch } from '../transport/update-batch.ts';
+import { canSubscribe } from '../messages/description.ts';
 import type { Access } from './access.ts';
 import type { ChangeHub } from './change-hub.ts';
-import { canSubscribe } from './describe-view.ts';
 import { BUILT_IN } from './entry.ts';
 import { toWho } from './identify.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
@@ -76,7 +76,7 @@ export function listenToServers(
     const isNeeded = server.isPersonal || mayTellOfResources(server, who, own);
     const passLogs = createLogListener(server, who, own);
     if (!isNeeded && !mayTellOfElicitations(server, who, own) && passLogs === undefined) return;
-    const noteUpdate = createUpdateBatch(clock, (ownUri) => tellOfResource(server, ownUri, who));
+    const noteUpdate = createBatch(clock, (ownUri) => tellOfResource(server, ownUri, who));
     const stop = server.upstream.listen(
       who.upstream,
       {

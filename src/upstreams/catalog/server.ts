@@ -1,7 +1,7 @@
 // §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import type { ListName } from '../../protocol/list-kinds.ts';
+import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { dependsOnUser } from '../credentials/needs-user.ts';
 import type { Lock } from '../lock/lock.ts';
@@ -89,7 +89,7 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
     reason = isUp ? undefined : why;
     since = deps.clock.now();
     if (isUp) lists.refresh();
-    for (const list of LISTS) deps.onListChange(server, list);
+    for (const list of LIST_NAMES) deps.onListChange(server, list);
   });
   const stopListening = isPersonal
     ? () => {}
@@ -101,5 +101,3 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
   if (!isPersonal) lists.refresh();
   return server;
 }
-
-const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];

@@ -1,7 +1,7 @@
 // A session of the gateway at a server: what is kept of it in memory, and in the store.
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { LogSeverity } from '../../protocol/log-severity.ts';
-import { readCompletedElicitation } from '../messages/route-notification.ts';
+import { readChange } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { createServerQuestions, type ServerQuestions } from '../transport/server-questions.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
@@ -78,10 +78,10 @@ export function routeToSession(
     questions.cancel(message.params.requestId);
     return true;
   }
-  const elicitationId = readCompletedElicitation(message);
+  const change = readChange(message);
   return (
-    elicitationId !== undefined &&
-    openRequests.some((request) => request.onElicitationComplete?.(elicitationId) === true)
+    change?.kind === 'elicitation' &&
+    openRequests.some((request) => request.onElicitationComplete?.(change.elicitationId) === true)
   );
 }
 

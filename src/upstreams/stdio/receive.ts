@@ -1,7 +1,7 @@
 // §18.3: what a process writes, told to whom it is for.
 import { decodeUtf8, isObject, type JsonObject } from '../../platform/json.ts';
 import { parseServerJson } from '../messages/parse-json.ts';
-import { readCompletedElicitation } from '../messages/route-notification.ts';
+import { readChange } from '../messages/route-notification.ts';
 import {
   readServerMessage,
   type ServerMessage,
@@ -59,9 +59,9 @@ export function createReceive(deps: ReceiveDeps): Receive {
   };
 
   function isTakenByCall(message: ServerNotification): boolean {
-    const elicitationId = readCompletedElicitation(message);
-    if (elicitationId === undefined) return false;
-    return calls.list().some((call) => call.onElicitationComplete?.(elicitationId));
+    const change = readChange(message);
+    if (change?.kind !== 'elicitation') return false;
+    return calls.list().some((call) => call.onElicitationComplete?.(change.elicitationId));
   }
 
   function receiveAnswer(answer: Extract<ServerMessage, { kind: 'result' | 'error' }>): Received {
