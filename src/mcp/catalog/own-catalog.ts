@@ -1,6 +1,10 @@
 // A catalogue of an author, as the gateway serves it.
 
+import { createBus } from '../../platform/bus.ts';
+import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import { createThrottle } from '../../platform/throttle.ts';
 import { failUnknownItem } from '../../protocol/fail-unknown-item.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type { Catalog, Context, Cursor, Page } from './catalog.ts';
@@ -12,8 +16,16 @@ export interface OwnCatalog extends ServedCatalog {
   isFixed(kind: ListKind): boolean;
 }
 
-/** Names are the catalogue's matter: one that it does not have fails when it is called. */
-export function serveOwnCatalog(catalog: Catalog): OwnCatalog {
+export interface ListeningDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Names are the catalogue's matter: one that it does not have fails when it is called. Without `listening` nobody
+ * listens, as where it is only asked for its lists.
+ */
+export function serveOwnCatalog(catalog: Catalog, listening?: ListeningDeps): OwnCatalog {
   return {
     server: undefined,
     offers: catalog.offers,
@@ -24,15 +36,56 @@ export function serveOwnCatalog(catalog: Catalog): OwnCatalog {
     resolve: ({ list, name }) => createOwnTarget(catalog, list, name),
     complete: (completion, context) => catalog.complete(completion, context),
     canWatch: (uri, caller) => catalog.canWatch(uri, caller),
-    watchResources: (changed) => catalog.watchResources(changed),
     setWatched: async (uri, isWatched, caller) => catalog.setWatched?.(uri, isWatched, caller),
-    listen: (caller, listener, uris) => catalog.listen?.(caller, listener, uris) ?? listenToNothing,
+    listen: listening === undefined ? () => listenToNothing : createListen(catalog, listening),
     endSession: (caller) => catalog.endSession?.(caller),
     isFixed: (kind) => FIXED[kind](catalog) === true,
   };
 }
 
 const listenToNothing = (): void => {};
+
+/** Each stream asks the store at each change: a resource that changes all the time is told so often. */
+const UPDATE_INTERVAL_MS = 250;
+const RESOURCES = 'resources';
+
+/** The catalogue is watched once for all, and only while somebody listens. */
+function createListen(catalog: Catalog, { clock, log }: ListeningDeps): ServedCatalog['listen'] {
+  const bus = createBus<typeof RESOURCES, (uri: string) => void, () => void>({
+    start() {
+      let isWatching = true;
+      const stop = catalog.watchResources(
+        createThrottle(clock, UPDATE_INTERVAL_MS, (uri) => {
+          if (isWatching) bus.publish(RESOURCES, (tell) => tell(uri));
+        }),
+      );
+      return () => {
+        isWatching = false;
+        stop();
+      };
+    },
+    stop: (stopWatching) => stopWatching(),
+    // This is called from an author's emitter or timer, into which nothing must be thrown.
+    onError: (cause) =>
+      log.error('A client could not be told that a resource changed; please report this.', {
+        cause,
+      }),
+  });
+
+  return function listen(caller, listener, uris) {
+    const stopUpdates = bus.subscribe(RESOURCES, (uri) => listener.resourceUpdated(uri));
+    try {
+      const stop = catalog.listen?.(caller, listener, uris);
+      return () => {
+        stopUpdates();
+        stop?.();
+      };
+    } catch (error) {
+      stopUpdates();
+      throw error;
+    }
+  };
+}
 
 /** One page of a list, asked of a catalogue by its own method. */
 const LISTS: Readonly<

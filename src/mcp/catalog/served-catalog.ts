@@ -32,7 +32,7 @@ export interface Catalogs {
   findServer(name: string): ServedCatalog | undefined;
 }
 
-export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders' | 'watchResources'> {
+export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   /** The server at whose path it is; undefined for `/mcp`. A session belongs to the path that opened it. */
   readonly server: string | undefined;
   /** What there can be, for any caller at any time: the rest is neither advertised nor answered. */
@@ -52,7 +52,12 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders' | 'watchRes
   /** Whether the caller may hear of the resource's changes, and it tells of them. */
   canWatch(uri: string, caller: IdentifiedCaller): boolean | Promise<boolean>;
   setWatched(uri: string, isWatched: boolean, caller: IdentifiedCaller): Promise<void>;
-  /** See `Catalog.listen`. */
+  /**
+   * Tells one caller what changes, while a stream of its is open. `uris` are those of a subscription of the stateless
+   * era; a session has them by `setWatched`.
+   *
+   * @throws what an author's `watch` throws.
+   */
   listen(caller: IdentifiedCaller, listener: CatalogListener, uris?: readonly string[]): () => void;
   /** A client has ended its session: what was opened for it can be closed. Never throws. */
   endSession(caller: IdentifiedCaller): void;

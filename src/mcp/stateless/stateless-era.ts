@@ -20,7 +20,6 @@ import type { FindClientId, RunCall } from '../calls/run-call.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
-import type { ResourceUpdates } from '../streaming/resource-updates.ts';
 import { type Envelope, readEnvelope } from './envelope.ts';
 import { type Round, startRound } from './multi-round-trip.ts';
 import { checkNameHeader } from './request-headers.ts';
@@ -31,7 +30,6 @@ export interface StatelessEraDeps {
   readonly findClientId: FindClientId;
   readonly requestState: RequestState;
   readonly notificationStreams: NotificationStreams;
-  readonly resourceUpdates: ResourceUpdates;
   /** `MCP_STREAMS`: whether there are subscriptions. */
   readonly hasStreams: boolean;
   readonly service: ServiceInfo;
@@ -122,7 +120,6 @@ const toCompleteResult = ({ result, cache }: MethodResult): JsonObject => ({
 
 interface SubscriptionsDeps {
   readonly notificationStreams: NotificationStreams;
-  readonly resourceUpdates: ResourceUpdates;
   /** The `_meta` of every result. */
   readonly serverInfo: JsonObject;
 }
@@ -137,7 +134,7 @@ type OpenSubscription = (
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
 function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
-  const { notificationStreams, resourceUpdates, serverInfo } = deps;
+  const { notificationStreams, serverInfo } = deps;
 
   return async function openSubscription({ id, params }, catalog, caller) {
     if (!isShortId(id)) {
@@ -152,53 +149,32 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
     const subscription = { [SUBSCRIPTION_ID]: id };
     const withSubscription = (members: object) => ({ ...members, _meta: subscription });
     const result = { resultType: 'complete', _meta: { ...subscription, ...serverInfo } };
-    let unsubscribe = () => {};
-    let stopListening: (() => void) | undefined;
-    const stream = notificationStreams.open({
-      user: caller.user?.sub,
-      onEnd() {
-        unsubscribe();
-        stopListening?.();
-      },
-      lastMessage: { jsonrpc: '2.0', result, id },
-    });
     const notifications = {
       ...Object.fromEntries(lists.map((list) => [`${list}ListChanged`, true])),
       ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
     };
-    stream.send({
-      method: 'notifications/subscriptions/acknowledged',
-      params: withSubscription({ notifications }),
-    });
-    try {
-      unsubscribe = resourceUpdates.subscribe(sendUpdate);
-      stopListening = catalog.listen(
-        caller,
-        {
-          listChanged(list) {
-            if (!lists.includes(list)) return;
-            stream.send({
-              method: `notifications/${list}/list_changed`,
-              params: withSubscription({}),
-            });
+    const { response } = notificationStreams.open({
+      user: caller.user?.sub,
+      lastMessage: { jsonrpc: '2.0', result, id },
+      listen({ send }) {
+        const notify = (name: string, members: object) =>
+          send({ method: `notifications/${name}`, params: withSubscription(members) });
+        notify('subscriptions/acknowledged', { notifications });
+        return catalog.listen(
+          caller,
+          {
+            listChanged(list) {
+              if (lists.includes(list)) notify(`${list}/list_changed`, {});
+            },
+            resourceUpdated(uri) {
+              if (uris.has(uri)) notify('resources/updated', { uri });
+            },
           },
-          resourceUpdated: sendUpdate,
-        },
-        [...uris],
-      );
-    } catch (error) {
-      stream.end();
-      throw error;
-    }
-    return stream.response;
-
-    function sendUpdate(uri: string): void {
-      if (!uris.has(uri)) return;
-      stream.send({
-        method: 'notifications/resources/updated',
-        params: withSubscription({ uri }),
-      });
-    }
+          [...uris],
+        );
+      },
+    });
+    return response;
   };
 }
 

@@ -79,7 +79,7 @@ async function endSessions(view: View, caller: IdentifiedCaller): Promise<void> 
 
 // §18.3: resources that tell when they change, and those who subscribe to them.
 
-type Watching = Pick<ServedCatalog, 'canWatch' | 'watchResources' | 'setWatched' | 'listen'>;
+type Watching = Pick<ServedCatalog, 'canWatch' | 'setWatched' | 'listen'>;
 
 function createWatching(deps: ListenDeps): Watching {
   const { view, access, resolveResource, getPlan } = deps;
@@ -99,7 +99,6 @@ function createWatching(deps: ListenDeps): Watching {
 
   return {
     canWatch,
-    watchResources: (changed) => getBuiltIn()?.watchResources(changed) ?? (() => {}),
 
     async setWatched(uri, isWatched, caller) {
       const builtIn = getBuiltIn();
