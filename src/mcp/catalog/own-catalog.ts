@@ -1,6 +1,6 @@
 // A catalogue of an author, as the gateway serves it.
 
-import { createBus } from '../../platform/bus.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
@@ -51,7 +51,7 @@ const RESOURCES = 'resources';
 
 /** The catalogue is watched once for all, and only while somebody listens. */
 function createListen(catalog: Catalog, { clock, log }: ListeningDeps): ServedCatalog['listen'] {
-  const bus = createBus<typeof RESOURCES, (uri: string) => void, () => void>({
+  const bus = createCountedBus<typeof RESOURCES, (uri: string) => void, () => void>({
     start() {
       let isWatching = true;
       const stop = catalog.watchResources(

@@ -1,5 +1,5 @@
 // §18.2: who is told when lists change.
-import { createBus } from '../../platform/bus.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createThrottle } from '../../platform/throttle.ts';
@@ -35,7 +35,7 @@ export function createChangeHub({
   readonly clock: Clock;
   readonly log: Log;
 }): ChangeHub {
-  const bus = createBus<typeof ALL, ListListener>({
+  const bus = createCountedBus<typeof ALL, ListListener>({
     onError: (cause) => log.error('A listener failed; please report this.', { cause }),
   });
 

@@ -1,5 +1,5 @@
 // Who wants to hear what changes at a server, and what is kept open for that: one stream for all that share a session.
-import { createBus } from '../../platform/bus.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
@@ -62,7 +62,7 @@ interface Watch {
 export function createListeners(deps: ListenersDeps): Listeners {
   const { clock, open, describe } = deps;
   /** By the name of those who share a stream. */
-  const bus = createBus<string, Entry, Watch>({
+  const bus = createCountedBus<string, Entry, Watch>({
     start: startWatch,
     stop: ({ loop }) => loop.stop(),
     onError: (cause) => deps.log.error('A listener failed; please report this.', { cause }),

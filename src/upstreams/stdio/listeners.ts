@@ -1,7 +1,7 @@
 // §18.3: who is told what changes at the processes of a server, and of which resources: at this replica and at others.
 
 import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
-import { createBus } from '../../platform/bus.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
@@ -67,7 +67,7 @@ export function createListeners(
 ): Listeners {
   const rooms = new Map<string, Room>();
   /** By the id of their process's key. */
-  const listening = createBus<string, Listening>({ onError });
+  const listening = createCountedBus<string, Listening>({ onError });
   const replicas = openReplicas?.((keyId, uri) => tell(keyId, { kind: 'resource', uri }));
 
   function onError(cause: unknown): void {

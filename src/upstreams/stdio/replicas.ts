@@ -2,7 +2,7 @@
 // its subscription: what sessions subscribed to is in the store, and what has changed is told to all replicas.
 
 import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
-import { createBus } from '../../platform/bus.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
@@ -61,7 +61,7 @@ export function createStdioReplicas(
   const identity = `stdio ${name} subscriptions`;
   const channel = buildUpstreamSubscriptionsChannelName(deps.keyPrefix, hashSha256(identity));
   /** By the hash of their session's id. */
-  const watchers = createBus<string, Watcher>({
+  const watchers = createCountedBus<string, Watcher>({
     onError: (cause) => deps.log.error('A listener failed; please report this.', { cause }),
   });
   const batches = new Map<string, (uri: string) => void>();

@@ -1,5 +1,5 @@
 // §18.3: the resources of one process that somebody subscribed to: the server is asked once for each.
-import { createBus } from '../../platform/bus.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import { toListenParams } from '../messages/description.ts';
 import { toStatelessParams } from '../messages/envelope.ts';
 import { GATEWAY_CALLER, UpstreamError } from '../upstream.ts';
@@ -44,7 +44,7 @@ const MAX_PARENTS = 60;
 
 export function createSubscriptions(onError: (cause: unknown) => void): Subscriptions {
   let wire: SubscriptionWire | undefined;
-  const wanted = createBus<string, SubscriptionOwner, Agreement>({
+  const wanted = createCountedBus<string, SubscriptionOwner, Agreement>({
     start(uri) {
       const agreement = { agreed: ask(uri), isRefused: false };
       agreement.agreed.catch(() => {

@@ -1,8 +1,8 @@
 // Listeners by topic. What it takes to hear of a topic is started for its first listener, and stopped after its last.
 
-export interface Bus<Topic, Listener, Source = void> {
+export interface CountedBus<Topic, Listener, Source = void> {
   /** Those that somebody listens to. */
-  readonly topics: ReadonlyMap<Topic, BusTopic<Listener, Source>>;
+  readonly topics: ReadonlyMap<Topic, CountedTopic<Listener, Source>>;
   /**
    * Until the result is called. The same listener counts once for a topic.
    *
@@ -19,23 +19,23 @@ export interface Bus<Topic, Listener, Source = void> {
   endAll(): void;
 }
 
-export interface BusTopic<Listener, Source> {
+export interface CountedTopic<Listener, Source> {
   readonly listeners: ReadonlySet<Listener>;
   /** What `start` returned; undefined until it has. */
   readonly source: Source | undefined;
 }
 
-export interface BusOptions<Topic, Listener, Source> {
+export interface CountedBusOptions<Topic, Listener, Source> {
   /** What is published from within it reaches the first listener. */
   start?(topic: Topic, first: Listener): Source;
   stop?(source: Source, topic: Topic): void;
   /** What a listener threw, which reaches neither the next one nor whoever publishes. */
   onError(cause: unknown): void;
-  readonly bounds?: BusBounds;
+  readonly bounds?: CountedBusBounds;
 }
 
 /** Without them, who subscribes is counted elsewhere: each open stream, say. */
-export interface BusBounds {
+export interface CountedBusBounds {
   readonly topics: number;
   /** That one listener may subscribe to. */
   readonly topicsOfListener: number;
@@ -43,14 +43,16 @@ export interface BusBounds {
   failFull(what: 'topics' | 'topicsOfListener'): never;
 }
 
-interface OpenTopic<Listener, Source> extends BusTopic<Listener, Source> {
+interface OpenTopic<Listener, Source> extends CountedTopic<Listener, Source> {
   readonly listeners: Set<Listener>;
   source: Source | undefined;
+  /** Ends what `start` began. */
+  stop(): void;
 }
 
-export function createBus<Topic, Listener, Source = void>(
-  options: BusOptions<Topic, Listener, Source>,
-): Bus<Topic, Listener, Source> {
+export function createCountedBus<Topic, Listener, Source = void>(
+  options: CountedBusOptions<Topic, Listener, Source>,
+): CountedBus<Topic, Listener, Source> {
   const { start, stop, onError, bounds } = options;
   const topics = new Map<Topic, OpenTopic<Listener, Source>>();
   const topicsByListener = new Map<Listener, Set<Topic>>();
@@ -63,15 +65,20 @@ export function createBus<Topic, Listener, Source = void>(
   }
 
   function openTopic(topic: Topic, first: Listener): void {
-    const opened: OpenTopic<Listener, Source> = { listeners: new Set(), source: undefined };
+    const opened: OpenTopic<Listener, Source> = {
+      listeners: new Set(),
+      source: undefined,
+      stop() {},
+    };
     topics.set(topic, opened);
     add(opened, topic, first);
     if (start === undefined) return;
     try {
       const source = start(topic, first);
       opened.source = source;
+      opened.stop = () => stop?.(source, topic);
       // Its listeners may have left meanwhile.
-      if (topics.get(topic) !== opened) stop?.(source, topic);
+      if (topics.get(topic) !== opened) opened.stop();
     } catch (error) {
       end(topic);
       throw error;
@@ -90,7 +97,7 @@ export function createBus<Topic, Listener, Source = void>(
     if (own?.delete(topic) && own.size === 0) topicsByListener.delete(listener);
     if (open.listeners.size > 0) return;
     topics.delete(topic);
-    if (open.source !== undefined) stop?.(open.source, topic);
+    open.stop();
   }
 
   function end(topic: Topic): void {
