@@ -1,6 +1,7 @@
 // §18.2: who is told when lists change.
-import { createCountedBus } from '../../platform/counted-bus.ts';
+
 import type { Clock } from '../../platform/clock.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { Log } from '../../platform/log.ts';
 import { createThrottle } from '../../platform/throttle.ts';
 import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';

@@ -1,6 +1,7 @@
 // Who wants to hear what changes at a server, and what is kept open for that: one stream for all that share a session.
-import { createCountedBus } from '../../platform/counted-bus.ts';
+
 import type { Clock } from '../../platform/clock.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { findListsThatChange } from '../messages/description.ts';

@@ -1,8 +1,8 @@
 // §18.3: who is told what changes at the processes of a server, and of which resources: at this replica and at others.
 
 import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
-import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { findListsThatChange } from '../messages/description.ts';
@@ -68,6 +68,8 @@ export function createListeners(
   const rooms = new Map<string, Room>();
   /** By the id of their process's key. */
   const listening = createCountedBus<string, Listening>({ onError });
+  /** What ends the watch over sessions that subscribed at this replica: elsewhere they may unsubscribe, or end. */
+  const watched = new Map<string, () => void>();
   const replicas = openReplicas?.((keyId, uri) => tell(keyId, { kind: 'resource', uri }));
 
   function onError(cause: unknown): void {
@@ -118,10 +120,25 @@ export function createListeners(
   async function takeUp(caller: UpstreamCaller, sessionId: string, uris: readonly string[]) {
     const { replaceAll } = findSubscriptions(caller);
     if (uris.length > 0) await wake(caller);
+    else stopWatching(sessionId);
     replaceAll(sessionId, uris);
   }
 
+  const watch = (caller: UpstreamCaller, sessionId: string): (() => void) | undefined =>
+    replicas?.watch(sessionId, (uris) => void takeUp(caller, sessionId, uris).catch(() => {}));
+
+  function keepWatching(caller: UpstreamCaller, sessionId: string): void {
+    const stop = watched.has(sessionId) ? undefined : watch(caller, sessionId);
+    if (stop !== undefined) watched.set(sessionId, stop);
+  }
+
+  function stopWatching(sessionId: string): void {
+    watched.get(sessionId)?.();
+    watched.delete(sessionId);
+  }
+
   function forgetSession(sessionId: string): void {
+    stopWatching(sessionId);
     for (const { subscriptions } of rooms.values()) subscriptions.removeAll(sessionId);
   }
 
@@ -152,17 +169,11 @@ export function createListeners(
       for (const uri of uris) subscriptions.add(entry, uri).catch(() => {});
       // There may be no process now that could tell.
       if (uris.length > 0) wake(caller).catch(() => {});
-      const stopWatching =
-        sessionId === undefined
-          ? undefined
-          : replicas?.watch(
-              sessionId,
-              (wanted) => void takeUp(caller, sessionId, wanted).catch(() => {}),
-            );
+      const endWatch = sessionId === undefined ? undefined : watch(caller, sessionId);
       return () => {
         stop();
         subscriptions.removeAll(entry);
-        stopWatching?.();
+        endWatch?.();
       };
     },
     /** Subscriptions are one for all who share a process. */
@@ -175,6 +186,7 @@ export function createListeners(
       else subscriptions.remove(owner, uri);
       try {
         await replicas?.change(owner, uri, isSubscribed);
+        if (isSubscribed && caller.sessionId !== undefined) keepWatching(caller, caller.sessionId);
       } catch (error) {
         subscriptions.remove(owner, uri);
         throw error;

@@ -2,8 +2,8 @@
 // its subscription: what sessions subscribed to is in the store, and what has changed is told to all replicas.
 
 import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
-import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
@@ -99,7 +99,10 @@ export function createStdioReplicas(
 
   return {
     change: memory.change,
-    forget: memory.forget,
+    async forget(sessionId) {
+      await memory.forget(sessionId);
+      await deps.store.publish(channel, hashSession(sessionId));
+    },
     watch(sessionId, tell) {
       const watcher = { sessionId, tell };
       const stop = watchers.subscribe(hashSession(sessionId), watcher);
