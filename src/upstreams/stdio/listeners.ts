@@ -116,12 +116,12 @@ export function createListeners(
     return owners.some((owner) => subscriptions?.isWanted(owner, uri));
   }
 
-  /** What the client's session has subscribed to, at whichever replica. */
+  /** What the client's session has subscribed to, at whichever replica: also where there is no process just now. */
   async function takeUp(caller: UpstreamCaller, sessionId: string, uris: readonly string[]) {
     const { replaceAll } = findSubscriptions(caller);
+    replaceAll(sessionId, uris);
     if (uris.length > 0) await wake(caller);
     else stopWatching(sessionId);
-    replaceAll(sessionId, uris);
   }
 
   const watch = (caller: UpstreamCaller, sessionId: string): (() => void) | undefined =>

@@ -142,6 +142,7 @@ const COMPLETE = { resultType: 'complete' };
 export function describeWatchedProcesses(): WatchedServer {
   async function run(client: SessionClient, name: string, given: object = {}): Promise<string> {
     const { result } = await client.ask('tools/call', { name: `s__${name}`, arguments: given });
+    if (result.isError) throw new Error(result.content[0].text);
     return result.content[0].text;
   }
   return {
