@@ -68,8 +68,8 @@ export function createListeners(
   const rooms = new Map<string, Room>();
   /** By the id of their process's key. */
   const listening = createCountedBus<string, Listening>({ onError });
-  /** What ends the watch over sessions that subscribed at this replica: elsewhere they may unsubscribe, or end. */
-  const watched = new Map<string, () => void>();
+  /** What ends the watch over sessions that have subscriptions here, with or without a stream. */
+  const held = new Map<string, () => void>();
   const replicas = openReplicas?.((keyId, uri) => tell(keyId, { kind: 'resource', uri }));
 
   function onError(cause: unknown): void {
@@ -120,25 +120,28 @@ export function createListeners(
   async function takeUp(caller: UpstreamCaller, sessionId: string, uris: readonly string[]) {
     const { replaceAll } = findSubscriptions(caller);
     replaceAll(sessionId, uris);
-    if (uris.length > 0) await wake(caller);
-    else stopWatching(sessionId);
+    if (uris.length > 0) {
+      hold(caller, sessionId);
+      await wake(caller);
+    } else release(sessionId);
   }
 
   const watch = (caller: UpstreamCaller, sessionId: string): (() => void) | undefined =>
     replicas?.watch(sessionId, (uris) => void takeUp(caller, sessionId, uris).catch(() => {}));
 
-  function keepWatching(caller: UpstreamCaller, sessionId: string): void {
-    const stop = watched.has(sessionId) ? undefined : watch(caller, sessionId);
-    if (stop !== undefined) watched.set(sessionId, stop);
+  /** Elsewhere it may unsubscribe, or end. */
+  function hold(caller: UpstreamCaller, sessionId: string): void {
+    const stopWatching = held.has(sessionId) ? undefined : watch(caller, sessionId);
+    if (stopWatching !== undefined) held.set(sessionId, stopWatching);
   }
 
-  function stopWatching(sessionId: string): void {
-    watched.get(sessionId)?.();
-    watched.delete(sessionId);
+  function release(sessionId: string): void {
+    held.get(sessionId)?.();
+    held.delete(sessionId);
   }
 
   function forgetSession(sessionId: string): void {
-    stopWatching(sessionId);
+    release(sessionId);
     for (const { subscriptions } of rooms.values()) subscriptions.removeAll(sessionId);
   }
 
@@ -146,10 +149,12 @@ export function createListeners(
   function sweepLater(): void {
     cancelSweep = clock.after(SWEEP_MS, () => {
       sweepLater();
-      const sessions = [...rooms.values()].flatMap(({ subscriptions }) =>
+      const subscribed = [...rooms.values()].flatMap(({ subscriptions }) =>
         subscriptions.listSessions(),
       );
-      for (const sessionId of new Set(sessions)) void forgetIfEnded(sessionId);
+      for (const sessionId of new Set([...held.keys(), ...subscribed])) {
+        void forgetIfEnded(sessionId);
+      }
     });
   }
 
@@ -169,11 +174,11 @@ export function createListeners(
       for (const uri of uris) subscriptions.add(entry, uri).catch(() => {});
       // There may be no process now that could tell.
       if (uris.length > 0) wake(caller).catch(() => {});
-      const endWatch = sessionId === undefined ? undefined : watch(caller, sessionId);
+      const stopWatching = sessionId === undefined ? undefined : watch(caller, sessionId);
       return () => {
         stop();
         subscriptions.removeAll(entry);
-        endWatch?.();
+        stopWatching?.();
       };
     },
     /** Subscriptions are one for all who share a process. */
@@ -186,7 +191,7 @@ export function createListeners(
       else subscriptions.remove(owner, uri);
       try {
         await replicas?.change(owner, uri, isSubscribed);
-        if (isSubscribed && caller.sessionId !== undefined) keepWatching(caller, caller.sessionId);
+        if (isSubscribed && caller.sessionId !== undefined) hold(caller, caller.sessionId);
       } catch (error) {
         subscriptions.remove(owner, uri);
         throw error;
