@@ -13,7 +13,7 @@ import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import { type CallObserver, joinObservers } from './calls/call-record.ts';
+import { type CallObserver, joinObservers } from './calls/call.ts';
 import { createRunCall, type FindClientId } from './calls/run-call.ts';
 import { countCalls, createCountCall } from './calls/running-calls.ts';
 import type { ServiceInfo } from './catalog/catalog.ts';
@@ -26,7 +26,7 @@ import { isReplicaMessage } from './session/replica-message.ts';
 import { createSessionEra } from './session/session-era.ts';
 import { createFindStreamOwner, createSessionStreams } from './session/session-streams.ts';
 import { createSessions, type SealPerson } from './session/sessions.ts';
-import { createRequestState } from './stateless/request-state.ts';
+import { createRequestState } from './stateless/multi-round-trip.ts';
 import { createStatelessEra } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
 

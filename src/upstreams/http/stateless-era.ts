@@ -1,7 +1,7 @@
 // Servers of 2026-07-28: each request brings all that it needs.
 import type { JsonObject } from '../../platform/json.ts';
 import { toListenParams } from '../messages/description.ts';
-import { toStatelessParams } from '../messages/envelope.ts';
+import { describeInHeaders, toStatelessParams, traceInHeaders } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import {
@@ -9,11 +9,9 @@ import {
   type SubscriptionMemory,
 } from '../transport/subscription-memory.ts';
 import type { UpstreamCaller, UpstreamDescription, UpstreamRequest } from '../upstream.ts';
-import type { CallOutcome } from './call.ts';
-import type { Connection } from './connection.ts';
+import type { HttpConnection } from './http-connection.ts';
 import type { Audience } from './listeners.ts';
-import { findError, getResult } from './outcome.ts';
-import { describeInHeaders, traceInHeaders } from './request-headers.ts';
+import { type CallOutcome, findError, getResult } from './server-call.ts';
 
 export interface StatelessEra {
   /** Undefined where the server is no longer a stateless one. */
@@ -30,7 +28,7 @@ export interface StatelessEra {
 }
 
 export interface StatelessEraDeps {
-  readonly connection: Connection;
+  readonly connection: HttpConnection;
   readonly subscriptions: SubscriptionMemory;
   readonly timeoutMs: number;
   readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
