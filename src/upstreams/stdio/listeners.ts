@@ -172,7 +172,7 @@ export function createListeners(
       const stop = listening.subscribe(findProcessKey(isolation, caller).id, entry);
       // What the server does not agree to is not told of.
       for (const uri of uris) subscriptions.add(entry, uri).catch(() => {});
-      // There may be no process now that could tell.
+      // Starts a process where none runs: it alone can tell of changes.
       if (uris.length > 0) wake(caller).catch(() => {});
       const stopWatching = sessionId === undefined ? undefined : watch(caller, sessionId);
       return () => {
