@@ -124,7 +124,7 @@ export async function createGateway(
   const log =
     overrides.log ?? createLog(config.server.logLevel, { format: config.server.logFormat });
   const outbound = await openOutboundNetwork(config.outbound);
-  const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog);
+  const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog, { clock, log });
   const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
   const observation = await openObservation(config, {
     clock,

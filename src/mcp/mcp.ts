@@ -29,7 +29,6 @@ import { createSessions, type SealPerson } from './session/sessions.ts';
 import { createRequestState } from './stateless/multi-round-trip.ts';
 import { createStatelessEra } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
-import { createResourceUpdates } from './streaming/resource-updates.ts';
 
 export interface McpDeps {
   readonly catalogs: Catalogs;
@@ -106,13 +105,11 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   });
   const questions = createQuestions({ replicas, store, clock, sessionKeyPrefix });
   const notificationStreams = createNotificationStreams(clock);
-  const resourceUpdates = createResourceUpdates({ catalog: catalogs.all, clock, log });
   const sessionStreams = hasStreams
     ? createSessionStreams({
         store,
         replicas,
         notificationStreams,
-        resourceUpdates,
         sessions,
         clock,
         log,
@@ -140,7 +137,6 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       findClientId,
       requestState: createRequestState(getSeal, clock),
       notificationStreams,
-      resourceUpdates,
       hasStreams,
       service,
     }),

@@ -6,6 +6,8 @@ import { stripUri } from '../platform/strip-uri.ts';
 /** In `notifications/<list>/list_changed`, and among capabilities. */
 export type ListName = 'tools' | 'prompts' | 'resources';
 
+export const LIST_NAMES = ['tools', 'prompts', 'resources'] as const satisfies readonly ListName[];
+
 /** What rules, the lock and the audit log call an item. */
 export type ItemKind = 'tool' | 'prompt' | 'resource';
 

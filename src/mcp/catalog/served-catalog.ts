@@ -1,5 +1,9 @@
 // What one path serves: the gateway's own tools, prompts and resources, those of the servers behind it, or both.
+import type { Clock } from '../../platform/clock.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import { createThrottle } from '../../platform/throttle.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
 import { failUnknownItem, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type {
@@ -32,7 +36,7 @@ export interface Catalogs {
   findServer(name: string): ServedCatalog | undefined;
 }
 
-export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders' | 'watchResources'> {
+export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   /** The server at whose path it is; undefined for `/mcp`. A session belongs to the path that opened it. */
   readonly server: string | undefined;
   /** What there can be, for any caller at any time: the rest is neither advertised nor answered. */
@@ -52,7 +56,12 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders' | 'watchRes
   /** Whether the caller may hear of the resource's changes, and it tells of them. */
   canWatch(uri: string, caller: IdentifiedCaller): boolean | Promise<boolean>;
   setWatched(uri: string, isWatched: boolean, caller: IdentifiedCaller): Promise<void>;
-  /** See `Catalog.listen`. */
+  /**
+   * Tells one caller what changes, while a stream of its is open. `uris` are those of a subscription of the stateless
+   * era; a session has them by `setWatched`.
+   *
+   * @throws what an author's `watch` throws.
+   */
   listen(caller: IdentifiedCaller, listener: CatalogListener, uris?: readonly string[]): () => void;
   /** A client has ended its session: what was opened for it can be closed. Never throws. */
   endSession(caller: IdentifiedCaller): void;
@@ -94,8 +103,16 @@ export interface OwnCatalog extends ServedCatalog {
   isFixed(kind: ListKind): boolean;
 }
 
-/** Names are the catalogue's matter: one that it does not have fails when it is called. */
-export function serveOwnCatalog(catalog: Catalog): OwnCatalog {
+export interface ListeningDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Names are the catalogue's matter: one that it does not have fails when it is called. Without `listening` nobody
+ * listens, as where it is only asked for its lists.
+ */
+export function serveOwnCatalog(catalog: Catalog, listening?: ListeningDeps): OwnCatalog {
   return {
     server: undefined,
     offers: catalog.offers,
@@ -106,15 +123,56 @@ export function serveOwnCatalog(catalog: Catalog): OwnCatalog {
     resolve: ({ list, name }) => createOwnTarget(catalog, list, name),
     complete: async (completion, context) => catalog.complete(completion, context),
     canWatch: (uri, caller) => catalog.canWatch(uri, caller),
-    watchResources: (changed) => catalog.watchResources(changed),
     setWatched: async (uri, isWatched, caller) => catalog.setWatched?.(uri, isWatched, caller),
-    listen: (caller, listener, uris) => catalog.listen?.(caller, listener, uris) ?? listenToNothing,
+    listen: listening === undefined ? () => listenToNothing : createListen(catalog, listening),
     endSession: (caller) => catalog.endSession?.(caller),
     isFixed: (kind) => FIXED[kind](catalog) === true,
   };
 }
 
 const listenToNothing = (): void => {};
+
+/** Each stream asks the store at each change: a resource that changes all the time is told so often. */
+const UPDATE_INTERVAL_MS = 250;
+const RESOURCES = 'resources';
+
+/** The catalogue is watched once for all, and only while somebody listens. */
+function createListen(catalog: Catalog, { clock, log }: ListeningDeps): ServedCatalog['listen'] {
+  const bus = createCountedBus<typeof RESOURCES, (uri: string) => void, () => void>({
+    start() {
+      let isWatching = true;
+      const stop = catalog.watchResources(
+        createThrottle(clock, UPDATE_INTERVAL_MS, (uri) => {
+          if (isWatching) bus.publish(RESOURCES, (tell) => tell(uri));
+        }),
+      );
+      return () => {
+        isWatching = false;
+        stop();
+      };
+    },
+    stop: (stopWatching) => stopWatching(),
+    // This is called from an author's emitter or timer, into which nothing must be thrown.
+    onError: (cause) =>
+      log.error('A client could not be told that a resource changed; please report this.', {
+        cause,
+      }),
+  });
+
+  return function listen(caller, listener, uris) {
+    const stopUpdates = bus.subscribe(RESOURCES, (uri) => listener.resourceUpdated(uri));
+    try {
+      const stop = catalog.listen?.(caller, listener, uris);
+      return () => {
+        stopUpdates();
+        stop?.();
+      };
+    } catch (error) {
+      stopUpdates();
+      throw error;
+    }
+  };
+}
 
 /** One page of a list, asked of a catalogue by its own method. */
 const LISTS: Readonly<

@@ -3,8 +3,9 @@
 import type { CatalogDescription, Offers } from '../../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { isObject } from '../../platform/json.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
+import { canSubscribe } from '../messages/description.ts';
 import type { UpstreamDescription } from '../upstream.ts';
 import { cleanText } from './clean-item.ts';
 import { loadPrepared } from './joined-view.ts';
@@ -114,9 +115,6 @@ function readOffers(description: UpstreamDescription | undefined): Offers {
     logging: has('logging'),
   };
 }
-
-export const canSubscribe = ({ resources }: JsonObject): boolean =>
-  isObject(resources) && resources.subscribe === true;
 
 const joinOffers = (all: readonly Offers[]): Offers => ({
   tools: all.some(({ tools }) => tools),

@@ -5,10 +5,10 @@ import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
+import { createBatch } from '../../platform/throttle.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
-import { createUpdateBatch } from '../transport/update-batch.ts';
+import { canSubscribe } from '../messages/description.ts';
 import type { ChangeHub } from './change-hub.ts';
-import { canSubscribe } from './describe-view.ts';
 import type { ResolveResource } from './linked-resources.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan } from './plan.ts';
@@ -37,8 +37,14 @@ export function listenToServers(
   const stops = new Map<Server, () => void>();
   const ownStops: (() => void)[] = [];
   let isOpen = true;
-  const stopBuiltIn = builtIn?.listen(caller, listener, uris);
+  const stopBuiltIn = builtIn?.listen(caller, { ...listener, resourceUpdated: tellOfOwn }, uris);
   if (stopBuiltIn) ownStops.push(stopBuiltIn);
+
+  /** Rules may have changed since it subscribed. */
+  function tellOfOwn(uri: string): void {
+    const item = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
+    if (access.mayRead(item, toWho(caller))) listener.resourceUpdated(uri);
+  }
 
   async function open(): Promise<void> {
     const who = toWho(caller);
@@ -73,7 +79,7 @@ export function listenToServers(
     const isNeeded = server.isPersonal || mayTellOfResources(server, who, own);
     const passLogs = createLogListener(server, who, own);
     if (!isNeeded && !mayTellOfElicitations(server, who, own) && passLogs === undefined) return;
-    const noteUpdate = createUpdateBatch(clock, (ownUri) => tellOfResource(server, ownUri, who));
+    const noteUpdate = createBatch(clock, (ownUri) => tellOfResource(server, ownUri, who));
     const stop = server.upstream.listen(
       who.upstream,
       {

@@ -1,7 +1,7 @@
 // §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import type { ListName } from '../../protocol/list-kinds.ts';
+import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { dependsOnUser } from '../credentials/server-credentials.ts';
@@ -90,7 +90,7 @@ export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDep
     reason = isUp ? undefined : why;
     since = deps.clock.now();
     if (isUp) lists.refresh();
-    for (const list of LISTS) deps.onListChange(server, list);
+    for (const list of LIST_NAMES) deps.onListChange(server, list);
   });
   const stopListening = isPersonal
     ? () => {}
@@ -102,5 +102,3 @@ export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDep
   if (!isPersonal) lists.refresh();
   return server;
 }
-
-const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];

@@ -103,7 +103,7 @@ export function createUpstreamCatalogs(
 ): UpstreamCatalogs {
   const { clock, log } = deps;
   const builtIn = createBuiltIn(deps.builtIn);
-  const hub = createChangeHub(clock);
+  const hub = createChangeHub(deps);
   const views = new Map<string, ServedCatalog>();
   const draining = new Set<Promise<void>>();
   let plan = createNextPlan(first, new Map());

@@ -11,10 +11,11 @@ import type { Clock } from '../../platform/clock.ts';
 import { isObject, isStringArray } from '../../platform/json.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
+import { canSubscribe } from '../messages/description.ts';
 import type { RelayCall } from '../relay/server-request.ts';
 import { UpstreamError } from '../upstream.ts';
 import type { ChangeHub } from './change-hub.ts';
-import { ALL_OFFERS, canSubscribe, describeView } from './describe-view.ts';
+import { ALL_OFFERS, describeView } from './describe-view.ts';
 import { createFindItem, type FindItem, failAbsent } from './find-item.ts';
 import { createResolveResource, type LinkedResources } from './linked-resources.ts';
 import { createListPage } from './list-page.ts';
@@ -73,7 +74,7 @@ async function endSessions(view: View, caller: IdentifiedCaller): Promise<void> 
 
 // §18.3: resources that tell when they change, and those who subscribe to them.
 
-type Watching = Pick<ServedCatalog, 'canWatch' | 'watchResources' | 'setWatched' | 'listen'>;
+type Watching = Pick<ServedCatalog, 'canWatch' | 'setWatched' | 'listen'>;
 
 function createWatching(deps: ListenDeps): Watching {
   const { view, access, resolveResource, getPlan } = deps;
@@ -93,7 +94,6 @@ function createWatching(deps: ListenDeps): Watching {
 
   return {
     canWatch,
-    watchResources: (changed) => getBuiltIn()?.watchResources(changed) ?? (() => {}),
 
     async setWatched(uri, isWatched, caller) {
       const builtIn = getBuiltIn();

@@ -22,7 +22,6 @@ import type { Protocol, ProtocolDeps } from './protocol-types.ts';
 import { createSessionEra } from './session-era.ts';
 import { createSessionStream } from './session-stream.ts';
 import { createStatelessEra } from './stateless-era.ts';
-import { createOpenSubscriptionStream } from './subscription-stream.ts';
 
 const AN_HOUR_SECONDS = 3600;
 
@@ -51,6 +50,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   });
   const listeners = createListeners({
     clock,
+    log: deps.log,
     open: openStream,
     extend,
     hashSession,
@@ -79,6 +79,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   const statelessEra = createStatelessEra({
     ...shared,
     subscriptions,
+    describe: descriptions.find,
     hasChangedEra: (caller) => era.hasChanged(caller, 'stateless'),
   });
   const sessionStream = createSessionStream({
@@ -86,11 +87,6 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     sessions: sessionEra.sessions,
     isSessionActive: deps.isSessionActive,
     request: sessionEra.request,
-  });
-  const openSubscriptionStream = createOpenSubscriptionStream({
-    connection,
-    describe: descriptions.find,
-    readSubscriptions: subscriptions.read,
   });
   availability.onChange((isUp, _reason, wasUp) => {
     if (isUp && wasUp === false) listeners.restart();
@@ -128,7 +124,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     availability.check();
     if (era.find(audience.caller) === undefined) await shakeHands(audience.caller);
     return era.find(audience.caller) === 'stateless'
-      ? openSubscriptionStream(audience, signal, onOpen)
+      ? statelessEra.openStream(audience, signal, onOpen)
       : sessionStream.open(audience, signal, onOpen);
   }
 

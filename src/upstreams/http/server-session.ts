@@ -2,7 +2,7 @@
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
 import type { HeaderList } from '../messages/envelope.ts';
-import { readCompletedElicitation } from '../messages/route-notification.ts';
+import { readChange } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { createServerQuestions, type ServerQuestions } from '../transport/server-questions.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
@@ -79,10 +79,10 @@ export function routeToSession(
     questions.cancel(message.params.requestId);
     return true;
   }
-  const elicitationId = readCompletedElicitation(message);
+  const change = readChange(message);
   return (
-    elicitationId !== undefined &&
-    openRequests.some((request) => request.onElicitationComplete?.(elicitationId) === true)
+    change?.kind === 'elicitation' &&
+    openRequests.some((request) => request.onElicitationComplete?.(change.elicitationId) === true)
   );
 }
 

@@ -43,6 +43,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
   );
   const listeners = createListeners({
     clock,
+    log,
     open: openStream,
     extend(audience) {
       useEntry(audience.caller, ({ rpc }) => subscribe(rpc, audience)).catch(() => {});

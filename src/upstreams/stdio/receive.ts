@@ -1,6 +1,6 @@
 // §18.3: what a process writes, told to whom it is for.
 import { decodeUtf8, isObject, type JsonObject } from '../../platform/json.ts';
-import { readCompletedElicitation } from '../messages/route-notification.ts';
+import { readChange } from '../messages/route-notification.ts';
 import {
   parseServerJson,
   readServerMessage,
@@ -59,8 +59,9 @@ export function createReceive(deps: ReceiveDeps): Receive {
   };
 
   function isTakenByCall(message: ServerNotification): boolean {
-    const elicitationId = readCompletedElicitation(message);
-    if (elicitationId === undefined) return false;
+    const change = readChange(message);
+    if (change?.kind !== 'elicitation') return false;
+    const { elicitationId } = change;
     return openRequests.list().some((request) => request.onElicitationComplete?.(elicitationId));
   }
 
