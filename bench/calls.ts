@@ -1,8 +1,29 @@
 // The call that is measured, in either era, and a session to make it in.
+import { isDeepStrictEqual } from 'node:util';
 import type { Era } from './contestants.ts';
 
-/** What every contestant has to answer to the call. */
-export const EXPECTED_CONTENT = [{ type: 'text', text: 'Postern MCP Server: hello' }];
+/** What is asked, and what is right of the result. */
+export interface Work {
+  readonly method: 'tools/call' | 'tools/list';
+  readonly params: { readonly name?: string; readonly arguments?: object };
+  isRight(result: unknown): boolean;
+}
+
+/** The built-in tool, and what stands for it in other contestants. */
+const PING: Work = {
+  method: 'tools/call',
+  params: { name: 'service_ping', arguments: { message: 'hello' } },
+  isRight: hasContent([{ type: 'text', text: 'Postern MCP Server: hello' }]),
+};
+
+export function hasContent(expected: unknown): Work['isRight'] {
+  return (result) =>
+    typeof result === 'object' &&
+    result !== null &&
+    'content' in result &&
+    isDeepStrictEqual(result.content, expected) &&
+    !('isError' in result && result.isError === true);
+}
 
 export interface Call {
   readonly url: string;
@@ -11,6 +32,7 @@ export interface Call {
   readonly variedHeader?: VariedHeader;
   /** The body of the request with this id. */
   renderBody(id: number | string): string;
+  isRight: Work['isRight'];
 }
 
 export interface VariedHeader {
@@ -21,19 +43,19 @@ export interface VariedHeader {
   readonly lua: string;
 }
 
-const PARAMS = { name: 'service_ping', arguments: { message: 'hello' } };
-
-const STATELESS_PARAMS = {
-  ...PARAMS,
-  _meta: {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
-    'io.modelcontextprotocol/clientCapabilities': {},
-  },
+const STATELESS_META = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': {},
 };
 
 /** The call in the given era; for the era with sessions, in a session that is opened for it. */
-export async function createCall(url: string, token: string, era: Era): Promise<Call> {
+export async function createCall(
+  url: string,
+  token: string,
+  era: Era,
+  { method, params, isRight }: Work = PING,
+): Promise<Call> {
   const headers = {
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
@@ -45,22 +67,24 @@ export async function createCall(url: string, token: string, era: Era): Promise<
       headers: {
         ...headers,
         'mcp-protocol-version': '2026-07-28',
-        'mcp-method': 'tools/call',
-        'mcp-name': PARAMS.name,
+        'mcp-method': method,
+        ...(params.name !== undefined && { 'mcp-name': params.name }),
       },
-      renderBody: (id) => renderCall(id, STATELESS_PARAMS),
+      renderBody: (id) => renderRequest(id, method, { ...params, _meta: STATELESS_META }),
+      isRight,
     };
   }
   const session = await openSession(url, headers);
   return {
     url,
     headers: { ...headers, 'mcp-session-id': session, 'mcp-protocol-version': '2025-11-25' },
-    renderBody: (id) => renderCall(id, PARAMS),
+    renderBody: (id) => renderRequest(id, method, params),
+    isRight,
   };
 }
 
-const renderCall = (id: number | string, params: object) =>
-  JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params });
+const renderRequest = (id: number | string, method: string, params: object) =>
+  JSON.stringify({ jsonrpc: '2.0', id, method, params });
 
 async function openSession(url: string, headers: Record<string, string>): Promise<string> {
   const params = {

@@ -26,13 +26,15 @@ export interface Surroundings {
   readonly answerFile: string;
 }
 
-/** Arguments of node, and the environment. */
+/** Arguments of the program, which is node unless given, and the environment. */
 export type Command = (surroundings: Surroundings) => {
+  readonly program?: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  readonly ownCpuOnly?: boolean;
 };
 
-const runContestant =
+export const runContestant =
   (file: string, env: Readonly<Record<string, string>> = {}): Command =>
   ({ port, redisUrl, issuer, audience, answerFile }) => ({
     args: [`bench/contestants/${file}`],

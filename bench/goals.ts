@@ -89,7 +89,7 @@ const judgeAtLeast = (wanted: number, found: number | undefined, unit: string): 
   isReached: found !== undefined && found >= wanted,
 });
 
-const judgeAtMost = (wanted: number, found: number | undefined, unit: string): Goal => ({
+export const judgeAtMost = (wanted: number, found: number | undefined, unit: string): Goal => ({
   target: `≤ ${wanted}${unit}`,
   found,
   isReached: found !== undefined && found <= wanted,

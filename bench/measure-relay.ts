@@ -4,6 +4,7 @@ import { type Contestant, type Era, runPostern } from './contestants.ts';
 import type { Options } from './options.ts';
 import { measureLists } from './relay/measure-lists.ts';
 import { measureSessions } from './relay/measure-sessions.ts';
+import { measureTable } from './relay/measure-table.ts';
 import { nameInFile, startUpstream } from './relay/upstreams.ts';
 import { computeFigures } from './results.ts';
 import { prepareRunner, type Runner, runRounds } from './rounds.ts';
@@ -14,6 +15,7 @@ const ERAS = ['session', 'stateless'] as const;
 const STORES = ['redis', 'embedded'] as const;
 
 const PARTS: Readonly<Record<string, (options: Options) => Promise<void>>> = {
+  table: measureTable,
   calls: measureCalls,
   lists: measureLists,
   sessions: measureSessions,

@@ -14,6 +14,7 @@ export interface Published {
   readonly calls?: CallResults;
   readonly growth?: GrowthResults;
   readonly memory?: MemoryResults;
+  readonly relay?: RelayResults;
   readonly start?: StartResults;
   readonly profile?: ProfileResults;
   readonly scaling?: Partial<ScalingResults>;
@@ -25,6 +26,17 @@ export interface CallResults {
   readonly series: readonly Series[];
   /** By the name of the contestant. */
   readonly promotedKb: Readonly<Record<string, number>>;
+}
+
+/** Rounds of one contestant with answers of one size. */
+export interface RelayRow extends Series {
+  readonly size: string;
+}
+
+export interface RelayResults {
+  readonly machine: Machine;
+  readonly plan: Plan;
+  readonly rows: readonly RelayRow[];
 }
 
 export interface GrowthResults {

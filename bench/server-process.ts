@@ -17,11 +17,15 @@ export interface ServerProcess {
 }
 
 export interface StartOptions {
+  /** Node unless given. */
+  readonly program?: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly port: number;
   /** On which it may run, as taskset takes it; SERVER_CORE unless given. */
   readonly cores?: string;
+  /** Where the processes that it starts are the server behind it. */
+  readonly ownCpuOnly?: boolean;
 }
 
 /** The servers' core. Load, Redis and this process are on LOAD_CORE. */
@@ -33,13 +37,15 @@ const TICKS_PER_SECOND = 100;
 const START_LIMIT_MS = 30_000;
 
 export async function startServer({
+  program = process.execPath,
   args,
   env,
   port,
   cores = SERVER_CORE,
+  ownCpuOnly = false,
 }: StartOptions): Promise<ServerProcess> {
   const startedAt = performance.now();
-  const child = spawn('taskset', ['-c', cores, process.execPath, ...args], {
+  const child = spawn('taskset', ['-c', cores, program, ...args], {
     env: { PATH: process.env.PATH ?? '', ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -57,7 +63,7 @@ export async function startServer({
   return {
     url: `${origin}/mcp`,
     startMs: performance.now() - startedAt,
-    readCpuSeconds: () => readCpuSecondsOfAll(child.pid),
+    readCpuSeconds: () => (ownCpuOnly ? readCpuSeconds(child.pid) : readCpuSecondsOfAll(child.pid)),
     readResidentMb: () => readResidentMb(child),
     readOutput: () => output,
     stop: () => stopProcess(child),

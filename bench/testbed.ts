@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { freePort } from '../test/support/gateway/ports.ts';
 import { startIssuer } from '../test/support/oauth/issuer.ts';
 import { startRedis } from '../test/support/stores/redis.ts';
-import { type Call, createCall } from './calls.ts';
+import { type Call, createCall, type Work } from './calls.ts';
 import { renderAnswerFile, sendCall } from './check-answers.ts';
 import { type Command, type Contestant, type Era, runPostern } from './contestants.ts';
 import { LOAD_CORE, type ServerProcess, startServer } from './server-process.ts';
@@ -21,7 +21,7 @@ export interface Testbed {
   readonly redisUrl: string;
   /** A server that is stopped with the testbed, unless it was before. */
   start(command: Command, options?: StartOptions): Promise<ServerProcess>;
-  createCall(server: ServerProcess, era: Era): Promise<Call>;
+  createCall(server: ServerProcess, era: Era, work?: Work): Promise<Call>;
   close(): Promise<void>;
 }
 
@@ -72,14 +72,20 @@ export async function openTestbed(contestants: readonly Contestant[] = []): Prom
       const dataDir = join(folder, randomUUID());
       mkdirSync(dataDir);
       const surroundings = { port, redisUrl, issuer: issuer.url, audience: AUDIENCE };
-      const { args, env } = command({ ...surroundings, dataDir, answerFile });
+      const { args, env, ...rest } = command({ ...surroundings, dataDir, answerFile });
       await prepare?.(env);
       const placed = cores === undefined ? {} : { cores };
-      const server = await startServer({ args: [...nodeOptions, ...args], env, port, ...placed });
+      const server = await startServer({
+        ...rest,
+        ...placed,
+        args: [...nodeOptions, ...args],
+        env,
+        port,
+      });
       servers.push(server);
       return server;
     },
-    createCall: ({ url }, era) => createCall(url, token, era),
+    createCall: ({ url }, era, work) => createCall(url, token, era, work),
     async close() {
       openTestbeds.delete(testbed);
       await Promise.all(servers.map((server) => server.stop()));

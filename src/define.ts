@@ -81,5 +81,5 @@ export type {
   ToolAnnotations,
   ToolDescription,
 } from './mcp/catalog/descriptions.ts';
-export type { LogSeverity } from './protocol/log-severity.ts';
-export type { TraceContext } from './protocol/trace-context.ts';
+export type { TraceContext } from './protocol/meta.ts';
+export type { LogSeverity } from './protocol/methods.ts';

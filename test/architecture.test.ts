@@ -76,6 +76,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   'json-schema-to-ts': /^mcp\/catalog\/from-json-schema\.ts$/,
   ioredis: /^store\/redis\//,
   lmdb: /^store\/embedded\//,
+  'lru-cache': /^platform\/bounded-map\.ts$/,
   'jsonc-parser': /^config\/file\/syntax\/read-syntax\.ts$/,
   yaml: /^config\/file\/syntax\/read-yaml\.ts$/,
   pino: /^platform\/log\.ts$/,
@@ -102,7 +103,7 @@ const CONFINED = [
   {
     what: 'process',
     said: /\bprocess(\.[a-z]|\[)/,
-    where: /^(cli\/|store\/seal\/login-seal\.ts$|platform\/version\.ts$)/,
+    where: /^(cli\/|store\/seal\/secrets\.ts$|platform\/version\.ts$)/,
   },
   { what: 'Date.now', said: /\bDate\.now\b/, where: /^platform\/clock\.ts$/ },
   { what: 'new Date()', said: /\bnew Date\(\)/, where: /^platform\/clock\.ts$/ },
@@ -119,7 +120,7 @@ const CONFINED = [
     what: 'an accessor',
     said: /^\s+[gs]et \w+\(/m,
     where:
-      /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|call|connection|exchange|sse-channel)\.ts))/,
+      /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|server-call|http-connection|exchange|sse-channel)\.ts))/,
   },
   { what: 'a class that is no error', said: /\bclass \w+(?! extends \w*Error\b)\s/, where: /^$/ },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
@@ -131,7 +132,7 @@ const CASTS: Readonly<Record<string, { readonly count: number; readonly why: str
   'mcp/calls/client-answers.ts': { count: 1, why: 'each answer fits its request' },
   'mcp/catalog/define/prompt.ts': { count: 1, why: 'the arguments were checked before' },
   'mcp/catalog/define/tool.ts': { count: 3, why: 'the result was checked by a schema' },
-  'oauth/broker/flight-records.ts': { count: 1, why: 'a record that this code sealed' },
+  'oauth/broker/run-once.ts': { count: 1, why: 'a record that this code sealed' },
   'oauth/refresh/recent-answers.ts': { count: 1, why: 'a record that this code sealed' },
   'store/seal/sealed-records.ts': { count: 1, why: 'a record that this code sealed' },
 };

@@ -1,23 +1,17 @@
 // The least that a gateway with tokens, limits and shared sessions does for a call: check an RS256 token
-// with node:crypto, ask Redis once (two sliding windows, the session, its extension), answer. With
-// REMEMBER=true a signature that was good once is known by the SHA-256 of its token; the claims are
-// judged on every call, either way.
-import { createHash, createPublicKey, randomUUID, verify } from 'node:crypto';
+// (verify-token.mjs), ask Redis once (two sliding windows, the session, its extension), answer.
+import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { Redis } from 'ioredis';
 import { createJsonListener, readAnswer } from './answer.mjs';
+import { verifyToken } from './verify-token.mjs';
 
-const { PORT, REDIS_URL, ISSUER, AUDIENCE, ANSWER_FILE, REMEMBER } = process.env;
+const { PORT, REDIS_URL, ANSWER_FILE } = process.env;
 const WINDOW_MS = 60_000;
 const MAX = 1_000_000_000;
 const SESSION_TTL_SECONDS = 86_400;
 
 const { headers, renderBody } = readAnswer(ANSWER_FILE);
-const { keys } = await (await fetch(`${ISSUER}/jwks`)).json();
-const publicKeys = new Map(
-  keys.map((jwk) => [jwk.kid, createPublicKey({ key: jwk, format: 'jwk' })]),
-);
-const goodTokens = new Set();
 
 const redis = new Redis(REDIS_URL);
 redis.defineCommand('countAndTouch', {
@@ -42,28 +36,6 @@ if session[1] == ARGV[4] then
 end
 return { 1, counts[1] + 1, redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2], now, session[1] }`,
 });
-
-/** The user that the token stands for; undefined when it is not good. */
-function verifyToken(authorization = '') {
-  const token = authorization.slice('Bearer '.length);
-  const [head, payload, signature] = token.split('.');
-  if (!isSignatureGood(token, head, payload, signature)) return undefined;
-  const { iss, aud, exp, nbf = 0, sub } = JSON.parse(Buffer.from(payload, 'base64url').toString());
-  const now = Date.now() / 1000;
-  return iss === ISSUER && aud === AUDIENCE && exp > now && nbf <= now ? sub : undefined;
-}
-
-function isSignatureGood(token, head, payload, signature) {
-  const hash = REMEMBER === 'true' ? createHash('sha256').update(token).digest('base64') : '';
-  if (goodTokens.has(hash)) return true;
-  const { alg, kid } = JSON.parse(Buffer.from(head, 'base64url').toString());
-  const key = publicKeys.get(kid);
-  if (alg !== 'RS256' || key === undefined) return false;
-  const signed = Buffer.from(`${head}.${payload}`);
-  const isGood = verify('RSA-SHA256', signed, key, Buffer.from(signature, 'base64url'));
-  if (isGood && REMEMBER === 'true') goodTokens.add(hash);
-  return isGood;
-}
 
 let serial = 0;
 

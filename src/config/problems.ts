@@ -1,7 +1,8 @@
 // What is wrong with the settings, one sentence each: values that are not allowed, and settings that
 // do not go together.
+
+import { isLoopbackHost } from '../platform/address.ts';
 import { REGISTERED_CLIENT_PREFIX } from '../platform/ids.ts';
-import { isLoopbackHost } from '../platform/loopback.ts';
 import { adminSettings } from './groups/admin.ts';
 import { auditSettings } from './groups/audit.ts';
 import { brokerSettings } from './groups/broker.ts';
@@ -15,7 +16,7 @@ import { clientId } from './groups/provider-client-id.ts';
 import { serverSettings } from './groups/server.ts';
 import { siteSettings } from './groups/site.ts';
 import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
-import { storeSettings } from './groups/store.ts';
+import { isSharedStore, readStoreConfig } from './groups/store.ts';
 import { hideSecrets } from './hide-secrets.ts';
 import { type Env, findVariable } from './read-env.ts';
 import type { Read, Setting } from './setting.ts';
@@ -92,8 +93,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   },
 
   function findMissingStateSecretProblem(read, isMissing) {
-    const isShared = read(storeSettings.redisUrl) !== undefined;
-    return isShared &&
+    return isSharedStore(readStoreConfig(read)) &&
       needsStateSecret(read(mode), read(consentSettings.kind)) &&
       isMissing(stateSecrets)
       ? 'OAUTH_STATE_SECRET is missing: all replicas need the same secret of at least 32 bytes, for example the output of openssl rand -base64 48. This adds one to .env: echo "OAUTH_STATE_SECRET=$(openssl rand -base64 48)" >> .env'
@@ -102,7 +102,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
 
   function findWorkersProblem(read) {
     const workers = read(serverSettings.workers);
-    return workers !== 1 && read(storeSettings.redisUrl) === undefined
+    return workers !== 1 && !isSharedStore(readStoreConfig(read))
       ? `WORKERS: ${workers} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Remove WORKERS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379`
       : undefined;
   },

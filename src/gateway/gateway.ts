@@ -1,5 +1,6 @@
 // The composition root: every implementation is chosen here, once.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createProviderAccess } from '../auth/auth.ts';
 import type { KeySet } from '../auth/key-set.ts';
 import { builtInCatalog } from '../catalog/index.ts';
 import { checkConfig } from '../config/check-config.ts';
@@ -10,22 +11,19 @@ import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
-import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
 import type { Network } from '../oauth/client-id-metadata/network.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
 import { createLoginFailures } from '../oauth/login-failures.ts';
-import { createProviderAccess } from '../oauth/provider-access.ts';
-import { createPeople } from '../operations/admin/people.ts';
-import { createPersonIndex } from '../operations/admin/person-index.ts';
+import { createPeople, createPersonIndex } from '../operations/admin/people.ts';
 import { createRecentCallers } from '../operations/admin/recent-callers.ts';
 import {
   createOperatorEndpoints,
   createSealPerson,
   noteRefusals,
 } from '../operations/create-admin.ts';
-import { createHealthEndpoints } from '../operations/health-endpoints.ts';
-import { createMetricsEndpoints } from '../operations/metrics-endpoints.ts';
+import { createHealthEndpoints, createMetricsEndpoints } from '../operations/endpoints.ts';
 import { type Clock, pause, systemClock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import { createLog, type Log } from '../platform/log.ts';
@@ -34,10 +32,9 @@ import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/version.ts';
 import { joinPolicies } from '../policy/policy.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { createLogo } from '../site/logo.ts';
-import { instrumentStore } from '../store/instrument.ts';
+import { instrumentStore } from '../store/observe-store.ts';
 import { openStore } from '../store/open.ts';
-import { createLoginSeal } from '../store/seal/login-seal.ts';
-import { createReplicaSeal } from '../store/seal/replica-seal.ts';
+import { createLoginSeal, createReplicaSeal } from '../store/seal/secrets.ts';
 import type { Store } from '../store/store.ts';
 import { type Metrics, noMetrics } from '../telemetry/metrics/metrics.ts';
 import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
@@ -48,7 +45,7 @@ import {
   type UpstreamParts,
 } from '../upstreams/create-upstreams.ts';
 import type { Lock } from '../upstreams/lock/lock.ts';
-import type { StoredLock } from '../upstreams/lock/stored-lock.ts';
+import type { StoredLock } from '../upstreams/lock/lock-file.ts';
 import { openObservation } from './observation.ts';
 import { createPublicSite } from './site.ts';
 

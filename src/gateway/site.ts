@@ -6,10 +6,9 @@ import { listTools } from '../mcp/catalog/list-tools.ts';
 import type { ServedCatalog } from '../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import { createSiteEndpoints } from '../site/endpoints.ts';
 import type { Logo } from '../site/logo.ts';
 import { createGetPublicTools, type GetPublicTools } from '../site/public-tools.ts';
-import { listSiteFacts } from '../site/site-facts.ts';
+import { createSiteEndpoints, listSiteFacts } from '../site/site-facts.ts';
 
 export interface SiteParts {
   readonly logo: Logo | undefined;

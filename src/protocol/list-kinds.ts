@@ -1,3 +1,6 @@
+import { failUnknown } from '../errors/fail-unknown.ts';
+import { stripUri } from '../platform/strip-uri.ts';
+
 // MCP: the four lists of a server, and what stands in them.
 
 /** In `notifications/<list>/list_changed`, and among capabilities. */
@@ -8,7 +11,7 @@ export type ItemKind = 'tool' | 'prompt' | 'resource';
 
 export type ListKind = 'tools' | 'prompts' | 'resources' | 'templates';
 
-export interface ListKindRow {
+interface ListKindRow {
   readonly method: string;
   /** The member of the result that has the items. */
   readonly member: string;
@@ -57,3 +60,27 @@ export const LIST_KINDS = {
 } as const satisfies Readonly<Record<ListKind, ListKindRow>>;
 
 export const ALL_KINDS = ['tools', 'prompts', 'resources', 'templates'] as const;
+
+/** Beside the name. */
+interface UnknownItemDetails {
+  /** What may have been meant: of what this caller sees. */
+  readonly nearest?: string | undefined;
+  /** For the log only. */
+  readonly facts?: Readonly<Record<string, unknown>>;
+}
+
+/** What is denied looks the same, but in the log. @throws GatewayError `invalid_params`. */
+export function failUnknownItem(
+  list: ListKind,
+  name: string,
+  { nearest, facts }: UnknownItemDetails = {},
+): never {
+  const { ruled, noun } = LIST_KINDS[list];
+  return failUnknown({
+    noun,
+    name: ruled === 'resource' ? stripUri(name) : name,
+    nearest,
+    ...(facts && { facts }),
+    ...(list === 'resources' && { data: { uri: name } }),
+  });
+}

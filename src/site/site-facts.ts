@@ -1,4 +1,4 @@
-// §19.2: what the pages know of this gateway.
+// §4.1, §19.2: what the pages know of this gateway, and the endpoint that tells programs.
 
 import {
   buildPlaygroundCallbackUrl,
@@ -7,10 +7,14 @@ import {
 } from '../auth/own-clients.ts';
 import type { Config } from '../config/config.ts';
 import type { OAuthConfig } from '../config/groups/oauth.ts';
+import type { Endpoint } from '../endpoint/endpoint.ts';
+import { createJsonReply } from '../endpoint/message.ts';
+import { JSONRPC } from '../endpoint/render-error.ts';
 import { PACKAGE_VERSION } from '../platform/version.ts';
+import type { GetPublicTools } from './public-tools.ts';
 
 /** Public, and the same until the next start. Members that are undefined are left out. */
-export interface SiteFacts {
+interface SiteFacts {
   readonly name: string;
   readonly version: string;
   readonly baseUrl: string;
@@ -20,7 +24,7 @@ export interface SiteFacts {
   readonly login: LoginFacts | undefined;
 }
 
-export interface LoginFacts {
+interface LoginFacts {
   /** The host of the provider's login page. */
   readonly provider: string;
   readonly mode: OAuthConfig['mode'];
@@ -57,3 +61,20 @@ function listLoginFacts({ server, oauth, admin }: Config, issuer: string): Login
     redirectUri: buildPlaygroundCallbackUrl(server.baseUrl),
   };
 }
+
+/** `getPublicTools` is undefined where strangers see none. */
+export const createSiteEndpoints = (
+  facts: SiteFacts,
+  getPublicTools: GetPublicTools | undefined,
+): readonly Endpoint[] => [
+  {
+    kind: 'open',
+    method: 'GET',
+    path: '/site.json',
+    errors: JSONRPC,
+    async handle() {
+      const tools = await getPublicTools?.();
+      return createJsonReply(200, { ...facts, tools }, { 'Cache-Control': 'public, max-age=60' });
+    },
+  },
+];

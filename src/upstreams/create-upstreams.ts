@@ -1,12 +1,12 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
 
-import type { ProviderMetadata } from '../auth/provider/provider-metadata.ts';
+import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { GatewayFile, UpstreamConfig } from '../config/file/gateway-file.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
-import { LISTING_CONTEXT } from '../mcp/catalog/listing-context.ts';
-import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import { LISTING_CONTEXT } from '../mcp/catalog/list-tools.ts';
+import type { OwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
@@ -19,7 +19,7 @@ import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
-import type { AccessPreview, PreviewOptions } from './catalog/preview-access.ts';
+import type { AccessPreview, PreviewOptions } from './catalog/tools-for-operators.ts';
 import {
   type CatalogSetup,
   createUpstreamCatalogs,
@@ -27,15 +27,14 @@ import {
   type UpstreamCatalogs,
 } from './catalog/upstream-catalogs.ts';
 import { createIdentityEndpoints } from './credentials/endpoints.ts';
-import type { Lock } from './lock/lock.ts';
-import { createLockPolicy } from './lock/lock-policy.ts';
-import type { StoredLock } from './lock/stored-lock.ts';
+import { createLockPolicy, type Lock } from './lock/lock.ts';
+import type { StoredLock } from './lock/lock-file.ts';
 import { createUpstreamOpener } from './open-upstream.ts';
-import { createRedeemAnswers } from './relay/redeemed-answers.ts';
 import { createRelayCall } from './relay/relay-call.ts';
+import { createRedeemAnswers } from './relay/rounds.ts';
 import { createSuspendedCalls } from './relay/suspended/suspended-calls.ts';
-import { traceUpstream } from './trace-upstream.ts';
 import type { Upstream } from './upstream.ts';
+import { traceUpstream } from './wrap-upstream.ts';
 
 /** What may change while the gateway runs: the configuration file, and the lock beside it. */
 export interface GatewaySetup {
@@ -135,7 +134,7 @@ export async function openUpstreams(
     sessionKeyPrefix: keyPrefix,
     sessionTtlSeconds: ttlSeconds,
     storedLock: parts.storedLock,
-    hasReplicas: config.store.kind === 'redis',
+    hasReplicas: store.isShared,
     clock,
     log,
     metrics,

@@ -1,7 +1,6 @@
 // How a server behind the gateway is reached: its transport, and what it learns of the caller.
 
-import { createProviderEndpoints } from '../auth/provider/provider-endpoints.ts';
-import type { ProviderMetadata } from '../auth/provider/provider-metadata.ts';
+import { createProviderEndpoints, type ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { UpstreamConfig } from '../config/file/gateway-file.ts';
 import { createExchangeToken, type ExchangeToken } from '../oauth/provider/exchange-token.ts';
@@ -22,7 +21,7 @@ import { createStdioUpstream } from './stdio/stdio-upstream.ts';
 import { createAnswerMemory } from './transport/answer-memory.ts';
 import { createMessagePace } from './transport/message-pace.ts';
 import type { Upstream } from './upstream.ts';
-import { withholdRoots } from './withhold-roots.ts';
+import { withholdRoots } from './wrap-upstream.ts';
 
 export interface OpenUpstreamDeps {
   readonly store: Store;
@@ -91,7 +90,7 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
         inheritedFiles,
         isSessionActive,
         ...(metrics !== undefined &&
-          config.store.kind === 'redis' && {
+          store.isShared && {
             openReplicas: (onUpdate: (keyId: string, uri: string) => void) =>
               createStdioReplicas(server, { ...replicasDeps, metrics }, onUpdate),
           }),

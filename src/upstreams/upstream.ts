@@ -7,9 +7,9 @@ import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
 import type { CancelSignal } from '../platform/cancellation.ts';
 import type { JsonObject } from '../platform/json.ts';
 import type { ListName } from '../protocol/list-kinds.ts';
-import type { LogSeverity } from '../protocol/log-severity.ts';
+import type { TraceContext } from '../protocol/meta.ts';
+import type { LogSeverity } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
-import type { TraceContext } from '../protocol/trace-context.ts';
 
 export interface Upstream<Config extends UpstreamConfig = UpstreamConfig> {
   readonly config: Config;

@@ -2,8 +2,8 @@
 import type { CommanderError } from 'commander';
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { PACKAGE_NAME } from '../../platform/version.ts';
+import { UsageError } from '../command/errors.ts';
 import { describeCommand, type InvokedProcess } from '../command/invocation.ts';
-import { UsageError } from '../command/usage-error.ts';
 import { type Command, toFlag } from './command.ts';
 
 export interface ParsedSoFar {

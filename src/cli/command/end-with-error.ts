@@ -3,10 +3,8 @@ import { ConfigError } from '../../config/config-error.ts';
 import { DefinitionError } from '../../errors/definition-error.ts';
 import { escapeInvisible } from '../../platform/visible-json.ts';
 import { LockFileError } from '../../upstreams/lock/lock-file.ts';
-import { CommandError } from './command-error.ts';
+import { CommandError, StartError, UsageError } from './errors.ts';
 import type { Invocation } from './invocation.ts';
-import { StartError } from './start-error.ts';
-import { UsageError } from './usage-error.ts';
 
 /** The whole help would push the message off the screen. */
 const describeHelp = (command: string | undefined): string =>

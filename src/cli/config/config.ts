@@ -1,14 +1,17 @@
 // `postern config`: what `postern start` would run with.
+
+import type { Config } from '../../config/config.ts';
+import { ConfigError } from '../../config/config-error.ts';
+import { loadConfig } from '../../config/load.ts';
 import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
+import type { Env } from '../../config/read-env.ts';
 import { escapeInvisible } from '../../platform/visible-json.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import type { Invocation } from '../command/invocation.ts';
-import { describeFile } from './describe-file.ts';
-import { describeSettings } from './describe-settings.ts';
-import { loadAsFarAsPossible } from './load-as-far-as-possible.ts';
+import { describeFile, describeSettings } from './describe-config.ts';
 import { type ConfigReport, renderReport } from './render-report.ts';
 
-export interface ShowConfigOptions {
+interface ShowConfigOptions {
   /** Also settings that have their default. */
   readonly all: boolean;
   /** In place of POSTERN_CONFIG. */
@@ -45,4 +48,27 @@ export async function showConfig(
     json ? escapeInvisible(JSON.stringify(report, undefined, 2)) : renderReport(report, { all }),
   );
   if (problems.length > 0 || (report.file?.problems.length ?? 0) > 0) process.exitCode = 1;
+}
+
+interface LoadedConfig {
+  /** Undefined where nothing can be said of the configuration file. */
+  readonly config: Config | undefined;
+  readonly problems: readonly string[];
+}
+
+/** Where a provider is missing, the configuration file can be read all the same. */
+function loadAsFarAsPossible(env: Env): LoadedConfig {
+  const { config, problems } = load(env);
+  if (config !== undefined) return { config, problems };
+  const relaxed = { ...env, AUTH_REQUIRED: 'false', OAUTH_MODE: 'proxy', OAUTH_CONSENT: 'off' };
+  return { config: load(relaxed).config, problems };
+}
+
+function load(env: Env): LoadedConfig {
+  try {
+    return { config: loadConfig(env), problems: [] };
+  } catch (error) {
+    if (error instanceof ConfigError) return { config: undefined, problems: error.problems };
+    throw error;
+  }
 }

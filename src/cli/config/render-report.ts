@@ -1,7 +1,6 @@
 import { styleText } from 'node:util';
 import { escapeInvisible } from '../../platform/visible-json.ts';
-import type { DescribedFile } from './describe-file.ts';
-import type { DescribedSetting } from './describe-settings.ts';
+import type { DescribedFile, DescribedSetting } from './describe-config.ts';
 
 export interface ConfigReport {
   readonly settings: readonly DescribedSetting[];

@@ -3,7 +3,7 @@
 import { createServer } from 'node:http';
 import { loadConfig } from '../../config/load.ts';
 import { endWithError } from '../command/end-with-error.ts';
-import { describeListenError, StartError } from '../command/start-error.ts';
+import { describeListenError, StartError } from '../command/errors.ts';
 import { loadOrCreateProviderKeys } from './keys.ts';
 import { createDevProvider } from './provider.ts';
 

@@ -1,22 +1,20 @@
 // `postern doctor [URL]`: says why a login fails, and which setting to change.
-
 import { loadConfig } from '../../config/load.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
+import { addScheme } from '../command/add-scheme.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
+import { UsageError } from '../command/errors.ts';
 import type { Invocation } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
-import { createPrinter, type Printer } from './create-printer.ts';
-import { diagnoseGateway } from './diagnose-gateway.ts';
-import { diagnoseSettings } from './diagnose-settings.ts';
-import type { Finding } from './finding.ts';
+import { diagnoseGateway, diagnoseSettings } from './diagnose.ts';
+import { type Finding, hasFailure } from './finding.ts';
 import { createInstruments } from './instruments.ts';
-import { parseGatewayUrl } from './parse-gateway-url.ts';
+import { createPrinter, type Printer } from './print.ts';
 import { readSettings } from './read-settings.ts';
-import { hasFailure } from './render.ts';
 
-export interface DoctorOptions {
+interface DoctorOptions {
   /** A user's access token; `-` for standard input. A secret. */
   readonly token: string | undefined;
   /** In place of `token`: a file that has it. */
@@ -92,4 +90,16 @@ async function checkSettings(
 function loadOutbound(env: NodeJS.ProcessEnv): OutboundConfig {
   const proxies = Object.entries(env).filter(([name]) => /^(https?|no)_proxy$/i.test(name));
   return loadConfig({ ...Object.fromEntries(proxies), AUTH_REQUIRED: 'false' }).outbound;
+}
+
+const EXAMPLE = 'for example postern doctor https://mcp.example.com';
+
+/** The address of a gateway as people write it: with /mcp or without, and perhaps without https://. @throws UsageError */
+function parseGatewayUrl(text: string): string {
+  const url = addScheme(text);
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
+    throw new UsageError(`${JSON.stringify(text)} is not the URL of a gateway, ${EXAMPLE}.`);
+  }
+  const { origin, pathname } = new URL(url);
+  return origin + pathname.replace(/(\/mcp(\/[^/]*)?)?\/*$/, '');
 }

@@ -9,9 +9,7 @@ import {
 } from '../../config/misspelled.ts';
 import type { Env } from '../../config/read-env.ts';
 import { readSetup, type Setup } from '../setup/config-file/read-setup.ts';
-import { type Finding, failure, warning } from './finding.ts';
-import { MISSPELLED } from './first-to-mend.ts';
-import type { Report } from './run-checks.ts';
+import { type Finding, failure, MISSPELLED, type Report, warning } from './finding.ts';
 
 export interface UsableSettings {
   readonly config: Config;

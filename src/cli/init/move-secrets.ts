@@ -11,7 +11,7 @@ import {
   replaceSecrets,
   replaceSecretsOfCommand,
 } from '../../platform/secret-texts.ts';
-import { renderEnvLine } from './env-line.ts';
+import { renderEnvLine } from './render-files.ts';
 
 /** What became of a part of a server. No value is in it. */
 export interface Change {

@@ -7,12 +7,10 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import { PACKAGE_ROOT } from '../../platform/own-files.ts';
 import { PACKAGE_NAME } from '../../platform/version.ts';
 import { escapeInvisible } from '../../platform/visible-json.ts';
-import { SOURCE_FOLDER } from '../command/checkout.ts';
-import { describeCommand, isRunByNpx, type TypedAs } from '../command/invocation.ts';
+import { describeCommand, isRunByNpx, SOURCE_FOLDER, type TypedAs } from '../command/invocation.ts';
 import type { Answers } from './answers.ts';
-import { CATALOG_FILE, CONFIG_FILE } from './file-names.ts';
-import { toPattern } from './git-ignore.ts';
 import { findProvider } from './providers.ts';
+import { CATALOG_FILE, CONFIG_FILE, toPattern } from './render-files.ts';
 
 export interface InitResult {
   readonly answers: Answers;

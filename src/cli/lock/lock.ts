@@ -5,22 +5,26 @@ import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/visible-json.ts';
 import { dependsOnUser, knowsUsers, needsUser } from '../../upstreams/credentials/needs-user.ts';
-import { findDifferences, mergeServers } from '../../upstreams/lock/compare.ts';
+import {
+  type FoundServer,
+  findDifferences,
+  mergeServers,
+  updateLockFile,
+} from '../../upstreams/lock/compare.ts';
 import {
   EMPTY_LOCK_FILE,
   type LockedServer,
   type LockFile,
 } from '../../upstreams/lock/lock-file.ts';
 import { readServer, toLockedServer } from '../../upstreams/lock/read-server.ts';
-import { type FoundServer, updateLockFile } from '../../upstreams/lock/update.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   UpstreamError,
 } from '../../upstreams/upstream.ts';
-import { CommandError } from '../command/command-error.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
+import { CommandError } from '../command/errors.ts';
 import type { Invocation, InvokedProcess } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { showSpinner } from '../command/spinner.ts';

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createProviderMetadata } from '../../auth/provider/provider-metadata.ts';
+import { createProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { Env } from '../../config/read-env.ts';
@@ -13,15 +13,14 @@ import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts
 import { DataDirInUse } from '../../store/embedded/lock.ts';
 import { openEmbeddedStore } from '../../store/embedded/open.ts';
 import { openStore } from '../../store/open.ts';
-import { createLoginSeal } from '../../store/seal/login-seal.ts';
-import { createReplicaSeal } from '../../store/seal/replica-seal.ts';
 import { createSeal, type Seal } from '../../store/seal/seal.ts';
+import { createLoginSeal, createReplicaSeal } from '../../store/seal/secrets.ts';
 import type { Store } from '../../store/store.ts';
 import { findAuthProblems } from '../../upstreams/credentials/check-auth.ts';
 import { createUpstreamOpener } from '../../upstreams/open-upstream.ts';
 import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
 import type { Upstream } from '../../upstreams/upstream.ts';
-import { CommandError } from '../command/command-error.ts';
+import { CommandError } from '../command/errors.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
 import { loadSettings } from './load-settings.ts';
 import { findProgramUserProblems } from './programs/check-program-users.ts';
@@ -113,7 +112,7 @@ async function openRecords(
 
 const describeFolderInUse = ({ store }: Config, names: readonly string[]): CommandError =>
   new CommandError('The keys for servers with identity cannot be read:', [
-    `The data folder ${store.kind === 'embedded' ? store.dataDir : ''} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
+    `The data folder ${store.dataDir} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
   ]);
 
 async function openTemporaryRecords(shared: Shared): Promise<Records> {

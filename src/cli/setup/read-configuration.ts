@@ -1,9 +1,7 @@
 // The configuration file that a command is about.
-
 import type { GatewayFile } from '../../config/file/gateway-file.ts';
 import type { Env } from '../../config/read-env.ts';
-import { CommandError } from '../command/command-error.ts';
-import { UsageError } from '../command/usage-error.ts';
+import { CommandError, UsageError } from '../command/errors.ts';
 import { readConfigFile } from './config-file/read-config-file.ts';
 import { loadSettings } from './load-settings.ts';
 

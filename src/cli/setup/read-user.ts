@@ -1,9 +1,7 @@
 // --token, --token-file: as whom the servers are asked.
-
-import type { UserContext } from '../../endpoint/user-context.ts';
-import { readEmail } from '../../endpoint/user-context.ts';
+import { readEmail, type UserContext } from '../../endpoint/user-context.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
-import { UsageError } from '../command/usage-error.ts';
+import { UsageError } from '../command/errors.ts';
 
 /**
  * Its claims are believed: who has the token reads with it what its user may read, and nobody is let in.

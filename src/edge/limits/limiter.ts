@@ -11,17 +11,17 @@ import {
   NO_SESSION,
   type SessionAccess,
   type SessionLookup,
-  type Store,
   type Verdict,
+  type Windows,
 } from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import {
   type CurrentRefusal,
   createAdmitInStore,
   createRememberedRefusals,
+  createSpareLookups,
   toFailedAdmission,
 } from './admit-in-store.ts';
-import { createSpareLookups } from './spare-lookups.ts';
 import {
   type Caller,
   createAddressWindow,
@@ -80,7 +80,7 @@ export interface Limiter {
 }
 
 export interface LimiterDeps {
-  readonly store: Store;
+  readonly store: Windows;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -205,7 +205,7 @@ export function createLimiter(
 }
 
 /** `RATE_LIMIT_ENABLED=false` (§8.3): only the session is read and slid. */
-export function createUnlimitedLimiter(store: Store): Limiter {
+export function createUnlimitedLimiter(store: Windows): Limiter {
   const check: LimitCheck = {
     countAddress: async () => {},
     countInvalid: async () => {},

@@ -8,8 +8,7 @@ import { readParams } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
 import type { Caller, ServiceInfo } from '../catalog/catalog.ts';
 import type { Target } from '../catalog/served-catalog.ts';
-import type { Call } from './call.ts';
-import type { CallObserver } from './call-record.ts';
+import type { Call, CallObserver } from './call.ts';
 import { type CallClient, type CallContext, createContext } from './context.ts';
 import {
   METHOD_RUNS,

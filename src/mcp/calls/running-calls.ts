@@ -3,8 +3,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
-import type { Call } from './call.ts';
-import type { CallObserver } from './call-record.ts';
+import type { Call, CallObserver } from './call.ts';
 import type { Outcome } from './outcome.ts';
 
 /** Milliseconds after which a call counts: short ones are the business of the rate limits. */

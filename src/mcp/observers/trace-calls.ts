@@ -6,7 +6,7 @@ import type { GatewayError } from '../../errors/gateway-error.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import type { Attributes, Span } from '../../telemetry/tracing/tracing.ts';
-import type { CallObserver, CallRecord } from '../calls/call-record.ts';
+import type { CallObserver, CallRecord } from '../calls/call.ts';
 
 export const traceCalls: CallObserver = {
   receive(record) {

@@ -28,18 +28,16 @@ import type { ServiceInfo } from '../catalog/catalog.ts';
 import { type Content, isContent } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import { type Cancellations, createCancellations } from './cancellations.ts';
-import { createInitialize } from './initialize.ts';
-import { readLogLevel } from './log-level.ts';
 import type { Questions } from './questions.ts';
 import type { McpReplicas } from './replica-message.ts';
 import {
+  createInitialize,
   createSessionMethods,
   type SessionMethod,
   type SessionMethods,
 } from './session-methods.ts';
 import type { FindStreamOwner, SessionStreams } from './session-streams.ts';
-import type { Sessions } from './sessions.ts';
-import { readStoredCapabilities } from './stored-capabilities.ts';
+import { readLogLevel, readStoredCapabilities, type Sessions } from './sessions.ts';
 
 export interface SessionEraDeps {
   readonly runCall: RunCall;

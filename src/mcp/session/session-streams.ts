@@ -6,7 +6,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
-import { isLessSevere, isLogSeverity, type LogSeverity } from '../../protocol/log-severity.ts';
+import { isLessSevere, isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
@@ -20,8 +20,7 @@ import {
   type SessionSubscriptionsDeps,
   type StreamOwner,
 } from './session-subscriptions.ts';
-import type { Sessions } from './sessions.ts';
-import { readStoredCapabilities } from './stored-capabilities.ts';
+import { readStoredCapabilities, type Sessions } from './sessions.ts';
 
 export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' | 'unsubscribe'> {
   /** The stream of a session; one that it has elsewhere is over. */

@@ -1,8 +1,14 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
+
+import type { UserContext } from '../../endpoint/user-context.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
+import { hashSha256 } from '../../platform/sha256.ts';
 import type { JsonRpcRequest } from '../../protocol/json-rpc.ts';
+import { checkRecordVersion, RECORD_VERSION } from '../../store/record-version.ts';
+import type { Seal } from '../../store/seal/seal.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
@@ -13,9 +19,7 @@ import {
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
 import type { MirroredParam } from '../catalog/descriptions.ts';
-import type { Envelope } from './envelope.ts';
-import { checkParamHeaders } from './request-headers.ts';
-import { type BoundCall, type RequestState, toBoundCall } from './request-state.ts';
+import { checkParamHeaders, type Envelope } from './envelope.ts';
 
 /** One run of a tool, with the answers that came so far. */
 export interface Round extends CallClient {
@@ -132,3 +136,75 @@ const selectUnanswered = (requests: ClientRequests, answers: JsonObject): Client
 
 const pick = <Value>(from: Readonly<Record<string, Value>>, keys: readonly string[]) =>
   Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)));
+
+// MCP 2026-07-28 "Multi Round-Trip Requests": requestState goes through the client, so it is sealed,
+// and bound to its user, to the call and to its time.
+
+/** What a call has come to when it asks. */
+interface RequestProgress {
+  /** The client's answers so far, by key. */
+  readonly answers: JsonObject;
+  /** Keys of the questions that the client is asked now: answers to others do not count. */
+  readonly asked: readonly string[];
+  /** What a catalogue that passes calls on keeps of its call. */
+  readonly relayed?: JsonObject | undefined;
+}
+
+export interface RequestState {
+  seal(call: BoundCall, progress: RequestProgress): Promise<string>;
+  /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
+  open(call: BoundCall, state: string): Promise<OpenedState>;
+}
+
+/** 0.1.0 does not say what it asked; its states are good for an hour. */
+type OpenedState = Pick<RequestProgress, 'answers'> & Partial<RequestProgress>;
+
+/** What a state is good for, and nothing else: a call that waits keeps no more of its request. */
+interface BoundCall {
+  readonly sub: string | undefined;
+  readonly method: string;
+  readonly name: unknown;
+  readonly uri: unknown;
+  readonly arguments: unknown;
+}
+
+function toBoundCall(user: UserContext | undefined, { method, params }: JsonRpcRequest): BoundCall {
+  const { name, uri, arguments: args } = isObject(params) ? params : {};
+  return { sub: user?.sub, method, name, uri, arguments: args };
+}
+
+/** Long enough for a person to look something up before answering. */
+const LIFETIME_MS = 3_600_000;
+
+/** `getSeal` may wait for the shared store, once. */
+export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): RequestState {
+  const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
+
+  return {
+    async seal(call, { answers, asked, relayed }) {
+      const expiresAt = clock.now() + LIFETIME_MS;
+      const text = JSON.stringify({ version: RECORD_VERSION, expiresAt, answers, asked, relayed });
+      return (await requireSeal()).seal(computeBinding(call), text);
+    },
+    async open(call, state) {
+      const text = (await requireSeal()).open(computeBinding(call), state);
+      const { version, expiresAt, answers, asked, relayed } = (text && parseObject(text)) || {};
+      checkRecordVersion(version, 'params.requestState');
+      if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
+        fail('invalid_params', {
+          details:
+            'params.requestState belongs to another call, or is more than an hour old. Call again without it.',
+        });
+      }
+      return {
+        answers,
+        ...(isStringArray(asked) && { asked }),
+        ...(isObject(relayed) && { relayed }),
+      };
+    },
+  };
+}
+
+function computeBinding({ sub, method, name, uri, arguments: args }: BoundCall): string {
+  return `mcp:request-state:${hashSha256(JSON.stringify([sub ?? null, method, name, uri, args]))}`;
+}

@@ -21,10 +21,8 @@ import type { ServiceInfo } from '../catalog/catalog.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { ResourceUpdates } from '../streaming/resource-updates.ts';
-import { type Envelope, readEnvelope } from './envelope.ts';
-import { type Round, startRound } from './multi-round-trip.ts';
-import { checkNameHeader } from './request-headers.ts';
-import type { RequestState } from './request-state.ts';
+import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
+import { type RequestState, type Round, startRound } from './multi-round-trip.ts';
 
 export interface StatelessEraDeps {
   readonly runCall: RunCall;

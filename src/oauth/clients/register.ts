@@ -11,7 +11,7 @@ import {
   describeRedirectUriRules,
   parseRedirectUris,
   type RedirectUriRules,
-} from '../redirect-uri/redirect-uri.ts';
+} from '../redirect-uri.ts';
 import type { RegisteredClient, RegisteredClients } from './registered-clients.ts';
 
 /** `accessToken` is the initial access token of RFC 7591 §3. */
@@ -32,7 +32,10 @@ export const createRegister = (clients: RegisteredClients, clock: Clock, rules: 
     checkSize(client);
     return async function add() {
       await clients.add(client);
-      return createJsonReply(201, client, { 'Cache-Control': 'no-store' });
+      return {
+        ...createJsonReply(201, client, { 'Cache-Control': 'no-store' }),
+        facts: { client: client.client_id },
+      };
     };
   };
 

@@ -1,4 +1,5 @@
 // §18.5: the one form of a resource's URI or template that patterns are compared with.
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { MAX_TEXT_LENGTH } from '../../platform/glob.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 
@@ -15,15 +16,13 @@ export function decodeResource(uri: string): string | undefined {
 
 /** `decodeResource` that remembers what it found of texts that take long: a server may list thousands of them. */
 export function createDecodeResource(): (uri: string) => string | undefined {
-  /** By the SHA-256 of the decoded text; the first is the oldest. */
-  const known = new Map<string, boolean>();
+  /** By the SHA-256 of the decoded text. */
+  const known = createBoundedMap<string, boolean>(MAX_REMEMBERED);
 
   function findOut(decoded: string): boolean {
     const key = hashSha256(decoded);
     const remembered = known.get(key);
     if (remembered !== undefined) return remembered;
-    const [oldest = ''] = known.keys();
-    if (known.size >= MAX_REMEMBERED) known.delete(oldest);
     const found = isUnambiguous(decoded);
     known.set(key, found);
     return found;

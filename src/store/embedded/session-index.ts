@@ -3,8 +3,8 @@
 import type { Database, RootDatabase } from 'lmdb';
 import { isObject } from '../../platform/json.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
-import type { PageRequest } from '../store.ts';
-import { type KeyPage, readKeyPage } from './key-page.ts';
+import type { PageRequest } from '../page.ts';
+import { type KeyPage, readKeyPage } from './expiring-records.ts';
 
 /** What writes is to be called inside a transaction. */
 export interface SessionIndex {

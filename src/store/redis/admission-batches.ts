@@ -4,8 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
 import type { Admission } from '../store.ts';
 import { type AdmissionRequest, runAdmissionScript } from './admission-script.ts';
-import type { CommandRunner } from './command-runner.ts';
-import { DEADLINE_MS } from './deadline.ts';
+import { type CommandRunner, DEADLINE_MS } from './command-runner.ts';
 
 /** Requests with the same `slot` may go together: on a cluster, all of their keys lie in it. */
 export type AdmitTogether = (slot: string, request: AdmissionRequest) => Promise<Admission>;

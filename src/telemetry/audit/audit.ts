@@ -1,5 +1,7 @@
 // §21.1: the audit log: who did what, and what came of it. Never a token, and never the value of an argument.
 
+import { toGatewayError } from '../../errors/gateway-error.ts';
+
 /** What a line is about. */
 export type AuditEvent =
   | 'login'
@@ -82,6 +84,12 @@ export interface Audit {
   checkIsWritable(): Promise<void>;
   close(): void;
 }
+
+/** Success, or a failure with the key of its error. */
+export const judgeWork = (end: WorkEnd<unknown>): AuditedEnd =>
+  'result' in end
+    ? { outcome: 'success' }
+    : { outcome: 'failure', reason: toGatewayError(end.thrown).key };
 
 /** Without `AUDIT_LOG`. */
 export const noAudit: Audit = {

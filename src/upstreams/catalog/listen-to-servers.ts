@@ -2,22 +2,19 @@
 
 import type { CatalogListener } from '../../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
-import { createTurns } from '../../platform/turns.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
 import { createUpdateBatch } from '../transport/update-batch.ts';
-import type { Access } from './access.ts';
 import type { ChangeHub } from './change-hub.ts';
 import { canSubscribe } from './describe-view.ts';
-import { BUILT_IN } from './entry.ts';
-import { toWho } from './identify.ts';
+import type { ResolveResource } from './linked-resources.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan } from './plan.ts';
-import type { ResolveResource } from './resolve-resource.ts';
+import { BUILT_IN } from './prepare-list.ts';
 import type { Server } from './server.ts';
-import type { View, Who } from './view.ts';
+import { type Access, toWho, type View, type Who } from './view.ts';
 
 export interface ListenDeps {
   readonly view: View;
@@ -115,7 +112,7 @@ export function listenToServers(
   async function groupByServer(who: Who): Promise<ReadonlyMap<string, readonly string[]>> {
     const groups = new Map<string, string[]>();
     for (const uri of uris ?? []) {
-      const found = await resolveResource(uri, who, undefined);
+      const found = await resolveResource(uri, who);
       if (!found || found.server === BUILT_IN || !access.mayRead(found, who)) continue;
       groups.set(found.server, [...(groups.get(found.server) ?? []), found.ownUri]);
     }
@@ -128,8 +125,8 @@ export function listenToServers(
     const { name } = server;
     for (const uri of [ownUri, `${name}+${ownUri}`]) {
       // Of most it is known without asking the store who linked to them.
-      const offered = await view.findResource(uri, who, undefined);
-      const found = offered?.server === name ? offered : await resolveResource(uri, who, undefined);
+      const offered = await view.findResource(uri, who);
+      const found = offered?.server === name ? offered : await resolveResource(uri, who);
       if (found?.server !== name || found.ownUri !== ownUri) continue;
       if (isOpen && access.mayRead(found, who)) listener.resourceUpdated(uri);
       return;
@@ -206,7 +203,7 @@ async function maySeeAny(
   const work = createTurns(clock);
   await access.prepareFor(who, work);
   for (const kind of ALL_KINDS) {
-    const entries = await view.listAtHand(kind, who, undefined);
+    const entries = await view.listAtHand(kind, who);
     for (const [index, entry] of entries.entries()) {
       if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
       if (entry.server === name && access.mayList(entry, who)) return true;

@@ -4,13 +4,16 @@ import type { Policies } from '../../policy/policy.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type { Lock } from '../lock/lock.ts';
 import type { BuiltIn } from './built-in.ts';
-import { isNameAllowed } from './check-item.ts';
+import { isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
-import { createNaming, type Naming } from './naming.ts';
-import { createPrepareList, type PrepareList } from './prepare-list.ts';
-import { selectTools } from './select-tools.ts';
+import {
+  createNaming,
+  createPrepareList,
+  type Naming,
+  type PrepareList,
+  selectTools,
+} from './prepare-list.ts';
 import type { Server } from './server.ts';
-import type { WarnOfItem } from './warn-of-item.ts';
 
 export interface Plan {
   /** Undefined where the file says `"builtIn": false`. */
@@ -31,7 +34,7 @@ export interface PlannedServer {
   readonly mayHave: MayHave;
 }
 
-export interface PlanParts {
+interface PlanParts {
   readonly file: GatewayFile;
   readonly builtIn: BuiltIn;
   /** One for each of the file, by name. */
@@ -77,4 +80,19 @@ function createMayHave({ name, tools }: UpstreamConfig, lock: Lock): MayHave {
     if (kind === 'tools' && !selected.has(ownName)) return false;
     return isNameAllowed(kind, ownName) && lock.knows(name, ruled, ownName);
   };
+}
+
+/**
+ * Asks again where the configuration has changed meanwhile: of a server that went nothing comes, and its successor may
+ * have what was asked for.
+ */
+export async function askByCurrentPlan<Answer>(
+  getPlan: () => Plan,
+  ask: (plan: Plan) => Answer | Promise<Answer>,
+): Promise<Answer> {
+  for (;;) {
+    const plan = getPlan();
+    const answer = await ask(plan);
+    if (getPlan() === plan) return answer;
+  }
 }

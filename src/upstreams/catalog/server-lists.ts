@@ -4,8 +4,7 @@ import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
-import type { ListName } from '../../protocol/list-kinds.ts';
-import { ALL_KINDS, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
 import type { Lock } from '../lock/lock.ts';
 import { createNameAudience, EVERYBODY } from '../transport/name-audience.ts';
 import {
@@ -16,7 +15,7 @@ import {
   UpstreamError,
 } from '../upstream.ts';
 import { findItemProblem } from './check-item.ts';
-import { type FetchedList, fetchList } from './fetch-list.ts';
+import { type FetchedList, fetchList, readItems } from './fetch-list.ts';
 import {
   createIsApproved,
   findLastApproved,
@@ -24,9 +23,13 @@ import {
   type LockedList,
   NONE_APPROVED,
 } from './last-approved.ts';
-import { createListCache, type ListCache } from './list-cache.ts';
-import { readItems } from './read-items.ts';
-import { createWaitingTime, type WaitingTime, waitAtMost } from './wait-at-most.ts';
+import {
+  createListCache,
+  createWaitingTime,
+  type ListCache,
+  type WaitingTime,
+  waitAtMost,
+} from './list-cache.ts';
 
 export interface ServerLists {
   /** See `ListCache.load`. */

@@ -1,33 +1,36 @@
 // §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
 import { isDeepStrictEqual } from 'node:util';
 import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
-import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
-import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Policies } from '../../policy/policy.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
-import type { StoredLock } from '../lock/stored-lock.ts';
-import type { RelayCall } from '../relay/relayed-call.ts';
+import type { StoredLock } from '../lock/lock-file.ts';
+import type { RelayCall } from '../relay/server-request.ts';
 import type { Upstream } from '../upstream.ts';
-import { createAccess } from './access.ts';
+import { observeUpstream } from '../wrap-upstream.ts';
 import { createBuiltIn } from './built-in.ts';
 import { createChangeHub } from './change-hub.ts';
+import { createWarnOfItem } from './check-item.ts';
 import { createJoinedView } from './joined-view.ts';
-import { createLinkedResources } from './linked-resources.ts';
+import { createLinkedResources, type LinkedResourcesDeps } from './linked-resources.ts';
 import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
-import { listServerTools, type ServerTools } from './list-server-tools.ts';
 import { createLockApproval, type LockApproval } from './lock-approval.ts';
-import { observeUpstream } from './observe-upstream.ts';
 import { createPlan, type Plan } from './plan.ts';
-import { type AccessPreview, type PreviewOptions, previewAccess } from './preview-access.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { createServerView } from './server-view.ts';
+import {
+  type AccessPreview,
+  listServerTools,
+  type PreviewOptions,
+  previewAccess,
+  type ServerTools,
+} from './tools-for-operators.ts';
+import { createAccess } from './view.ts';
 import { createViewCatalog } from './view-catalog.ts';
-import { createWarnOfItem } from './warn-of-item.ts';
 
 /** What may change while the gateway runs. */
 export interface CatalogSetup {
@@ -43,7 +46,7 @@ export interface UpstreamCatalogsDeps {
   /** Nothing has to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream;
   readonly relayCall: RelayCall;
-  readonly store: Pick<Store, 'get' | 'getOrSet' | 'set' | 'delete'>;
+  readonly store: LinkedResourcesDeps['store'];
   readonly getSeal: () => Promise<Seal>;
   readonly sessionKeyPrefix: string;
   readonly sessionTtlSeconds: number;

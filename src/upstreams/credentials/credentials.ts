@@ -2,9 +2,9 @@
 
 import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { ExchangeToken } from '../../oauth/provider/exchange-token.ts';
+import { isSafeForTokens } from '../../platform/address.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { isSafeForTokens } from '../../platform/loopback.ts';
 import { CredentialError } from '../upstream.ts';
 import type { GetHeaders, GetToken } from './get-headers.ts';
 import type { Identity } from './identity.ts';

@@ -1,12 +1,12 @@
 // §18.6: `identity`: a token of the gateway that says who calls.
 import { sign } from 'node:crypto';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateTokenId } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
 import { GATEWAY_CALLER, type UpstreamCaller } from '../upstream.ts';
 import type { IdentityKey, IdentityKeys } from './identity-keys.ts';
-import { createTokenMemory } from './token-memory.ts';
 
 export interface Identity {
   /** A JWT (ES256, 60 s) for the server at `url`. @throws StoreUnavailable without a key. */
@@ -28,7 +28,7 @@ const RESERVE_MS = 30_000;
 const MAX_TOKENS = 5000;
 
 export function createIdentity({ baseUrl, keys, clock }: IdentityDeps): Identity {
-  const memory = createTokenMemory<string>(MAX_TOKENS, clock);
+  const memory = createExpiringMap<string>(MAX_TOKENS, clock.now);
 
   return {
     async issueToken(caller, url) {

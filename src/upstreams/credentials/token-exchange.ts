@@ -2,13 +2,14 @@
 
 import type { UserContext } from '../../endpoint/user-context.ts';
 import type { ExchangeToken, TokenExchangeResult } from '../../oauth/provider/exchange-token.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/log-throttle.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
 import { CredentialError } from '../upstream.ts';
 import type { GetToken } from './get-headers.ts';
-import { createTokenMemory } from './token-memory.ts';
 
 export interface TokenExchangeConfig {
   readonly server: string;
@@ -53,9 +54,9 @@ export function createTokenExchange(
   { server, audience, scope }: TokenExchangeConfig,
   { exchangeToken, clock, log }: TokenExchangeDeps,
 ): GetToken {
-  const tokens = createTokenMemory<KeptToken>(MAX_TOKENS, clock);
-  const failures = createTokenMemory<Failure>(MAX_FAILURES, clock);
-  const running = new Map<string, Promise<Outcome>>();
+  const tokens = createExpiringMap<KeptToken>(MAX_TOKENS, clock.now);
+  const failures = createExpiringMap<Failure>(MAX_FAILURES, clock.now);
+  const exchanges = createSingleFlight<string, Outcome>();
   const warn = createWarnThrottle(clock, (reason: string) =>
     log.warn('The provider made no token for a server. Check its client, audience and scope.', {
       server,
@@ -90,21 +91,13 @@ export function createTokenExchange(
     user: UserContext,
     before: KeptToken | undefined,
   ): Promise<Outcome> {
-    const exchanging = exchangeOnce(hash, user);
+    const exchanging = exchanges.run(hash, () => exchange(hash, user));
     if (before === undefined) return exchanging;
     return new Promise((resolve, reject) => {
       const late = { error: new CredentialError(UNREACHABLE), isRefusal: false };
       const cancel = clock.after(RENEWAL_WAIT_MS, () => resolve(late));
       exchanging.then(resolve, reject).finally(cancel);
     });
-  }
-
-  function exchangeOnce(hash: string, user: UserContext): Promise<Outcome> {
-    const known = running.get(hash);
-    if (known !== undefined) return known;
-    const started = exchange(hash, user).finally(() => running.delete(hash));
-    running.set(hash, started);
-    return started;
   }
 
   async function exchange(hash: string, user: UserContext): Promise<Outcome> {

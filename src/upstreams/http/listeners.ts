@@ -1,4 +1,5 @@
 // Who wants to hear what changes at a server, and what is kept open for that: one stream for all that share a session.
+import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { ListName } from '../../protocol/list-kinds.ts';
@@ -174,8 +175,7 @@ interface RetryLoop {
  */
 type Attempt = (signal: AbortSignal, onOpen: () => void) => Promise<'again' | 'never'>;
 
-const FIRST_PAUSE_MS = 1000;
-const LONGEST_PAUSE_MS = 30_000;
+const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
   let current = start(() => {});
@@ -185,7 +185,7 @@ function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
     let release = onFirstOpen;
     const controller = new AbortController();
     const { signal } = controller;
-    let pauseMs = FIRST_PAUSE_MS;
+    let failures = 0;
     let cancelPause = () => {};
 
     /** What stood before is not needed any more. */
@@ -204,9 +204,9 @@ function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
         return;
       }
       // What stood for a while is no server that refuses.
-      if (clock.monotonic() - startedAt >= LONGEST_PAUSE_MS) pauseMs = FIRST_PAUSE_MS;
-      cancelPause = clock.after(pauseMs, () => void run());
-      pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+      if (clock.monotonic() - startedAt >= BACK_OFF.longestMs) failures = 0;
+      failures += 1;
+      cancelPause = clock.after(computePauseMs(BACK_OFF, failures), () => void run());
     }
 
     queueMicrotask(() => void run());

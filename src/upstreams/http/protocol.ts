@@ -2,6 +2,7 @@
 import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { hashSha256 } from '../../platform/sha256.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
 import { buildUpstreamSubscriptionsChannelName } from '../../store/keys.ts';
 import { knowsUsers, needsUser } from '../credentials/needs-user.ts';
 import { createNameAudience } from '../transport/name-audience.ts';
@@ -36,7 +37,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   };
   const nameAudience = createNameAudience(knowsUsers(config));
   const descriptions = createDescriptions(config, availability);
-  const introductions = new Map<string, Promise<unknown>>();
+  const introductions = createSingleFlight<string, unknown>();
   const onDescription = descriptions.note;
 
   const era = createEraMemory({
@@ -112,17 +113,10 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   }
 
   /** Hears again what the server says; once for all who are told the same, and ask at the same time. */
-  function introduce(caller: UpstreamCaller): Promise<unknown> {
-    const audience = nameAudience(caller);
-    const introducing =
-      introductions.get(audience) ??
-      (era.find(caller) === 'stateless'
-        ? era.detect(caller)
-        : sessionEra.introduce(caller)
-      ).finally(() => introductions.delete(audience));
-    introductions.set(audience, introducing);
-    return introducing;
-  }
+  const introduce = (caller: UpstreamCaller): Promise<unknown> =>
+    introductions.run(nameAudience(caller), () =>
+      era.find(caller) === 'stateless' ? era.detect(caller) : sessionEra.introduce(caller),
+    );
 
   const sendInEra = (caller: UpstreamCaller, request: UpstreamRequest) =>
     era.find(caller) === 'stateless'

@@ -1,6 +1,6 @@
 // Servers of 2026-07-28: each request brings all that it needs.
 import type { JsonObject } from '../../platform/json.ts';
-import { toStatelessParams } from '../messages/envelope.ts';
+import { describeInHeaders, toStatelessParams, traceInHeaders } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import {
@@ -8,10 +8,8 @@ import {
   type SubscriptionMemory,
 } from '../transport/subscription-memory.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
-import type { CallOutcome } from './call.ts';
-import type { Connection } from './connection.ts';
-import { findError, getResult } from './outcome.ts';
-import { describeInHeaders, traceInHeaders } from './request-headers.ts';
+import type { HttpConnection } from './http-connection.ts';
+import { type CallOutcome, findError, getResult } from './server-call.ts';
 
 export interface StatelessEra {
   /** Undefined where the server is no longer a stateless one. */
@@ -19,7 +17,7 @@ export interface StatelessEra {
 }
 
 export interface StatelessEraDeps {
-  readonly connection: Connection;
+  readonly connection: HttpConnection;
   readonly subscriptions: SubscriptionMemory;
   readonly timeoutMs: number;
   /** A notification that belongs to no request. */

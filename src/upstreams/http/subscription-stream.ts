@@ -1,14 +1,12 @@
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen at a server of the stateless era.
-import { toStatelessParams } from '../messages/envelope.ts';
+import { describeInHeaders, toStatelessParams } from '../messages/envelope.ts';
 import type { UpstreamCaller, UpstreamDescription, UpstreamRequest } from '../upstream.ts';
-import type { CallOutcome } from './call.ts';
-import type { Connection } from './connection.ts';
+import type { HttpConnection } from './http-connection.ts';
 import { type Audience, tellsChanges } from './listeners.ts';
-import { findError } from './outcome.ts';
-import { describeInHeaders } from './request-headers.ts';
+import { type CallOutcome, findError } from './server-call.ts';
 
 export interface SubscriptionStreamDeps {
-  readonly connection: Connection;
+  readonly connection: HttpConnection;
   readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
   /** Resources to which a client's session has subscribed. */
   readonly readSubscriptions: (sessionId: string) => Promise<readonly string[]>;

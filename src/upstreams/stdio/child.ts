@@ -1,4 +1,5 @@
 // §18.3: one process of a server: its start, its streams, its end with all that it started.
+
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import nodeProcess from 'node:process';
 import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
@@ -7,11 +8,16 @@ import type { CountedAnswer } from '../transport/answer-memory.ts';
 import type { StreamPace } from '../transport/message-pace.ts';
 import { createPacedMessages } from '../transport/paced-messages.ts';
 import type { UpstreamError } from '../upstream.ts';
-import { type ChildExit, type EndReason, explainExit, explainStart } from './end-reason.ts';
-import { readErrorOutput } from './error-output.ts';
+import {
+  type ChildExit,
+  type EndReason,
+  explainExit,
+  explainStart,
+  toCommand,
+} from './end-reason.ts';
 import { startWithout } from './inherited-files.ts';
 import { createLineSplitter } from './line-splitter.ts';
-import { toCommand } from './run-as.ts';
+import { readErrorOutput } from './output-log.ts';
 
 export interface Child {
   /** False where its command could not be started. */

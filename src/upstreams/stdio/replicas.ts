@@ -9,7 +9,7 @@ import { hashSha256 } from '../../platform/sha256.ts';
 import { buildUpstreamSubscriptionsChannelName } from '../../store/keys.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
+import type { Bus, KeyValue } from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createSessionRecords } from '../transport/session-records.ts';
 import {
@@ -28,7 +28,7 @@ export interface StdioReplicas extends Pick<SubscriptionMemory, 'change' | 'forg
 }
 
 export interface StdioReplicasDeps {
-  readonly store: Store;
+  readonly store: KeyValue & Bus;
   readonly getSeal: () => Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;

@@ -9,11 +9,11 @@ import type { AnswerMemory } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
 import { type UpstreamDescription, UpstreamError } from '../upstream.ts';
 import { startChild } from './child.ts';
-import { type Connection, createConnection } from './connection.ts';
 import type { EndReason } from './end-reason.ts';
 import { type FirstRequest, shakeHands } from './handshake.ts';
 import type { OutputLog } from './output-log.ts';
 import { GATEWAY_KEY, type ProcessKey } from './process-key.ts';
+import { createRpcConnection, type RpcConnection } from './rpc-connection.ts';
 
 export interface ServerRun {
   /** Closes its input, and ends it. Resolves when it and all that it started have ended. */
@@ -23,7 +23,7 @@ export interface ServerRun {
 /** A process that requests can be sent to. */
 export interface RunningServer {
   readonly description: UpstreamDescription;
-  readonly connection: Connection;
+  readonly connection: RpcConnection;
 }
 
 /** What is the same for all processes of a server. */
@@ -72,7 +72,7 @@ export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
   let hasEnded = false;
   const lastWords = createLastWords();
 
-  const connection = createConnection({
+  const connection = createRpcConnection({
     clock,
     timeoutMs: config.timeoutMs,
     canAttribute: config.isolation !== 'shared',

@@ -4,7 +4,7 @@ import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createWarnThrottle } from '../../platform/log-throttle.ts';
-import { LOG_SEVERITIES, type LogSeverity } from '../../protocol/log-severity.ts';
+import { LOG_SEVERITIES, type LogSeverity } from '../../protocol/methods.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { toSessionParams, toStatelessParams } from '../messages/envelope.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
@@ -178,7 +178,10 @@ function createWantLogLevel(): WantLogLevel {
     const { connection, description } = running;
     const canSet = description.era === 'session' && description.capabilities.logging !== undefined;
     if (level === undefined || !canSet) return;
-    const wanted = new Set([level, ...connection.listCalls().map(({ logLevel }) => logLevel)]);
+    const wanted = new Set([
+      level,
+      ...connection.listOpenRequests().map(({ logLevel }) => logLevel),
+    ]);
     const least = LOG_SEVERITIES.find((severity) => wanted.has(severity));
     if (least === undefined || levels.get(running) === least) return;
     levels.set(running, least);

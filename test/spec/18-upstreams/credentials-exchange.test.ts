@@ -1,7 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { createProviderEndpoints } from '../../../src/auth/provider/provider-endpoints.ts';
-import { createProviderMetadata } from '../../../src/auth/provider/provider-metadata.ts';
+import {
+  createProviderEndpoints,
+  createProviderMetadata,
+} from '../../../src/auth/provider-metadata.ts';
 import { createExchangeToken } from '../../../src/oauth/provider/exchange-token.ts';
 import { createProviderApi } from '../../../src/oauth/provider/provider-api.ts';
 import { createCredentials } from '../../../src/upstreams/credentials/credentials.ts';

@@ -7,7 +7,7 @@ import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
-import type { Outcome } from '../../../src/upstreams/relay/suspended/outcome.ts';
+import type { Outcome } from '../../../src/upstreams/relay/suspended/outcome-records.ts';
 import { createKeptBytes } from '../../../src/upstreams/relay/suspended/outcome-records.ts';
 import {
   createSuspendedCalls,

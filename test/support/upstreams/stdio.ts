@@ -12,7 +12,7 @@ import {
   type UpstreamCaller,
   type UpstreamRequest,
 } from '../../../src/upstreams/upstream.ts';
-import { withholdRoots } from '../../../src/upstreams/withhold-roots.ts';
+import { withholdRoots } from '../../../src/upstreams/wrap-upstream.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
 import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';
 

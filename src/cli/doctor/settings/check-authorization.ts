@@ -1,21 +1,20 @@
 // Whether the provider would let a user log in through the gateway: redirect URI, scopes, resource.
-
-import {
-  buildCallbackUrl,
-  buildProviderRequest,
-} from '../../../oauth/broker/redirect-to-provider.ts';
+import { buildProviderRequest } from '../../../oauth/broker/redirect-to-provider.ts';
 import {
   buildAuthorizationParameters,
+  buildCallbackUrl,
+  createCodeChallenge,
   selectResources,
 } from '../../../oauth/provider/provider-parameters.ts';
-import { createCodeChallenge } from '../../../oauth/request/pkce.ts';
 import { generateSecret } from '../../../platform/ids.ts';
-import { findUnknownRedirectUris } from '../clients/find-unknown-redirect-uris.ts';
+import { findUnknownRedirectUris } from '../clients/known-clients.ts';
 import { type Finding, ok, warning } from '../finding.ts';
-import { askAuthorization } from '../provider/ask-authorization.ts';
-import { checkAuthorizationRequest } from '../provider/check-authorization-request.ts';
-import { judgeAuthorization } from '../provider/judge-authorization.ts';
-import { LOOPBACK_REDIRECT_URI } from '../walk/register.ts';
+import {
+  askAuthorization,
+  checkAuthorizationRequest,
+  judgeAuthorization,
+} from '../provider/authorization-request.ts';
+import { LOOPBACK_REDIRECT_URI } from '../walk/log-in.ts';
 import { isDiscovered } from './check-discovery.ts';
 import type { ProviderAtHand, SettingsAtHand } from './settings-at-hand.ts';
 

@@ -3,8 +3,8 @@
 import { createDocumentOffer } from '../../../oauth/client-id-metadata/document-offer.ts';
 import { createPublicNetwork } from '../../../oauth/client-id-metadata/network.ts';
 import { isObject } from '../../../platform/json.ts';
-import { createCollectingLog } from '../collecting-log.ts';
 import { type Finding, ok, warning } from '../finding.ts';
+import { createCollectingLog } from '../instruments.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'client-documents';

@@ -15,10 +15,9 @@ import {
 } from '../../setup/programs/check-program-users.ts';
 import { warnOfOwnUser } from '../../setup/programs/warn-of-own-user.ts';
 import { readUser } from '../../setup/read-user.ts';
-import { createCollectingLog, type LogEntry } from '../collecting-log.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
-import { allowOwnProcess, checkIsolation } from './check-isolation.ts';
-import { checkNames } from './check-names.ts';
+import { createCollectingLog, type LogEntry } from '../instruments.ts';
+import { allowOwnProcess, checkIsolation, checkNames } from './check-tools.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'server';

@@ -6,7 +6,7 @@ import { getErrorCode } from '../../../platform/error-code.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { toSentence } from '../../../platform/text.ts';
 import type { RedisExamination } from '../../../store/redis/examine.ts';
-import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../../store/seal/login-seal.ts';
+import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../../store/seal/secrets.ts';
 import type { RedisServerFacts } from '../../../store/store.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';

@@ -1,18 +1,15 @@
 // The settings of a gateway, and what it would make of them: its own parts, which serve nobody here.
 
-import type { Auth } from '../../../auth/auth.ts';
+import { type Auth, createProviderAccess } from '../../../auth/auth.ts';
 import { createKeySet, type KeySet } from '../../../auth/key-set.ts';
 import {
   createProviderEndpoints,
-  type ProviderEndpoints,
-} from '../../../auth/provider/provider-endpoints.ts';
-import {
   createProviderMetadata,
+  type ProviderEndpoints,
   type ProviderMetadata,
-} from '../../../auth/provider/provider-metadata.ts';
+} from '../../../auth/provider-metadata.ts';
 import type { ProviderConfig } from '../../../config/groups/provider.ts';
 import { createServerUrls, type ServerUrls } from '../../../config/server-urls.ts';
-import { createProviderAccess } from '../../../oauth/provider-access.ts';
 import { noMetrics } from '../../../telemetry/metrics/metrics.ts';
 import type { Instruments } from '../instruments.ts';
 import type { UsableSettings } from '../read-settings.ts';

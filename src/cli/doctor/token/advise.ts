@@ -1,10 +1,9 @@
 // Why a token is refused, by the reason that the gateway has for it (§7.1), and what to change.
 import type { Provider } from '../../../config/provider-profiles.ts';
 import type { Advice } from '../finding.ts';
-import { adviseOnAudience, adviseOnOpaqueToken } from '../provider/audience-advice.ts';
 import { readTokenParts } from './describe.ts';
 
-export interface RefusedToken {
+interface RefusedToken {
   readonly reason: string | undefined;
   readonly token: string;
   readonly provider: Provider;
@@ -12,7 +11,7 @@ export interface RefusedToken {
   readonly audience: readonly string[];
 }
 
-export interface TokenAdvice {
+interface TokenAdvice {
   /** Undefined where it has no name of its own. */
   readonly check?: string;
   readonly advice: Advice;
@@ -70,3 +69,55 @@ export function adviseOnToken({ reason, token, provider, audience }: RefusedToke
       };
   }
 }
+
+/** Why the tokens of a provider name another audience, and what to click. docs/provider-*.md say it at length. */
+interface Audiences {
+  /** What the token should name; undefined where that is not known. */
+  readonly expected: string | undefined;
+  /** The `aud` of the token. */
+  readonly found: unknown;
+}
+
+/** After "The token is for another audience". */
+const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undefined) => string>> =
+  {
+    generic: (expected, found) =>
+      `register ${expected} as an API (audience, resource) at the provider, or ${
+        found === undefined
+          ? "set OIDC_AUDIENCE to what the provider's tokens name for this gateway alone."
+          : `set OIDC_AUDIENCE=${found} if that names this gateway alone.`
+      }`,
+    entra: () =>
+      'set OIDC_AUDIENCE to the application (client) ID of the API whose scope is in OAUTH_ADDED_SCOPES. An aud of 00000003-0000-0000-c000-000000000000 is Microsoft Graph: no scope of your API was asked for.',
+    okta: () =>
+      'set OIDC_AUDIENCE to the Audience of the custom authorization server (Security → API).',
+    auth0: (expected) =>
+      `create an API whose identifier is ${expected} (Applications → APIs), or set OIDC_AUDIENCE to the identifier of the one that you have.`,
+    keycloak: (expected) =>
+      `add an Audience mapper with the Included Custom Audience ${expected} to the client (Client scopes → <client>-dedicated → Add mapper). An aud of "account", or none, means that this mapper is missing.`,
+    google: () => 'set OAUTH_CLIENT_ID to the client whose ID tokens these are.',
+    cognito: () => 'set OAUTH_CLIENT_ID to the app client that the token was issued to.',
+    authentik: () => 'set OAUTH_CLIENT_ID to the client ID of the provider in authentik.',
+    dex: () => 'set OAUTH_CLIENT_ID to the id of the static client that the gateway uses.',
+  };
+
+function adviseOnAudience(provider: Provider, { expected, found }: Audiences): string {
+  const one = Array.isArray(found) && found.length === 1 ? found[0] : found;
+  return ADVICE[provider](
+    expected ?? 'what the gateway expects',
+    typeof one === 'string' ? one : undefined,
+  );
+}
+
+/** Why access tokens of a provider are opaque. */
+const OPAQUE: Partial<Readonly<Record<Provider, string>>> = {
+  auth0:
+    'Auth0 issues opaque tokens where no API was asked for: create an API and set OIDC_AUDIENCE to its identifier.',
+  okta: 'The org authorization server issues tokens that only Okta can read: use a custom one (OIDC_ISSUER=https://<org>.okta.com/oauth2/<id>).',
+  google:
+    "Google's access tokens are opaque: OAUTH_MODE=broker with OIDC_PROVIDER=google hands out the ID token instead.",
+};
+
+const adviseOnOpaqueToken = (provider: Provider): string =>
+  OPAQUE[provider] ??
+  'have the provider issue JWTs as access tokens for this API (RFC 9068; in Ory Hydra: strategies.access_token=jwt). If it cannot, OAUTH_MODE=broker with OAUTH_ACCESS_TOKEN=id_token hands out the ID token instead.';

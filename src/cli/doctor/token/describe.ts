@@ -1,8 +1,9 @@
-// What a token says of itself, in a few words. Never the token.
+// What a token says of itself, in a few words, and what its lifetime means. Never the token.
 import { type JsonObject, parseObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
+import { type Finding, unknown, warning } from '../finding.ts';
 
-export interface TokenParts {
+interface TokenParts {
   readonly header: JsonObject;
   readonly claims: JsonObject;
 }
@@ -42,3 +43,35 @@ export function describeToken(token: string, now: number): string {
   ];
   return `: ${facts.join(', ')}`;
 }
+
+/**
+ * Some clients refresh whenever less than five minutes of an access token are left. With twice those five minutes, half of
+ * its life is free of refreshes.
+ */
+const MIN_SECONDS = 600;
+
+/** Nothing for a token that does not say when it was issued. */
+export function judgeLifetime(token: string): readonly Finding[] {
+  const { iat, exp } = readTokenParts(token)?.claims ?? {};
+  if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat >= MIN_SECONDS) return [];
+  return [
+    warning('token.lifetime', `Access tokens live ${describeSpan(exp - iat)} only.`, {
+      why: 'VS Code and others ask for a new one all the time once less than five minutes are left.',
+      remedy:
+        'have the provider issue access tokens that live 10 minutes or longer (in Keycloak: Realm settings, Tokens, Access Token Lifespan).',
+    }),
+  ];
+}
+
+const describeSpan = (seconds: number): string =>
+  seconds % 60 === 0 && seconds >= 120 ? `${seconds / 60} minutes` : `${seconds} s`;
+
+/** What only a token of the provider can show. */
+export const reportMissingToken = (baseUrl: string): Finding =>
+  unknown(
+    'token',
+    "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",
+    {
+      remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or give one of a user: --token-file FILE`,
+    },
+  );

@@ -1,5 +1,5 @@
 // The preflight that a browser sends before a page may call /mcp (Fetch §3.2).
-import { isOnThisMachine } from '../../../platform/loopback.ts';
+import { isOnThisMachine } from '../../../platform/address.ts';
 import { type Finding, failure, ok, warning } from '../finding.ts';
 import type { Walk } from './walk.ts';
 

@@ -2,11 +2,9 @@
 import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import { type Advice, type Finding, failure, ok, warning } from '../finding.ts';
-import { describeNetworkFailure, type FailureKind } from '../network/describe-failure.ts';
-import type { Answer } from '../network/probe.ts';
-import { MCP_CALL } from './mcp-call.ts';
-import { adviseOnLimit } from './read-limit.ts';
-import { readErrorData, readReason } from './read-reason.ts';
+import type { Answer } from '../instruments.ts';
+import { describeNetworkFailure, type FailureKind } from '../network-failure.ts';
+import { adviseOnLimit, MCP_CALL, readErrorData, readReason } from './read-answer.ts';
 import type { Walk } from './walk.ts';
 
 /** Nothing answers: before the first start of a gateway that is as it should be. */

@@ -1,16 +1,20 @@
 // What a client sees of a gateway of which it has only the URL. Each part is asked for once, by whichever
 // check needs it first.
-import { isObject, type JsonObject } from '../../../platform/json.ts';
-import { isOnThisMachine } from '../../../platform/loopback.ts';
-import type { Instruments } from '../instruments.ts';
-import { memoize } from '../memoize.ts';
-import type { Answer } from '../network/probe.ts';
-import { findServerMetadata, type MetadataAtPath } from './find-server-metadata.ts';
-import { type LoginClient, type LoginOutcome, logIn } from './log-in.ts';
-import { MCP_CALL } from './mcp-call.ts';
-import { LOOPBACK_REDIRECT_URI, type Registration, register } from './register.ts';
 
-export interface WalkOptions extends Instruments {
+import { isOnThisMachine } from '../../../platform/address.ts';
+import { isObject, type JsonObject } from '../../../platform/json.ts';
+import type { Answer, Instruments, Probe } from '../instruments.ts';
+import {
+  LOOPBACK_REDIRECT_URI,
+  type LoginClient,
+  type LoginOutcome,
+  logIn,
+  type Registration,
+  register,
+} from './log-in.ts';
+import { MCP_CALL } from './read-answer.ts';
+
+interface WalkOptions extends Instruments {
   /** Without a slash at its end, and without `/mcp`. */
   readonly baseUrl: string;
   /** Whether the settings, where they are at hand, let no editor register with a scheme of its own. */
@@ -135,3 +139,55 @@ export function listResourceMetadataUrls(endpoint: string): readonly string[] {
 
 const readTexts = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((one: unknown) => typeof one === 'string') : [];
+
+/** Runs `load` at the first call; all get its outcome. */
+function memoize<Value>(load: () => Promise<Value>): () => Promise<Value> {
+  let loading: Promise<Value> | undefined;
+  return () => {
+    loading ??= load();
+    return loading;
+  };
+}
+
+/**
+ * RFC 8414 §3.1 and §5: an issuer's metadata lies at one of several well-known paths, and clients differ in
+ * which of them they try.
+ */
+export interface MetadataAtPath {
+  readonly url: string;
+  readonly status: number;
+  /** Undefined where it is none. */
+  readonly document: JsonObject | undefined;
+  /** What the answer says where it is an error. */
+  readonly said: string | undefined;
+}
+
+async function findServerMetadata(
+  issuer: string,
+  probe: Probe,
+): Promise<readonly MetadataAtPath[]> {
+  const answers = await Promise.all(listMetadataUrls(issuer).map((url) => probe(url)));
+  return answers.map(toMetadata);
+}
+
+/** In the order of the MCP specification: the issuer's path is put behind the well-known one, then before it. */
+function listMetadataUrls(issuer: string): readonly string[] {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, '');
+  return [
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}/.well-known/openid-configuration${path}`,
+    ...(path === '' ? [] : [`${origin}${path}/.well-known/openid-configuration`]),
+  ];
+}
+
+function toMetadata({ url, status, json }: Answer): MetadataAtPath {
+  const isDocument = status === 200 && json !== undefined;
+  const said = json?.error_description;
+  return {
+    url,
+    status,
+    document: isDocument ? json : undefined,
+    said: typeof said === 'string' ? said : undefined,
+  };
+}

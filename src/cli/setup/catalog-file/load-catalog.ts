@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Catalog } from '../../../mcp/catalog/catalog.ts';
 import { isObject } from '../../../platform/json.ts';
-import { StartError } from '../../command/start-error.ts';
+import { StartError } from '../../command/errors.ts';
 import { explainLoadError } from './load-error.ts';
 import { registerPosternResolver } from './register-resolver.ts';
 

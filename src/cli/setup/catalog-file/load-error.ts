@@ -4,7 +4,7 @@ import { relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { CODE_FOLDER } from '../../../platform/own-files.ts';
-import { StartError } from '../../command/start-error.ts';
+import { StartError } from '../../command/errors.ts';
 
 /** `path` is the catalogue's file. */
 export function explainLoadError(error: unknown, path: string): Error {

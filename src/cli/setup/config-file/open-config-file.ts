@@ -1,8 +1,8 @@
 // --config FILE, POSTERN_CONFIG: the configuration file of a process that serves.
 import type { Config } from '../../../config/config.ts';
 import type { Log } from '../../../platform/log.ts';
-import type { StoredLock } from '../../../upstreams/lock/stored-lock.ts';
-import { StartError } from '../../command/start-error.ts';
+import type { StoredLock } from '../../../upstreams/lock/lock-file.ts';
+import { StartError } from '../../command/errors.ts';
 import { findLosses, type Protection } from './find-losses.ts';
 import type { FollowActions, Following, WatchedFile } from './follow-config-file.ts';
 import { summarizeSetup } from './load-setup.ts';

@@ -6,6 +6,7 @@ import {
   type ParsedGatewayFile,
   parseGatewayFile,
 } from '../../../config/file/parse-gateway-file.ts';
+import { isSharedStore } from '../../../config/groups/store.ts';
 import type { Env } from '../../../config/read-env.ts';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { decodeUtf8 } from '../../../platform/json.ts';
@@ -36,7 +37,7 @@ export async function readConfigFile(
     fileName: path,
     format,
     env,
-    hasRedis: store.kind === 'redis',
+    hasRedis: isSharedStore(store),
     hasStateSecret: oauth.stateSecret?.kind === 'given',
     runProgramsAs: upstreams.runProgramsAs,
     findProgramUser,

@@ -8,7 +8,7 @@ import type {
   UpstreamConfig,
 } from '../../../config/file/gateway-file.ts';
 import { getErrorCode } from '../../../platform/error-code.ts';
-import { runCommandAs } from '../../../upstreams/stdio/run-as.ts';
+import { runCommandAs } from '../../../upstreams/stdio/end-reason.ts';
 import { SYSTEM_PATH } from './find-program-user.ts';
 
 /** Their numbers in /proc/self/status. KILL is what ends a program of another user. */

@@ -1,5 +1,5 @@
 // A server of the configuration file, of either kind.
-import { isSafeForTokens } from '../../../platform/loopback.ts';
+import { isSafeForTokens } from '../../../platform/address.ts';
 import { findSecretArguments } from '../../../platform/secret-texts.ts';
 import type { HttpUpstreamConfig, StdioUpstreamConfig, UpstreamConfig } from '../gateway-file.ts';
 import { createRecord } from '../shapes/collection.ts';

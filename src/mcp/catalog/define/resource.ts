@@ -4,8 +4,7 @@ import { isObject } from '../../../platform/json.ts';
 import type { Context } from '../catalog.ts';
 import type { CacheHint, ResourceContent } from '../content.ts';
 import type { ResourceDescription, ResourceTemplateDescription } from '../descriptions.ts';
-import { checkMembers } from './check-members.ts';
-import { describeType } from './describe-type.ts';
+import { checkMembers, describeType } from './check-members.ts';
 import type { Complete, Completers } from './prompt.ts';
 import { parseUriTemplate, type VariableIn } from './uri-template.ts';
 

@@ -11,10 +11,8 @@ import type {
   ToolDescription,
 } from '../descriptions.ts';
 import type { FromJsonSchema } from '../from-json-schema.ts';
-import { checkMembers } from './check-members.ts';
-import { compileSchema, type FindProblem } from './compile-schema.ts';
-import { describeType } from './describe-type.ts';
-import { readMirroredParams } from './mirrored-params.ts';
+import { checkMembers, describeType } from './check-members.ts';
+import { compileSchema, type FindProblem, readMirroredParams } from './compile-schema.ts';
 
 /** A tool with its compiled schemas. Made by {@link defineTool}. */
 export interface Tool {

@@ -3,8 +3,8 @@
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
 import {
-  type Call,
   type Expression,
+  type FunctionCall,
   type Loop,
   type Path,
   readPath,
@@ -106,7 +106,7 @@ export function inspectExpression(root: Expression): Inspection {
     lookups.set(name, addPath(lookups.get(name), members));
   }
 
-  function visitCall(call: Call, place: Place): void {
+  function visitCall(call: FunctionCall, place: Place): void {
     if (!FUNCTIONS.has(call.function)) {
       problems.add(describeUnknownFunction(call));
       return;
@@ -115,7 +115,7 @@ export function inspectExpression(root: Expression): Inspection {
     visitAll([call.target, ...call.args], place);
   }
 
-  function visitPattern({ target, args }: Call): void {
+  function visitPattern({ target, args }: FunctionCall): void {
     const pattern = args[0] && readText(args[0]);
     if (target === undefined || args.length !== 1 || pattern === undefined) {
       problems.add("matches needs a pattern that is written there: text.matches('^a+$').");
@@ -149,7 +149,7 @@ function addPath(lookup: Lookup | undefined, [member, ...rest]: readonly string[
 
 const isVariable = (name: string): name is VariableName => Object.hasOwn(VARIABLES, name);
 
-function describeUnknownFunction(call: Call): string {
+function describeUnknownFunction(call: FunctionCall): string {
   const name = call.function;
   const known = FUNCTION_NAMES.join(', ');
   if (FUNCTION_NAMES.includes(name)) return `${name} is not used as it must be.`;

@@ -1,0 +1,129 @@
+// The port Windows on Redis. §8, §11: requests are counted, and their sessions read and slid, on one server and on a
+// cluster; and budgets of bytes.
+import type { Clock } from '../../platform/clock.ts';
+import { buildSessionKey } from '../keys.ts';
+import {
+  type Admission,
+  type ByteEntry,
+  type LimitWindow,
+  MIN_ENTRY_BYTES,
+  NO_SESSION,
+  type Windows,
+} from '../store.ts';
+import { createAdmissionBatches } from './admission-batches.ts';
+import type { CommandRunner } from './command-runner.ts';
+import { createScript, NOW } from './lua-script.ts';
+
+export interface RedisWindowsOptions {
+  readonly commands: CommandRunner;
+  readonly sessionKeyPrefix: string;
+  readonly clock: Clock;
+  /** A cluster keeps windows and sessions in different slots: several steps in place of one script. */
+  readonly isCluster: boolean;
+}
+
+export function createRedisWindows(options: RedisWindowsOptions): Windows {
+  const { commands, isCluster } = options;
+  const createAdmission = isCluster ? createClusterAdmission : createServerAdmission;
+
+  return {
+    admitRequest: createAdmission(options),
+    async uncountRequest(key, entry) {
+      await commands.run((client) => client.zrem(key, entry));
+    },
+    async reserveBytes(budget, entry, { maxBytes, ttlSeconds }) {
+      const args = [toMember(entry), countBytes(entry), maxBytes, ttlSeconds];
+      return (await commands.run((client) => reserveBytesScript.run(client, [budget], args))) === 1;
+    },
+    async releaseBytes(budget, entry) {
+      await commands.run((client) => client.zrem(budget, toMember(entry)));
+    },
+  };
+}
+
+type AdmitRequest = Windows['admitRequest'];
+
+/** One script over all windows and the session. */
+function createServerAdmission(options: RedisWindowsOptions): AdmitRequest {
+  const { commands, sessionKeyPrefix, clock } = options;
+  const admitTogether = createAdmissionBatches(commands, clock);
+
+  return (windows, access) => {
+    const sessionKey =
+      access === undefined ? '' : buildSessionKey(sessionKeyPrefix, access.sessionId);
+    return admitTogether('', { windows, access, sessionKey });
+  };
+}
+
+/**
+ * The keys lie in different slots: one script per window, in order; a later refusal takes the
+ * earlier entries back. The session comes last, when all windows have admitted, or failed: it may be
+ * on a node that answers.
+ */
+function createClusterAdmission(options: RedisWindowsOptions): AdmitRequest {
+  const { commands, sessionKeyPrefix, clock } = options;
+  const admitTogether = createAdmissionBatches(commands, clock);
+
+  return async function admitRequest(windows, access) {
+    const counted = await countInAll(windows).catch(toLimitFailure);
+    if (access === undefined || counted.verdict?.isAdmitted === false) return counted;
+    const sessionKey = buildSessionKey(sessionKeyPrefix, access.sessionId);
+    try {
+      const { session } = await admitTogether(sessionKey, { windows: [], access, sessionKey });
+      return { ...counted, session };
+    } catch (failure) {
+      if (counted.limitFailure !== undefined) throw failure;
+      return { ...counted, session: { failure } };
+    }
+  };
+
+  /** @throws StoreUnavailable, or what else failed of a window. */
+  async function countInAll(windows: readonly LimitWindow[]): Promise<Admission> {
+    let first = NOT_COUNTED;
+    const earlier: { readonly key: string; readonly entry: string | undefined }[] = [];
+    for (const window of windows) {
+      const request = { windows: [window], access: undefined, sessionKey: '' };
+      const counted = await admitTogether(window.key, request);
+      if (counted.limitFailure !== undefined) throw counted.limitFailure;
+      if (counted.verdict?.isAdmitted === false) {
+        await Promise.all(earlier.map(({ key, entry }) => uncount(key, entry)));
+        return counted;
+      }
+      if (earlier.length === 0) first = counted;
+      earlier.push({ key: window.key, entry: counted.entry });
+    }
+    return first;
+  }
+
+  async function uncount(key: string, entry = ''): Promise<void> {
+    await commands.run((client) => client.zrem(key, entry)).catch(() => 0);
+  }
+}
+
+const NOT_COUNTED: Admission = { verdict: undefined, entry: undefined, session: NO_SESSION };
+
+const toLimitFailure = (limitFailure: unknown): Admission => ({ ...NOT_COUNTED, limitFailure });
+
+// Bytes of values that count in a budget: a sorted set of entries by the end of their time.
+
+const countBytes = ({ bytes }: ByteEntry): number => Math.max(bytes, MIN_ENTRY_BYTES);
+
+/** The script reads the bytes from it. */
+const toMember = (entry: ByteEntry): string => `${countBytes(entry)}:${entry.name}`;
+
+/**
+ * KEYS: the sorted set of a budget. ARGV: entry, which begins with its bytes, its bytes, how many may count, ttl (s).
+ * Entries whose time is over go.
+ */
+const reserveBytesScript = createScript(`${NOW}
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+local sum = tonumber(ARGV[2])
+for _, entry in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+  if entry ~= ARGV[1] then sum = sum + tonumber(string.match(entry, '^%d+')) end
+end
+if sum > tonumber(ARGV[3]) then return 0 end
+local lifetime = ARGV[4] * 1000
+redis.call('ZADD', KEYS[1], now + lifetime, ARGV[1])
+if redis.call('PTTL', KEYS[1]) < lifetime then redis.call('PEXPIRE', KEYS[1], lifetime) end
+return 1
+`);
