@@ -81,5 +81,5 @@ export type {
   ToolAnnotations,
   ToolDescription,
 } from './mcp/catalog/descriptions.ts';
-export type { TraceContext } from './protocol/meta.ts';
+export type { TraceContext } from './protocol/json-rpc.ts';
 export type { LogSeverity } from './protocol/methods.ts';

@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts';
 import type { GatewayRequest } from '../endpoint/message.ts';
 import { getErrorCode } from '../platform/error-code.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
-import { readTraceContext } from '../protocol/meta.ts';
+import { readTraceContext } from '../protocol/json-rpc.ts';
 import { traceStore } from '../store/observe-store.ts';
 import type { Store } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';

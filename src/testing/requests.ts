@@ -40,7 +40,7 @@ export type SendRequest = <Result>(
   name?: string,
 ) => Promise<Result>;
 
-export interface RequestOptions {
+interface RequestOptions {
   readonly url: string;
   readonly token: string | undefined;
   readonly answer: QuestionHandlers;

@@ -6,8 +6,8 @@ import type { JsonRpcErrorObject } from '../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
 import type { CancelSignal } from '../platform/cancellation.ts';
 import type { JsonObject } from '../platform/json.ts';
+import type { TraceContext } from '../protocol/json-rpc.ts';
 import type { ListName } from '../protocol/list-kinds.ts';
-import type { TraceContext } from '../protocol/meta.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
 

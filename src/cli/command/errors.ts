@@ -19,7 +19,7 @@ interface Place {
   readonly describeWithPort?: ((port: number) => string) | undefined;
 }
 
-/** Beyond those that the development provider of a gateway on the first may have. */
+/** The development provider of a gateway may have one of the ports that follow: the other gateway's is behind them. */
 const NEXT_PORT = 10;
 const HIGHEST_PORT = 65_535;
 

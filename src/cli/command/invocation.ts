@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { basename, dirname, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../../platform/own-files.ts';
-import { quote } from './quote.ts';
+import { toShellWord } from '../../platform/text.ts';
 
 /** What a command reads and writes besides files; tests call commands with their own. The current folder is the process's. */
 export interface Invocation {
@@ -62,8 +62,7 @@ export const isInCheckout = (): boolean =>
 const isPort = (arg: string, former: string | undefined): boolean =>
   arg === '--port' || former === '--port' || arg.startsWith('--port=');
 
-const join = (words: readonly string[]): string =>
-  words.map((word) => (/^[\w./:@%+=,~-]+$/.test(word) ? word : quote(word))).join(' ');
+const join = (words: readonly string[]): string => words.map(toShellWord).join(' ');
 
 const sourceFolder = new URL('src/', PACKAGE_ROOT);
 

@@ -7,7 +7,7 @@ import { UsageError } from './errors.ts';
 import type { InvokedProcess } from './invocation.ts';
 
 /** What was given of `--token` and `--token-file`. */
-export interface SecretOption {
+interface SecretOption {
   readonly value: string | undefined;
   readonly file: string | undefined;
 }

@@ -1,12 +1,6 @@
-// The scripts for bash, zsh and fish.
-import { quote } from '../command/quote.ts';
-import type { Command } from '../command-line/command.ts';
-import {
-  type CommandCompletions,
-  type Completion,
-  listCompletions,
-  type OptionCompletion,
-} from './completions.ts';
+// What can stand where on the command line, and the scripts for bash, zsh and fish that know it.
+import { quoteForShell as quote } from '../../platform/text.ts';
+import { type Command, type OptionRow, toFlag } from '../command-line/command.ts';
 
 /** The script for a shell. */
 export function renderCompletion(shell: string | undefined, commands: readonly Command[]): string {
@@ -35,7 +29,10 @@ _postern_files() {
 complete -F _postern postern`;
 
 function renderBashCommand({ name, words, options }: CommandCompletions): string {
-  const values = options.map(renderBashValue).join('');
+  const values = renderCases(options, {
+    files: '_postern_files "$cur"',
+    offer: (candidates) => `candidates=${quote(candidates)}`,
+  });
   const flags = options.map(({ text }) => text).join(' ');
   const choices = words.map(({ text }) => text).join(' ');
   const pattern = name === '' ? "''" : `${quote(name)} | ${quote(`${name} `)}*`;
@@ -47,13 +44,19 @@ ${words.length === 0 ? '' : `      [[ $command == ${quote(name)} && $prev != -* 
 `;
 }
 
-function renderBashValue({ text, value }: OptionCompletion): string {
-  if (value === 'none') return '';
-  if (value === 'file') return `        ${text}) _postern_files "$cur"; return ;;\n`;
-  return value === 'any'
-    ? `        ${text}) return ;;\n`
-    : `        ${text}) candidates=${quote(value.join(' '))} ;;\n`;
-}
+/** Of a `case` of bash or zsh: what follows each option. `offer` offers words, separated by spaces. */
+const renderCases = (
+  options: readonly OptionCompletion[],
+  { files, offer }: { readonly files: string; readonly offer: (words: string) => string },
+): string =>
+  options
+    .map(({ text, value }) => {
+      if (value === 'none') return '';
+      if (value === 'any') return `        ${text}) return ;;\n`;
+      const command = value === 'file' ? `${files}; return` : offer(value.join(' '));
+      return `        ${text}) ${command} ;;\n`;
+    })
+    .join('');
 
 /** Works as a file `_postern` in `fpath`, and where `eval` reads it. */
 const renderZsh = (all: readonly CommandCompletions[]): string => `#compdef postern
@@ -76,22 +79,18 @@ else
 fi`;
 
 function renderZshCommand({ name, words, options }: CommandCompletions): string {
+  const values = renderCases(options, {
+    files: '_files',
+    offer: (candidates) => `compadd ${candidates}; return`,
+  });
   const pattern = name === '' ? "''" : `${quote(name)}|${quote(`${name} `)}*`;
   return `    ${pattern})
       case $prev in
-${options.map(renderZshValue).join('')}      esac
+${values}      esac
       options=(${options.map(describeForZsh).join(' ')})
       [[ $command == ${quote(name)} && $prev != -* ]] && candidates=(${words.map(describeForZsh).join(' ')})
       ;;
 `;
-}
-
-function renderZshValue({ text, value }: OptionCompletion): string {
-  if (value === 'none') return '';
-  if (value === 'file') return `        ${text}) _files; return ;;\n`;
-  return value === 'any'
-    ? `        ${text}) return ;;\n`
-    : `        ${text}) compadd ${value.join(' ')}; return ;;\n`;
 }
 
 const describeForZsh = ({ text, summary }: Completion): string =>
@@ -139,3 +138,80 @@ const quoteForFish = (text: string): string => `'${text.replace(/[\\']/g, '\\$&'
 const SHELLS = { bash: renderBash, zsh: renderZsh, fish: renderFish } as const;
 
 const isShell = (name: string): name is keyof typeof SHELLS => Object.hasOwn(SHELLS, name);
+
+interface Completion {
+  readonly text: string;
+  readonly summary: string;
+}
+
+interface OptionCompletion extends Completion {
+  /** What follows it: nothing, the name of a file, one of some words, or what no shell can know. */
+  readonly value: 'none' | 'file' | 'any' | readonly string[];
+}
+
+interface CommandCompletions {
+  /** One word, or two. */
+  readonly name: string;
+  /** What can follow in place of an option. */
+  readonly words: readonly Completion[];
+  readonly options: readonly OptionCompletion[];
+}
+
+const HELP: OptionCompletion = { text: '--help', summary: 'print help', value: 'none' };
+
+/** Of every command, of every first word of two, and, with the name `''`, of what comes first. */
+function listCompletions(commands: readonly Command[]): readonly CommandCompletions[] {
+  const first = new Map<string, string>();
+  for (const { name, summary } of commands) {
+    const [word = name, second] = name.split(' ');
+    first.set(word, second === undefined ? summary : `${second}: ${summary}`);
+  }
+  const names = [...first].map(([text, summary]) => ({ text, summary }));
+  const version = { text: '--version', summary: 'print the version', value: 'none' } as const;
+  return [
+    {
+      name: '',
+      words: [...names, { text: 'help', summary: 'print help' }],
+      options: [HELP, version],
+    },
+    { name: 'help', words: names, options: [] },
+    ...commands.map(completeCommand),
+    // Behind those that begin with it: the first that fits counts.
+    ...[...first.keys()].flatMap((word) => completeGroup(word, commands)),
+  ];
+}
+
+function completeGroup(word: string, commands: readonly Command[]): readonly CommandCompletions[] {
+  const words = commands.flatMap(({ name, summary }) =>
+    name.startsWith(`${word} `) ? [{ text: name.slice(word.length + 1), summary }] : [],
+  );
+  return words.length === 0 ? [] : [{ name: word, words, options: [HELP] }];
+}
+
+const completeCommand = ({
+  name,
+  operands: [first] = [],
+  options,
+}: Command): CommandCompletions => ({
+  name,
+  words: (first?.choices ?? []).map((text) => ({ text, summary: first?.summary ?? '' })),
+  options: [...Object.entries(options).flatMap(([key, row]) => completeOption(key, row)), HELP],
+});
+
+function completeOption(key: string, row: OptionRow): readonly OptionCompletion[] {
+  const text = toFlag(key);
+  const { summary } = row;
+  switch (row.kind) {
+    case 'flag':
+      return [{ text, summary, value: 'none' }];
+    case 'switch':
+      return [
+        { text, summary, value: 'none' },
+        { text: toFlag(`no-${key}`), summary: row.negatedSummary, value: 'none' },
+      ];
+    case 'choice':
+      return [{ text, summary, value: row.choices }];
+    default:
+      return [{ text, summary, value: row.value === 'FILE' ? 'file' : 'any' }];
+  }
+}

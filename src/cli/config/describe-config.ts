@@ -126,7 +126,7 @@ function describeGiven(
   return { value, fingerprint: createHash('sha256').update(text).digest('hex').slice(0, 8) };
 }
 
-/** One that follows from a secret is secret. */
+/** A default that is computed from a secret is hidden, too. */
 function describeDefault(setting: Setting<unknown>, read: Read): string | null {
   const { default: fallback, isSecret } = setting;
   if (!('compute' in fallback)) return (fallback.text ?? writeValue(fallback.value)) || null;

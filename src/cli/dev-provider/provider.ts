@@ -112,7 +112,7 @@ const TEXT = {
   'X-Content-Type-Options': 'nosniff',
 } as const;
 
-/** And to the gateway's own callback, wherever it is. */
+/** The gateway's own callback is allowed wherever it is. */
 function allowLocalRedirects({ Client }: Provider, callback: string): void {
   Client.prototype.redirectUriAllowed = (uri: string) =>
     uri === callback || (URL.canParse(uri) && isLocalRedirect(uri));

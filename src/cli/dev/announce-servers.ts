@@ -1,18 +1,19 @@
 // What postern dev says of the servers behind the gateway, each once it is known how it is.
 import type { Clock } from '../../platform/clock.ts';
+import { countNoun } from '../../platform/text.ts';
 import type { ServerFacts } from '../../upstreams/catalog/upstream-catalogs.ts';
 import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
 
-export interface AnnounceServersOptions {
+interface AnnounceServersOptions {
   listServers(): readonly ServerFacts[];
   readonly say: (line: string) => void;
   readonly clock: Clock;
 }
 
 const LOOK_EVERY_MS = 200;
-/** Once all are told of. */
+/** Once each has been announced. */
 const WATCH_EVERY_MS = 1000;
-/** How long is waited for what a server that answers has, and for one that nobody has tried. */
+/** How long to wait for the tools of a server that answers, and for a server that nobody has tried. */
 const PATIENCE_MS = 5000;
 
 /** `✓ git     12 tools`; of one that failed also that it answers again. The result ends it. */
@@ -48,14 +49,14 @@ export function announceServers({ listServers, say, clock }: AnnounceServersOpti
     cancel = clock.after(told.size < servers.length ? LOOK_EVERY_MS : WATCH_EVERY_MS, look);
   }
 
-  /** What was said of it last, here or in the log, is on the screen, and no longer true. */
+  /** A server that failed and answers again: the screen still shows that it failed. */
   function watchReturn(
     { name, isUp, tools }: ServerFacts,
     print: (mark: string, words: string) => void,
   ): void {
     if (isUp === false) down.add(name);
     if (isUp !== true || tools === undefined || !down.delete(name)) return;
-    print('✓', `answers again, ${countTools(tools)}`);
+    print('✓', `answers again, ${countNoun(tools, 'tool')}`);
   }
 
   look();
@@ -68,12 +69,10 @@ function describeState(
   isLate: boolean,
 ): readonly [mark: string, words: string] | undefined {
   if (isUp === false) return ['✗', describeFailure(reason)];
-  if (isUp === true && tools !== undefined) return ['✓', countTools(tools)];
+  if (isUp === true && tools !== undefined) return ['✓', countNoun(tools, 'tool')];
   if (!isLate || !isPersonal) return undefined;
   return isUp ? ['✓', 'tools differ between users'] : ['·', 'starts when somebody uses it'];
 }
 
-const countTools = (tools: number): string => `${tools} ${tools === 1 ? 'tool' : 'tools'}`;
-
-/** The line stays on the screen, and the time until the next start does not. */
+/** Without the time until the next start, which would soon be wrong on the screen. */
 const describeFailure = (reason = 'it does not answer'): string => leaveOutNextStart(reason);

@@ -6,6 +6,7 @@ import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { listTools } from '../../mcp/catalog/list-tools.ts';
 import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
+import { countNoun } from '../../platform/text.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { StartError } from '../command/errors.ts';
 import { endWithNpx } from '../command/process-end.ts';
@@ -147,16 +148,13 @@ async function summarize(
     setup?.file.builtIn === false ? 0 : (await listTools(serveOwnCatalog(catalog))).length;
   const servers = setup?.file.servers.length ?? 0;
   const sessions = await gateway.countSessions().catch(() => 0);
-  const ownTools = count(tools, 'tool');
+  const ownTools = countNoun(tools, 'tool');
   return [
-    ...(servers === 0 ? [ownTools] : [count(servers, 'server')]),
+    ...(servers === 0 ? [ownTools] : [countNoun(servers, 'server')]),
     ...(servers === 0 || tools === 0 ? [] : [`${ownTools} of the gateway itself`]),
-    ...(sessions === 0 ? [] : [`${count(sessions, 'session')} kept`]),
+    ...(sessions === 0 ? [] : [`${countNoun(sessions, 'session')} kept`]),
   ].join(', ');
 }
-
-const count = (number: number, noun: string): string =>
-  `${number} ${noun}${number === 1 ? '' : 's'}`;
 
 /**
  * Opens nothing before the result is called.

@@ -49,7 +49,7 @@ export const TOKEN_CHECK: Check<Walk> = {
   run: checkWalkToken,
 };
 
-/** What stands behind it, which can be asked more closely where its settings are at hand. */
+/** What stands behind the gateway. Where the settings are at hand, SETTINGS_CHECKS look at it more closely. */
 export const BACKGROUND_CHECKS: readonly Check<Walk>[] = [
   { section: 'Login', needsStore: LOGIN, run: checkProviderLogin },
   { section: 'Login', needsStore: LOGIN, run: checkClientSecret },

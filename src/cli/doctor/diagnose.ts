@@ -1,5 +1,4 @@
 // Which checks run, and which would say nothing more after what has failed.
-
 import {
   ABSENT_GATEWAY_CHECKS,
   BACKGROUND_CHECKS,
@@ -23,8 +22,7 @@ import {
   unknown,
 } from './finding.ts';
 import type { Instruments } from './instruments.ts';
-import type { UsableSettings } from './read-settings.ts';
-import { openSettingsAtHand } from './settings/settings-at-hand.ts';
+import { openSettingsAtHand, type UsableSettings } from './settings/settings-at-hand.ts';
 import { BASE_URL_CHECK, STORE_CHECK } from './walk/check-entry.ts';
 import { REACHABLE } from './walk/check-reach.ts';
 import { EDITOR_SCHEME } from './walk/log-in.ts';
@@ -80,15 +78,10 @@ export async function diagnoseSettings(
   }
 }
 
-interface Before {
-  /** Of the settings at hand. */
-  readonly own: readonly Finding[];
-  readonly reached: readonly Finding[];
-}
-
+/** `own`: what was found of the settings at hand. */
 async function askRunningGateway(
   walk: Walk,
-  { own, reached }: Before,
+  { own, reached }: Readonly<Record<'own' | 'reached', readonly Finding[]>>,
   report: Report,
 ): Promise<readonly Finding[]> {
   for (const finding of reached) report(REACH.section, finding);
@@ -105,22 +98,15 @@ async function askRunningGateway(
   return [...reached, ...walked, ...(await compareWithSettings(walk, more, { own, report }))];
 }
 
-/** Whoever mends one setting after the other shall not use up what the browser needs to log in. */
+/** Logins count in rate limits: correcting one setting after the other must not use up what the browser needs. */
 const WITHOUT_LOGIN: Check<Walk> = {
   section: 'Login',
-  run: async () => [
+  run: async () =>
     unknown('login', 'whether clients can register and log in at the gateway that runs.', {
       why: 'It was not tried: it counts in rate limits, and what fails above is in the way.',
       remedy: 'correct what fails above, restart the gateway, and run this again.',
     }),
-  ],
 };
-
-interface Comparison {
-  /** Of the settings at hand. */
-  readonly own: readonly Finding[];
-  readonly report: Report;
-}
 
 /**
  * What stands behind the gateway was asked with the settings at hand. The gateway that runs may have been
@@ -129,7 +115,7 @@ interface Comparison {
 async function compareWithSettings(
   walk: Walk,
   checks: readonly Check<Walk>[],
-  { own, report }: Comparison,
+  { own, report }: { readonly own: readonly Finding[]; readonly report: Report },
 ): Promise<readonly Finding[]> {
   const all: Finding[] = [];
   await runChecks(checks, walk, (section, finding) => {
@@ -194,9 +180,8 @@ function leaveOutWithoutStore(checks: readonly Check<Walk>[]): readonly Check<Wa
     if (needsStore === undefined) return [check];
     if (told.has(needsStore)) return [];
     told.add(needsStore);
-    const run = async () => [
-      unknown('not-tried', `${needsStore}. Not tried: the store does not answer.`),
-    ];
+    const run = async () =>
+      unknown('not-tried', `${needsStore}. Not tried: the store does not answer.`);
     return [{ section, run }];
   });
 }

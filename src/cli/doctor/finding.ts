@@ -1,7 +1,7 @@
 // What `postern doctor` finds, and how it looks for it.
 import { describeCause } from '../../platform/log.ts';
 
-/** `unknown`: it could not be found out, which is said, and is no failure. */
+/** `unknown`: it could not be found out. This is printed, and does not count as a failure. */
 export type Status = 'ok' | 'warning' | 'failure' | 'unknown';
 
 export interface Finding {
@@ -23,10 +23,13 @@ export type Advice = Pick<Finding, 'why' | 'setting' | 'remedy'>;
 /** One row of the table of checks. What it throws is a finding of its own. */
 export interface Check<Subject> {
   readonly section: string;
-  /** What it finds out, to follow "Not known:", where it needs the store: without that, it would blame others. */
+  /** Where it can only run while the store answers: what is unknown otherwise, to follow "Not known:". */
   readonly needsStore?: string;
-  readonly run: (subject: Subject) => Promise<readonly Finding[]>;
+  readonly run: (subject: Subject) => Promise<Found>;
 }
+
+/** One thing, several or nothing. */
+export type Found = Finding | readonly Finding[];
 
 const createFindingOf =
   (status: Status) =>
@@ -72,7 +75,7 @@ async function runOne<Subject>(
   subject: Subject,
 ): Promise<readonly Finding[]> {
   try {
-    return await run(subject);
+    return [await run(subject)].flat();
   } catch (error) {
     return [
       unknown(

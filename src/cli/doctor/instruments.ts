@@ -1,9 +1,9 @@
 // With what doctor asks: requests that go out as the gateway's do, and what is noted of the answers.
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, systemClock } from '../../platform/clock.ts';
 import { type Fetch, type FetchInit, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { Facts, Log, LogLevel } from '../../platform/log.ts';
-import type { OpenTunnel, OutboundNetwork } from '../../platform/outbound/outbound-network.ts';
+import { type OpenTunnel, openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import { createProxyChoice, type OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 
 export interface Instruments {
@@ -19,26 +19,28 @@ export interface Instruments {
   readonly isProxied: (url: string) => boolean;
 }
 
-interface InstrumentsOptions {
-  readonly outbound: OutboundConfig;
-  readonly network: OutboundNetwork;
-  readonly clock: Clock;
-  readonly token: string | undefined;
-}
-
-export function createInstruments(options: InstrumentsOptions): Instruments {
-  const { outbound, network, clock, token } = options;
+/** Runs what asks with them, and closes their connections behind it. */
+export async function useInstruments<Result>(
+  { outbound, token }: Pick<Instruments, 'token'> & { readonly outbound: OutboundConfig },
+  run: (instruments: Instruments) => Promise<Result>,
+): Promise<Result> {
+  const clock = systemClock;
+  const network = await openOutboundNetwork(outbound);
   const clocks = observeClocks(network.fetch, clock);
   const chooseProxy = createProxyChoice(outbound);
-  return {
-    probe: createProbe(clocks.fetch, clock),
-    clocks,
-    tunnel: network.openTunnel,
-    clock,
-    log: createCollectingLog().log,
-    token,
-    isProxied: (url) => chooseProxy(new URL(url)) !== undefined,
-  };
+  try {
+    return await run({
+      probe: createProbe(clocks.fetch, clock),
+      clocks,
+      tunnel: network.openTunnel,
+      clock,
+      log: createCollectingLog().log,
+      token,
+      isProxied: (url) => chooseProxy(new URL(url)) !== undefined,
+    });
+  } finally {
+    await network.close();
+  }
 }
 
 export interface LogEntry {
@@ -47,7 +49,7 @@ export interface LogEntry {
   readonly facts: Facts;
 }
 
-/** A log for parts of the gateway that say only there what they found. */
+/** For parts of the gateway that report what they found in the log only. */
 export function createCollectingLog(): {
   readonly log: Log;
   readonly entries: readonly LogEntry[];
@@ -69,6 +71,7 @@ export function createCollectingLog(): {
   };
 }
 
+/** As it is: redirects are answers, too. */
 export interface Answer {
   readonly url: string;
   readonly status: number;
@@ -90,15 +93,10 @@ const createProbe =
     const start = clock.monotonic();
     // Behind one address may stand several replicas: a new connection may reach another one.
     const headers = { ...init.headers, Connection: 'close' };
-    const {
-      status,
-      headers: answered,
-      body,
-    } = await fetchWithLimits(fetch, url, { ...init, headers }, LIMITS);
+    const { body, ...answer } = await fetchWithLimits(fetch, url, { ...init, headers }, LIMITS);
     return {
       url,
-      status,
-      headers: answered,
+      ...answer,
       text: body.toString('utf8'),
       json: parseObject(body),
       milliseconds: Math.round(clock.monotonic() - start),
@@ -106,7 +104,7 @@ const createProbe =
   };
 
 /** Clocks of other machines, as the Date header of their answers tells them (RFC 9110 §6.6.1). */
-interface ObservedClocks {
+export interface ObservedClocks {
   /** As the one given, and notes the time that each answer tells. */
   readonly fetch: Fetch;
   /**

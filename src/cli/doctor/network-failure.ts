@@ -15,7 +15,7 @@ export type FailureKind =
   | 'proxy'
   | 'other';
 
-export interface NetworkFailure {
+interface NetworkFailure {
   readonly kind: FailureKind;
   /** A sentence. */
   readonly text: string;

@@ -1,11 +1,11 @@
 // Prints findings as they come, or all at once as JSON.
 import { systemClock } from '../../platform/clock.ts';
-import { shorten } from '../../platform/text.ts';
+import { countNoun, shorten } from '../../platform/text.ts';
 import { escapeInvisible } from '../../platform/visible-json.ts';
 import type { Invocation } from '../command/invocation.ts';
 import { type Finding, hasFailure, MISSPELLED, type Report, type Status } from './finding.ts';
 
-export interface Printer {
+interface Printer {
   readonly report: Report;
   finish(findings: readonly Finding[]): void;
 }
@@ -110,11 +110,11 @@ const isSettingNamed = ({ setting = '', what, remedy }: Finding): boolean =>
 function renderSummary(findings: readonly Finding[]): string {
   const count = (status: Status) => findings.filter((one) => one.status === status).length;
   const parts = [
-    plural(count('warning'), 'warning'),
+    countNoun(count('warning'), 'warning'),
     `${count('unknown')} not known`,
     `${count('ok')} fine`,
   ].filter((part) => !part.startsWith('0 '));
-  const failures = count('failure') === 0 ? 'No failures' : plural(count('failure'), 'failure');
+  const failures = count('failure') === 0 ? 'No failures' : countNoun(count('failure'), 'failure');
   return `${[failures, ...parts].join(', ')}.`;
 }
 
@@ -139,9 +139,6 @@ const toJson = (subject: string, findings: readonly Finding[]): string =>
   escapeInvisible(
     JSON.stringify({ subject, isHealthy: !hasFailure(findings), findings }, undefined, 2),
   );
-
-const plural = (number: number, what: string): string =>
-  `${number} ${what}${number === 1 ? '' : 's'}`;
 
 /** Characters: far more than any finding has of its own. */
 const MAX_TEXT = 2000;

@@ -93,7 +93,7 @@ async function planFiles(
         ]
       : []),
     ...(schema === SCHEMA_FILE ? [{ name: SCHEMA_FILE, text: await readOwn(SCHEMA_FILE) }] : []),
-    // Somebody's own is left alone: the next steps say what it lacks.
+    // One that exists is not changed: the next steps say what it lacks.
     ...(existsSync('.gitignore')
       ? []
       : [{ name: '.gitignore', text: renderGitIgnore(secretsFile) }]),

@@ -113,7 +113,7 @@ export function createSecretMover() {
     return moved;
   }
 
-  /** Where something still looks like a secret, whoever reads the table has to decide. */
+  /** Says so where something still looks like a secret: the user has to decide. */
   function noteLeft(server: string, member: string, text: string): string {
     if (looksLikeSecret(text))
       changes.push({ server, member, what: 'left: it looks like a secret, move it yourself' });
@@ -169,7 +169,7 @@ function findOtherReader(name: string): string | undefined {
   return OBEYED.test(name) ? 'has a meaning for Node.js or its libraries' : undefined;
 }
 
-/** Other servers may make the same name: whoever shares one gets what is not his. */
+/** Servers with similar names may make the same one, and must not get each other's secrets. */
 function findFreeName(wanted: string, secrets: Readonly<Record<string, string>>): string {
   const name = findOtherReader(wanted) === undefined ? wanted : `SERVER_${wanted}`;
   let free = name;

@@ -12,7 +12,7 @@ import type { Answers } from './answers.ts';
 import { findProvider } from './providers.ts';
 import { CATALOG_FILE, CONFIG_FILE, toPattern } from './render-files.ts';
 
-export interface InitResult {
+interface InitResult {
   readonly answers: Answers;
   /** Names of files. */
   readonly written: readonly string[];

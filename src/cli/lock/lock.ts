@@ -1,5 +1,4 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
-
 import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { systemClock } from '../../platform/clock.ts';
@@ -34,7 +33,7 @@ import { readConfiguration } from '../setup/read-configuration.ts';
 import { readUser } from '../setup/read-user.ts';
 import { describeResult, type LockResult } from './describe-result.ts';
 
-export interface LockOptions {
+interface LockOptions {
   /** In place of POSTERN_CONFIG. */
   readonly config: string | undefined;
   /** An access token of a user, as whom the servers are asked; `-` for standard input. A secret. */
@@ -126,7 +125,7 @@ async function readServers(
     { servers, ...file },
     { env: process.env, log: createStderrLog(process) },
   );
-  // Timers of the gateway keep no process alive, and for a moment there may be nothing else.
+  // Keeps this process alive: the timers of the gateway do not, and for a moment there may be nothing else.
   const staying = setInterval(() => {}, 1000);
   const endSpinner = showSpinner('Asking', process);
   try {
@@ -178,7 +177,7 @@ async function readAll(
     toLockedServer(await readServer(upstream, one, signal), systemClock);
   const plain = await readLocked(caller);
   const { config } = upstream;
-  // The gateway's own name stands for no client, and where lists are the same for all, it alone asks for them.
+  // Lists that all users share are asked for by the gateway itself, which cannot be asked anything.
   const asClient = config.kind === 'stdio' || caller.user !== undefined;
   if (!dependsOnUser(config) || !asClient) return plain;
   const able = { ...caller, clientId: 'postern lock', capabilities: EVERY_CAPABILITY };

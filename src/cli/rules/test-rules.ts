@@ -14,8 +14,14 @@ import { UsageError } from '../command/errors.ts';
 import type { Invocation, InvokedProcess } from '../command/invocation.ts';
 import { readConfiguration } from '../setup/read-configuration.ts';
 import { listItems } from './list-items.ts';
-import { findIdlePatterns, findMissingEmail, suggestNames } from './notes.ts';
-import { type JudgedItem, renderItems, toJson } from './render-items.ts';
+import {
+  findIdlePatterns,
+  findMissingEmail,
+  type JudgedItem,
+  renderItems,
+  suggestNames,
+  toJson,
+} from './report.ts';
 
 interface RulesTestOptions {
   /** In place of POSTERN_CONFIG. */

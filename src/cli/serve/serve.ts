@@ -12,15 +12,10 @@ import { handleProcessEnd } from '../command/process-end.ts';
 import { type ConfigFile, logConfigFile } from '../setup/config-file/open-config-file.ts';
 import type { Setup } from '../setup/config-file/read-setup.ts';
 
-interface ServeOptions {
+interface ServeOptions extends Pick<RunOptions, 'alsoClose' | 'configFile' | 'onReload'> {
   /** Instead of the built-in one. */
   readonly catalog?: Catalog | undefined;
   readonly envFile?: EnvFile | undefined;
-  readonly configFile?: ConfigFile | undefined;
-  /** What is closed after the service. */
-  readonly alsoClose?: () => Promise<void>;
-  /** Called once the configuration file is loaded anew. */
-  readonly onReload?: (setup: Setup, changed: readonly string[]) => void;
 }
 
 /**
@@ -28,21 +23,15 @@ interface ServeOptions {
  *
  * @throws StartError with the lines to print.
  */
-export async function serve(config: Config, options: ServeOptions = {}): Promise<Gateway> {
-  const { catalog, envFile, configFile, alsoClose = async () => {}, onReload } = options;
+export async function serve(config: Config, options: ServeOptions): Promise<Gateway> {
+  const { catalog, envFile, ...how } = options;
   const log = createLog(config.server.logLevel, { format: config.server.logFormat });
   logEnvironment(log, envFile);
-  if (configFile !== undefined) logConfigFile(log, configFile);
+  if (how.configFile !== undefined) logConfigFile(log, how.configFile);
   return runGateway(
     config,
     { log, lockCommand: describeCommand(['lock'], process), ...(catalog && { catalog }) },
-    {
-      handleEnd: (close) => handleProcessEnd(log, close),
-      alsoClose,
-      configFile,
-      onReload,
-      describeWithPort,
-    },
+    { ...how, handleEnd: (close) => handleProcessEnd(log, close), describeWithPort },
   );
 }
 

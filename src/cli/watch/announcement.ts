@@ -34,22 +34,15 @@ export const isAnnouncement = (message: unknown): message is Announcement =>
 export const isNote = (message: unknown): message is Note =>
   isObject(message) && message.kind === 'note';
 
-interface Announcer {
-  /** `changedFiles`: why it was started again, where it was. */
-  announce(announcement: Announcement, changedFiles: readonly string[]): void;
-  note(note: Note): void;
-  /** What clients are given, where the banner left it out. */
-  printHints(): void;
-}
-
 /** `hasKeys` says that the user can ask for the rest by keys. */
-export function createAnnouncer(write: (text: string) => void, hasKeys = false): Announcer {
+export function createAnnouncer(write: (text: string) => void, hasKeys = false) {
   // Names of files and what these say may be another's: nothing of them moves the cursor of a terminal.
   const print = (text: string) => write(escapeInvisible(text));
   let told: Announcement | undefined;
 
   return {
-    announce(announcement, changedFiles) {
+    /** `changedFiles`: why it was started again, where it was. */
+    announce(announcement: Announcement, changedFiles: readonly string[]): void {
       const { facts, summary, loaded } = announcement;
       if (told === undefined) {
         print(hasKeys ? renderShortBanner(announcement) : renderBanner(announcement));
@@ -62,7 +55,8 @@ export function createAnnouncer(write: (text: string) => void, hasKeys = false):
       }
       told = announcement;
     },
-    note: ({ text }) => print(text),
+    note: ({ text }: Note) => print(text),
+    /** What clients are given, where the banner left it out. */
     printHints() {
       if (told !== undefined) print(`\n${told.hints}`);
     },
@@ -83,7 +77,7 @@ interface BannerFacts {
 interface Fact {
   readonly name: string;
   readonly lines: readonly string[];
-  /** Left out where room is dear. */
+  /** Left out of the short banner. */
   readonly isDetail?: true;
 }
 
@@ -192,7 +186,7 @@ function renderHints({ server, auth }: Config, facts: BannerFacts, node: string)
     url: `${baseUrl}/mcp`,
     ...(!auth.required && { isOpen: true as const }),
   };
-  // Those whose own servers call the gateway do not reach this machine.
+  // Clients that connect from their vendor's servers do not reach this machine.
   const local = CLIENT_SETUPS.filter(({ isRemote }) => !isRemote);
   const curl = local.filter(({ id }) => id === 'curl');
   const commands = local.filter(

@@ -123,7 +123,7 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
         ? `Ended with exit code ${code}. Waiting for a change.`
         : `What was served before ${[...changedFiles].join(', ')} changed is still served. Correct the error, and the change is loaded by itself.`,
     );
-    // A process that serves follows only those that it has read itself.
+    // The process that serves follows only the files that it has read itself.
     stops.push(...watchAll(configFiles, restartSoon));
   }
 
@@ -161,7 +161,7 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
     process.exit(Math.max(0, ...(await Promise.all(running.map(({ exitCode }) => exitCode)))));
   }
 
-  // Files are looked at by timers that keep no process alive, and what it ran may have ended.
+  // Keeps this process alive: timers that look at files do not, and the process that served may have ended.
   setInterval(() => {}, LONG_MS);
   process.on('SIGTERM', end);
   process.on('SIGINT', end);

@@ -27,7 +27,7 @@ export function createAdmitInStore(store: Windows, clock: Clock, log: Log): Admi
   };
 }
 
-/** Nothing is counted; whoever needs the session hears why there is none. */
+/** Nothing is counted. The failure is told to calls that need their session. */
 export const toFailedAdmission = (failure: unknown): Admission => ({
   verdict: undefined,
   entry: undefined,

@@ -134,7 +134,7 @@ export function createLimiter(
         const callerWindows = createCallerWindows(rule, caller);
         if (!isAddressCounted) return [firstWindow, ...callerWindows];
         if (loginWindows === undefined) return callerWindows;
-        // What costs the provider nothing takes nothing of what all others have.
+        // The provider is not asked, so the request does not count in the window of all callers.
         return loginWindows.address ? [loginWindows.address, ...callerWindows] : [];
       }
 

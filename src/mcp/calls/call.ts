@@ -10,8 +10,13 @@ import {
   toAbortSignal,
 } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { type JsonRpcMessage, type RequestId, readMeta } from '../../protocol/json-rpc.ts';
-import { readTraceContext, type TraceContext } from '../../protocol/meta.ts';
+import {
+  type JsonRpcMessage,
+  type RequestId,
+  readMeta,
+  readTraceContext,
+  type TraceContext,
+} from '../../protocol/json-rpc.ts';
 import { findMethod, isAvailable, type Method } from '../../protocol/methods.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
@@ -127,7 +132,7 @@ export interface CallRecord {
   server: string | undefined;
   /** What it is about, once that is found. */
   target: Target | undefined;
-  /** The policy that did not let the caller; undefined where all do. */
+  /** The policy that denied the call; undefined where none did. */
   deniedBy: string | undefined;
   /** How it ended. */
   outcome: Outcome | undefined;

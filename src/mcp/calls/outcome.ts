@@ -44,7 +44,7 @@ interface ThrownBy {
   readonly method: Method | undefined;
   /** What the call is about. */
   readonly subject: string | undefined;
-  /** The policy that did not let the caller. */
+  /** The policy that denied the call. */
   readonly deniedBy: string | undefined;
 }
 
@@ -60,7 +60,7 @@ export function judgeThrown(
       ? { kind: 'failure', error: thrown }
       : { kind: 'denied', by: deniedBy, error: thrown };
   }
-  // Nobody waits for it any more, and most tools end so when they are told.
+  // The client has cancelled the call, and most tools throw when they are told.
   if (isAborted()) return toFailure('request_cancelled', { facts: getStackFacts(thrown) });
   if (method?.item?.kind !== 'tool') {
     return toFailure('method_failed', { cause: thrown, facts: getStackFacts(thrown) });

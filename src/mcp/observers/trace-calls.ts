@@ -18,7 +18,7 @@ export const traceCalls: CallObserver = {
     trace.getSpan()?.setAttributes(describeMessage(record));
   },
   admit({ request: { trace }, method }) {
-    // What callers may write as they like is no name: there would be as many as they like.
+    // Only known methods name a span: callers could otherwise make any number of names.
     if (method !== undefined) trace?.setName(method.name);
   },
   end({ request: { trace }, method, subject, outcome }) {

@@ -27,10 +27,11 @@ import type { FindClientId, RunCall } from '../calls/run-call.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
 import { type Content, isContent } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
-import { type Cancellations, createCancellations } from './cancellations.ts';
 import type { Questions } from './questions.ts';
 import type { McpReplicas } from './replica-message.ts';
 import {
+  type Cancellations,
+  createCancellations,
   createInitialize,
   createSessionMethods,
   type SessionMethod,

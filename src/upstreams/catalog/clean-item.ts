@@ -9,7 +9,7 @@ interface CleanItem {
   readonly item: RawItem;
   /** A name or value that calls must have exactly so, and that has characters which cannot be seen. */
   readonly hiding: string | undefined;
-  /** One that can be taken for another. */
+  /** A name or value that looks like another one. */
   readonly lookAlike: string | undefined;
   /** It was not read: that would hold up everybody else. */
   readonly isTooLarge: boolean;

@@ -39,7 +39,7 @@ export interface AnsweredServer {
   readonly found: LockedServer;
 }
 
-/** An operator waits. */
+/** An operator waits for the answer, so a server gets no more time than this. */
 const READ_LIMIT_MS = 15_000;
 
 /** Lists that are served are asked for anew where they are no longer what the server says. @throws UpstreamError */

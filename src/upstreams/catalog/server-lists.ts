@@ -118,7 +118,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     const known = holders.get(audience);
     const holder = known ?? createHolder(audience, asking);
     holder.caller = asking;
-    // Where there is only one, its place needs no care.
+    // A server that is the same for all has one holder: there is no order to keep.
     if (isPersonal || known === undefined) {
       holders.delete(audience);
       holders.set(audience, holder);

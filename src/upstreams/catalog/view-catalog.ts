@@ -60,7 +60,7 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
       const sessionId = caller.session?.sessionId;
       if (sessionId !== undefined) links.forget(sessionId);
       getBuiltIn()?.endSession(caller);
-      // Whoever it belongs to cannot be told any more.
+      // The session has ended: there is nobody left to tell of a failure.
       endSessions(view, caller).catch(() => {});
     },
   };

@@ -86,7 +86,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
 
   function forgetOldest(): void {
     for (const [sharer, entry] of entries) {
-      // Others may open as many as they like: none ends what somebody waits for.
+      // A caller who opens many sessions must not end one with requests under way.
       if (isBusy(entry.session)) continue;
       forget(sharer, entry);
       return;

@@ -92,7 +92,7 @@ function readFingerprint(value: unknown, place: string): Fingerprint {
 
 const SHA256 = /^[0-9a-f]{64}$/;
 
-/** They only describe a difference: what is no text is left out. */
+/** Parts only say where two versions differ, so one that is no text is left out. */
 function readParts(value: unknown): Fingerprint['parts'] {
   const parts = isObject(value) ? Object.entries(value) : [];
   return Object.fromEntries(

@@ -3,7 +3,7 @@
 import type { Context, RawResult } from '../../mcp/catalog/catalog.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { TraceContext } from '../../protocol/meta.ts';
+import type { TraceContext } from '../../protocol/json-rpc.ts';
 import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
 import type { Upstream, UpstreamCaller, UpstreamQuestion } from '../upstream.ts';
 import { refuseQuestion } from './questions.ts';

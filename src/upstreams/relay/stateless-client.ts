@@ -113,7 +113,7 @@ const nameAskers = (server: string, questions: Questions): Questions =>
     Object.entries(questions).map(([key, question]) => [key, nameAsker(server, question)]),
   );
 
-/** Its era has no such requests: it was replaced by an older server just now. */
+/** Servers of the stateless era send no requests: an older server must have taken its place just now. */
 async function refuseToWait(): Promise<never> {
   throw refuseQuestion('A server of MCP 2026-07-28 asks by the result of the call.');
 }

@@ -49,7 +49,7 @@ export interface ChildDeps {
   countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer | undefined;
   /** All that it finds in its environment. */
   readonly environment: Readonly<Record<string, string>>;
-  /** `findInheritedFiles` */
+  /** Descriptors that the gateway itself inherited, as `findInheritedFiles` found them. */
   readonly inheritedFiles: readonly number[];
 }
 

@@ -102,7 +102,7 @@ export const toCommand = ({ command, args, runAs }: StdioUpstreamConfig): Comman
 export const runCommandAs = ({ uid, gid }: ProgramUser, { command, args }: Command): Command => ({
   command: findSetpriv(),
   args: [
-    // With the sign it is a number alone: setpriv would first look for a user who is called so.
+    // `+1000` is always the number. Without the sign, setpriv would first look for a user named `1000`.
     `--reuid=+${uid}`,
     `--regid=+${gid}`,
     '--clear-groups',

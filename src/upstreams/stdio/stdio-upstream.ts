@@ -138,7 +138,7 @@ export function createStdioUpstream(
     listen(caller, listener, uris = []) {
       const { sessionId } = caller;
       const stop = listeners.add(findProcessKey(isolation, caller), sessionId, listener, uris);
-      // There may be no process now that could tell.
+      // Starts a process where none runs: it alone can tell of changes.
       if (uris.length > 0) use(caller, undefined, () => {}).catch(() => {});
       const stopWatching = subscriptions.watch(caller);
       return () => {

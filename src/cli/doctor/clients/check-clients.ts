@@ -4,6 +4,7 @@ import {
   type Advice,
   type Check,
   type Finding,
+  type Found,
   ok,
   type Report,
   runChecks,
@@ -17,16 +18,15 @@ import type { Walk } from '../walk/walk.ts';
 import { findUnknownRedirectUris, KNOWN_CLIENTS, type KnownClient } from './known-clients.ts';
 
 /** By what the walk found. */
-export async function checkClients(walk: Walk): Promise<readonly Finding[]> {
+export async function checkClients(walk: Walk): Promise<Found> {
   // Without authentication there is no login to fail.
   if ((await walk.callWithoutToken()).status !== 401) return [];
-  const [places, resource, registration, login] = await Promise.all([
-    walk.readServerMetadata(),
+  const [document, resource, registration, login] = await Promise.all([
+    walk.readServerDocument(),
     walk.readResourceMetadata(),
     walk.register(),
     walk.logIn(),
   ]);
-  const document = places.find((place) => place.document !== undefined)?.document;
   const servers = resource?.authorization_servers;
   if (document === undefined) return [];
   return judgeClients({
@@ -158,9 +158,7 @@ const listNames = (clients: readonly KnownClient[]): string =>
   clients.map(({ name }) => name).join(', ');
 
 /** As far as the settings decide it: for a gateway that does not run yet. */
-export async function checkConfiguredClients(
-  settings: SettingsAtHand,
-): Promise<readonly Finding[]> {
+export async function checkConfiguredClients(settings: SettingsAtHand): Promise<Found> {
   const { auth, oauth, server } = settings.config;
   if (!auth.required) return [];
   return judgeClients({
@@ -179,12 +177,11 @@ const OTHER_FAILURES = /^(cors|registration|tools|token|server|gateway\.ready\.s
 const NOT_TRIED: readonly Check<unknown>[] = [
   {
     section: 'Clients',
-    run: async () => [
+    run: async () =>
       unknown(
         'clients',
         'which clients can log in. Not tried: none can before what fails above works.',
       ),
-    ],
   },
 ];
 

@@ -3,7 +3,7 @@
 // which it may do only where it knows that URI. Nothing that it answers is followed.
 
 import { quote } from '../../../platform/text.ts';
-import { type Advice, type Finding, failure, ok, unknown } from '../finding.ts';
+import { type Advice, type Finding, type Found, failure, ok, unknown } from '../finding.ts';
 import { type Answer, type Probe, readWords } from '../instruments.ts';
 import { describeNetworkFailure } from '../network-failure.ts';
 
@@ -109,7 +109,7 @@ function computeSignature({ status, headers, url }: Answer): string {
   return `${status} ${origin} ${pathname.split('/').slice(0, 2).join('/')}`;
 }
 
-/** The authorization request at the provider, whoever made it: what it answers, or that nobody does. */
+/** What the provider makes of an authorization request: ours, or that of the gateway that runs. */
 interface Unreachable {
   /** The sentence that says what does not answer. */
   readonly what: string;
@@ -121,12 +121,12 @@ export async function checkAuthorizationRequest(
   url: string,
   probe: Probe,
   { what, setting, remedy }: Unreachable,
-): Promise<readonly Finding[]> {
+): Promise<Found> {
   try {
-    return [judgeAuthorization(await askAuthorization(url, probe), url)];
+    return judgeAuthorization(await askAuthorization(url, probe), url);
   } catch (error) {
     const { text } = describeNetworkFailure(error, url);
-    return [failure('provider.reachable', `${what} ${text}`, { setting, remedy })];
+    return failure('provider.reachable', `${what} ${text}`, { setting, remedy });
   }
 }
 

@@ -9,7 +9,7 @@ import {
 } from '../../../oauth/provider/provider-api.ts';
 import { buildCallbackUrl } from '../../../oauth/provider/provider-parameters.ts';
 import { generateSecret } from '../../../platform/ids.ts';
-import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
+import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
 import { describeNetworkFailure } from '../network-failure.ts';
 import { isDiscovered } from '../settings/check-discovery.ts';
 import type { SettingsAtHand } from '../settings/settings-at-hand.ts';
@@ -21,7 +21,7 @@ const CHECK = 'provider.client-secret';
 type Form = readonly (readonly [name: string, value: string])[];
 
 /** The gateway's own request, with a made-up code. */
-export async function checkClient(settings: SettingsAtHand): Promise<readonly Finding[]> {
+export async function checkClient(settings: SettingsAtHand): Promise<Found> {
   const { access, config } = settings;
   if (access === undefined || !(await isDiscovered(access))) return [];
   const { providerClient } = config.oauth;
@@ -29,22 +29,20 @@ export async function checkClient(settings: SettingsAtHand): Promise<readonly Fi
   const url = await access.endpoints.findTokenUrl().catch(() => undefined);
   if (url === undefined) return [];
   try {
-    return [await judgeClient(settings, providerClient, url)];
+    return await judgeClient(settings, providerClient, url);
   } catch (error) {
     const { text } = describeNetworkFailure(
       error instanceof GatewayError ? error.cause : error,
       url,
     );
-    return [
-      failure(
-        'provider.token-endpoint',
-        `The provider's token endpoint cannot be reached. ${text}`,
-        {
-          setting: 'OAUTH_TOKEN_URL',
-          remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
-        },
-      ),
-    ];
+    return failure(
+      'provider.token-endpoint',
+      `The provider's token endpoint cannot be reached. ${text}`,
+      {
+        setting: 'OAUTH_TOKEN_URL',
+        remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
+      },
+    );
   }
 }
 
@@ -171,13 +169,13 @@ const INCONCLUSIVE_HOSTS =
 const isInconclusive = (host: string): boolean => INCONCLUSIVE_HOSTS.test(host);
 
 /** The gateway passes a refresh token that it does not know on to the provider, with its client ID and secret. */
-export async function checkClientSecret(walk: Walk): Promise<readonly Finding[]> {
+export async function checkClientSecret(walk: Walk): Promise<Found> {
   const [metadata, client, login] = await Promise.all([
-    walk.readServerMetadata(),
+    walk.readServerDocument(),
     walk.findClient(),
     walk.logIn(),
   ]);
-  const url = metadata.find(({ document }) => document !== undefined)?.document?.token_endpoint;
+  const url = metadata?.token_endpoint;
   if (typeof url !== 'string' || client === undefined) return [];
   const answer = await walk.probe(url, {
     method: 'POST',
@@ -189,40 +187,32 @@ export async function checkClientSecret(walk: Walk): Promise<readonly Finding[]>
     }).toString(),
   });
   if (answer.status === 429)
-    return [
-      unknown(
-        CHECK,
-        "whether the provider accepts the gateway's client: the gateway has received too many requests for tokens (429).",
-        adviseOnLimit(answer, 'OAUTH_REFRESH'),
-      ),
-    ];
+    return unknown(
+      CHECK,
+      "whether the provider accepts the gateway's client: the gateway has received too many requests for tokens (429).",
+      adviseOnLimit(answer, 'OAUTH_REFRESH'),
+    );
   const said = readError(answer);
   const providerHost = login?.kind === 'at-provider' ? new URL(login.url).hostname : '';
   if (/own client|invalid_client|unauthorized_client|access_denied/.test(said))
-    return [
-      failure(CHECK, "The provider does not accept the gateway's own client ID and secret.", {
-        why: `The gateway says: ${said}`,
-        setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID, OAUTH_CLIENT_AUTH',
-        remedy:
-          "copy the secret's value from the provider once more, without quotation marks. If it is right, the provider wants it sent the other way: OAUTH_CLIENT_AUTH=post or basic.",
-      }),
-    ];
+    return failure(CHECK, "The provider does not accept the gateway's own client ID and secret.", {
+      why: `The gateway says: ${said}`,
+      setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID, OAUTH_CLIENT_AUTH',
+      remedy:
+        "copy the secret's value from the provider once more, without quotation marks. If it is right, the provider wants it sent the other way: OAUTH_CLIENT_AUTH=post or basic.",
+    });
   if (answer.status === 400 && !isInconclusive(providerHost))
-    return [ok(CHECK, "The provider accepts the gateway's own client ID and secret.")];
+    return ok(CHECK, "The provider accepts the gateway's own client ID and secret.");
   if (answer.status === 400)
-    return [
-      unknown(
-        CHECK,
-        `whether ${providerHost} accepts the gateway's client secret: it may look at the token first.`,
-      ),
-    ];
-  return [
-    failure(
-      'provider.token-endpoint',
-      `The token endpoint of the provider cannot be used: ${said}.`,
-      {
-        remedy: "the gateway's log says why.",
-      },
-    ),
-  ];
+    return unknown(
+      CHECK,
+      `whether ${providerHost} accepts the gateway's client secret: it may look at the token first.`,
+    );
+  return failure(
+    'provider.token-endpoint',
+    `The token endpoint of the provider cannot be used: ${said}.`,
+    {
+      remedy: "the gateway's log says why.",
+    },
+  );
 }

@@ -1,10 +1,10 @@
 // Whether two clocks agree: tokens are valid from one moment to another.
-import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
+import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
 import { isDiscovered } from '../settings/check-discovery.ts';
 import type { SettingsAtHand } from '../settings/settings-at-hand.ts';
 import type { Walk } from '../walk/walk.ts';
 
-/** A token that is issued now lives for minutes: beyond that none is ever accepted. */
+/** Tokens live for minutes: with clocks further apart, none is ever accepted. */
 const HOPELESS_SECONDS = 300;
 
 interface ComparedClocks {
@@ -37,30 +37,28 @@ export async function checkClock({
   access,
   config: { auth },
   clocks,
-}: SettingsAtHand): Promise<readonly Finding[]> {
+}: SettingsAtHand): Promise<Found> {
   if (access === undefined || !auth.required || !(await isDiscovered(access))) return [];
   const { issuer, jwksUrl } = access.provider;
   const offset = [issuer, ...(jwksUrl === undefined ? [] : [jwksUrl])]
     .map((url) => clocks.readOffset(new URL(url).origin))
     .find((one) => one !== undefined);
-  return [
-    judgeClock({ offset, toleranceSeconds: auth.clockToleranceSeconds, other: 'this machine' }),
-  ];
+  return judgeClock({
+    offset,
+    toleranceSeconds: auth.clockToleranceSeconds,
+    other: 'this machine',
+  });
 }
 
 /** The default of OIDC_CLOCK_TOLERANCE_SECONDS: what is set cannot be seen from outside. */
 const TOLERANCE_SECONDS = 5;
 
 /** The provider's clock against the gateway's, both seen from here. */
-export async function checkWalkClock({
-  baseUrl,
-  clocks,
-  logIn,
-}: Walk): Promise<readonly Finding[]> {
+export async function checkWalkClock({ baseUrl, clocks, logIn }: Walk): Promise<Found> {
   const login = await logIn();
   if (login?.kind !== 'at-provider') return [];
   const provider = clocks.readOffset(new URL(login.url).origin);
   const gateway = clocks.readOffset(new URL(baseUrl).origin);
   const offset = provider === undefined || gateway === undefined ? undefined : provider - gateway;
-  return [judgeClock({ offset, toleranceSeconds: TOLERANCE_SECONDS, other: 'the gateway' })];
+  return judgeClock({ offset, toleranceSeconds: TOLERANCE_SECONDS, other: 'the gateway' });
 }

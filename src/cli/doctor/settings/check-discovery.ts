@@ -5,28 +5,22 @@ import { FetchError } from '../../../platform/fetch-with-limits.ts';
 import { isStringArray, type JsonObject } from '../../../platform/json.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { quote } from '../../../platform/text.ts';
-import { type Advice, type Finding, failure, ok, warning } from '../finding.ts';
+import { type Advice, type Found, failure, ok, warning } from '../finding.ts';
 import { describeNetworkFailure, type FailureKind } from '../network-failure.ts';
 import type { ProviderAtHand, SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'provider.discovery';
 
-export async function checkDiscovery({
-  access,
-  config,
-  probe,
-}: SettingsAtHand): Promise<readonly Finding[]> {
+export async function checkDiscovery({ access, config, probe }: SettingsAtHand): Promise<Found> {
   if (access === undefined) return [];
   const { issuer, jwksUrl } = access.provider;
   const url = buildDiscoveryUrl(issuer);
   try {
     await access.metadata.get();
-    return [
-      ok(
-        CHECK,
-        `The provider's discovery document can be read, and names ${issuer} as its issuer.`,
-      ),
-    ];
+    return ok(
+      CHECK,
+      `The provider's discovery document can be read, and names ${issuer} as its issuer.`,
+    );
   } catch (error) {
     // Without need of the document nothing fails for the lack of it.
     const { tokenUrl, authorizationUrl } = config.oauth.endpoints;
@@ -35,7 +29,7 @@ export async function checkDiscovery({
     const foundIssuer =
       error instanceof IssuerMismatch ? (await probe(url)).json?.issuer : undefined;
     const { check, what, advice } = explain(error, { url, issuer, foundIssuer });
-    return [(isNeeded ? failure : warning)(check, what, advice)];
+    return (isNeeded ? failure : warning)(check, what, advice);
   }
 }
 
@@ -106,31 +100,30 @@ const explainNetwork = (error: unknown, url: string, setting: string): Explanati
   };
 };
 
-export async function checkKeySet({ access }: SettingsAtHand): Promise<readonly Finding[]> {
+export async function checkKeySet({ access }: SettingsAtHand): Promise<Found> {
   if (access === undefined || !(await isDiscovered(access))) return [];
   const url = access.provider.jwksUrl ?? (await access.metadata.get()).jwks_uri;
   try {
     access.keySet.start();
     await access.keySet.waitForKeys();
-    return [
-      ok('provider.key-set', "The provider's key set can be read, and has keys that can be used."),
-    ];
+    return ok(
+      'provider.key-set',
+      "The provider's key set can be read, and has keys that can be used.",
+    );
   } catch (error) {
     const cause = error instanceof GatewayError ? error.cause : error;
     if (cause instanceof FetchError) {
       const { what, advice } = explainNetwork(cause, url, 'OIDC_JWKS_URL');
-      return [failure('provider.key-set', what, advice)];
+      return failure('provider.key-set', what, advice);
     }
-    return [
-      failure(
-        'provider.key-set',
-        `The provider's key set cannot be used: ${describeCause(cause)}.`,
-        {
-          setting: 'OIDC_JWKS_URL',
-          remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
-        },
-      ),
-    ];
+    return failure(
+      'provider.key-set',
+      `The provider's key set cannot be used: ${describeCause(cause)}.`,
+      {
+        setting: 'OIDC_JWKS_URL',
+        remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
+      },
+    );
   }
 }
 
@@ -148,7 +141,7 @@ export async function checkCapabilities({
   access,
   config: { oauth },
   probe,
-}: SettingsAtHand): Promise<readonly Finding[]> {
+}: SettingsAtHand): Promise<Found> {
   if (access === undefined || !(await isDiscovered(access))) return [];
   const { json } = await probe(buildDiscoveryUrl(access.provider.issuer));
   const { secret, authMethod } = oauth.providerClient;

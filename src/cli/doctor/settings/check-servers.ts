@@ -3,6 +3,7 @@ import type { Config } from '../../../config/config.ts';
 import type { GatewayFile, UpstreamConfig } from '../../../config/file/gateway-file.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { hideSecretArguments } from '../../../platform/secret-texts.ts';
+import { countNoun } from '../../../platform/text.ts';
 import { fetchList } from '../../../upstreams/catalog/fetch-list.ts';
 import { dependsOnUser, needsUser } from '../../../upstreams/credentials/needs-user.ts';
 import { NEXT_START } from '../../../upstreams/stdio/server-state.ts';
@@ -15,7 +16,7 @@ import {
 } from '../../setup/programs/check-program-users.ts';
 import { warnOfOwnUser } from '../../setup/programs/warn-of-own-user.ts';
 import { readUser } from '../../setup/read-user.ts';
-import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
+import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
 import { createCollectingLog, type LogEntry } from '../instruments.ts';
 import { allowOwnProcess, checkIsolation, checkNames } from './check-tools.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
@@ -31,7 +32,7 @@ export async function checkServers({
   env,
   token,
   clock,
-}: SettingsAtHand): Promise<readonly Finding[]> {
+}: SettingsAtHand): Promise<Found> {
   if (setup === undefined || setup.file.servers.length === 0) return [];
   const user = token === undefined ? undefined : readUser(token, clock.now());
   const caller: UpstreamCaller = user === undefined ? GATEWAY_CALLER : { ...GATEWAY_CALLER, user };
@@ -107,7 +108,7 @@ async function checkServer(
         ? warning(CHECK, `${name} answers, and has no tools. ${tellEra(upstream, caller)}`)
         : ok(
             CHECK,
-            `${name} answers, and has ${count} ${count === 1 ? 'tool' : 'tools'}. ${tellEra(upstream, caller)}`,
+            `${name} answers, and has ${countNoun(count, 'tool')}. ${tellEra(upstream, caller)}`,
           ),
       ...checkNames(file, config, tools),
       ...(await Promise.race([

@@ -2,11 +2,11 @@
 import type { LimitRule } from '../../../config/groups/limits.ts';
 import { logStartWarnings } from '../../../config/start-log.ts';
 import { isOnThisMachine } from '../../../platform/address.ts';
-import { type Finding, ok, warning } from '../finding.ts';
+import { type Finding, type Found, ok, warning } from '../finding.ts';
 import { createCollectingLog, type LogEntry } from '../instruments.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
-export async function checkStart({ config }: SettingsAtHand): Promise<readonly Finding[]> {
+export async function checkStart({ config }: SettingsAtHand): Promise<Found> {
   const { log, entries } = createCollectingLog();
   logStartWarnings(config, log);
   const { server, oauth } = config;
@@ -42,7 +42,7 @@ const PEOPLE = 10;
 const NEEDED = { callsPerMinute: 60, registrationsPerHour: 5 };
 
 /** §8: what the limits per address leave for each of many users behind one address, as in an office. */
-export async function checkLimits({ config }: SettingsAtHand): Promise<readonly Finding[]> {
+export async function checkLimits({ config }: SettingsAtHand): Promise<Found> {
   const { limits, server } = config;
   if (!limits.enabled || isOnThisMachine(new URL(server.baseUrl).hostname)) return [];
   const { mcp, dcr } = limits.groups;
@@ -57,15 +57,13 @@ export async function checkLimits({ config }: SettingsAtHand): Promise<readonly 
     ...(computeShare(dcr, 3_600_000) < NEEDED.registrationsPerHour ? ['DCR_RATE_LIMIT_MAX'] : []),
   ];
   const what = `With these limits ${PEOPLE} people behind one address share ${describe(mcp, 'calls of /mcp')} and ${describe(dcr, 'registrations of clients')}.`;
-  if (tight.length === 0) return [ok('limits', what)];
-  return [
-    warning('limits', what, {
-      why: 'Beyond that they get 429. In an office, or behind a NAT, all users have one address.',
-      setting: tight.join(', '),
-      remedy:
-        'if that is too little: MCP_RATE_LIMIT_MAX=10000 with MCP_USER_RATE_LIMIT_MAX=300, and DCR_RATE_LIMIT_MAX=200.',
-    }),
-  ];
+  if (tight.length === 0) return ok('limits', what);
+  return warning('limits', what, {
+    why: 'Beyond that they get 429. In an office, or behind a NAT, all users have one address.',
+    setting: tight.join(', '),
+    remedy:
+      'if that is too little: MCP_RATE_LIMIT_MAX=10000 with MCP_USER_RATE_LIMIT_MAX=300, and DCR_RATE_LIMIT_MAX=200.',
+  });
 }
 
 /** Of one of them, where all ask alike. */

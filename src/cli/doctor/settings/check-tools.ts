@@ -12,7 +12,7 @@ import { type Finding, warning } from '../finding.ts';
 
 const ISOLATION_CHECK = 'server.isolation';
 
-/** Who, in a process of its own, can be asked all. */
+/** A client that can be asked everything. */
 const ABLE_CALLER: UpstreamCaller = {
   ...GATEWAY_CALLER,
   clientId: 'postern doctor',

@@ -1,40 +1,37 @@
 // --token: what the gateway says of a user's access token, and what the user gets by it.
-
 import { GatewayError } from '../../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import { describeCause } from '../../../platform/log.ts';
-import { quote } from '../../../platform/text.ts';
-import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
+import { countNoun, quote } from '../../../platform/text.ts';
+import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
 import type { Answer } from '../instruments.ts';
 import { isDiscovered } from '../settings/check-discovery.ts';
 import type { ProviderAtHand, SettingsAtHand } from '../settings/settings-at-hand.ts';
 import { adviseOnLimit, readErrorData, readReason } from '../walk/read-answer.ts';
 import type { Walk } from '../walk/walk.ts';
-import { adviseOnToken } from './advise.ts';
 import {
+  adviseOnToken,
   describeRefusal,
   describeToken,
   judgeLifetime,
   readTokenParts,
   reportMissingToken,
-} from './describe.ts';
+} from './advise.ts';
 
 const CHECK = 'token';
 
-export async function checkWalkToken(walk: Walk): Promise<readonly Finding[]> {
+export async function checkWalkToken(walk: Walk): Promise<Found> {
   const { token, clock } = walk;
   if (token === undefined)
     return (await walk.logIn())?.kind === 'at-provider' ? [reportMissingToken(walk.baseUrl)] : [];
   const opened = await call(walk, token, 'initialize', INITIALIZE);
   if (opened.status === 429)
-    return [
-      unknown(
-        CHECK,
-        'whether the gateway accepts the token: it has received too many calls (429).',
-        adviseOnLimit(opened, 'MCP'),
-      ),
-    ];
-  if (opened.status !== 200) return [explainRefusal(opened, token)];
+    return unknown(
+      CHECK,
+      'whether the gateway accepts the token: it has received too many calls (429).',
+      adviseOnLimit(opened, 'MCP'),
+    );
+  if (opened.status !== 200) return explainRefusal(opened, token);
   const session = opened.headers.get('mcp-session-id') ?? undefined;
   const listed = await call(walk, token, 'tools/list', {}, session);
   if (session !== undefined) await endSession(walk, token, session);
@@ -114,18 +111,18 @@ function judgeTools(answer: Answer): Finding {
     });
   return ok(
     'tools',
-    `The user sees ${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}: ${names.join(', ')}${tools.length > names.length ? ' …' : ''}.`,
+    `The user sees ${countNoun(tools.length, 'tool')}: ${names.join(', ')}${tools.length > names.length ? ' …' : ''}.`,
   );
 }
 
 /** --token: what the gateway would say of a user's access token. */
-export async function checkToken(settings: SettingsAtHand): Promise<readonly Finding[]> {
+export async function checkToken(settings: SettingsAtHand): Promise<Found> {
   const { access, config, token, clock } = settings;
   if (access === undefined || !config.auth.required) return [];
   const hasKeys = await isDiscovered(access);
   if (token === undefined) return hasKeys ? [reportMissingToken(config.server.baseUrl)] : [];
   if (!hasKeys)
-    return [unknown('token', "whether the token is accepted, without the provider's keys.")];
+    return unknown('token', "whether the token is accepted, without the provider's keys.");
   try {
     await access.auth.authenticate({
       headers: { authorization: `Bearer ${token}` },
@@ -137,7 +134,7 @@ export async function checkToken(settings: SettingsAtHand): Promise<readonly Fin
       ...judgeLifetime(token),
     ];
   } catch (error) {
-    return [explainOwnRefusal(error, token, access)];
+    return explainOwnRefusal(error, token, access);
   }
 }
 

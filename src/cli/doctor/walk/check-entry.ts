@@ -1,6 +1,14 @@
 // Whether the gateway is ready, and calls itself by the address that was asked.
 import { isObject } from '../../../platform/json.ts';
-import { type Advice, type Finding, failure, ok, unknown, warning } from '../finding.ts';
+import {
+  type Advice,
+  type Finding,
+  type Found,
+  failure,
+  ok,
+  unknown,
+  warning,
+} from '../finding.ts';
 import type { Walk } from './walk.ts';
 
 const READY_CHECK = 'gateway.ready';
@@ -28,21 +36,16 @@ const LACKS: Readonly<Record<string, Advice & { readonly what: string }>> = {
 };
 
 /** §4.3: what the gateway itself says it lacks. */
-export async function checkHealth({
-  readReadiness,
-  listLacking,
-}: Walk): Promise<readonly Finding[]> {
+export async function checkHealth({ readReadiness, listLacking }: Walk): Promise<Found> {
   const { status, json } = await readReadiness();
   if (!isObject(json?.checks)) {
-    return [
-      unknown(
-        READY_CHECK,
-        'whether the gateway is ready: /health/ready cannot be read from outside.',
-        {
-          why: 'Or it is not a Postern gateway: then the settings that are named below are not its own.',
-        },
-      ),
-    ];
+    return unknown(
+      READY_CHECK,
+      'whether the gateway is ready: /health/ready cannot be read from outside.',
+      {
+        why: 'Or it is not a Postern gateway: then the settings that are named below are not its own.',
+      },
+    );
   }
   const lacking = await listLacking();
   if (lacking.length === 0) {
@@ -62,31 +65,28 @@ const CHALLENGE_CHECK = 'challenge';
 export const BASE_URL_CHECK = 'gateway.base-url';
 
 /** RFC 9728 §5.1: the 401 by which a client learns where to log in. */
-export async function checkChallenge(walk: Walk): Promise<readonly Finding[]> {
+export async function checkChallenge(walk: Walk): Promise<Found> {
   const { baseUrl } = walk;
   const { status, headers } = await walk.callWithoutToken();
   if (status === 200 || status === 400)
-    return [
-      warning(CHALLENGE_CHECK, 'The gateway answers without a token: it lets in everybody.', {
-        setting: 'AUTH_REQUIRED',
-        remedy: 'remove AUTH_REQUIRED=false, unless nobody else can reach this address.',
-      }),
-    ];
+    return warning(CHALLENGE_CHECK, 'The gateway answers without a token: it lets in everybody.', {
+      setting: 'AUTH_REQUIRED',
+      remedy: 'remove AUTH_REQUIRED=false, unless nobody else can reach this address.',
+    });
   if (status !== 401) return [];
   const url = await walk.findChallenge();
   if (url === undefined)
-    return [explainMissing(headers.get('www-authenticate'), await walk.findResourceMetadata())];
+    return explainMissing(headers.get('www-authenticate'), await walk.findResourceMetadata());
   if (isBelow(url, baseUrl))
-    return [
-      ok(CHALLENGE_CHECK, 'Without a token it answers 401, and says where the login is described.'),
-    ];
-  return [
-    failure(BASE_URL_CHECK, `The gateway calls itself ${nameBase(url)}, not ${baseUrl}.`, {
-      why: `Clients are sent to ${url}, and compare the addresses.`,
-      setting: 'BASE_URL',
-      remedy: `set BASE_URL=${baseUrl} on the gateway, or give clients ${nameBase(url)}/mcp.`,
-    }),
-  ];
+    return ok(
+      CHALLENGE_CHECK,
+      'Without a token it answers 401, and says where the login is described.',
+    );
+  return failure(BASE_URL_CHECK, `The gateway calls itself ${nameBase(url)}, not ${baseUrl}.`, {
+    why: `Clients are sent to ${url}, and compare the addresses.`,
+    setting: 'BASE_URL',
+    remedy: `set BASE_URL=${baseUrl} on the gateway, or give clients ${nameBase(url)}/mcp.`,
+  });
 }
 
 /** Most clients then look for the metadata at the usual place. */

@@ -1,13 +1,13 @@
 // How clients become known, and from their authorization request to the provider's login page.
 import { HOW_TO_CHANGE_SECRET } from '../../../store/seal/secrets.ts';
-import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
+import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
 import { checkAuthorizationRequest } from '../provider/authorization-request.ts';
 import type { LoginOutcome, Registration } from './log-in.ts';
 import type { Walk } from './walk.ts';
 
 const LOGIN_CHECK = 'login';
 
-export async function checkLogin(walk: Walk): Promise<readonly Finding[]> {
+export async function checkLogin(walk: Walk): Promise<Found> {
   const outcome = await walk.logIn();
   return outcome === undefined ? [] : [judgeLogin(outcome)];
 }
@@ -84,7 +84,7 @@ function adviseOn(said: string) {
 }
 
 /** What the provider says of the request with which the browser comes to it. */
-export async function checkProviderLogin({ logIn, probe }: Walk): Promise<readonly Finding[]> {
+export async function checkProviderLogin({ logIn, probe }: Walk): Promise<Found> {
   const outcome = await logIn();
   if (outcome?.kind !== 'at-provider') return [];
   return checkAuthorizationRequest(outcome.url, probe, {
@@ -98,11 +98,11 @@ export async function checkProviderLogin({ logIn, probe }: Walk): Promise<readon
 const REGISTRATION_CHECK = 'registration';
 
 /** RFC 7591, and client ID metadata documents: how clients become known. */
-export async function checkRegistration(walk: Walk): Promise<readonly Finding[]> {
-  const found = (await walk.readServerMetadata()).find(({ document }) => document !== undefined);
-  if (found?.document === undefined) return [];
+export async function checkRegistration(walk: Walk): Promise<Found> {
+  const document = await walk.readServerDocument();
+  if (document === undefined) return [];
   const registration = await walk.register();
-  const offersDocuments = found.document.client_id_metadata_document_supported === true;
+  const offersDocuments = document.client_id_metadata_document_supported === true;
   return [
     registration === undefined
       ? warning(REGISTRATION_CHECK, 'The metadata names no registration_endpoint.', {

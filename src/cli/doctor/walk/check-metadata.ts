@@ -2,18 +2,17 @@
 import { describeIssuerMismatch } from '../../../auth/provider-metadata.ts';
 import { isStringArray, type JsonObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
-import { type Finding, failure, ok, warning } from '../finding.ts';
+import { type Finding, type Found, failure, ok, warning } from '../finding.ts';
 import { listResourceMetadataUrls, type MetadataAtPath, type Walk } from './walk.ts';
 
 const SERVER_CHECK = 'server-metadata';
 
-export async function checkServerMetadata(walk: Walk): Promise<readonly Finding[]> {
+export async function checkServerMetadata(walk: Walk): Promise<Found> {
   if ((await walk.findResourceMetadata()) === undefined) return [];
   const found = await walk.readServerMetadata();
-  const first = found.find((one) => one.document !== undefined);
-  if (first?.document === undefined)
-    return [explainMissing(found, walk.baseUrl, (await walk.listLacking()).includes('keySet'))];
-  const { document } = first;
+  const document = await walk.readServerDocument();
+  if (document === undefined)
+    return explainMissing(found, walk.baseUrl, (await walk.listLacking()).includes('keySet'));
   return [
     judgeIssuer(document, await findExpectedIssuer(walk)),
     ...judgeMembers(document),
@@ -122,16 +121,14 @@ function judgePlaces(found: readonly MetadataAtPath[], baseUrl: string): readonl
 const RESOURCE_CHECK = 'resource-metadata';
 
 /** RFC 9728: the document that names the authorization server, as strict clients read it. */
-export async function checkResourceMetadata(walk: Walk): Promise<readonly Finding[]> {
+export async function checkResourceMetadata(walk: Walk): Promise<Found> {
   const url = await walk.findResourceMetadata();
   if (url === undefined) return [];
   const document = await walk.readResourceMetadata();
   if (document === undefined)
-    return [
-      failure(RESOURCE_CHECK, `The 401 leads to ${url}, which cannot be read.`, {
-        remedy: 'let the proxy in front pass /.well-known/* on to the gateway.',
-      }),
-    ];
+    return failure(RESOURCE_CHECK, `The 401 leads to ${url}, which cannot be read.`, {
+      remedy: 'let the proxy in front pass /.well-known/* on to the gateway.',
+    });
   return [judgeDocument(document, walk, url), ...(await checkDerivedUrls(walk, url))];
 }
 

@@ -31,7 +31,7 @@ export type LoginOutcome =
   | { readonly kind: 'limited'; readonly advice: Advice }
   | { readonly kind: 'refused'; readonly said: string };
 
-/** Replicas differ now and then: each login is begun anew, by connections of its own. */
+/** Each login opens connections of its own, which may lead to another replica. */
 const ROUNDS = 3;
 
 /**
@@ -90,7 +90,7 @@ async function beginLogin({
   return { outcome: judgeLogin(decided, redirectUri, true), isHalfLeft };
 }
 
-/** Without a limit there is enough. */
+/** True where there is no limit. */
 function readHalfLeft({ headers }: Answer): boolean {
   const read = (name: string) => Number(headers.get(name) ?? Number.NaN);
   return !(read('x-ratelimit-remaining') * 2 < read('x-ratelimit-limit'));

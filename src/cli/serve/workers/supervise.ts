@@ -43,25 +43,12 @@ export async function superviseWorkers(
   logListening(config, config.server.port, log, { workers });
 }
 
-interface WorkerPool {
-  /**
-   * Resolves when all serve. When one cannot, it has printed why, and this process ends as well.
-   *
-   * @throws StartError when one was killed before it served.
-   */
-  start(count: number): Promise<void>;
-  /** Shuts all down and waits for them. @throws Error when one did not end cleanly. */
-  close(): Promise<void>;
-  /** SIGHUP for those that serve: they load their configuration file anew. */
-  hangUp(): void;
-}
-
-/** A worker that died earlier than this after its start, and then again, is replaced after a pause. */
+/** A worker that dies sooner after its start, the second time in a row, is replaced after a pause. */
 const STEADY_MS = 10_000;
 const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 /** `atStart`: what the configuration file says at start. */
-function createWorkerPool(log: Log, atStart: Protection | undefined): WorkerPool {
+function createWorkerPool(log: Log, atStart: Protection | undefined) {
   const running = new Set<WorkerProcess>();
   const shareMetrics = createMetricsMerger(running);
   let isEnding = false;
@@ -78,7 +65,12 @@ function createWorkerPool(log: Log, atStart: Protection | undefined): WorkerPool
     return worker;
   }
 
-  /** The first alone: what keeps it from starting would keep all, and is printed once. */
+  /**
+   * Resolves when all serve. The first starts alone: what keeps it from starting would keep all, and is printed once. Then
+   * this process ends as well.
+   *
+   * @throws StartError when one was killed before it served.
+   */
   async function start(count: number): Promise<void> {
     await addFirst();
     await Promise.all(Array.from({ length: count - 1 }, addFirst));
@@ -114,6 +106,7 @@ function createWorkerPool(log: Log, atStart: Protection | undefined): WorkerPool
     return worker;
   }
 
+  /** Shuts all down and waits for them. @throws Error when one did not end cleanly. */
   async function close(): Promise<void> {
     isEnding = true;
     const ends = await Promise.all(Array.from(running, (worker) => worker.shutDown()));
@@ -125,6 +118,7 @@ function createWorkerPool(log: Log, atStart: Protection | undefined): WorkerPool
     for (const worker of running) worker.kill();
   });
 
+  /** SIGHUP for those that serve: they load their configuration file anew. */
   function hangUp(): void {
     for (const worker of running) worker.hangUp();
   }
