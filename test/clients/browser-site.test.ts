@@ -129,7 +129,10 @@ describe.each([
 /** The button of the search is called Search, and shows its shortcut beside that. */
 const RULES = { rules: { 'label-content-name-mismatch': { enabled: false } } };
 /** Both schemes have the same page: the dark one is looked at for what depends on colours. */
-const OPTIONS = { light: RULES, dark: { ...RULES, runOnly: ['color-contrast', 'link-in-text-block'] } } as const;
+const OPTIONS = {
+  light: RULES,
+  dark: { ...RULES, runOnly: ['color-contrast', 'link-in-text-block'] },
+} as const;
 
 describe('pages for everybody', () => {
   const own = useShared(() => serve(''), INSTALLATION_MS);
