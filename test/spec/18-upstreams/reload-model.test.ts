@@ -6,8 +6,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { followConfigFile } from '../../../src/cli/setup/config-file/follow-config-file.ts';
 import type { ReadSetup } from '../../../src/cli/setup/config-file/read-setup.ts';
+import { formatProblem } from '../../../src/config/problem.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
-import { checkRules } from '../../../src/policy/rules/check-rules.ts';
 import { callTool } from '../../support/clients/stateless.ts';
 import type { TestResponse } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';
@@ -109,14 +109,17 @@ async function startSystem() {
   );
   let written = '';
   const read = async (): Promise<ReadSetup> => {
-    const parsed = await parseFile(written, { hasStateSecret: true, checkRules });
-    if (parsed.kind === 'problems') return { ...parsed, isWhole: true };
+    const parsed = await parseFile(written, { hasStateSecret: true });
+    if (parsed.kind === 'problems') {
+      const problems = parsed.problems.map((message) => ({ message }));
+      return { kind: 'problems', problems, isWhole: true };
+    }
     const setup = { file: parsed.file, lock: undefined, meansNoLock: false };
     return { kind: 'parsed', setup, warnings: [], isWhole: true };
   };
   written = '{ "mcpServers": {} }';
   const first = await read();
-  if (first.kind === 'problems') throw new Error(first.problems.join('\n'));
+  if (first.kind === 'problems') throw new Error(first.problems.map(formatProblem).join('\n'));
   const nowhere = { path: '/nowhere/mcp.json', stamp: 'none' };
   const following = followConfigFile({
     setup: first.setup,
