@@ -1,8 +1,7 @@
 // §5: authentication, put together: key set → token verifier → bearer token check.
 
 import type { Config } from '../config/config.ts';
-import type { RequiredAuthConfig } from '../config/groups/auth.ts';
-import type { ProviderConfig } from '../config/groups/provider.ts';
+import type { ProviderConfig, RequiredAuthConfig } from '../config/groups/provider.ts';
 import type { UserContext } from '../endpoint/user-context.ts';
 import { toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';

@@ -1,7 +1,6 @@
 // §5.2, §5.3: claims, after the signature.
 
-import type { RequiredAuthConfig } from '../config/groups/auth.ts';
-import type { ProviderConfig } from '../config/groups/provider.ts';
+import type { ProviderConfig, RequiredAuthConfig } from '../config/groups/provider.ts';
 import { readEmail, type UserContext } from '../endpoint/user-context.ts';
 import { fail } from '../errors/gateway-error.ts';
 import { isStringArray } from '../platform/json.ts';
@@ -250,7 +249,7 @@ export function listForeignClaims({
 }
 
 /** The first of them that a token has. */
-export const findForeignClaim = (
+const findForeignClaim = (
   claims: Readonly<Record<string, unknown>>,
   foreignClaims: readonly ForeignClaim[],
 ): ForeignClaim | undefined =>

@@ -2,7 +2,7 @@
 // may let anyone in, or lift a limit.
 import { isObject } from '../platform/json.ts';
 import type { Config } from './config.ts';
-import { ConfigError } from './config-error.ts';
+import type { TrustProxy } from './groups/http.ts';
 import {
   isLongEnough,
   MIN_SECRET_BYTES,
@@ -11,7 +11,7 @@ import {
 } from './groups/state-secret.ts';
 import { storeModels } from './groups/store.ts';
 import { loadConfig } from './load.ts';
-import type { TrustProxy } from './trust-proxy.ts';
+import { ConfigError } from './problem.ts';
 
 /** @throws ConfigError with every problem at once. */
 export function checkConfig(config: Config): void {

@@ -6,7 +6,7 @@ import { NODE_VERSION, PACKAGE_VERSION } from '../platform/version.ts';
 import type { Config } from './config.ts';
 import type { OAuthConfig, ProxyConfig } from './groups/oauth.ts';
 import { describeStore } from './groups/store.ts';
-import { hideQueries } from './hide-secrets.ts';
+import { hideQueries } from './setting.ts';
 
 /** That the service runs, and where. */
 export function logListening(config: Config, port: number, log: Log, facts: Facts = {}): void {

@@ -1,11 +1,11 @@
 // The composition root: every implementation is chosen here, once.
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createProviderAccess } from '../auth/auth.ts';
 import type { KeySet } from '../auth/key-set.ts';
 import { builtInCatalog } from '../catalog/index.ts';
 import { checkConfig } from '../config/check-config.ts';
 import type { Config } from '../config/config.ts';
-import type { GatewayFile } from '../config/file/gateway-file.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createTransport } from '../edge/create-transport.ts';
@@ -39,13 +39,14 @@ import type { Store } from '../store/store.ts';
 import { type Metrics, noMetrics } from '../telemetry/metrics/metrics.ts';
 import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
 import {
-  type GatewaySetup,
   type GatewayUpstreams,
   openUpstreams,
   type UpstreamParts,
 } from '../upstreams/create-upstreams.ts';
 import type { Lock } from '../upstreams/lock/lock.ts';
 import type { StoredLock } from '../upstreams/lock/lock-file.ts';
+import type { Setup } from '../upstreams/setup.ts';
+import type { GatewayFile } from './configuration/gateway-file.ts';
 import { openObservation } from './observation.ts';
 import { createPublicSite } from './site.ts';
 
@@ -88,7 +89,7 @@ export interface Gateway {
    *
    * @throws Error for a gateway that was made without a file.
    */
-  reload(setup: GatewaySetup): Promise<void>;
+  reload(setup: Setup): Promise<void>;
   /** The number of live sessions, of all replicas. */
   countSessions(): Promise<number>;
   /** The servers behind the gateway, in the order of its file: whether they answer, and how many tools they have. */

@@ -116,7 +116,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
         sessionKeyPrefix,
       })
     : undefined;
-  const observer = joinObservers(listObservers(deps));
+  const observer = joinObservers(listObservers(deps), log);
   const countCall = createCountCall(config.maxCallsPerUser, clock);
   const runCall = createRunCall({ ...deps, observer, countCall });
   const findStreamOwner = createFindStreamOwner(findClientId);

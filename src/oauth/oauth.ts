@@ -1,6 +1,5 @@
 // §4.6–§4.8: the OAuth endpoints, put together for the mode.
 
-import { OPERATORS_CLIENT_ID } from '../auth/own-clients.ts';
 import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import type { TokenInspection } from '../auth/token-verifier.ts';
 import type { Config } from '../config/config.ts';
@@ -125,10 +124,7 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
     listScopes: (scope) => parseScope(buildAuthorizationParameters(config, scope, []).scope),
   });
   const records = requireRecords(deps, 'Broker mode');
-  const noteClient = createNoteClient({
-    ...deps,
-    isNeeded: (clientId) => clientId === OPERATORS_CLIENT_ID || deps.needsClients(),
-  });
+  const noteClient = createNoteClient(deps);
   const broker = createBroker(config, {
     ...parts,
     records,
@@ -147,10 +143,8 @@ function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps):
     unusedTtlSeconds: ttlSeconds,
     listScopes: parseScope,
   });
-  const noteClient = createNoteClient({
-    ...deps,
-    isNeeded: (clientId) => clientId === OPERATORS_CLIENT_ID,
-  });
+  // In this mode only the operators' page depends on it.
+  const noteClient = createNoteClient({ ...deps, needsClients: () => false });
   const proxy = createProxy(config, { ...parts, noteClient, inspectToken: deps.inspectToken });
   return createHandlers(config, deps, parts, { ...proxy, callback: undefined, issuer: undefined });
 }

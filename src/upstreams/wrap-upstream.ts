@@ -1,10 +1,10 @@
-import type { UpstreamConfig } from '../config/file/gateway-file.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { type Log, truncateForLog } from '../platform/log.ts';
 import { stripUri } from '../platform/strip-uri.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Attributes, Span, Tracing } from '../telemetry/tracing/tracing.ts';
+import type { UpstreamConfig } from './config/upstream-config.ts';
 import { CallRefusedError } from './relay/failures.ts';
 import { refuseQuestion } from './relay/questions.ts';
 import {
@@ -59,7 +59,10 @@ const METHODS: ReadonlySet<string> = new Set([
   'tools/list',
 ]);
 
-export function observeUpstream(upstream: Upstream, deps: ObserveDeps): Upstream {
+export function observeUpstream(
+  upstream: Upstream<UpstreamConfig>,
+  deps: ObserveDeps,
+): Upstream<UpstreamConfig> {
   const { metrics, clock } = deps;
   const { name } = upstream.config;
   // The transport logs it: it knows why.
@@ -88,7 +91,10 @@ export function observeUpstream(upstream: Upstream, deps: ObserveDeps): Upstream
 // §21.2: requests to servers behind the gateway as spans, by OpenTelemetry's conventions for MCP; the server is told of
 // the span. Never an argument.
 
-export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
+export function traceUpstream(
+  upstream: Upstream<UpstreamConfig>,
+  tracing: Tracing,
+): Upstream<UpstreamConfig> {
   const place = describePlace(upstream);
 
   return wrapUpstream(upstream, {
@@ -137,7 +143,7 @@ function failSpan(span: Span, thrown: unknown): void {
   span.fail(String(code));
 }
 
-function describePlace({ config }: Upstream): Attributes {
+function describePlace({ config }: Upstream<UpstreamConfig>): Attributes {
   const place = { 'postern.server': config.name };
   if (config.kind === 'stdio') return { ...place, 'network.transport': 'pipe' };
   const { protocol, hostname, port } = new URL(config.url);

@@ -53,10 +53,10 @@ const SEAL = createSeal(['a secret that all replicas have, long enough']);
 
 describe('§18.3 subscriptions at a server', () => {
   const shared = useStore();
-  const openMemory = () =>
+  const openMemory = (store: Store = shared.store) =>
     createSubscriptionMemory({
-      records: openRecords(shared.store),
-      store: shared.store,
+      records: openRecords(store),
+      store,
       channel: 'changes',
       onChange() {},
     });
@@ -75,12 +75,29 @@ describe('§18.3 subscriptions at a server', () => {
   });
 
   test('reading them, which begins their time anew, undoes no change', async () => {
-    const [one, other] = [openMemory(), openMemory()];
-    await one.note('session', 'note://a', true);
-    await Promise.all([other.note('session', 'note://b', true), one.read('session')]);
+    const { store } = shared;
+    const other = openMemory();
+    let atRead = async () => {};
+    const one = openMemory({
+      ...store,
+      async get(key) {
+        const value = await store.get(key);
+        await atRead();
+        return value;
+      },
+    });
+    const noteMeanwhile = (uri: string, isWanted: boolean) => {
+      atRead = async () => {
+        atRead = async () => {};
+        await other.note('session', uri, isWanted);
+      };
+    };
+    await other.note('session', 'note://a', true);
+    noteMeanwhile('note://b', true);
     expect((await one.read('session')).toSorted()).toEqual(['note://a', 'note://b']);
-    await Promise.all([other.note('session', 'note://a', false), one.read('session')]);
+    noteMeanwhile('note://a', false);
     expect(await one.read('session')).toEqual(['note://b']);
+    expect(await other.read('session')).toEqual(['note://b']);
   });
 });
 

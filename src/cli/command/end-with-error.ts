@@ -1,5 +1,5 @@
 // What is printed when a command fails.
-import { ConfigError } from '../../config/config-error.ts';
+import { ConfigError } from '../../config/problem.ts';
 import { DefinitionError } from '../../errors/definition-error.ts';
 import { escapeInvisible } from '../../platform/visible-json.ts';
 import { LockFileError } from '../../upstreams/lock/lock-file.ts';

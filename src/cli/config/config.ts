@@ -2,10 +2,10 @@
 
 import { styleText } from 'node:util';
 import type { Config } from '../../config/config.ts';
-import { ConfigError } from '../../config/config-error.ts';
 import { loadConfig } from '../../config/load.ts';
 import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
-import type { Env } from '../../config/read-env.ts';
+import { ConfigError } from '../../config/problem.ts';
+import type { Env } from '../../config/setting.ts';
 import { escapeInvisible } from '../../platform/visible-json.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import type { Invocation } from '../command/invocation.ts';

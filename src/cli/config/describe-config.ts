@@ -2,13 +2,19 @@
 
 import { createHash } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
-import { hideSecrets } from '../../config/hide-secrets.ts';
-import { createReader, type Env, findVariable } from '../../config/read-env.ts';
-import type { Read, Setting } from '../../config/setting.ts';
+import { formatProblem } from '../../config/problem.ts';
+import {
+  createReader,
+  type Env,
+  findVariable,
+  hideSecrets,
+  type Read,
+  type Setting,
+} from '../../config/setting.ts';
 import { SETTING_GROUPS } from '../../config/settings.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
-import { describeUser } from '../setup/programs/check-program-users.ts';
+import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
+import { describeUser } from '../setup/program-users.ts';
 
 export interface DescribedFile {
   readonly path: string;
@@ -42,7 +48,13 @@ export async function describeFile(config: Config, env: Env): Promise<DescribedF
   const { readSetup } = await import('../setup/config-file/read-setup.ts');
   const parsed = await readSetup(path, config, env);
   if (parsed.kind === 'problems')
-    return { path, problems: parsed.problems, warnings: [], servers: [], rules: 0 };
+    return {
+      path,
+      problems: parsed.problems.map(formatProblem),
+      warnings: [],
+      servers: [],
+      rules: 0,
+    };
   const { file, lock } = parsed.setup;
   return {
     path,

@@ -7,6 +7,7 @@ import { listTools } from '../../mcp/catalog/list-tools.ts';
 import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
+import type { Setup } from '../../upstreams/setup.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { StartError } from '../command/errors.ts';
 import { endWithNpx } from '../command/process-end.ts';
@@ -16,7 +17,6 @@ import { serve } from '../serve/serve.ts';
 import type { StartOptions } from '../serve/start.ts';
 import { loadCatalog } from '../setup/catalog-file/load-catalog.ts';
 import { openConfigFile } from '../setup/config-file/open-config-file.ts';
-import type { Setup } from '../setup/config-file/read-setup.ts';
 import {
   type Announcement,
   createAnnouncer,

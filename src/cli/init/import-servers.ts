@@ -1,16 +1,16 @@
 // Takes the servers of a desktop client's file over into postern.yaml, and their secrets into `.env`.
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
+import type { FileNode } from '../../config/file/syntax/file-node.ts';
+import { readSyntax } from '../../config/file/syntax/read-syntax.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { escapeInvisible } from '../../platform/visible-json.ts';
 import {
   ALLOWED_SERVER_NAME,
   deriveServerName,
   describeSameName,
   isOtherName,
-} from '../../config/file/server-name.ts';
-import type { FileNode } from '../../config/file/syntax/file-node.ts';
-import { readSyntax } from '../../config/file/syntax/read-syntax.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
-import { escapeInvisible } from '../../platform/visible-json.ts';
+} from '../../upstreams/config/server-name.ts';
 import { CommandError } from '../command/errors.ts';
 import { type Change, createSecretMover } from './move-secrets.ts';
 

@@ -1,8 +1,6 @@
 // Moves what looks like a secret out of a server's entry, and writes a variable in its place.
 
-import { hasVariable } from '../../config/file/expand.ts';
-import { ADDRESS_MEMBERS, RECORD_MEMBERS } from '../../config/file/secret-members.ts';
-import { toVariableName } from '../../config/file/variable-name.ts';
+import { hasVariable, toVariableName } from '../../config/file/expand.ts';
 import { SETTINGS } from '../../config/settings.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import {
@@ -11,6 +9,7 @@ import {
   replaceSecrets,
   replaceSecretsOfCommand,
 } from '../../platform/secret-texts.ts';
+import { ADDRESS_MEMBERS, RECORD_MEMBERS } from '../../upstreams/config/plain-secrets.ts';
 import { renderEnvLine } from './render-files.ts';
 
 /** What became of a part of a server. No value is in it. */

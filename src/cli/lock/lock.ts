@@ -1,9 +1,14 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
-import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/visible-json.ts';
-import { dependsOnUser, knowsUsers, needsUser } from '../../upstreams/credentials/needs-user.ts';
+import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
+import {
+  dependsOnUser,
+  knowsUsers,
+  needsUser,
+} from '../../upstreams/credentials/server-credentials.ts';
 import {
   type FoundServer,
   findDifferences,
@@ -28,9 +33,8 @@ import type { Invocation, InvokedProcess } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { showSpinner } from '../command/spinner.ts';
 import { findLockPath, readLockFile, saveLockFile } from '../setup/lock-file-on-disk.ts';
-import { createStderrLog, type OpenServers, openServers } from '../setup/open-servers.ts';
+import { createStderrLog, type OpenServers, openServers, readUser } from '../setup/open-servers.ts';
 import { readConfiguration } from '../setup/read-configuration.ts';
-import { readUser } from '../setup/read-user.ts';
 import { describeResult, type LockResult } from './describe-result.ts';
 
 interface LockOptions {
@@ -169,7 +173,7 @@ async function readConfigured(
 
 /** What the server says to clients that cannot be asked anything, and to those that can. */
 async function readAll(
-  upstream: Upstream,
+  upstream: Upstream<UpstreamConfig>,
   caller: UpstreamCaller,
   signal: AbortSignal,
 ): Promise<LockedServer> {

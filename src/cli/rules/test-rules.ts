@@ -1,7 +1,7 @@
 // `postern rules test`: what a user sees, and which rule says so.
 import { readFileSync } from 'node:fs';
-import type { GatewayFile } from '../../config/file/gateway-file.ts';
 import { readClaimedClient, readEmail, type UserContext } from '../../endpoint/user-context.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { escapeInvisible } from '../../platform/visible-json.ts';

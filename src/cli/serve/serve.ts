@@ -5,12 +5,12 @@ import { createLog } from '../../platform/log.ts';
 import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
 import { AuditLogError } from '../../telemetry/audit/line-sink.ts';
 import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
+import type { Setup } from '../../upstreams/setup.ts';
 import { type EnvFile, logEnvironment } from '../command/env-file.ts';
 import { chooseOtherPort, describeListenError, StartError } from '../command/errors.ts';
 import { describeCommand, describeWithPort } from '../command/invocation.ts';
 import { handleProcessEnd } from '../command/process-end.ts';
 import { type ConfigFile, logConfigFile } from '../setup/config-file/open-config-file.ts';
-import type { Setup } from '../setup/config-file/read-setup.ts';
 
 interface ServeOptions extends Pick<RunOptions, 'alsoClose' | 'configFile' | 'onReload'> {
   /** Instead of the built-in one. */

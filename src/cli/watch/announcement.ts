@@ -1,12 +1,12 @@
 // What postern dev says once it serves: all of it at first, then what has changed.
 
 import type { Config } from '../../config/config.ts';
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
 import { isObject } from '../../platform/json.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import { PACKAGE_VERSION } from '../../platform/version.ts';
 import { escapeInvisible } from '../../platform/visible-json.ts';
 import { CLIENT_SETUPS, DEFAULT_ENTRY_NAME } from '../../site/client-setups.ts';
+import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import { type EnvFile, listSettings } from '../command/env-file.ts';
 import { describeCommand, isInCheckout } from '../command/invocation.ts';
 import type { ConfigFile } from '../setup/config-file/open-config-file.ts';

@@ -10,6 +10,7 @@ import {
   toAbortSignal,
 } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
 import {
   type JsonRpcMessage,
   type RequestId,
@@ -130,6 +131,8 @@ export interface CallRecord {
   readonly ownServer: string | undefined;
   /** The server that it is about, as far as that is known; undefined for the gateway's own. */
   server: string | undefined;
+  /** Whether observers were told that it starts. */
+  hasStarted: boolean;
   /** What it is about, once that is found. */
   target: Target | undefined;
   /** The policy that denied the call; undefined where none did. */
@@ -163,6 +166,7 @@ export function createCallRecord(
     startedAt: 0,
     ownServer: server,
     server,
+    hasStarted: false,
     target: undefined,
     deniedBy: undefined,
     outcome: undefined,
@@ -184,7 +188,7 @@ function readSubject(
 
 // Who is told of calls: counters, the audit log, traces.
 
-/** A row of the list of observers. None of them throws, but for `start`. */
+/** A row of the list of observers. What one throws, but for `start`, is logged and reaches nobody. */
 export interface CallObserver {
   /** A message has come and can be understood; nothing has been done of it. */
   receive?(record: CallRecord): void;
@@ -197,13 +201,12 @@ export interface CallObserver {
 }
 
 /** All observers as one, in their order. */
-export const joinObservers = (observers: readonly CallObserver[]): Required<CallObserver> => ({
-  receive(record) {
-    for (const observer of observers) observer.receive?.(record);
-  },
-  admit(record) {
-    for (const observer of observers) observer.admit?.(record);
-  },
+export const joinObservers = (
+  observers: readonly CallObserver[],
+  log: Log,
+): Required<CallObserver> => ({
+  receive: (record) => tellAll(observers, 'receive', record, log),
+  admit: (record) => tellAll(observers, 'admit', record, log),
   start(record) {
     // Nearly always nobody has to be waited for.
     let waiting: Promise<void> | undefined;
@@ -213,7 +216,20 @@ export const joinObservers = (observers: readonly CallObserver[]): Required<Call
     }
     return waiting;
   },
-  end(record) {
-    for (const observer of observers) observer.end?.(record);
-  },
+  end: (record) => tellAll(observers, 'end', record, log),
 });
+
+function tellAll(
+  observers: readonly CallObserver[],
+  event: 'receive' | 'admit' | 'end',
+  record: CallRecord,
+  log: Log,
+): void {
+  for (const observer of observers) {
+    try {
+      observer[event]?.(record);
+    } catch (cause) {
+      log.error('A call was not counted, traced or audited; please report this.', { cause });
+    }
+  }
+}

@@ -20,7 +20,9 @@ export interface CallClient {
   readonly logLevel: LogSeverity | undefined;
   readonly ask: Ask;
   /** For catalogues that pass calls on. */
-  createRelay(call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta'>): Relay;
+  createRelay(
+    call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta'> & Pick<ContextOptions, 'canAsk'>,
+  ): Relay;
   /** Whether the call ends with a question, whatever its tool returns. */
   isAsking(): boolean;
   /**
@@ -96,7 +98,7 @@ export function createContext(
     getSignal: abortSignal,
     getRelay() {
       const wantsProgress = stream.isAccepted && isRequestId(progressToken);
-      relay ??= createRelay({ wantsProgress, signal: signal(), meta: foreignMeta });
+      relay ??= createRelay({ wantsProgress, signal: signal(), meta: foreignMeta, canAsk });
       return relay;
     },
     user,

@@ -55,11 +55,10 @@ export function judgeThrown(
   isAborted: () => boolean,
 ): Outcome {
   if (thrown instanceof InputRequired) return { kind: 'asked' };
-  if (thrown instanceof GatewayError) {
-    return deniedBy === undefined
-      ? { kind: 'failure', error: thrown }
-      : { kind: 'denied', by: deniedBy, error: thrown };
+  if (deniedBy !== undefined) {
+    return { kind: 'denied', by: deniedBy, error: toGatewayError(thrown) };
   }
+  if (thrown instanceof GatewayError) return { kind: 'failure', error: thrown };
   // The client has cancelled the call, and most tools throw when they are told.
   if (isAborted()) return toFailure('request_cancelled', { facts: getStackFacts(thrown) });
   if (method?.item?.kind !== 'tool') {

@@ -119,9 +119,9 @@ export function serveOwnCatalog(catalog: Catalog, listening?: ListeningDeps): Ow
     mirrorHeaders: catalog.mirrorHeaders,
     isShared: catalog.describe === undefined,
     describe: (caller) => catalog.describe?.(caller) ?? catalog,
-    list: (kind, cursor, context) => LISTS[kind](catalog, cursor, context),
+    list: async (kind, cursor, context) => LISTS[kind](catalog, cursor, context),
     resolve: ({ list, name }) => createOwnTarget(catalog, list, name),
-    complete: (completion, context) => catalog.complete(completion, context),
+    complete: async (completion, context) => catalog.complete(completion, context),
     canWatch: (uri, caller) => catalog.canWatch(uri, caller),
     setWatched: async (uri, isWatched, caller) => catalog.setWatched?.(uri, isWatched, caller),
     listen: listening === undefined ? () => listenToNothing : createListen(catalog, listening),
@@ -206,13 +206,14 @@ function createOwnTarget(catalog: Catalog, list: CallableList, name: string): Ta
 const NONE: JsonObject = {};
 const NO_PARAMS: readonly MirroredParam[] = [];
 
+/** Async: what an author's function throws, or returns at once, comes as from a promise. */
 const RUNS: Readonly<
   Record<
     CallableList,
     (catalog: Catalog, name: string, args: JsonObject, context: Context) => Promise<object>
   >
 > = {
-  tools: (catalog, name, args, context) => catalog.callTool(name, args, context),
-  prompts: (catalog, name, args, context) => catalog.getPrompt(name, args, context),
-  resources: (catalog, uri, _args, context) => catalog.readResource(uri, context),
+  tools: async (catalog, name, args, context) => catalog.callTool(name, args, context),
+  prompts: async (catalog, name, args, context) => catalog.getPrompt(name, args, context),
+  resources: async (catalog, uri, _args, context) => catalog.readResource(uri, context),
 };

@@ -20,6 +20,7 @@ import {
   type McpResponse,
   type Outcome,
   toAnswer,
+  toErrorAnswer,
   toErrorResponse,
   toResultResponse,
 } from '../calls/outcome.ts';
@@ -181,12 +182,14 @@ function createRespondToRequest(deps: RequestDeps) {
 
 /** Sessions are asked while a call goes on: none of their calls ends with a question. */
 const answerInVersion = (version: string, working: Promise<Outcome>): Promise<Answer> =>
-  working.then((outcome) =>
-    outcome.kind === 'asked'
-      ? { error: new GatewayError('method_failed') }
-      : toAnswer(outcome, version >= FAILURE_RESULTS, ({ result }) =>
-          adaptContent(version, result),
-        ),
+  working.then(
+    (outcome) =>
+      outcome.kind === 'asked'
+        ? { error: new GatewayError('method_failed') }
+        : toAnswer(outcome, version >= FAILURE_RESULTS, ({ result }) =>
+            adaptContent(version, result),
+          ),
+    toErrorAnswer,
   );
 
 async function runSessionMethod(

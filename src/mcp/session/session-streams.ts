@@ -80,9 +80,10 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
     sessionId: string,
     stream: NotificationStream,
     uri: string,
+    mayHear?: () => boolean | Promise<boolean>,
   ): Promise<void> {
     const savedAt = await subscriptions.findSavedAt(sessionId, uri);
-    if (savedAt === undefined) return;
+    if (savedAt === undefined || (await mayHear?.()) === false) return;
     stream.send({ method: 'notifications/resources/updated', params: { uri } });
     await subscriptions.renew(sessionId, uri, savedAt);
   }

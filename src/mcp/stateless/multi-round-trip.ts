@@ -34,8 +34,9 @@ export async function startRound(
   { client, logLevel }: Envelope,
   requestState: RequestState,
 ): Promise<Round> {
-  const boundCall = toBoundCall(user, request);
-  const { answers, relayed } = await readClientAnswers(boundCall, request.params, requestState);
+  // In place of the arguments, which may be large: a call that waits keeps this.
+  const binding = computeBinding(user, request);
+  const { answers, relayed } = await readClientAnswers(binding, request.params, requestState);
   const usedAnswers: Record<string, unknown> = {};
   const openRequests: Record<string, ClientRequest> = {};
   let relayedRequests: JsonObject | undefined;
@@ -71,7 +72,7 @@ export async function startRound(
       throw new InputRequired();
     },
 
-    createRelay: ({ wantsProgress, signal, meta }) => ({
+    createRelay: ({ wantsProgress, signal, meta, canAsk }) => ({
       era: 'stateless',
       signal,
       wantsProgress,
@@ -79,6 +80,7 @@ export async function startRound(
       logLevel,
       answered: relayed && { inputResponses: answers, state: relayed },
       requireInput(inputRequests, state) {
+        if (!canAsk) fail('upstream_error', { jsonRpc: CANNOT_ASK });
         relayedRequests = inputRequests;
         relayedState = state;
         throw new InputRequired();
@@ -90,7 +92,7 @@ export async function startRound(
       return {
         resultType: 'input_required',
         inputRequests,
-        requestState: await requestState.seal(boundCall, {
+        requestState: await requestState.seal(binding, {
           answers: usedAnswers,
           asked: Object.keys(inputRequests),
           relayed: relayedState,
@@ -99,6 +101,12 @@ export async function startRound(
     },
   };
 }
+
+/** MCP 2026-07-28 "Supported Requests". */
+const CANNOT_ASK = {
+  code: -32603,
+  message: 'The server asks the client where only tools, prompts and resources may.',
+};
 
 interface ClientAnswers {
   /** By the keys of the questions. */
@@ -111,7 +119,7 @@ interface ClientAnswers {
  * Requirements"), and the tool asks: a form that nobody was shown must not count as filled in.
  */
 async function readClientAnswers(
-  call: BoundCall,
+  binding: string,
   params: unknown,
   requestState: RequestState,
 ): Promise<ClientAnswers> {
@@ -123,7 +131,7 @@ async function readClientAnswers(
   if (typeof state !== 'string') {
     fail('invalid_params', { details: 'params.requestState must be a string' });
   }
-  const { answers, asked, relayed } = await requestState.open(call, state);
+  const { answers, asked, relayed } = await requestState.open(binding, state);
   const received = asked ? pick(inputResponses, asked) : inputResponses;
   return { answers: { ...received, ...answers }, relayed };
 }
@@ -151,26 +159,22 @@ interface RequestProgress {
 }
 
 export interface RequestState {
-  seal(call: BoundCall, progress: RequestProgress): Promise<string>;
+  /** `binding` is that of the call, by `computeBinding`. */
+  seal(binding: string, progress: RequestProgress): Promise<string>;
   /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
-  open(call: BoundCall, state: string): Promise<OpenedState>;
+  open(binding: string, state: string): Promise<OpenedState>;
 }
 
 /** 0.1.0 does not say what it asked; its states are good for an hour. */
 type OpenedState = Pick<RequestProgress, 'answers'> & Partial<RequestProgress>;
 
-/** What a state is good for, and nothing else: a call that waits keeps no more of its request. */
-interface BoundCall {
-  readonly sub: string | undefined;
-  readonly method: string;
-  readonly name: unknown;
-  readonly uri: unknown;
-  readonly arguments: unknown;
-}
-
-function toBoundCall(user: UserContext | undefined, { method, params }: JsonRpcRequest): BoundCall {
-  const { name, uri, arguments: args } = isObject(params) ? params : {};
-  return { sub: user?.sub, method, name, uri, arguments: args };
+/** The call that a state is good for, and no other. */
+function computeBinding(user: UserContext | undefined, { method, params }: JsonRpcRequest): string {
+  const { name, uri, arguments: args, ref, argument } = isObject(params) ? params : {};
+  const bound = [user?.sub ?? null, method, name, uri, args];
+  // Only completions have these: states of other calls are as older versions sealed them.
+  if (ref !== undefined || argument !== undefined) bound.push(ref, argument);
+  return `mcp:request-state:${hashSha256(JSON.stringify(bound))}`;
 }
 
 /** Long enough for a person to look something up before answering. */
@@ -181,13 +185,13 @@ export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): 
   const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
 
   return {
-    async seal(call, { answers, asked, relayed }) {
+    async seal(binding, { answers, asked, relayed }) {
       const expiresAt = clock.now() + LIFETIME_MS;
       const text = JSON.stringify({ version: RECORD_VERSION, expiresAt, answers, asked, relayed });
-      return (await requireSeal()).seal(computeBinding(call), text);
+      return (await requireSeal()).seal(binding, text);
     },
-    async open(call, state) {
-      const text = (await requireSeal()).open(computeBinding(call), state);
+    async open(binding, state) {
+      const text = (await requireSeal()).open(binding, state);
       const { version, expiresAt, answers, asked, relayed } = (text && parseObject(text)) || {};
       checkRecordVersion(version, 'params.requestState');
       if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
@@ -203,8 +207,4 @@ export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): 
       };
     },
   };
-}
-
-function computeBinding({ sub, method, name, uri, arguments: args }: BoundCall): string {
-  return `mcp:request-state:${hashSha256(JSON.stringify([sub ?? null, method, name, uri, args]))}`;
 }

@@ -142,8 +142,9 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
     }
     const filter = readFilter(params);
     const lists = catalog.offers.listChanges === true ? filter.lists : [];
-    const watched = await Promise.all(filter.uris.map((uri) => catalog.canWatch(uri, caller)));
-    const uris = new Set(filter.uris.filter((_, index) => watched[index]));
+    const uris = new Set<string>();
+    // One after the other: each may ask a server.
+    for (const uri of filter.uris) if (await catalog.canWatch(uri, caller)) uris.add(uri);
     const subscription = { [SUBSCRIPTION_ID]: id };
     const withSubscription = (members: object) => ({ ...members, _meta: subscription });
     const result = { resultType: 'complete', _meta: { ...subscription, ...serverInfo } };
@@ -176,6 +177,9 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
   };
 }
 
+/** As many as a session may have at one server. */
+const MAX_SUBSCRIPTIONS = 200;
+
 interface Filter {
   readonly lists: readonly ListName[];
   readonly uris: readonly string[];
@@ -187,6 +191,11 @@ function readFilter(params: unknown): Filter {
     return fail('invalid_params', { details: 'params.notifications must be an object' });
   }
   const { resourceSubscriptions: uris = [] } = notifications;
+  if (Array.isArray(uris) && uris.length > MAX_SUBSCRIPTIONS) {
+    return fail('invalid_params', {
+      details: `params.notifications.resourceSubscriptions may have at most ${MAX_SUBSCRIPTIONS} URIs`,
+    });
+  }
   return isStringArray(uris)
     ? { uris, lists: LIST_NAMES.filter((list) => notifications[`${list}ListChanged`] === true) }
     : fail('invalid_params', {

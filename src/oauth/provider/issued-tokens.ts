@@ -1,6 +1,7 @@
 // What is done with tokens that a client got: one line of the log for every login, which says who and by which client, and
 // never the token; and a note of the client, where something depends on it.
 
+import { OPERATORS_CLIENT_ID } from '../../auth/own-clients.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
@@ -43,8 +44,8 @@ export const createLoginLog = (log: Log): LogLogin =>
 
 interface NoteClientDeps {
   readonly store: Pick<KeyValue, 'set'>;
-  /** Whether anything depends now on which tokens this client got. */
-  readonly isNeeded: (clientId: string) => boolean;
+  /** Whether anything depends now on which client got a token. For the operators' page it always does. */
+  readonly needsClients: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -52,7 +53,9 @@ interface NoteClientDeps {
 /** Never rejects: without the note the token works, only its client is not known. */
 export type NoteClient = (token: unknown, clientId: string) => Promise<void>;
 
-export function createNoteClient({ store, isNeeded, clock, log }: NoteClientDeps): NoteClient {
+export function createNoteClient({ store, needsClients, clock, log }: NoteClientDeps): NoteClient {
+  const isNeeded = (clientId: string) => clientId === OPERATORS_CLIENT_ID || needsClients();
+
   return async function noteClient(token, clientId) {
     if (typeof token !== 'string' || !isNeeded(clientId)) return;
     const ttlSeconds = Math.ceil(readExpiry(token) - clock.now() / 1000) + TOLERANCE_SECONDS;

@@ -1,7 +1,6 @@
 // §21.1: one line of JSON for each event, written before what it tells of is answered.
 
-import type { AuditDestination } from '../../config/audit-destination.ts';
-import type { AuditConfig } from '../../config/groups/audit.ts';
+import type { AuditConfig, AuditDestination } from '../../config/groups/audit.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';

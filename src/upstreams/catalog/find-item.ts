@@ -33,7 +33,8 @@ export function createFindItem(deps: FindItemDeps): FindItem {
   const suggestName = createSuggestName(deps);
 
   const failAsUnknown: FindItem['failAsUnknown'] = async (kind, name, who, facts) => {
-    const nearest = await suggestName(kind, name, who);
+    // Where nobody can say what there is, nothing is suggested.
+    const nearest = await suggestName(kind, name, who).catch(() => undefined);
     return failUnknownItem(kind, name, { nearest, ...(facts && { facts }) });
   };
 

@@ -23,6 +23,7 @@ export function createJoinedView(getPlan: () => Plan): View {
   async function listBy({ servers, joinLists }: Plan, kind: ListKind, who: Who): Promise<ListView> {
     const planned = [...servers.values()];
     const own = await listBuiltIn(kind, who);
+    const cache = own?.cache;
     const prepared = await Promise.all(planned.map((one) => loadPrepared(one, kind, who)));
     const parts = [
       own?.entries ?? NOTHING,
@@ -30,8 +31,12 @@ export function createJoinedView(getPlan: () => Plan): View {
     ];
     return {
       ...joinLists(kind, parts),
-      ttlMs: Math.min(...prepared.map((one) => one?.ttlMs ?? SHORT_TTL_MS), MAX_TTL_MS),
-      isPersonal: planned.some(({ server }) => server.isPersonal),
+      ttlMs: Math.min(
+        ...prepared.map((one) => one?.ttlMs ?? SHORT_TTL_MS),
+        cache?.ttlMs ?? MAX_TTL_MS,
+        MAX_TTL_MS,
+      ),
+      isPersonal: cache?.scope === 'private' || planned.some(({ server }) => server.isPersonal),
     };
   }
 
@@ -68,12 +73,27 @@ export function createJoinedView(getPlan: () => Plan): View {
       const atHand = findIn(await joinAtHand(kind, who), name);
       return toFound(atHand ?? findIn(await list(kind, who), name));
     }
-    const own = (await listBuiltIn(kind, who))?.byName.get(name);
+    const own = await findBuiltIn(kind, name, naming, who);
     if (own) return { kind: 'entry', entry: own };
     const owners = naming.findOwners(name).flatMap((owner) => servers.get(owner) ?? []);
     return (
       (await findAtQuick(owners, kind, name, who)) ?? findAtOwners(owners, kind, name, naming, who)
     );
+  }
+
+  /** Where it cannot say what it has, a name that can only be a server's is looked for there. */
+  async function findBuiltIn(
+    kind: ListKind,
+    name: string,
+    naming: Naming,
+    who: Who,
+  ): Promise<Entry | undefined> {
+    try {
+      return (await listBuiltIn(kind, who))?.byName.get(name);
+    } catch (error) {
+      if (naming.hasPrefix(name)) return undefined;
+      throw error;
+    }
   }
 
   /** Of several that can have the name, as without a prefix, none is waited for that lists slowly. */

@@ -37,8 +37,14 @@ export function listenToServers(
   const stops = new Map<Server, () => void>();
   const ownStops: (() => void)[] = [];
   let isOpen = true;
-  const stopBuiltIn = builtIn?.listen(caller, listener, uris);
+  const stopBuiltIn = builtIn?.listen(caller, { ...listener, resourceUpdated: tellOfOwn }, uris);
   if (stopBuiltIn) ownStops.push(stopBuiltIn);
+
+  /** Rules may have changed since it subscribed. */
+  function tellOfOwn(uri: string): void {
+    const item = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
+    if (access.mayRead(item, toWho(caller))) listener.resourceUpdated(uri);
+  }
 
   async function open(): Promise<void> {
     const who = toWho(caller);

@@ -1,8 +1,10 @@
 // What the configuration file says, as long as it says it.
-import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { Policies } from '../../policy/policy.ts';
+import type { CompiledRules } from '../../policy/rules/rules.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import type { Lock } from '../lock/lock.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
+import { type Lock, NO_LOCK } from '../lock/lock.ts';
+import type { Setup } from '../setup.ts';
 import type { BuiltIn } from './built-in.ts';
 import { isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
@@ -15,13 +17,22 @@ import {
 } from './prepare-list.ts';
 import type { Server } from './server.ts';
 
-export interface Plan {
+/** A setup whose rules are compiled. */
+export interface CompiledSetup {
+  readonly setup: Setup;
+  readonly rules: CompiledRules;
+  /** Who may see and use what. */
+  readonly policies: Policies;
+}
+
+/** All that follows from one setup. Nothing of it changes: the next setup makes another one. */
+export interface Plan extends CompiledSetup {
   /** Undefined where the file says `"builtIn": false`. */
   readonly builtIn: BuiltIn | undefined;
   /** In the file's order. */
   readonly servers: ReadonlyMap<string, PlannedServer>;
   readonly naming: Naming;
-  readonly policies: Policies;
+  /** `NO_LOCK` where the setup has none. */
   readonly lock: Lock;
   readonly joinLists: JoinLists;
   readonly warn: WarnOfItem;
@@ -35,18 +46,19 @@ export interface PlannedServer {
 }
 
 interface PlanParts {
-  readonly file: GatewayFile;
   readonly builtIn: BuiltIn;
   /** One for each of the file, by name. */
   readonly servers: ReadonlyMap<string, Server>;
-  readonly policies: Policies;
-  readonly lock: Lock;
   readonly warn: WarnOfItem;
 }
 
-export function createPlan({ file, builtIn, servers, policies, lock, warn }: PlanParts): Plan {
+export function createPlan(compiled: CompiledSetup, { builtIn, servers, warn }: PlanParts): Plan {
+  const { setup, policies } = compiled;
+  const { file, lock = NO_LOCK } = setup;
   const naming = createNaming(file);
   return {
+    ...compiled,
+    lock,
     builtIn: file.builtIn ? builtIn : undefined,
     servers: new Map(
       file.servers.flatMap((config) => {
@@ -59,8 +71,6 @@ export function createPlan({ file, builtIn, servers, policies, lock, warn }: Pla
       }),
     ),
     naming,
-    policies,
-    lock,
     joinLists: createJoinLists(naming, warn),
     warn,
   };

@@ -1,18 +1,18 @@
 // §18.2: what of a server's list is served, and under which names.
 
 import { hash } from 'node:crypto';
-import {
-  countKeptCharacters,
-  type GatewayFile,
-  NAME_HASH_CHARACTERS,
-  type ToolSelection,
-  type UpstreamConfig,
-} from '../../config/file/gateway-file.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Policies } from '../../policy/policy.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import type { ToolSelection } from '../config/common-config.ts';
+import type { ServersConfig } from '../config/upstream-config.ts';
+import {
+  countKeptCharacters,
+  NAME_HASH_CHARACTERS,
+  type UpstreamConfig,
+} from '../config/upstream-config.ts';
 import { findItemProblem, showName, type WarnOfItem } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
 import type { FetchedList } from './fetch-list.ts';
@@ -165,7 +165,7 @@ export function createNaming({
   separator,
   maxNameLength,
   names,
-}: Pick<GatewayFile, 'servers' | 'separator' | 'maxNameLength' | 'names'>): Naming {
+}: Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>): Naming {
   const isStrict = names === 'strict';
   /** What stays of a longer name, before `_` and the hash. */
   const keptCharacters = countKeptCharacters(maxNameLength);

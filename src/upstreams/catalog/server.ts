@@ -3,7 +3,8 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import type { Era } from '../../protocol/revisions.ts';
-import { dependsOnUser } from '../credentials/needs-user.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
+import { dependsOnUser } from '../credentials/server-credentials.ts';
 import type { Lock } from '../lock/lock.ts';
 import { createUsage } from '../transport/usage.ts';
 import { GATEWAY_CALLER, type Upstream } from '../upstream.ts';
@@ -11,7 +12,7 @@ import { createServerLists, type ServerLists } from './server-lists.ts';
 
 export interface Server {
   readonly name: string;
-  readonly upstream: Upstream;
+  readonly upstream: Upstream<UpstreamConfig>;
   /** Whether each user has lists of its own. */
   readonly isPersonal: boolean;
   readonly lists: ServerLists;
@@ -49,7 +50,7 @@ export interface ServerDeps {
   onListChange(server: Server, list: ListName, audience?: string): void;
 }
 
-export function createServer(upstream: Upstream, deps: ServerDeps): Server {
+export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDeps): Server {
   const { config } = upstream;
   const isPersonal = dependsOnUser(config);
   const closing = new AbortController();

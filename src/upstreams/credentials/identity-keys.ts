@@ -24,7 +24,7 @@ export interface IdentityKey {
 }
 
 export interface IdentityKeysDeps {
-  readonly store: KeyValue;
+  readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'compareAndSet'>;
   readonly getSeal: () => Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;

@@ -1,11 +1,11 @@
 // §18.4: whether a server can be reached; while it cannot, it is looked for now and then, and calls fail at
 // once.
 
-import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { knowsUsers } from '../credentials/needs-user.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
+import { knowsUsers } from '../credentials/server-credentials.ts';
 import { CredentialError, UpstreamError } from '../upstream.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import type { CallOutcome } from './server-call.ts';

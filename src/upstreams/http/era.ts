@@ -1,10 +1,10 @@
 // §18.3: of which era a server is: `server/discover` is tried once, and what it said is remembered.
 
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Era } from '../../protocol/revisions.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { NOT_STATELESS, readDiscoverResult } from '../messages/description.ts';
 import { describeInHeaders, toStatelessParams } from '../messages/envelope.ts';
 import type { NameAudience } from '../transport/name-audience.ts';

@@ -1,12 +1,13 @@
 // The way to one server: each request with the headers of the configuration, the credentials and the era.
+
 import type { Dispatcher } from 'undici';
-import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/log-throttle.ts';
-import type { CredentialHeaders, GetHeaders } from '../credentials/get-headers.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
+import type { CredentialHeaders, GetHeaders } from '../credentials/credential-type.ts';
 import { type HeaderList, toHeaderList } from '../messages/envelope.ts';
 import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import type { AnswerMemory, AnswerOwner } from '../transport/answer-memory.ts';

@@ -1,7 +1,8 @@
 // §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
-import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
+
 import { openServerPool } from '../../platform/outbound/outbound-network.ts';
-import { needsUser } from '../credentials/needs-user.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
+import { needsUser } from '../credentials/server-credentials.ts';
 import { createUsage } from '../transport/usage.ts';
 import type { Upstream } from '../upstream.ts';
 import { createAvailability, createJudge } from './availability.ts';

@@ -3,7 +3,7 @@ import type { Log } from '../../platform/log.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Bus, KeyValue } from '../../store/store.ts';
-import type { GetHeaders } from '../credentials/get-headers.ts';
+import type { GetHeaders } from '../credentials/credential-type.ts';
 import type { AnswerMemory } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
 import type { Upstream } from '../upstream.ts';

@@ -1,8 +1,8 @@
 // Servers of 2024-11-05 to 2025-11-25: requests within a session that begins with `initialize`.
 
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { NO_SESSIONS, readInitializeResult } from '../messages/description.ts';
 import {
   CLIENT_INFO,

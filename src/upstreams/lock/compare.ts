@@ -1,7 +1,7 @@
 // §18.7: what differs between what was approved and what the servers say now.
 
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
-import { knowsUsers } from '../credentials/needs-user.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
+import { knowsUsers } from '../credentials/server-credentials.ts';
 import type { Fingerprint, LockedKind } from './fingerprint.ts';
 import {
   EMPTY_LOCK_FILE,

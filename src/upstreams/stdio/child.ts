@@ -2,8 +2,8 @@
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import nodeProcess from 'node:process';
-import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import { type Clock, pause } from '../../platform/clock.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
 import type { StreamPace } from '../transport/message-pace.ts';
 import { createPacedMessages } from '../transport/paced-messages.ts';

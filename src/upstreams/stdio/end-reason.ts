@@ -1,8 +1,8 @@
 // §18.4: why a process of a server is not there, for callers and for the operator.
 import { existsSync } from 'node:fs';
-import type { ProgramUser, StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
+import type { ProgramUser, StdioUpstreamConfig } from '../config/upstream-config.ts';
 import type { UpstreamFailure } from '../upstream.ts';
 
 export interface EndReason {

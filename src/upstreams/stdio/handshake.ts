@@ -1,8 +1,9 @@
 // §18.3: which era a process speaks, and what it says of itself.
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
+
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Era } from '../../protocol/revisions.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
 import {
   NO_SESSIONS,
   NOT_STATELESS,

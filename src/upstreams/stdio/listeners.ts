@@ -1,10 +1,10 @@
 // §18.3: who is told what changes at the processes of a server, and of which resources: at this replica and at others.
 
-import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { findListsThatChange } from '../messages/description.ts';
 import { type Change, readChange, tellListener } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';

@@ -1,11 +1,11 @@
 // §18.3: what a server writes beside its messages, in the gateway's log.
 
 import type { Readable } from 'node:stream';
-import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createLogThrottle, createWarnThrottle } from '../../platform/log-throttle.ts';
 import { shorten } from '../../platform/text.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { createLineSplitter } from './line-splitter.ts';
 
 export interface OutputLog {

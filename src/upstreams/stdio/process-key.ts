@@ -1,5 +1,5 @@
 // §18.3: for whom there is a process of its own.
-import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 
 export interface ProcessKey {

@@ -1,7 +1,6 @@
 // §18.3: each replica has processes of its own, and a client's stream may be at another replica than the one that took
 // its subscription: what sessions subscribed to is in the store, and what has changed is told to all replicas.
 
-import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import { isObject } from '../../platform/json.ts';
@@ -13,6 +12,7 @@ import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Bus, KeyValue } from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { createSessionRecords } from '../transport/session-records.ts';
 import {
   createSubscriptionMemory,

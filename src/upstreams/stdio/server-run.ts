@@ -1,9 +1,9 @@
 // §18.3: one process of a server, from its start over the first messages to its end.
 
-import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { quote } from '../../platform/text.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import type { AnswerMemory } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';

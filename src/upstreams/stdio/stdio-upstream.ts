@@ -1,11 +1,11 @@
 // §18.3: an MCP server whose processes run on this machine.
 
-import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createWarnThrottle } from '../../platform/log-throttle.ts';
 import { LOG_SEVERITIES, type LogSeverity } from '../../protocol/methods.ts';
 import type { Era } from '../../protocol/revisions.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { toSessionParams, toStatelessParams } from '../messages/envelope.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
 import {

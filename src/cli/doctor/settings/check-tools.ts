@@ -1,12 +1,12 @@
 // Tools of a server that clients do not see, or do not find under the name that they make of it.
-import type {
-  GatewayFile,
-  StdioUpstreamConfig,
-  UpstreamConfig,
-} from '../../../config/file/gateway-file.ts';
+import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts';
 import { joinPolicies } from '../../../policy/policy.ts';
 import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
 import { createNaming, createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
+import type {
+  StdioUpstreamConfig,
+  UpstreamConfig,
+} from '../../../upstreams/config/upstream-config.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../../../upstreams/upstream.ts';
 import { type Finding, warning } from '../finding.ts';
 

@@ -9,7 +9,6 @@ import {
   type ProviderMetadata,
 } from '../../../auth/provider-metadata.ts';
 import type { Config } from '../../../config/config.ts';
-import { ConfigError } from '../../../config/config-error.ts';
 import type { ProviderConfig } from '../../../config/groups/provider.ts';
 import { loadConfig } from '../../../config/load.ts';
 import {
@@ -17,10 +16,12 @@ import {
   findMisspelledVariables,
   type MisspelledVariable,
 } from '../../../config/misspelled.ts';
-import type { Env } from '../../../config/read-env.ts';
+import { ConfigError, formatProblem } from '../../../config/problem.ts';
 import { createServerUrls, type ServerUrls } from '../../../config/server-urls.ts';
+import type { Env } from '../../../config/setting.ts';
 import { noMetrics } from '../../../telemetry/metrics/metrics.ts';
-import { readSetup, type Setup } from '../../setup/config-file/read-setup.ts';
+import type { Setup } from '../../../upstreams/setup.ts';
+import { readSetup } from '../../setup/config-file/read-setup.ts';
 import { type Finding, failure, MISSPELLED, type Report, warning } from '../finding.ts';
 import type { Instruments } from '../instruments.ts';
 
@@ -105,7 +106,7 @@ async function readAll(env: Env): Promise<ReadSettings> {
       return { findings: misspelled, usable: { config, setup: undefined, env } };
     const parsed = await readSetup(path, config, env);
     if (parsed.kind === 'problems')
-      return { findings: parsed.problems.map(refuse), usable: undefined };
+      return { findings: parsed.problems.map(formatProblem).map(refuse), usable: undefined };
     const { setup, warnings } = parsed;
     const told = warnings.map((text) => warning('settings.file', text));
     return { findings: [...misspelled, ...told], usable: { config, setup, env } };

@@ -1,13 +1,18 @@
+import { formatProblem } from '../../../config/problem.ts';
 import type { Log } from '../../../platform/log.ts';
-import { describeProtection, findLosses } from './find-losses.ts';
+import type { Setup } from '../../../upstreams/setup.ts';
+import { describeProtection, findLosses, summarizeSetup } from './find-losses.ts';
 import { onHangUp } from './hang-up.ts';
-import { type LoadSetup, summarizeSetup } from './load-setup.ts';
-import type { ReadSetup, Setup } from './read-setup.ts';
+import type { ReadSetup } from './read-setup.ts';
 import { computeStamp, watchFile } from './watch-file.ts';
 
 /** What a process does with the file. */
 export interface FollowActions {
-  readonly load: LoadSetup;
+  /**
+   * From now on the gateway is to serve what the setup says. `changed`: the files that were changed since the last time;
+   * none where somebody asked for it.
+   */
+  readonly load: (setup: Setup, changed: readonly string[]) => Promise<void>;
   /** Before the process ends because its terminal was closed. */
   readonly close: () => Promise<void>;
   readonly log: Log;
@@ -81,7 +86,7 @@ export function followConfigFile(options: FollowOptions): Following {
     if (parsed.kind === 'problems') {
       log.error(
         'The configuration file has problems, so the one that was loaded before is kept. Correct it, and it is loaded by itself.',
-        { path, problems: parsed.problems },
+        { path, problems: parsed.problems.map(formatProblem) },
       );
       return false;
     }

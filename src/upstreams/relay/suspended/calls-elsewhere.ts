@@ -114,7 +114,9 @@ export function createWaitElsewhere({
 
       waits.set(ticket, wait);
       listener.signal.addEventListener('abort', leave);
-      askWhetherItGoesOn();
+      // Whoever hung up while the store was asked is not told again.
+      if (listener.signal.aborted) leave();
+      else askWhetherItGoesOn();
     });
   }
 }
