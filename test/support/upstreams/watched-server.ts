@@ -1,5 +1,6 @@
 // Servers behind two replicas whose resources change, of each kind: what they are subscribed to, and what they say.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { expect } from 'vitest';
 import type { SessionClient } from '../clients/session-client.ts';
 import { listenOnLoopback } from './listen.ts';
 import { scripted } from './stdio.ts';
@@ -17,7 +18,7 @@ export interface WatchedServer {
   readonly isForAll: boolean;
   /** Streams that are open for clients' sessions; undefined for processes. */
   countStreams(replicas: number): number | undefined;
-  /** Loses all that it knows. */
+  /** Loses all that it knows, and is there again when this resolves. */
   restart(client: SessionClient): Promise<void>;
   close(): Promise<void>;
 }
@@ -27,6 +28,7 @@ interface Subscriber {
   stream: ServerResponse | undefined;
 }
 
+const PATIENT = { timeout: 15_000, interval: 5 };
 const NO_LISTS = { tools: [], prompts: [], resources: [], resourceTemplates: [] };
 const LISTING = {
   ...NO_LISTS,
@@ -159,7 +161,14 @@ export function describeWatchedProcesses(): WatchedServer {
     },
     countStreams: () => undefined,
     async restart(client) {
-      process.kill(Number(await run(client, 'pid')), 'SIGKILL');
+      const former = await run(client, 'pid');
+      process.kill(Number(former), 'SIGKILL');
+      await expect
+        .poll(async () => {
+          const pid = await run(client, 'pid').catch(() => former);
+          return pid !== former;
+        }, PATIENT)
+        .toBe(true);
     },
     close: async () => {},
   };
