@@ -1,6 +1,7 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
 
+import { type GatewayRequest, getHeader } from '../../endpoint/message.ts';
 import type { UserContext } from '../../endpoint/user-context.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -34,9 +35,8 @@ export async function startRound(
   { client, logLevel }: Envelope,
   requestState: RequestState,
 ): Promise<Round> {
-  // In place of the arguments, which may be large: a call that waits keeps this.
-  const binding = computeBinding(user, request);
-  const { answers, relayed } = await readClientAnswers(binding, request.params, requestState);
+  const getBinding = prepareBinding(user, request, httpRequest);
+  const { answers, relayed } = await readClientAnswers(getBinding, request.params, requestState);
   const usedAnswers: Record<string, unknown> = {};
   const openRequests: Record<string, ClientRequest> = {};
   let relayedRequests: JsonObject | undefined;
@@ -92,7 +92,7 @@ export async function startRound(
       return {
         resultType: 'input_required',
         inputRequests,
-        requestState: await requestState.seal(binding, {
+        requestState: await requestState.seal(getBinding(), {
           answers: usedAnswers,
           asked: Object.keys(inputRequests),
           relayed: relayedState,
@@ -119,7 +119,7 @@ interface ClientAnswers {
  * Requirements"), and the tool asks: a form that nobody was shown must not count as filled in.
  */
 async function readClientAnswers(
-  binding: string,
+  getBinding: () => string,
   params: unknown,
   requestState: RequestState,
 ): Promise<ClientAnswers> {
@@ -131,7 +131,7 @@ async function readClientAnswers(
   if (typeof state !== 'string') {
     fail('invalid_params', { details: 'params.requestState must be a string' });
   }
-  const { answers, asked, relayed } = await requestState.open(binding, state);
+  const { answers, asked, relayed } = await requestState.open(getBinding(), state);
   const received = asked ? pick(inputResponses, asked) : inputResponses;
   return { answers: { ...received, ...answers }, relayed };
 }
@@ -167,6 +167,24 @@ export interface RequestState {
 
 /** 0.1.0 does not say what it asked; its states are good for an hour. */
 type OpenedState = Pick<RequestProgress, 'answers'> & Partial<RequestProgress>;
+
+/** Bytes of a body that a call which waits may keep. */
+const MAX_KEPT_BODY = 4096;
+
+/** Nearly no call asks: only of one with a large body the binding is computed in advance, and kept in place of the body. */
+function prepareBinding(
+  user: UserContext | undefined,
+  request: JsonRpcRequest,
+  httpRequest: GatewayRequest,
+): () => string {
+  const length = Number(getHeader(httpRequest, 'content-length') ?? Number.POSITIVE_INFINITY);
+  return length > MAX_KEPT_BODY
+    ? keep(computeBinding(user, request))
+    : () => computeBinding(user, request);
+}
+
+/** A function of its own: another would keep all that its neighbours use. */
+const keep = (binding: string) => () => binding;
 
 /** The call that a state is good for, and no other. */
 function computeBinding(user: UserContext | undefined, { method, params }: JsonRpcRequest): string {
