@@ -6,8 +6,7 @@
  */
 
 export type { UserContext } from './endpoint/user-context.ts';
-export { DefinitionError } from './errors/definition-error.ts';
-export { fail } from './errors/gateway-error.ts';
+export { DefinitionError, fail } from './errors/gateway-error.ts';
 export type {
   Arguments,
   Catalog,
@@ -70,9 +69,9 @@ export {
   type StructuredResult,
   type Tool,
   type ToolDefinition,
+  ToolError,
   type ToolFailure,
 } from './mcp/catalog/define/tool.ts';
-export { ToolError } from './mcp/catalog/define/tool-error.ts';
 export type {
   ObjectSchema,
   PromptDescription,

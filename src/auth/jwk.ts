@@ -7,8 +7,8 @@ import {
   type SigningOptions,
   verify,
 } from 'node:crypto';
+import { hashSha256 } from '../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../platform/json.ts';
-import { hashSha256 } from '../platform/sha256.ts';
 
 export interface VerificationKey {
   /** Of RFC 7638 thumbprint, `kid` and `alg`: the same for the same key in a set that was fetched anew. */

@@ -1,9 +1,17 @@
 import { isIP } from 'node:net';
 import { extname } from 'node:path';
-import { IMAGE_TYPES } from '../platform/image-types.ts';
 import { isStringArray, parseObject } from '../platform/json.ts';
 import { isScopeToken } from './scope.ts';
 import { isSentinelUrl, parseSentinelUrl } from './sentinel-url.ts';
+
+/** Media types of images, by how a file's name ends. */
+export const IMAGE_TYPES: Readonly<Record<string, string>> = {
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.jpg': 'image/jpeg',
+  '.jpeg': 'image/jpeg',
+  '.webp': 'image/webp',
+};
 
 /** How a setting's text is read. `parse` returns undefined for what is not allowed. */
 export interface Rule<T> {

@@ -2,7 +2,7 @@
 
 import { isOnThisMachine } from '../platform/address.ts';
 import type { Facts, Log } from '../platform/log.ts';
-import { NODE_VERSION, PACKAGE_VERSION } from '../platform/version.ts';
+import { NODE_VERSION, PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Config } from './config.ts';
 import type { OAuthConfig, ProxyConfig } from './groups/oauth.ts';
 import { describeStore } from './groups/store.ts';

@@ -4,7 +4,7 @@ import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GatewayRequest, Reply, ReplyError } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import { type Log, truncateForLog } from '../platform/log.ts';
-import { createLogThrottle } from '../platform/log-throttle.ts';
+import { createLogThrottle } from '../platform/throttle.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { RequestTrace, Span, TraceParent, Tracing } from '../telemetry/tracing/tracing.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';

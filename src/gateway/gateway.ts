@@ -28,7 +28,7 @@ import { type Clock, pause, systemClock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
-import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/version.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { joinPolicies } from '../policy/policy.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { createLogo } from '../site/logo.ts';
@@ -37,6 +37,7 @@ import { openStore } from '../store/open.ts';
 import { createLoginSeal, createReplicaSeal } from '../store/seal/secrets.ts';
 import type { Store } from '../store/store.ts';
 import { type Metrics, noMetrics } from '../telemetry/metrics/metrics.ts';
+import type { Setup } from '../upstreams/catalog/plan.ts';
 import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
 import {
   type GatewayUpstreams,
@@ -45,7 +46,6 @@ import {
 } from '../upstreams/create-upstreams.ts';
 import type { Lock } from '../upstreams/lock/lock.ts';
 import type { StoredLock } from '../upstreams/lock/lock-file.ts';
-import type { Setup } from '../upstreams/setup.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
 import { openObservation } from './observation.ts';
 import { createPublicSite } from './site.ts';

@@ -3,8 +3,8 @@ import { toAddressKey } from '../platform/address.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject, parseObject } from '../platform/json.ts';
 import type { Log } from '../platform/log.ts';
-import { createWarnThrottle } from '../platform/log-throttle.ts';
 import { stripUrisIn } from '../platform/strip-uri.ts';
+import { createWarnThrottle } from '../platform/throttle.ts';
 import { LOGIN_FAILURES_KEY } from '../store/keys.ts';
 import type { KeyValue } from '../store/store.ts';
 

@@ -3,7 +3,7 @@
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import { createJsonReply, type Reply } from '../endpoint/message.ts';
 import { JSONRPC } from '../endpoint/render-error.ts';
-import { PACKAGE_VERSION } from '../platform/version.ts';
+import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import { METRICS_CONTENT_TYPE, type Metrics } from '../telemetry/metrics/metrics.ts';
 
 /** Resolves when the dependency can be used; rejects when it cannot. */

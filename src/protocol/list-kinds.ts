@@ -1,4 +1,4 @@
-import { failUnknown } from '../errors/fail-unknown.ts';
+import { failUnknown } from '../errors/gateway-error.ts';
 import { stripUri } from '../platform/strip-uri.ts';
 
 // MCP: the four lists of a server, and what stands in them.

@@ -1,14 +1,12 @@
 // §4.1: the site, read once at start and served from memory.
-
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
 import { getErrorCode } from '../platform/error-code.ts';
+import { hashSha256 } from '../platform/ids.ts';
 import type { Log } from '../platform/log.ts';
-import { PACKAGE_ROOT } from '../platform/own-files.ts';
-import { hashSha256 } from '../platform/sha256.ts';
-import { PACKAGE_VERSION } from '../platform/version.ts';
+import { PACKAGE_ROOT, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { getPageKind, type PageKind } from './page-kinds.ts';
 import { createFillSlots, type FillSlots } from './slots.ts';
 

@@ -1,5 +1,4 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
-
 import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
@@ -16,7 +15,7 @@ import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
-import type { CompiledSetup } from './catalog/plan.ts';
+import type { CompiledSetup, Setup } from './catalog/plan.ts';
 import type { AccessPreview, PreviewOptions } from './catalog/tools-for-operators.ts';
 import {
   createUpstreamCatalogs,
@@ -31,7 +30,6 @@ import { createUpstreamOpener } from './open-upstream.ts';
 import { createRelayCall } from './relay/relay-call.ts';
 import { createRedeemAnswers } from './relay/rounds.ts';
 import { createSuspendedCalls } from './relay/suspended/suspended-calls.ts';
-import type { Setup } from './setup.ts';
 import type { Upstream } from './upstream.ts';
 import { traceUpstream } from './wrap-upstream.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { createAdmissionBatches } from '../../src/store/redis/admission-batches.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
+import { createAdmissionBatches } from '../../src/store/redis/windows.ts';
 import {
   type Admission,
   type LimitWindow,

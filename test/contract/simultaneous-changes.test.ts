@@ -7,8 +7,7 @@ import {
   createRegisteredClients,
 } from '../../src/oauth/clients/registered-clients.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { generateClientId } from '../../src/platform/ids.ts';
-import { hashSha256 } from '../../src/platform/sha256.ts';
+import { generateClientId, hashSha256 } from '../../src/platform/ids.ts';
 import { buildSubscriptionKey } from '../../src/store/keys.ts';
 import { createSeal } from '../../src/store/seal/seal.ts';
 import type { Store } from '../../src/store/store.ts';

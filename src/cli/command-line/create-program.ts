@@ -1,7 +1,7 @@
 // The parser and the help, made from the rows by commander.
 import { styleText } from 'node:util';
 import { Argument, Option, Command as Program } from 'commander';
-import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/version.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import { UsageError } from '../command/errors.ts';
 import type { Invocation } from '../command/invocation.ts';
 import {

@@ -1,7 +1,7 @@
 // What commander refuses, in our words: what was wrong, and what was perhaps meant.
 import type { CommanderError } from 'commander';
 import { findNearestName } from '../../platform/nearest-name.ts';
-import { PACKAGE_NAME } from '../../platform/version.ts';
+import { PACKAGE_NAME } from '../../platform/own-files.ts';
 import { UsageError } from '../command/errors.ts';
 import { describeCommand, type InvokedProcess } from '../command/invocation.ts';
 import { type Command, toFlag } from './command.ts';

@@ -6,7 +6,7 @@ import { loadConfig } from '../../config/load.ts';
 import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
 import { ConfigError } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
-import { escapeInvisible } from '../../platform/visible-json.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import type { Invocation } from '../command/invocation.ts';
 import {

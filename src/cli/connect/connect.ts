@@ -1,7 +1,7 @@
 // `postern connect`: how to add the gateway to an MCP client.
 
 import { styleText } from 'node:util';
-import { escapeInvisible } from '../../platform/visible-json.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
 import {
   ALL_CLIENT_SETUPS,
   type ClientSetup,

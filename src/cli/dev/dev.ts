@@ -7,7 +7,7 @@ import { listTools } from '../../mcp/catalog/list-tools.ts';
 import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
-import type { Setup } from '../../upstreams/setup.ts';
+import type { Setup } from '../../upstreams/catalog/plan.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { StartError } from '../command/errors.ts';
 import { endWithNpx } from '../command/process-end.ts';

@@ -1,7 +1,7 @@
 // Prints findings as they come, or all at once as JSON.
 import { systemClock } from '../../platform/clock.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
 import { countNoun, shorten } from '../../platform/text.ts';
-import { escapeInvisible } from '../../platform/visible-json.ts';
 import type { Invocation } from '../command/invocation.ts';
 import { type Finding, hasFailure, MISSPELLED, type Report, type Status } from './finding.ts';
 

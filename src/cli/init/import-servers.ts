@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import type { FileNode } from '../../config/file/syntax/file-node.ts';
 import { readSyntax } from '../../config/file/syntax/read-syntax.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { escapeInvisible } from '../../platform/visible-json.ts';
 import {
   ALLOWED_SERVER_NAME,
   deriveServerName,
   describeSameName,
   isOtherName,
-} from '../../upstreams/config/server-name.ts';
+} from '../../upstreams/config/servers.ts';
 import { CommandError } from '../command/errors.ts';
 import { type Change, createSecretMover } from './move-secrets.ts';
 

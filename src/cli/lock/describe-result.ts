@@ -1,6 +1,7 @@
 // What `postern lock` prints.
+
+import { toVisibleJson } from '../../platform/invisible.ts';
 import { countNoun } from '../../platform/text.ts';
-import { toVisibleJson } from '../../platform/visible-json.ts';
 import type { LockDifference } from '../../upstreams/lock/compare.ts';
 import type { LockFile } from '../../upstreams/lock/lock-file.ts';
 

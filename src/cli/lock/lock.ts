@@ -2,7 +2,7 @@
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { escapeInvisible } from '../../platform/visible-json.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import {
   dependsOnUser,

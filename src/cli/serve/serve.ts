@@ -5,7 +5,7 @@ import { createLog } from '../../platform/log.ts';
 import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
 import { AuditLogError } from '../../telemetry/audit/line-sink.ts';
 import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
-import type { Setup } from '../../upstreams/setup.ts';
+import type { Setup } from '../../upstreams/catalog/plan.ts';
 import { type EnvFile, logEnvironment } from '../command/env-file.ts';
 import { chooseOtherPort, describeListenError, StartError } from '../command/errors.ts';
 import { describeCommand, describeWithPort } from '../command/invocation.ts';

@@ -1,10 +1,10 @@
 // What postern dev says once it serves: all of it at first, then what has changed.
 
 import type { Config } from '../../config/config.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject } from '../../platform/json.ts';
+import { PACKAGE_VERSION } from '../../platform/own-files.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
-import { PACKAGE_VERSION } from '../../platform/version.ts';
-import { escapeInvisible } from '../../platform/visible-json.ts';
 import { CLIENT_SETUPS, DEFAULT_ENTRY_NAME } from '../../site/client-setups.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import { type EnvFile, listSettings } from '../command/env-file.ts';

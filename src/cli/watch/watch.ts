@@ -2,8 +2,8 @@
 import { resolve } from 'node:path';
 import { loadConfig } from '../../config/load.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
-import { endWithError } from '../command/end-with-error.ts';
 import { findSetting } from '../command/env-file.ts';
+import { endWithError } from '../command/errors.ts';
 import { endWithNpx } from '../command/process-end.ts';
 import { showSpinner } from '../command/spinner.ts';
 import { computeStamp, watchFile } from '../setup/config-file/watch-file.ts';

@@ -5,8 +5,7 @@ import { quote } from '../../platform/text.ts';
 import { completeRules } from '../../policy/rules/check-rules.ts';
 import type { CompletionDeps } from '../../upstreams/config/common-members.ts';
 import { describePlainSecrets } from '../../upstreams/config/plain-secrets.ts';
-import { isOtherName } from '../../upstreams/config/server-name.ts';
-import { completeServers, type PlacedServer } from '../../upstreams/config/servers.ts';
+import { completeServers, isOtherName, type PlacedServer } from '../../upstreams/config/servers.ts';
 import { type FileContent, fileShape, type GatewayFile } from './gateway-file.ts';
 
 export interface ParseOptions extends TextSource, CompletionDeps {}

@@ -8,7 +8,7 @@ import { generateReference } from '../../platform/ids.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { Method } from '../../protocol/methods.ts';
 import type { CacheHint } from '../catalog/content.ts';
-import { isToolError, readWords } from '../catalog/define/tool-error.ts';
+import { isToolError, readWords } from '../catalog/define/tool.ts';
 
 export type Outcome =
   | { readonly kind: 'success'; readonly result: MethodResult }

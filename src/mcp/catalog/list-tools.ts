@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../platform/json.ts';
-import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/version.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import type { Cursor } from './catalog.ts';
 import type { CallerContext, ServedCatalog } from './served-catalog.ts';
 

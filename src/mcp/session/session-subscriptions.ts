@@ -2,7 +2,7 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { buildSubscriptionKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';

@@ -1,8 +1,8 @@
 // What the gateway knows of refresh tokens: whose they are and what for. Only their hashes are stored.
+
+import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
-import { buildOAuthKey } from '../../store/keys.ts';
-import { RECORD_VERSION } from '../../store/record-version.ts';
+import { buildOAuthKey, RECORD_VERSION } from '../../store/keys.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 
 /** A grant that a refresh token stands for. */

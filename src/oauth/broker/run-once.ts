@@ -1,13 +1,10 @@
 // Of many that ask the same at the same moment one does the work, on whatever replica. The others get
 // its outcome, and so do those who ask again within a few seconds.
-
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { type Clock, pause } from '../../platform/clock.ts';
-import { generateSecret } from '../../platform/ids.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import { buildOAuthKey } from '../../store/keys.ts';
-import { checkRecordVersion, RECORD_VERSION } from '../../store/record-version.ts';
+import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 
 export type RunOnce<Result> = (

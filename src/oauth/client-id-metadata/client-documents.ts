@@ -6,8 +6,8 @@ import type { ClientsConfig } from '../../config/groups/clients.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { createLogThrottle } from '../../platform/log-throttle.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
+import { createLogThrottle } from '../../platform/throttle.ts';
 import type { RedirectUriRules } from '../redirect-uri.ts';
 import {
   type ClientDocument,

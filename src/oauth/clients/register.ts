@@ -1,12 +1,10 @@
 // §4.8, RFC 7591 §3: dynamic client registration.
-
 import type { RegistrationConfig } from '../../config/groups/clients.ts';
 import { createJsonReply, type PendingReply, readBearerToken } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { generateClientId } from '../../platform/ids.ts';
+import { generateClientId, isEqualSecret } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
-import { isEqualSecret } from '../../platform/sha256.ts';
 import {
   describeRedirectUriRules,
   parseRedirectUris,

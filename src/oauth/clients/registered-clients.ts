@@ -2,9 +2,13 @@
 import type { RegistrationConfig } from '../../config/groups/clients.ts';
 import { isRegisteredClientId, REGISTERED_CLIENT_PREFIX } from '../../platform/ids.ts';
 import { isObject, isStringArray, parseObject } from '../../platform/json.ts';
-import { buildClientKey, CLIENT_LIST_KEY } from '../../store/keys.ts';
+import {
+  buildClientKey,
+  CLIENT_LIST_KEY,
+  checkRecordVersion,
+  RECORD_VERSION,
+} from '../../store/keys.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
-import { checkRecordVersion, RECORD_VERSION } from '../../store/record-version.ts';
 import type { KeyValue } from '../../store/store.ts';
 
 /** §2.2, RFC 7591 §3.2.1. Wire names: the record is stored and answered as it is. */

@@ -1,8 +1,6 @@
 // The browser in which a login began: a cookie that only it has, of which only the hash is stored; and what it approved.
-
 import type { ConsentConfig } from '../../config/groups/consent.ts';
-import { generateSecret } from '../../platform/ids.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';

@@ -1,10 +1,8 @@
 // A consent page of our own: a provider that knows one client only cannot ask for each of ours (the
 // "confused deputy" of the MCP specification).
-
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { generateSecret } from '../../platform/ids.ts';
-import { isEqualSecret } from '../../platform/sha256.ts';
+import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
 import type { GetPublicTools } from '../../site/public-tools.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
 import { redirectToClient } from '../redirect-uri.ts';

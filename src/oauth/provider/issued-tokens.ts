@@ -3,9 +3,9 @@
 
 import { OPERATORS_CLIENT_ID } from '../../auth/own-clients.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
 import type { LoginFacts } from '../request/login-facts.ts';

@@ -5,7 +5,7 @@ import type { ProviderConfig } from '../../config/groups/provider.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../config/scope.ts';
 import type { ServerUrls } from '../../config/server-urls.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 
 export interface ProviderParametersConfig
   extends Pick<

@@ -1,10 +1,8 @@
 // §4.7: which grant a token belongs to, and which grants were ended. Only hashes of tokens are stored.
-
 import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
-import { buildOAuthKey } from '../../store/keys.ts';
-import { RECORD_VERSION } from '../../store/record-version.ts';
+import { buildOAuthKey, RECORD_VERSION } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
 
 export interface KnownGrant {

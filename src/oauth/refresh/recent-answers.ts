@@ -1,14 +1,12 @@
 // §4.7: what a grant was answered last. While that is fresh, a refresh gets it again: some clients refresh at every
 // look at a session once an access token has less than five minutes left.
-
 import { isOwnClient } from '../../auth/own-clients.ts';
 import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { KnownLogin } from '../../endpoint/endpoint.ts';
 import { createJsonReply, type Reply } from '../../endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
-import { buildOAuthKey } from '../../store/keys.ts';
-import { checkRecordVersion, RECORD_VERSION } from '../../store/record-version.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';
 import { type AskedTokens, isSameRequest } from '../request/parameters.ts';

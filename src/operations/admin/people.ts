@@ -1,8 +1,8 @@
 // §22.2: names and e-mail addresses of those whom operators see, sealed wherever they are kept, and how they are found.
 
 import type { UserContext } from '../../endpoint/user-context.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
 import { buildPersonKey } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';

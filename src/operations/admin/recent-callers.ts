@@ -3,10 +3,10 @@
 import type { UserContext } from '../../endpoint/user-context.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import { buildCallerKey, CALLER_LIST_KEY } from '../../store/keys.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
 import type { KeyValue } from '../../store/store.ts';

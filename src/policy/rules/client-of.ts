@@ -1,12 +1,10 @@
 // §18.5: which OAuth client a token was made for.
-
-import type { UserContext } from '../../endpoint/user-context.ts';
-import { readClaimedClient } from '../../endpoint/user-context.ts';
+import { readClaimedClient, type UserContext } from '../../endpoint/user-context.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
 

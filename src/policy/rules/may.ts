@@ -1,7 +1,7 @@
 // §18.5: what a rule is about: its patterns, and the one form of a resource's URI or template that they are compared with.
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { compileGlob, MAX_TEXT_LENGTH, type MatchGlob } from '../../platform/glob.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 
 interface Pattern {

@@ -1,5 +1,5 @@
 // §2.1: a session as a Redis hash, and back; and the scripts that change it with the sets in which it stands.
-import { checkRecordVersion } from '../record-version.ts';
+import { checkRecordVersion } from '../keys.ts';
 import type { SessionRecord } from '../store.ts';
 import { createScript, NOW } from './lua-script.ts';
 

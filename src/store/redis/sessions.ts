@@ -1,8 +1,12 @@
 // §2.1: the port Sessions on Redis: sessions and their index, on one server and on a cluster.
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
-import { buildSessionIndexKey, buildSessionKey, buildUserSessionsKey } from '../keys.ts';
-import { RECORD_VERSION } from '../record-version.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import {
+  buildSessionIndexKey,
+  buildSessionKey,
+  buildUserSessionsKey,
+  RECORD_VERSION,
+} from '../keys.ts';
 import type { ListedSession, SessionRecord, Sessions } from '../store.ts';
 import { createClusterUserSessions } from './cluster-user-sessions.ts';
 import type { CommandRunner } from './command-runner.ts';

@@ -1,10 +1,8 @@
 // What lies in the store sealed: values that replicas change together, and records of a login under way, which are found
 // by a secret that only its bearer knows.
-import { generateSecret } from '../../platform/ids.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import type { TraceParent, Tracing } from '../../telemetry/tracing/tracing.ts';
-import { buildOAuthKey } from '../keys.ts';
-import { checkRecordVersion, RECORD_VERSION } from '../record-version.ts';
+import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../keys.ts';
 import type { KeyValue } from '../store.ts';
 import type { Seal } from './seal.ts';
 

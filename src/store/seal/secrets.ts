@@ -8,7 +8,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import { DataDirError } from '../embedded/lock.ts';
 import { buildSharedSecretKey } from '../keys.ts';
 import type { KeyValue } from '../store.ts';

@@ -3,10 +3,10 @@
 import type { AuditConfig, AuditDestination } from '../../config/groups/audit.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { toVisibleJson } from '../../platform/invisible.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
-import { toVisibleJson } from '../../platform/visible-json.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import {
   type Audit,

@@ -1,11 +1,11 @@
 // §18.2: an entry of a server's list that its clients could not read would cost them the whole list.
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { toAsciiJson } from '../../platform/invisible.ts';
 import { isObject } from '../../platform/json.ts';
 import { type Log, truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import { quote } from '../../platform/text.ts';
-import { toAsciiJson } from '../../platform/visible-json.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { cleanItem, hasHidden, MAX_ITEM } from './clean-item.ts';
 

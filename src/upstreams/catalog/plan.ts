@@ -1,10 +1,10 @@
 // What the configuration file says, as long as it says it.
 import type { Policies } from '../../policy/policy.ts';
+import type { RulesConfig } from '../../policy/rules/rule-config.ts';
 import type { CompiledRules } from '../../policy/rules/rules.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import type { UpstreamConfig } from '../config/upstream-config.ts';
+import type { ServersConfig, UpstreamConfig } from '../config/upstream-config.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
-import type { Setup } from '../setup.ts';
 import type { BuiltIn } from './built-in.ts';
 import { isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
@@ -16,6 +16,15 @@ import {
   selectTools,
 } from './prepare-list.ts';
 import type { Server } from './server.ts';
+
+/** What is read together, and served until it is read anew: the configuration file, and the lock beside it. */
+export interface Setup {
+  readonly file: ServersConfig & RulesConfig;
+  /** Undefined where there is none: everything is approved. */
+  readonly lock?: Lock | undefined;
+  /** The lock file is empty (`{}`): that there is no lock is meant. */
+  readonly meansNoLock?: boolean;
+}
 
 /** A setup whose rules are compiled. */
 export interface CompiledSetup {

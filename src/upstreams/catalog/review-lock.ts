@@ -2,7 +2,7 @@
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { Clock, Turns } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { findDifferences } from '../lock/compare.ts';
 import type { Fingerprint, LockedKind } from '../lock/fingerprint.ts';
 import type { Lock } from '../lock/lock.ts';

@@ -2,11 +2,11 @@
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
 import type { Lock } from '../lock/lock.ts';
-import { createNameAudience, EVERYBODY } from '../transport/name-audience.ts';
+import { createNameAudience, EVERYBODY } from '../transport/description-memory.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,

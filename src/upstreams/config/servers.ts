@@ -10,12 +10,6 @@ import {
 import type { MemberNode } from '../../config/file/syntax/file-node.ts';
 import { type CompletionDeps, commonMembers, type FoundProgramUser } from './common-members.ts';
 import { completeHttp } from './http-server.ts';
-import {
-  ALLOWED_SERVER_NAME,
-  deriveServerName,
-  describeSameName,
-  isOtherName,
-} from './server-name.ts';
 import { serverShape } from './server-shape.ts';
 import { completeStdio, stdioMembers } from './stdio-server.ts';
 import { countKeptCharacters, type ServersConfig, type UpstreamConfig } from './upstream-config.ts';
@@ -148,3 +142,36 @@ function overlap(one: string, other: string, separator: string): boolean {
 
 const describePrefixes = (one: string, other: string): string =>
   one === other ? `both have the prefix ${one}` : `${other} and ${one} begin alike`;
+
+const NAME = /^[a-z][a-z0-9-]{0,31}$/;
+const MAX_LENGTH = 32;
+
+/** §18.1: what a server is called here. Other programs take any name; here it stands in URLs and before names of tools. */
+export const ALLOWED_SERVER_NAME =
+  'It must have a letter or digit: names here are a letter, then up to 31 letters, digits and hyphens.';
+
+/** The same name always becomes the same. Undefined where nothing of it can stand in one. */
+export function deriveServerName(name: string): string | undefined {
+  const lowerName = name.toLowerCase();
+  if (NAME.test(lowerName)) return lowerName;
+  const fitting = name
+    .normalize('NFD')
+    .replace(/\p{M}+/gu, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+/, '')
+    .replace(/^(?=\d)/, 'mcp-')
+    .slice(0, MAX_LENGTH)
+    .replace(/-+$/, '');
+  return NAME.test(fitting) ? fitting : undefined;
+}
+
+/** Case alone is no other name. */
+export const isOtherName = (given: string, name: string): boolean => given.toLowerCase() !== name;
+
+/** A sentence: which two names of the file become the same. `where` is of the earlier one. */
+export const describeSameName = (
+  name: string,
+  given: { readonly earlier: string; readonly later: string; readonly where?: string },
+): string =>
+  `${JSON.stringify(given.later)} and ${JSON.stringify(given.earlier)}${given.where ?? ''} would both be called ${name} here. Rename one of them.`;

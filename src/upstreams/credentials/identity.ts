@@ -1,5 +1,4 @@
 // §18.6: `identity`: a token of the gateway that says who calls.
-
 import { sign } from 'node:crypto';
 import { isSharedStore } from '../../config/groups/store.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
@@ -8,9 +7,8 @@ import { JSONRPC } from '../../endpoint/render-error.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { generateTokenId } from '../../platform/ids.ts';
+import { generateTokenId, hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
 import { CredentialError, GATEWAY_CALLER, type UpstreamCaller } from '../upstream.ts';
 import { defineCredentialType, type GetToken } from './credential-type.ts';
 import { createIdentityKeys, type IdentityKey, type IdentityKeys } from './identity-keys.ts';

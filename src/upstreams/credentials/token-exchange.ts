@@ -13,10 +13,10 @@ import {
 import { createProviderApi } from '../../oauth/provider/provider-api.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import { CredentialError } from '../upstream.ts';
 import {
   AUDIENCE,

@@ -2,8 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { knowsUsers } from '../credentials/server-credentials.ts';
-import { createDescriptionMemory } from '../transport/description-memory.ts';
-import { createNameAudience } from '../transport/name-audience.ts';
+import { createDescriptionMemory, createNameAudience } from '../transport/description-memory.ts';
 import { GATEWAY_CALLER, type UpstreamCaller, type UpstreamDescription } from '../upstream.ts';
 import type { Availability } from './availability.ts';
 

@@ -7,7 +7,7 @@ import type { Era } from '../../protocol/revisions.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { NOT_STATELESS, readDiscoverResult } from '../messages/description.ts';
 import { describeInHeaders, toStatelessParams } from '../messages/envelope.ts';
-import type { NameAudience } from '../transport/name-audience.ts';
+import type { NameAudience } from '../transport/description-memory.ts';
 import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';

@@ -1,12 +1,12 @@
 // What is said to a server: in the era that it speaks, after the handshake that the era wants.
 
+import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { buildUpstreamSubscriptionsChannelName } from '../../store/keys.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { knowsUsers, needsUser } from '../credentials/server-credentials.ts';
-import { createNameAudience } from '../transport/name-audience.ts';
+import { createNameAudience } from '../transport/description-memory.ts';
 import { createSessionRecords } from '../transport/session-records.ts';
 import { createSubscriptionMemory, hashSession } from '../transport/subscription-memory.ts';
 import {

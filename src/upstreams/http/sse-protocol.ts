@@ -1,6 +1,6 @@
 // §18.3: servers of 2024-11-05: each client's session has a connection of its own, in this process.
 
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { toSessionParams } from '../messages/envelope.ts';

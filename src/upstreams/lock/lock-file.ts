@@ -1,7 +1,8 @@
 // §18.7: the text of postern.lock.
+
+import { toVisibleJson } from '../../platform/invisible.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { toVisibleJson } from '../../platform/visible-json.ts';
 import type { Fingerprint } from './fingerprint.ts';
 
 export const LOCK_FILE_NAME = 'postern.lock';

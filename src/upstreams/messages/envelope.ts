@@ -3,7 +3,7 @@
 
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/version.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import { isOfOneHop } from '../../protocol/json-rpc.ts';
 import type { UpstreamRequest } from '../upstream.ts';
 

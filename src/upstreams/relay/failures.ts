@@ -7,7 +7,7 @@ import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { UpstreamError, type UpstreamFailure } from '../upstream.ts';
 import { nameAskerInMessage } from './questions.ts';

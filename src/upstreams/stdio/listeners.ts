@@ -1,5 +1,4 @@
 // §18.3: who is told what changes at the processes of a server, and of which resources: at this replica and at others.
-
 import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -9,9 +8,14 @@ import { findListsThatChange } from '../messages/description.ts';
 import { type Change, readChange, tellListener } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import type { UpstreamCaller, UpstreamListener, UpstreamRequest } from '../upstream.ts';
-import { findOwner, findProcessKey, GATEWAY_KEY, type ProcessKey } from './process-key.ts';
 import type { StdioReplicas } from './replicas.ts';
-import type { RunningServer } from './server-run.ts';
+import {
+  findOwner,
+  findProcessKey,
+  GATEWAY_KEY,
+  type ProcessKey,
+  type RunningServer,
+} from './server-run.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
 export interface Listeners {

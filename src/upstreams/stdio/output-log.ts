@@ -3,8 +3,8 @@
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { createLogThrottle, createWarnThrottle } from '../../platform/log-throttle.ts';
 import { shorten } from '../../platform/text.ts';
+import { createLogThrottle, createWarnThrottle } from '../../platform/throttle.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { createLineSplitter } from './line-splitter.ts';
 

@@ -3,7 +3,7 @@
 import { PASSED_ON } from '../../config/file/expand.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { ProgramUser, StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { createOutputLog } from './output-log.ts';
 import type { RunDeps } from './server-run.ts';

@@ -1,8 +1,7 @@
 // §18.3: an MCP server whose processes run on this machine.
-
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import { LOG_SEVERITIES, type LogSeverity } from '../../protocol/methods.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
@@ -16,10 +15,9 @@ import {
 } from '../upstream.ts';
 import type { FirstRequest } from './handshake.ts';
 import { createListeners, isSubscription, type ListenersDeps } from './listeners.ts';
-import { findProcessKey, GATEWAY_KEY } from './process-key.ts';
 import { createRunDeps, type ProcessDeps } from './run-deps.ts';
 import { createServerPool } from './server-pool.ts';
-import type { RunningServer } from './server-run.ts';
+import { findProcessKey, GATEWAY_KEY, type RunningServer } from './server-run.ts';
 import { createServerState } from './server-state.ts';
 import { createSupervisedServer } from './supervised-server.ts';
 

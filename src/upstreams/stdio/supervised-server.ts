@@ -1,5 +1,4 @@
 // §18.3: a place for one process of a server, which is started again when it ends.
-
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
@@ -9,9 +8,9 @@ import { UpstreamError } from '../upstream.ts';
 import type { EndReason } from './end-reason.ts';
 import type { FirstRequest } from './handshake.ts';
 import { createAbortedError } from './open-requests.ts';
-import type { ProcessKey } from './process-key.ts';
 import type { RpcConnection } from './rpc-connection.ts';
 import {
+  type ProcessKey,
   type RunDeps,
   type RunEnd,
   type RunningServer,

@@ -1,6 +1,7 @@
 // Sessions at servers in the store: sealed, so that any replica goes on with them and nobody else can.
+
+import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
 import { buildUpstreamSessionKey } from '../../store/keys.ts';
 import { createSealedValues, type SealedValuesDeps } from '../../store/seal/sealed-records.ts';
 

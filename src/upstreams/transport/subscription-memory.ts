@@ -1,7 +1,8 @@
 // Resources to which clients' sessions have subscribed at a server: kept in the store, so that any replica can subscribe
 // to them again.
+
+import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
 import type { Bus } from '../../store/store.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
 import type { SessionRecords } from './session-records.ts';

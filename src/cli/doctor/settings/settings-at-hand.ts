@@ -20,7 +20,7 @@ import { ConfigError, formatProblem } from '../../../config/problem.ts';
 import { createServerUrls, type ServerUrls } from '../../../config/server-urls.ts';
 import type { Env } from '../../../config/setting.ts';
 import { noMetrics } from '../../../telemetry/metrics/metrics.ts';
-import type { Setup } from '../../../upstreams/setup.ts';
+import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import { readSetup } from '../../setup/config-file/read-setup.ts';
 import { type Finding, failure, MISSPELLED, type Report, warning } from '../finding.ts';
 import type { Instruments } from '../instruments.ts';

@@ -1,7 +1,6 @@
 // What a client and a browser begin: it registers (RFC 7591), and logs in as far as the provider, where a person would be
 // asked.
-import { generateSecret } from '../../../platform/ids.ts';
-import { hashSha256 } from '../../../platform/sha256.ts';
+import { generateSecret, hashSha256 } from '../../../platform/ids.ts';
 import type { Advice } from '../finding.ts';
 import type { Answer, Probe } from '../instruments.ts';
 import { adviseOnLimit, readError } from './read-answer.ts';

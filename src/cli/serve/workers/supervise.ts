@@ -10,7 +10,7 @@ import { type EnvFile, logEnvironment } from '../../command/env-file.ts';
 import { StartError } from '../../command/errors.ts';
 import { handleProcessEnd } from '../../command/process-end.ts';
 import { describeProtection, type Protection } from '../../setup/config-file/find-losses.ts';
-import { onHangUp } from '../../setup/config-file/hang-up.ts';
+import { onHangUp } from '../../setup/config-file/follow-config-file.ts';
 import { type ConfigFile, logConfigFile } from '../../setup/config-file/open-config-file.ts';
 import { createMetricsMerger } from './merge-metrics.ts';
 import { startWorker, type WorkerEnd, type WorkerProcess } from './worker-process.ts';

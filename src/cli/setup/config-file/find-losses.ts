@@ -1,7 +1,8 @@
 // What was loaded of the configuration file in a few words, and what it must not lose while it is loaded anew: a file that
 // was cut, or a lock that was removed, would give everybody everything.
+
+import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import { LOCK_FILE_NAME } from '../../../upstreams/lock/lock-file.ts';
-import type { Setup } from '../../../upstreams/setup.ts';
 
 /** For the log. */
 export const summarizeSetup = ({

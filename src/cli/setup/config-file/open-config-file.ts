@@ -2,8 +2,8 @@
 import type { Config } from '../../../config/config.ts';
 import { formatProblem } from '../../../config/problem.ts';
 import type { Log } from '../../../platform/log.ts';
+import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import type { StoredLock } from '../../../upstreams/lock/lock-file.ts';
-import type { Setup } from '../../../upstreams/setup.ts';
 import { StartError } from '../../command/errors.ts';
 import { findLosses, type Protection, summarizeSetup } from './find-losses.ts';
 import type { FollowActions, Following, WatchedFile } from './follow-config-file.ts';

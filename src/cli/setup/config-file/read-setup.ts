@@ -12,10 +12,10 @@ import {
 } from '../../../gateway/configuration/parse-gateway-file.ts';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { decodeUtf8 } from '../../../platform/json.ts';
+import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import { findAuthProblems } from '../../../upstreams/credentials/server-credentials.ts';
 import { createLock } from '../../../upstreams/lock/lock.ts';
 import { LockFileError } from '../../../upstreams/lock/lock-file.ts';
-import type { Setup } from '../../../upstreams/setup.ts';
 import { findLockPath, type LockOnDisk, readLockOnDisk } from '../lock-file-on-disk.ts';
 import { findProgramUser } from '../program-users.ts';
 

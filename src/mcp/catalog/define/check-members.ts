@@ -1,5 +1,5 @@
 // What an author may write into a definition: the compiler knows from the types, JavaScript does not.
-import { DefinitionError } from '../../../errors/definition-error.ts';
+import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 

@@ -1,7 +1,7 @@
 // JSON Schemas of authors, compiled once, where a tool is defined.
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { DefinitionError } from '../../../errors/definition-error.ts';
+import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { MirroredParam, ObjectSchema } from '../descriptions.ts';
 import { describeErrors } from './describe-errors.ts';

@@ -1,8 +1,5 @@
 // §2.4–§2.7: tools, prompts and resources defined in this process.
-
-import { DefinitionError } from '../../../errors/definition-error.ts';
-import { failUnknown } from '../../../errors/fail-unknown.ts';
-import { fail } from '../../../errors/gateway-error.ts';
+import { DefinitionError, fail, failUnknown } from '../../../errors/gateway-error.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { stripUri } from '../../../platform/strip-uri.ts';
 import type { Catalog, Completion, Context, Cursor, ListItems, Page } from '../catalog.ts';

@@ -1,5 +1,5 @@
 // §2.6: prompts, typed from their lists of arguments.
-import { DefinitionError } from '../../../errors/definition-error.ts';
+import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject } from '../../../platform/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { PromptResult } from '../content.ts';

@@ -1,8 +1,8 @@
 // §18.3: what a call came to, for the replica where the client's retry waits: sealed, for one use.
 
 import type { JsonRpcErrorObject } from '../../../errors/gateway-error.ts';
+import { hashSha256 } from '../../../platform/ids.ts';
 import { isObject, type JsonObject, parseObject } from '../../../platform/json.ts';
-import { hashSha256 } from '../../../platform/sha256.ts';
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
 import type { Seal } from '../../../store/seal/seal.ts';
 import type { ByteEntry, KeyValue, Windows } from '../../../store/store.ts';
