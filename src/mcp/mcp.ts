@@ -42,7 +42,7 @@ export interface McpDeps {
   /** Headers of a 401 at a path; undefined when nobody has to log in. */
   readonly getChallenge: GetChallenge | undefined;
   /** Who may see and use what; asked in this order. */
-  readonly policies: Policies;
+  readonly policies: Pick<Policies, 'judge'>;
   /** Whether requests have traces. */
   readonly isTraced: boolean;
   /** Undefined without `AUDIT_LOG`. */

@@ -40,7 +40,7 @@ export interface Policy {
   judge?(item: PolicyItem, caller: PolicyCaller, args: JsonObject | undefined): Verdict;
   /**
    * Why nobody sees what a server says of itself: the rest of a sentence that begins with its name. `said` is an item as the
-   * server wrote it, or the text of its instructions. Asked once for each that a server lists.
+   * server wrote it, or the text of its instructions. Asked when the server has listed its items, and whenever its instructions are told.
    */
   findHidden?(server: string, kind: HiddenKind, said: unknown): string | undefined;
 }

@@ -39,7 +39,7 @@ export type FindClientId = (
 
 export interface RunCallDeps {
   readonly service: ServiceInfo;
-  readonly policies: Policies;
+  readonly policies: Pick<Policies, 'judge'>;
   readonly observer: Required<CallObserver>;
   readonly findClientId: FindClientId;
   readonly countCall: CountCall;

@@ -1,20 +1,14 @@
 // §21.1: one line of JSON for each event, written before what it tells of is answered.
 
 import type { AuditConfig, AuditDestination } from '../../config/groups/audit.ts';
-import { fail } from '../../errors/gateway-error.ts';
+import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { toVisibleJson } from '../../platform/invisible.ts';
 import type { Log } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import {
-  type Audit,
-  type AuditedAction,
-  type AuditedEnd,
-  judgeWork,
-  type WorkEnd,
-} from './audit.ts';
+import type { Audit, AuditedAction, AuditedEnd } from './audit.ts';
 import { type LineSink, openPathSink, openStdoutSink } from './line-sink.ts';
 
 interface AuditDeps {
@@ -105,17 +99,16 @@ function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audi
     action: AuditedAction,
     startedAt: number,
     working: Promise<Result>,
-    judge: (end: WorkEnd<Result>) => AuditedEnd,
   ): Promise<Result> {
-    const writeJudged = (end: WorkEnd<Result>) =>
-      write(action, judge(end), (clock.monotonic() - startedAt) / 1000);
+    const writeOutcome = (end: AuditedEnd) =>
+      write(action, end, (clock.monotonic() - startedAt) / 1000);
     return working.then(
       (result) => {
-        writeJudged({ result });
+        writeOutcome({ outcome: 'success' });
         return result;
       },
       (thrown: unknown) => {
-        writeJudged({ thrown });
+        writeOutcome({ outcome: 'failure', reason: toGatewayError(thrown).key });
         throw thrown;
       },
     );
@@ -125,10 +118,10 @@ function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audi
     isRequired,
     writeStart,
     write,
-    async run(action, work, judge = judgeWork) {
+    async run(action, work) {
       const startedAt = clock.monotonic();
       if (isRequired) await writeStart(action);
-      return writeEnd(action, startedAt, work(), judge);
+      return writeEnd(action, startedAt, work());
     },
     async checkIsWritable() {
       if (!isRequired || isWritable) return;

@@ -55,7 +55,7 @@ export interface UpstreamCatalogs {
   /** `/mcp`. */
   readonly all: ServedCatalog;
   /** Who may see and use what now. */
-  readonly policies: Policies;
+  readonly policies: Pick<Policies, 'judge'>;
   /** `/mcp/<server>`; the same object for as long as the file names the server. */
   findServer(name: string): ServedCatalog | undefined;
   /**
@@ -158,17 +158,7 @@ export function createUpstreamCatalogs(
   return {
     all,
     getPlan,
-    policies: {
-      get allowAll() {
-        return plan.policies.allowAll;
-      },
-      get dependOnCaller() {
-        return plan.policies.dependOnCaller;
-      },
-      prepareFor: (caller, work) => plan.policies.prepareFor(caller, work),
-      judge: (item, caller, args) => plan.policies.judge(item, caller, args),
-      findHidden: (server, kind, said) => plan.policies.findHidden(server, kind, said),
-    },
+    policies: { judge: (item, caller, args) => plan.policies.judge(item, caller, args) },
     findServer(name) {
       if (!plan.servers.has(name)) return undefined;
       const known =
