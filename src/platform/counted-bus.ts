@@ -29,7 +29,7 @@ export interface CountedBusOptions<Topic, Listener, Source> {
   /** What is published from within it reaches the first listener. */
   start?(topic: Topic, first: Listener): Source;
   stop?(source: Source, topic: Topic): void;
-  /** What a listener threw, which reaches neither the next one nor whoever publishes. */
+  /** What a listener or `stop` threw, which reaches neither the next one nor whoever publishes or leaves. */
   onError(cause: unknown): void;
   readonly bounds?: CountedBusBounds;
 }
@@ -76,11 +76,18 @@ export function createCountedBus<Topic, Listener, Source = void>(
     try {
       const source = start(topic, first);
       opened.source = source;
-      opened.stop = () => stop?.(source, topic);
+      opened.stop = () => {
+        try {
+          stop?.(source, topic);
+        } catch (cause) {
+          onError(cause);
+        }
+      };
       // Its listeners may have left meanwhile.
       if (topics.get(topic) !== opened) opened.stop();
     } catch (error) {
-      end(topic);
+      // Others may have opened it anew meanwhile.
+      if (topics.get(topic) === opened) end(topic);
       throw error;
     }
   }

@@ -80,10 +80,9 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
     sessionId: string,
     stream: NotificationStream,
     uri: string,
-    mayHear?: () => boolean | Promise<boolean>,
   ): Promise<void> {
     const savedAt = await subscriptions.findSavedAt(sessionId, uri);
-    if (savedAt === undefined || (await mayHear?.()) === false) return;
+    if (savedAt === undefined) return;
     stream.send({ method: 'notifications/resources/updated', params: { uri } });
     await subscriptions.renew(sessionId, uri, savedAt);
   }

@@ -1,7 +1,6 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
 
-import { type GatewayRequest, getHeader } from '../../endpoint/message.ts';
 import type { UserContext } from '../../endpoint/user-context.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -35,7 +34,7 @@ export async function startRound(
   { client, logLevel }: Envelope,
   requestState: RequestState,
 ): Promise<Round> {
-  const getBinding = prepareBinding(user, request, httpRequest);
+  const getBinding = prepareBinding(user, request);
   const { answers, relayed } = await readClientAnswers(getBinding, request.params, requestState);
   const usedAnswers: Record<string, unknown> = {};
   const openRequests: Record<string, ClientRequest> = {};
@@ -159,7 +158,7 @@ interface RequestProgress {
 }
 
 export interface RequestState {
-  /** `binding` is that of the call, by `computeBinding`. */
+  /** `binding` is that of the call, by `prepareBinding`. */
   seal(binding: string, progress: RequestProgress): Promise<string>;
   /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
   open(binding: string, state: string): Promise<OpenedState>;
@@ -168,31 +167,30 @@ export interface RequestState {
 /** 0.1.0 does not say what it asked; its states are good for an hour. */
 type OpenedState = Pick<RequestProgress, 'answers'> & Partial<RequestProgress>;
 
-/** Bytes of a body that a call which waits may keep. */
-const MAX_KEPT_BODY = 4096;
+/** Characters that a call which waits may keep. */
+const MAX_KEPT = 4096;
 
-/** Nearly no call asks: only of one with a large body the binding is computed in advance, and kept in place of the body. */
-function prepareBinding(
-  user: UserContext | undefined,
-  request: JsonRpcRequest,
-  httpRequest: GatewayRequest,
-): () => string {
-  const length = Number(getHeader(httpRequest, 'content-length') ?? Number.POSITIVE_INFINITY);
-  return length > MAX_KEPT_BODY
-    ? keep(computeBinding(user, request))
-    : () => computeBinding(user, request);
+/**
+ * The text is made before the tool runs, which may change its arguments. Nearly no call asks: it is hashed in advance
+ * only where a call that waits would keep too much.
+ */
+function prepareBinding(user: UserContext | undefined, request: JsonRpcRequest): () => string {
+  const call = describeCall(user, request);
+  return call.length > MAX_KEPT ? keep(toBinding(call)) : () => toBinding(call);
 }
 
 /** A function of its own: another would keep all that its neighbours use. */
 const keep = (binding: string) => () => binding;
 
+const toBinding = (call: string): string => `mcp:request-state:${hashSha256(call)}`;
+
 /** The call that a state is good for, and no other. */
-function computeBinding(user: UserContext | undefined, { method, params }: JsonRpcRequest): string {
+function describeCall(user: UserContext | undefined, { method, params }: JsonRpcRequest): string {
   const { name, uri, arguments: args, ref, argument } = isObject(params) ? params : {};
   const bound = [user?.sub ?? null, method, name, uri, args];
   // Only completions have these: states of other calls are as older versions sealed them.
   if (ref !== undefined || argument !== undefined) bound.push(ref, argument);
-  return `mcp:request-state:${hashSha256(JSON.stringify(bound))}`;
+  return JSON.stringify(bound);
 }
 
 /** Long enough for a person to look something up before answering. */

@@ -70,9 +70,12 @@ export function createNotificationStreams(clock: Clock): NotificationStreams {
       function end(): void {
         if (!users.delete(end)) return;
         cancelTimeout();
-        stopListening();
-        if (lastMessage !== undefined) queue.push(toSseEvent(JSON.stringify(lastMessage)));
-        queue.end();
+        try {
+          stopListening();
+        } finally {
+          if (lastMessage !== undefined) queue.push(toSseEvent(JSON.stringify(lastMessage)));
+          queue.end();
+        }
       }
 
       const toEvent = (message: OutgoingMessage) =>

@@ -40,11 +40,19 @@ export function listenToServers(
   const stopBuiltIn = builtIn?.listen(caller, { ...listener, resourceUpdated: tellOfOwn }, uris);
   if (stopBuiltIn) ownStops.push(stopBuiltIn);
 
-  /** Rules may have changed since it subscribed. */
+  /** Configuration and rules may have changed since it subscribed. Who cannot be asked about misses it. */
   function tellOfOwn(uri: string): void {
     const item = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
-    if (access.mayRead(item, toWho(caller))) listener.resourceUpdated(uri);
+    if (!isBuiltInServed() || !access.mayRead(item, toWho(caller))) return;
+    Promise.resolve(builtIn?.canWatch(uri, caller)).then(
+      (isWatched) => {
+        if (isWatched && isOpen) listener.resourceUpdated(uri);
+      },
+      () => {},
+    );
   }
+
+  const isBuiltInServed = () => getPlan().builtIn?.catalog === builtIn;
 
   async function open(): Promise<void> {
     const who = toWho(caller);

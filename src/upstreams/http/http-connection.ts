@@ -97,9 +97,12 @@ export function createHttpConnection(
   );
   let opening: Promise<Dispatcher> | undefined;
   let opened: Dispatcher | undefined;
+  let isClosed = false;
   let lastId = 0;
 
+  /** What was begun before the end, such as a look at the lists, must not connect anew after it. */
   async function openDispatcher(): Promise<Dispatcher> {
+    if (isClosed) throw new UpstreamError('unavailable', 'the gateway no longer uses it');
     opening ??= deps.openPool();
     opened = await opening;
     return opened;
@@ -229,6 +232,7 @@ export function createHttpConnection(
     },
 
     async close() {
+      isClosed = true;
       const dispatcher = await opening?.catch(() => undefined);
       await dispatcher?.destroy();
     },

@@ -10,7 +10,10 @@ function createBus() {
       if (topic === 'broken') throw new Error('it cannot be started');
       return `source of ${topic}`;
     },
-    stop: (source) => void events.push(`stop ${source}`),
+    stop(source) {
+      events.push(`stop ${source}`);
+      if (source === 'source of stuck') throw new Error('it cannot be stopped');
+    },
     onError: (cause) => void events.push(String(cause)),
     bounds: {
       topics: 3,
@@ -65,4 +68,17 @@ test('§18.3 topics are bounded, of each listener and of all', () => {
   expect(() => bus.subscribe('d', other)).toThrow('topics');
   bus.end('a');
   expect([...bus.topics.keys()]).toEqual(['b', 'c']);
+});
+
+test('§18.3 what cannot be stopped keeps nobody from leaving, and no other from being stopped', () => {
+  const { bus, events } = createBus();
+  bus.subscribe('stuck', ignore);
+  bus.subscribe('a', ignore);
+  bus.endAll();
+  expect(bus.topics.size).toBe(0);
+  expect(events.slice(2)).toEqual([
+    'stop source of stuck',
+    'Error: it cannot be stopped',
+    'stop source of a',
+  ]);
 });

@@ -74,7 +74,12 @@ async function startServer(name: Name): Promise<ServedServer> {
     url,
     close,
     isWaiting: (word) => waiting.has(word),
-    release: (word) => waiting.get(word)?.(),
+    release(word) {
+      const answer = waiting.get(word);
+      // The next run begins with the same words.
+      waiting.delete(word);
+      answer?.();
+    },
     countConnections: () =>
       new Promise((resolve, reject) =>
         server.getConnections((error, count) => (error ? reject(error) : resolve(count))),

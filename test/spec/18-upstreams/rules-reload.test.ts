@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import type { Catalog } from '../../../src/mcp/catalog/catalog.ts';
 import { stateless } from '../../support/clients/stateless.ts';
-import { startForTest } from '../../support/upstreams/catalog-gateway.ts';
+import { parseServers, startForTest } from '../../support/upstreams/catalog-gateway.ts';
 
 const file = (...may: string[]) => ({ mcpServers: {}, rules: [{ who: 'everyone', may }] });
 
@@ -64,6 +64,8 @@ test('§18.5 of two files that are loaded at once the later one holds', async ()
       when: `user.sub != "nobody${index}" && size(user.sub) > 0`,
     })),
   };
-  await Promise.all([gateway.reload(slow), gateway.reload(file('other'))]);
+  const files = await Promise.all([parseServers(slow), parseServers(file('other'))]);
+  const { reload } = gateway.gateway;
+  await Promise.all(files.map((content) => reload({ file: content, lock: undefined })));
   expect(await gateway.listNames('tools/list')).toEqual(['other']);
 });
