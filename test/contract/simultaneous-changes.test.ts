@@ -50,7 +50,7 @@ const openRecords = (store: Store) =>
   });
 const SEAL = createSeal(['a secret that all replicas have, long enough']);
 
-describe('§18.3 subscriptions at a server', () => {
+describe('subscriptions at a server', () => {
   const shared = useStore();
   const openMemory = (store: Store = shared.store) =>
     createSubscriptionMemory({
@@ -61,7 +61,7 @@ describe('§18.3 subscriptions at a server', () => {
     });
   const uris = Array.from({ length: 8 }, (_, at) => `note://${at}`);
 
-  test('of two replicas that note different resources of a session, both are kept', async () => {
+  test('§18.3 of two replicas that note different resources of a session, both are kept', async () => {
     const [one, other] = [openMemory(), openMemory()];
     await Promise.all(
       uris.map((uri, at) => (at % 2 === 0 ? one : other).note('session', uri, true)),
@@ -73,7 +73,7 @@ describe('§18.3 subscriptions at a server', () => {
     expect((await other.read('session')).toSorted()).toEqual(uris.slice(0, 2));
   });
 
-  test('reading them, which begins their time anew, undoes no change', async () => {
+  test('§18.3 reading them, which begins their time anew, undoes no change', async () => {
     const { store } = shared;
     const other = openMemory();
     let atRead = async () => {};
