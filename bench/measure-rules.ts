@@ -1,8 +1,8 @@
 // npm run bench -- rules: what one decision of the rules costs.
 
-import type { RuleConfig } from '../src/config/file/gateway-file.ts';
 import { systemClock } from '../src/platform/clock.ts';
 import { createRules } from '../src/policy/rules/create-rules.ts';
+import type { RuleConfig } from '../src/policy/rules/rule-config.ts';
 import type { RuleCaller, RuledItem, Rules } from '../src/policy/rules/rules.ts';
 
 const RULES = 100;

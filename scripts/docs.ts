@@ -1,7 +1,7 @@
 // npm run docs: writes what follows from tables and examples in the code, and from the last benchmark. With --check it writes
 // nothing and fails when a file is out of date.
 import { readFile, writeFile } from 'node:fs/promises';
-import { createGatewayFileSchema } from '../src/config/file/gateway-file-schema.ts';
+import { createGatewayFileSchema } from '../src/gateway/configuration/gateway-file.ts';
 import { renderBenchmarksChart } from './docs/benchmarks/chart.ts';
 import { renderBenchmarksPage } from './docs/benchmarks/page.ts';
 import { renderChartSchema } from './docs/chart-schema.ts';

@@ -6,8 +6,7 @@
  */
 
 export type { UserContext } from './endpoint/user-context.ts';
-export { DefinitionError } from './errors/definition-error.ts';
-export { fail } from './errors/gateway-error.ts';
+export { DefinitionError, fail } from './errors/gateway-error.ts';
 export type {
   Arguments,
   Catalog,
@@ -70,9 +69,9 @@ export {
   type StructuredResult,
   type Tool,
   type ToolDefinition,
+  ToolError,
   type ToolFailure,
 } from './mcp/catalog/define/tool.ts';
-export { ToolError } from './mcp/catalog/define/tool-error.ts';
 export type {
   ObjectSchema,
   PromptDescription,
@@ -81,5 +80,5 @@ export type {
   ToolAnnotations,
   ToolDescription,
 } from './mcp/catalog/descriptions.ts';
-export type { LogSeverity } from './protocol/log-severity.ts';
-export type { TraceContext } from './protocol/trace-context.ts';
+export type { TraceContext } from './protocol/json-rpc.ts';
+export type { LogSeverity } from './protocol/methods.ts';

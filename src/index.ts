@@ -6,8 +6,8 @@
  */
 
 export type { Config } from './config/config.ts';
-export { ConfigError } from './config/config-error.ts';
 export { loadConfig } from './config/load.ts';
+export { ConfigError } from './config/problem.ts';
 export * from './define.ts';
 export { createGateway, type Deps, type Gateway } from './gateway/gateway.ts';
 export type { Clock } from './platform/clock.ts';

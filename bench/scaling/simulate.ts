@@ -28,7 +28,7 @@ export interface SimulationResult {
   readonly p99Ms: number;
 }
 
-/** The most calls of a script (src/store/redis/admission-batches.ts). */
+/** The most calls of a script (src/store/redis/windows.ts). */
 const MAX_BATCH = 256;
 /** Microseconds of simulated time; the first part only fills the queues. */
 const WARM_UP = 100_000;

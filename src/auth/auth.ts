@@ -1,6 +1,7 @@
 // §5: authentication, put together: key set → token verifier → bearer token check.
 
-import type { RequiredAuthConfig } from '../config/groups/auth.ts';
+import type { Config } from '../config/config.ts';
+import type { ProviderConfig, RequiredAuthConfig } from '../config/groups/provider.ts';
 import type { UserContext } from '../endpoint/user-context.ts';
 import { toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -12,11 +13,12 @@ import {
   type AuthRequest,
   type BearerDeps,
   createAuthenticate,
+  createChallenge,
   type GetChallenge,
 } from './bearer.ts';
-import { listForeignClaims } from './foreign-claims.ts';
+import { listForeignClaims } from './claims.ts';
 import { createKeySet, type KeySet, type KeySetFacts } from './key-set.ts';
-import type { ProviderMetadata } from './provider/provider-metadata.ts';
+import { createProviderMetadata, type ProviderMetadata } from './provider-metadata.ts';
 import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';
 
 export interface Auth {
@@ -43,7 +45,7 @@ export interface Auth {
 }
 
 /** `AUTH_REQUIRED=false` (§5.5): no caller has a user context, and there is no key set to wait for. */
-export const disabledAuth: Auth = {
+const disabledAuth: Auth = {
   authenticate: () => undefined,
   inspectToken: () => ({ sub: undefined, problem: undefined }),
   getChallenge: undefined,
@@ -52,7 +54,7 @@ export const disabledAuth: Auth = {
   close() {},
 };
 
-export interface AuthDeps {
+interface AuthDeps {
   readonly metadata: ProviderMetadata;
   /** `BASE_URL`. */
   readonly baseUrl: string;
@@ -143,5 +145,35 @@ function instrumentAuthenticate(
     } catch (thrown) {
       return recordRefusal(thrown);
     }
+  };
+}
+
+// For the composition root: what is known of the provider, and who is let in by its tokens.
+
+/** Provider metadata and authentication. */
+export function createProviderAccess(
+  { server, http, auth, oauth }: Config,
+  {
+    isServer,
+    ...deps
+  }: Omit<AuthDeps, 'metadata' | 'baseUrl' | 'getChallenge' | 'maxTokenBytes' | 'hasMetrics'> & {
+    readonly isServer: (name: string) => boolean;
+  },
+): { readonly metadata: ProviderMetadata | undefined; readonly auth: Auth } {
+  const openMetadata = ({ issuer }: ProviderConfig) => createProviderMetadata({ issuer, ...deps });
+  if (!auth.required) {
+    return { metadata: oauth.provider && openMetadata(oauth.provider), auth: disabledAuth };
+  }
+  const metadata = openMetadata(auth.provider);
+  return {
+    metadata,
+    auth: createAuth(auth, {
+      ...deps,
+      metadata,
+      baseUrl: server.baseUrl,
+      getChallenge: createChallenge(server.baseUrl, oauth.mode, isServer),
+      maxTokenBytes: http.maxTokenBytes,
+      hasMetrics: server.metricsEnabled,
+    }),
   };
 }

@@ -1,4 +1,5 @@
 // When the key set is fetched (§5.2): one fetch at a time, and few, however many callers want one.
+import { computePauseMs } from '../platform/back-off.ts';
 import type { Clock } from '../platform/clock.ts';
 
 export type RefreshOutcome =
@@ -28,7 +29,7 @@ const REFRESH_EVERY_MS = 600_000;
 /** However many unknown key ids arrive: at most one fetch in this time. */
 const COOL_DOWN_MS = 2000;
 /** A service without keys is not ready: it must notice soon that the provider is back. */
-const RETRY_MAX_MS = 10_000;
+const BACK_OFF = { firstMs: 2 * COOL_DOWN_MS, longestMs: 10_000 };
 
 export function createKeySetRefresher(options: KeySetRefresherOptions): KeySetRefresher {
   const { load, onOutcome, clock } = options;
@@ -57,9 +58,8 @@ export function createKeySetRefresher(options: KeySetRefresherOptions): KeySetRe
       lastOutcome = outcome;
       onOutcome(outcome);
       failures = outcome.ok ? 0 : failures + 1;
-      const retryMs = Math.min(COOL_DOWN_MS * 2 ** failures, RETRY_MAX_MS);
       cancelRefresh();
-      const waitMs = outcome.ok ? REFRESH_EVERY_MS : retryMs;
+      const waitMs = outcome.ok ? REFRESH_EVERY_MS : computePauseMs(BACK_OFF, failures);
       nextAt = clock.now() + waitMs;
       if (!isClosed) cancelRefresh = clock.after(waitMs, refresh);
       return outcome;

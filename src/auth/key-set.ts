@@ -8,8 +8,7 @@ import { stripUri } from '../platform/strip-uri.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { parseKeySet, type VerificationKey } from './jwk.ts';
 import { createKeySetRefresher, type RefreshOutcome } from './key-set-refresher.ts';
-import { IssuerMismatch } from './provider/issuer-mismatch.ts';
-import type { ProviderMetadata } from './provider/provider-metadata.ts';
+import { IssuerMismatch, type ProviderMetadata } from './provider-metadata.ts';
 
 /** What a token says of its key. */
 export interface KeyHint {

@@ -1,9 +1,10 @@
 // RFC 7515 §5.2: the compact serialization, parsed strictly.
+
+import type { ErrorKey } from '../errors/catalogue.ts';
+import { fail } from '../errors/gateway-error.ts';
 import { parseObject } from '../platform/json.ts';
-import { quote } from '../platform/text.ts';
-import { type Algorithm, algorithms } from './algorithms.ts';
-import { failToken } from './fail-token.ts';
-import { ACCESS_TOKEN_TYPES, isAccessTokenType } from './foreign-claims.ts';
+import { MAX_QUOTED, quote } from '../platform/text.ts';
+import { type Algorithm, algorithms } from './jwk.ts';
 
 interface TokenHeader {
   readonly alg: string;
@@ -112,3 +113,29 @@ const SIGNED_BY_SECRET =
 
 const failMalformed = (details: string): never =>
   failToken(details, { found: 'a malformed token', expected: 'a signed JWT (RFC 7519)' });
+
+/** RFC 7519 §5.1, RFC 9068 §2.1: the `typ` header of an access token, where there is one. */
+const isAccessTokenType = (typ: unknown): boolean =>
+  typ === undefined || (typeof typ === 'string' && /^(jwt|(application\/)?at\+jwt)$/i.test(typ));
+
+const ACCESS_TOKEN_TYPES = 'JWT, at+jwt, application/at+jwt, or no typ';
+
+// A refusal of a token says what was found and what is allowed, to its bearer and to the log alike.
+// Never put a token, or a part of one, here.
+
+export interface FoundAndExpected {
+  /** Of the token's own choosing: it is cut where it is long. */
+  readonly found: unknown;
+  readonly expected: unknown;
+}
+
+/** @throws GatewayError `invalid_token`, or `key`, always. */
+export function failToken(
+  details: string,
+  { found, expected }: FoundAndExpected,
+  key: ErrorKey = 'invalid_token',
+): never {
+  const quoted = quote(found);
+  const facts = { found: quoted.length <= MAX_QUOTED ? found : quoted, expected };
+  return fail(key, { details, facts });
+}

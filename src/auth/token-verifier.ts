@@ -2,15 +2,15 @@
 
 import type { UserContext } from '../endpoint/user-context.ts';
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
+import { createBoundedMap } from '../platform/bounded-map.ts';
 import type { Clock } from '../platform/clock.ts';
+import { hashSha256 } from '../platform/ids.ts';
 import { parseObject } from '../platform/json.ts';
-import { hashSha256 } from '../platform/sha256.ts';
 import { quote } from '../platform/text.ts';
 import { type ClaimRules, readUserContext, type TokenAge } from './claims.ts';
-import { failToken } from './fail-token.ts';
 import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
-import { createTokenParser, type ParsedToken } from './parse-token.ts';
+import { createTokenParser, failToken, type ParsedToken } from './parse-token.ts';
 
 export interface TokenVerifier {
   /**
@@ -176,8 +176,9 @@ export function findSigner(
  * used one is forgotten first. That no key signed a token is never remembered: there may be new keys.
  */
 export function rememberSigners(check: FindSigner, maxEntries: number): FindSigner {
-  /** The SHA-256 of a token, and the identity of the key that signed it; the last used one is last. */
-  const signers = new Map<string, string>();
+  if (maxEntries === 0) return check;
+  /** The SHA-256 of a token, and the identity of the key that signed it. */
+  const signers = createBoundedMap<string, string>(maxEntries);
 
   return function findRememberedSigner(token, keys) {
     const digest = hashSha256(token.text);
@@ -185,9 +186,7 @@ export function rememberSigners(check: FindSigner, maxEntries: number): FindSign
     const remembered = identity === undefined ? undefined : findByIdentity(keys, identity);
     const signer = remembered ?? check(token, keys);
     if (signer === undefined) return undefined;
-    signers.delete(digest);
-    signers.set(digest, signer.identity);
-    if (signers.size > maxEntries) forgetFirst(signers);
+    if (remembered === undefined) signers.set(digest, signer.identity);
     return signer;
   };
 }
@@ -196,10 +195,3 @@ const findByIdentity = (
   keys: readonly VerificationKey[],
   wanted: string,
 ): VerificationKey | undefined => keys.find(({ identity }) => identity === wanted);
-
-function forgetFirst(entries: Map<string, unknown>): void {
-  for (const key of entries.keys()) {
-    entries.delete(key);
-    return;
-  }
-}

@@ -11,6 +11,6 @@ if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
   process.exitCode = 1;
 } else {
   const { runPostern } = await import('./run-postern.ts');
-  // Not awaited: how it ends is its own matter.
+  // Not awaited: it ends the process itself.
   void runPostern({ process, console });
 }

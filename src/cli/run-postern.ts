@@ -1,6 +1,6 @@
 // The command line: which command, and how it ends.
 import { CommanderError } from 'commander';
-import { endWithError } from './command/end-with-error.ts';
+import { endWithError } from './command/errors.ts';
 import type { Invocation } from './command/invocation.ts';
 import { createProgram } from './command-line/create-program.ts';
 import { COMMANDS, DEFAULT_COMMAND, GROUPS } from './commands/all.ts';

@@ -2,15 +2,16 @@
 // may let anyone in, or lift a limit.
 import { isObject } from '../platform/json.ts';
 import type { Config } from './config.ts';
-import { ConfigError } from './config-error.ts';
+import type { TrustProxy } from './groups/http.ts';
 import {
   isLongEnough,
   MIN_SECRET_BYTES,
   needsStateSecret,
   type StateSecret,
 } from './groups/state-secret.ts';
+import { storeModels } from './groups/store.ts';
 import { loadConfig } from './load.ts';
-import type { TrustProxy } from './trust-proxy.ts';
+import { ConfigError } from './problem.ts';
 
 /** @throws ConfigError with every problem at once. */
 export function checkConfig(config: Config): void {
@@ -38,7 +39,7 @@ function chooseModel({ server, store, auth, oauth, limits, http }: Partial<Confi
   return {
     ...open,
     server: { ...open.server, workers: server?.workers === 'auto' ? 'auto' : 1 },
-    store: store?.kind === 'redis' ? { kind: 'redis', url: '', dataDir: '' } : open.store,
+    store: storeModels[store?.kind ?? 'embedded'] ?? open.store,
     auth: auth?.required === false ? open.auth : broker.auth,
     // Of the secret there are two kinds.
     oauth: oauth?.mode === 'broker' ? { ...broker.oauth, stateSecret: undefined } : proxy,

@@ -3,11 +3,11 @@
 import type { OutboundConfig } from '../platform/outbound/proxy-choice.ts';
 import type { AdminConfig } from './groups/admin.ts';
 import type { AuditConfig } from './groups/audit.ts';
-import type { AuthConfig } from './groups/auth.ts';
 import type { HttpConfig } from './groups/http.ts';
 import type { LimitsConfig } from './groups/limits.ts';
 import type { McpConfig } from './groups/mcp.ts';
 import type { OAuthConfig } from './groups/oauth.ts';
+import type { AuthConfig } from './groups/provider.ts';
 import type { ServerConfig } from './groups/server.ts';
 import type { SiteConfig } from './groups/site.ts';
 import type { StoreConfig } from './groups/store.ts';

@@ -1,23 +1,22 @@
 import type { Config } from './config.ts';
-import { ConfigError } from './config-error.ts';
+import { findProblems } from './find-problems.ts';
 import { readAdminConfig } from './groups/admin.ts';
 import { readAuditConfig } from './groups/audit.ts';
-import { readAuthConfig } from './groups/auth.ts';
 import { readHttpConfig } from './groups/http.ts';
 import { readLimitsConfig } from './groups/limits.ts';
 import { readMcpConfig } from './groups/mcp.ts';
 import { readOAuthConfig } from './groups/oauth.ts';
 import { mode } from './groups/oauth-mode.ts';
 import { readOutboundConfig } from './groups/outbound.ts';
-import { readProviderConfig } from './groups/provider.ts';
+import { readAuthConfig, readProviderConfig } from './groups/provider.ts';
 import { readServerConfig, serverSettings } from './groups/server.ts';
 import { readSiteConfig } from './groups/site.ts';
 import { readStoreConfig } from './groups/store.ts';
 import { readTracingConfig } from './groups/tracing.ts';
 import { readUpstreamsConfig } from './groups/upstreams.ts';
 import { describeMisspelled, findMisspelledVariables } from './misspelled.ts';
-import { findProblems } from './problems.ts';
-import { createReader, type Env, findVariable } from './read-env.ts';
+import { ConfigError, formatProblem } from './problem.ts';
+import { createReader, type Env, findVariable } from './setting.ts';
 
 /**
  * Reads the settings from environment variables; an empty one counts as unset, as compose files pass them.
@@ -29,7 +28,10 @@ export function loadConfig(env: Env): Config {
   const problems = findProblems(read, env);
   if (problems.length > 0) {
     // The one that was misspelled may be the one that is missing.
-    throw new ConfigError([...problems, ...findMisspelledVariables(env).map(describeMisspelled)]);
+    throw new ConfigError([
+      ...problems.map(formatProblem),
+      ...findMisspelledVariables(env).map(describeMisspelled),
+    ]);
   }
   const store = readStoreConfig(read);
   const provider = readProviderConfig(read);

@@ -1,6 +1,6 @@
 // Variables that look like misspelled settings.
 import { computeEditDistance } from '../platform/nearest-name.ts';
-import type { Env } from './read-env.ts';
+import type { Env } from './setting.ts';
 import { SETTINGS } from './settings.ts';
 
 export interface MisspelledVariable {

@@ -1,11 +1,17 @@
 import { isIP } from 'node:net';
 import { extname } from 'node:path';
-import { IMAGE_TYPES } from '../platform/image-types.ts';
 import { isStringArray, parseObject } from '../platform/json.ts';
-import { type AuditDestination, parseAuditDestination } from './audit-destination.ts';
 import { isScopeToken } from './scope.ts';
 import { isSentinelUrl, parseSentinelUrl } from './sentinel-url.ts';
-import { parseTrustProxy, type TrustProxy } from './trust-proxy.ts';
+
+/** Media types of images, by how a file's name ends. */
+export const IMAGE_TYPES: Readonly<Record<string, string>> = {
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.jpg': 'image/jpeg',
+  '.jpeg': 'image/jpeg',
+  '.webp': 'image/webp',
+};
 
 /** How a setting's text is read. `parse` returns undefined for what is not allowed. */
 export interface Rule<T> {
@@ -94,11 +100,6 @@ export const redisUrl: Rule<string> = {
   },
 };
 
-export const auditLog: Rule<AuditDestination> = {
-  parse: parseAuditDestination,
-  allowed: 'stdout, or file: and a path, such as file:/var/log/postern/audit.log',
-};
-
 export const list = (item: Rule<string>, allowed: string): Rule<readonly string[]> => ({
   parse(text) {
     const entries = text.split(',');
@@ -160,12 +161,6 @@ export const listenAddress: Rule<string> = {
   allowed: 'an IP address or host name to listen on',
 };
 
-export const trustProxy: Rule<TrustProxy> = {
-  parse: parseTrustProxy,
-  allowed:
-    'all, none, a number of proxies from 1 to 100, or a comma-separated list of addresses and CIDR ranges',
-};
-
 /** A user of the system: by name, by number, or as uid:gid, which needs no entry. */
 export const systemUser: Rule<string> = {
   // What begins with a hyphen would be an option of the programs that look it up.
@@ -178,3 +173,7 @@ export const scope: Rule<string> = {
   parse: (text) => (isScopeToken(text) ? text : undefined),
   allowed: 'a scope',
 };
+
+export const ONE_YEAR_SECONDS = 31_536_000;
+export const THIRTY_DAYS_SECONDS = 2_592_000;
+export const THIRTY_DAYS_MS = 2_592_000_000;

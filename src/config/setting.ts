@@ -45,7 +45,7 @@ export const NO_DEFAULT: FixedDefault<undefined> = { value: undefined, text: '' 
 /** Infers the type of the value from the rule and the default. */
 export const defineSetting = <const T>(row: Setting<T>): Setting<T> => row;
 
-export const readDefault = <T>(setting: Setting<T>, read: Read): T =>
+const readDefault = <T>(setting: Setting<T>, read: Read): T =>
   'compute' in setting.default ? setting.default.compute(read) : setting.default.value;
 
 /** The value of a setting that the checks at start have found to be there. */
@@ -53,3 +53,54 @@ export function requireValue<T>(value: T | undefined, { variable }: Setting<unkn
   if (value === undefined) throw new Error(`${variable} is missing`);
   return value;
 }
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+interface GivenVariable {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** What the environment says of the setting. An empty variable counts as unset: compose files pass them. */
+export function findVariable(
+  { variable, alias }: Setting<unknown>,
+  env: Env,
+): GivenVariable | undefined {
+  for (const name of alias === undefined ? [variable] : [variable, alias]) {
+    const text = env[name];
+    if (text) return { name, text };
+  }
+  return undefined;
+}
+
+/** Reads settings from the variables; for a value that is not allowed it reads the default. */
+export function createReader(env: Env): Read {
+  return function read<T>(setting: Setting<T>): T {
+    const given = findVariable(setting, env);
+    const value = given && setting.rule.parse(given.text);
+    return value ?? readDefault(setting, read);
+  };
+}
+
+// What may be printed of a setting's text: anybody may see a terminal or a log.
+
+/**
+ * Of a URL neither the values of its query nor its fragment; null where nothing may be seen: of secrets, of a URL
+ * with user info, and of what is no value of the setting and may have been meant for one.
+ */
+export function hideSecrets(
+  text: string,
+  { isSecret, hidesValues, rule }: Pick<Setting<unknown>, 'isSecret' | 'hidesValues' | 'rule'>,
+): string | null {
+  const isInvalid = rule.parse(text) === undefined;
+  if (isSecret || /:\/\/[^/]*@/.test(text) || (isInvalid && text.includes('@'))) return null;
+  return hidesValues ? text.replace(/=[^,]*/g, '=…') : hideQueries(text);
+}
+
+/** `https://id.example/keys?token=…#…`. Also of addresses that are not quite right. */
+export const hideQueries = (text: string): string =>
+  text
+    .replace(/([^\s,?]*[:/][^\s,?]*)(\?[^#\s,]*)/g, (_all, address: string, query: string) =>
+      address.concat(query.replace(/([?&;])([^=&;]*=)?[^&;]+/g, '$1$2…')),
+    )
+    .replace(/(:\/[^\s,#]*#)[^\s,]+/g, '$1…');

@@ -1,11 +1,12 @@
 // What an operator reads once, at start.
+
+import { isOnThisMachine } from '../platform/address.ts';
 import type { Facts, Log } from '../platform/log.ts';
-import { isOnThisMachine } from '../platform/loopback.ts';
-import { NODE_VERSION, PACKAGE_VERSION } from '../platform/version.ts';
+import { NODE_VERSION, PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Config } from './config.ts';
 import type { OAuthConfig, ProxyConfig } from './groups/oauth.ts';
-import { hideQueries } from './hide-secrets.ts';
-import { formatAddress, isSentinelUrl, requireSentinelUrl } from './sentinel-url.ts';
+import { describeStore } from './groups/store.ts';
+import { hideQueries } from './setting.ts';
 
 /** That the service runs, and where. */
 export function logListening(config: Config, port: number, log: Log, facts: Facts = {}): void {
@@ -25,15 +26,8 @@ export function logListening(config: Config, port: number, log: Log, facts: Fact
 export const summarizeConfig = ({ auth, oauth, store }: Config) => ({
   mode: auth.required ? oauth.mode : 'without authentication',
   ...(oauth.provider && { issuer: hideQueries(oauth.provider.issuer) }),
-  store: store.kind === 'embedded' ? `embedded in ${store.dataDir}` : describeRedis(store.url),
+  store: describeStore(store),
 });
-
-/** Of the URL the hosts alone: the rest may hold a password. */
-function describeRedis(url: string): string {
-  if (!isSentinelUrl(url)) return `Redis at ${new URL(url).host}`;
-  const { sentinels, primaryName } = requireSentinelUrl(url);
-  return `Redis primary ${primaryName}, named by the sentinels ${sentinels.map(formatAddress).join(', ')}`;
-}
 
 /** Risks at warn; what may well be intended at info: a healthy start logs nothing at warn. */
 export function logStartWarnings(config: Config, log: Log): void {

@@ -1,13 +1,14 @@
 // The connections of a server: what becomes of each when it is opened, busy, idle, and at the end.
 import type { Socket } from 'node:net';
 import { createSecondTimer } from '../platform/clock.ts';
-import { type Connection, createConnection } from './connection.ts';
 import {
+  type Connection,
   closeConnection,
   closeStalledConnections,
+  createConnection,
   createOpenConnections,
   forgetConnection,
-} from './open-connections.ts';
+} from './connection.ts';
 import {
   type ConnectionLimit,
   type ConnectionLimitOptions,

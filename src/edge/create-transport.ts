@@ -6,14 +6,24 @@ import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GatewayRequest } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import { readTraceContext } from '../protocol/trace-context.ts';
+import { readTraceContext } from '../protocol/json-rpc.ts';
 import { createSite } from '../site/site.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
-import { createAccessLog } from './access-log.ts';
-import { type CorsHeaderNames, createGetCorsHeaders, createGetPreflightHeaders } from './cors.ts';
-import { createHostCheck, createIsAllowedOrigin } from './host-and-origin.ts';
+import {
+  type CorsHeaderNames,
+  createGetCorsHeaders,
+  createGetPreflightHeaders,
+  createHostCheck,
+  createIsAllowedOrigin,
+} from './host-and-origin.ts';
 import type { Limiter } from './limits/limiter.ts';
+import {
+  createAccessLog,
+  tracePublicEndpoints,
+  traceRequests,
+  traceRunQueue,
+} from './observe-requests.ts';
 import { createOverloadRefusals } from './overload.ts';
 import { createPipeline } from './pipeline.ts';
 import { createBodyReader } from './read-body.ts';
@@ -22,7 +32,6 @@ import { createSecurityHeaders } from './reply-headers.ts';
 import { createRouter } from './router.ts';
 import { createRunQueue } from './run-queue.ts';
 import { createHttpServer, type HttpServer } from './server.ts';
-import { tracePublicEndpoints, traceRequests, traceRunQueue } from './trace-requests.ts';
 
 /** What a header section may have beside the token. */
 const OTHER_HEADERS_BYTES = 16_384;

@@ -1,9 +1,9 @@
 // §4.12: the Host check, against DNS rebinding.
 import type { Config } from '../config/config.ts';
-import { type GatewayRequest, getHeader } from '../endpoint/message.ts';
+import { type GatewayRequest, getHeader, type ReplyHeaders } from '../endpoint/message.ts';
 import { fail } from '../errors/gateway-error.ts';
+import { IPV4_LOOPBACK_HOSTS, LOOPBACK_HOSTS } from '../platform/address.ts';
 import { truncateForLog } from '../platform/log.ts';
-import { IPV4_LOOPBACK_HOSTS, LOOPBACK_HOSTS } from '../platform/loopback.ts';
 
 const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
 /** Of those that are allowed, in a line of the log. */
@@ -127,4 +127,69 @@ export function checkNavigation(request: GatewayRequest, ownOrigin: string): voi
     details: 'This address must be opened in a browser; a script on a web page cannot call it.',
     facts: { found: origin && truncateForLog(origin) },
   });
+}
+
+// §4.12: what a browser lets a page of an allowed origin do and read.
+
+/** Nothing without an Origin, or for one that was refused. */
+export type GetCorsHeaders = (allowedOrigin: string | undefined) => ReplyHeaders;
+
+/** Names of a feature's own headers. */
+export interface CorsHeaderNames {
+  /** Those that pages may send. */
+  readonly request: readonly string[];
+  /** In lower case: what headers begin with that pages may send, whatever follows; undefined for none. */
+  readonly requestPrefix: string | undefined;
+  /** Those that pages may read. */
+  readonly response: readonly string[];
+}
+
+/** Headers of the reply to a preflight, beside those of every reply. */
+export type GetPreflightHeaders = (request: GatewayRequest) => ReplyHeaders;
+
+/** A header whose name is not known before is granted where it is asked for. */
+export function createGetPreflightHeaders(names: CorsHeaderNames): GetPreflightHeaders {
+  const { requestPrefix } = names;
+  if (requestPrefix === undefined) return () => ({});
+
+  return function getPreflightHeaders(request) {
+    const asked = (getHeader(request, 'access-control-request-headers') ?? '')
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name.toLowerCase().startsWith(requestPrefix) && TOKEN.test(name));
+    return asked.length === 0
+      ? {}
+      : { 'Access-Control-Allow-Headers': listRequestHeaders([...names.request, ...asked]) };
+  };
+}
+
+/** RFC 9110 §5.6.2. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+
+const listRequestHeaders = (names: readonly string[]): string =>
+  ['Content-Type', 'Authorization', ...names].join(', ');
+
+export function createGetCorsHeaders({
+  request,
+  response,
+}: Omit<CorsHeaderNames, 'requestPrefix'>): GetCorsHeaders {
+  const grant = {
+    'Access-Control-Allow-Credentials': 'true',
+    'Access-Control-Allow-Methods': 'GET, POST, PUT, DELETE, OPTIONS',
+    'Access-Control-Allow-Headers': listRequestHeaders(request),
+    'Access-Control-Expose-Headers': [
+      'X-RateLimit-Limit',
+      'X-RateLimit-Remaining',
+      'X-RateLimit-Reset',
+      ...response,
+      'WWW-Authenticate',
+      'Retry-After',
+    ].join(', '),
+    'Access-Control-Max-Age': '86400',
+  };
+  return function getCorsHeaders(allowedOrigin) {
+    return allowedOrigin === undefined
+      ? {}
+      : { 'Access-Control-Allow-Origin': allowedOrigin, ...grant };
+  };
 }

@@ -1,7 +1,13 @@
 // The first step of a request's way: it is judged without effect, in the order of what is refused
 // (§11): Host, origin, method, then what its endpoint asks for.
 
-import type { ChosenLimit, ProtectedEndpoint, PublicEndpoint } from '../endpoint/endpoint.ts';
+import type {
+  ChosenLimit,
+  Endpoint,
+  JudgedCall,
+  ProtectedEndpoint,
+  PublicEndpoint,
+} from '../endpoint/endpoint.ts';
 import {
   type GatewayRequest,
   getHeader,
@@ -13,15 +19,20 @@ import type { UserContext } from '../endpoint/user-context.ts';
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { BodyOwner } from './body-memory.ts';
-import type { GetPreflightHeaders } from './cors.ts';
-import type { CountedRequest, Exchange, JudgedRequest, UncountedRequest } from './exchange.ts';
-import type { HostCheck } from './host-and-origin.ts';
-import { checkNavigation, checkOrigin, checkOwnOrigin } from './host-and-origin.ts';
+import {
+  checkNavigation,
+  checkOrigin,
+  checkOwnOrigin,
+  type GetPreflightHeaders,
+  type HostCheck,
+  type RequestOrigin,
+} from './host-and-origin.ts';
 import type { LimitCheck, Limiter } from './limits/limiter.ts';
 import type { Caller } from './limits/windows.ts';
 import type { BodyReader } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
-import { findEndpoint, type Router } from './router.ts';
+import type { ReplyOwner } from './reply-writer.ts';
+import { type Destination, findEndpoint, type Router } from './router.ts';
 
 export interface JudgeDeps extends JudgeProtectedDeps {
   readonly router: Router;
@@ -33,7 +44,7 @@ export interface JudgeDeps extends JudgeProtectedDeps {
 }
 
 /** @throws GatewayError for what is refused whatever the limits say. */
-export type Judge = (exchange: Exchange) => Promise<JudgedRequest>;
+type Judge = (exchange: Exchange) => Promise<JudgedRequest>;
 
 export function createJudge(deps: JudgeDeps): Judge {
   const { router, checkHost, ownOrigin, limiter, getPreflightHeaders } = deps;
@@ -218,3 +229,31 @@ const createJudgePublic = (readBody: BodyReader): JudgePublic =>
 
 /** Whoever sent something valid: users are not known here. */
 const SOMEBODY: Caller = { kind: 'admitted', sub: undefined };
+
+// What is known of a request between the steps of the pipeline.
+
+/** A request and what is found out about it on its way. Its body, once read, is not kept here. */
+export interface Exchange {
+  readonly received: ReceivedRequest;
+  readonly destination: Destination;
+  readonly origin: RequestOrigin;
+  /** From when it is known. */
+  endpoint: Endpoint | undefined;
+  /** From when a limit has looked at the request. */
+  limits: LimitCheck | undefined;
+  /** Whose memory the reply takes; once it was judged. */
+  owner: ReplyOwner;
+}
+
+/** What judging a request came to. */
+export type JudgedRequest = UncountedRequest | CountedRequest;
+
+interface UncountedRequest {
+  readonly limits: undefined;
+  readonly run: PendingReply;
+}
+
+interface CountedRequest extends JudgedCall {
+  readonly limits: LimitCheck;
+  readonly caller: Caller;
+}

@@ -12,9 +12,8 @@ import { renderError } from '../endpoint/render-error.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import { createWarnThrottle } from '../platform/log-throttle.ts';
-import type { Connection } from './connection.ts';
-import { closeConnection, type OpenConnections } from './open-connections.ts';
+import { createWarnThrottle } from '../platform/throttle.ts';
+import { type Connection, closeConnection, type OpenConnections } from './connection.ts';
 import { type HeaderList, toHeaderList } from './reply-headers.ts';
 import type { RunQueue } from './run-queue.ts';
 

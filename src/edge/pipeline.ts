@@ -1,17 +1,15 @@
 // The way of every request (§11): it is judged, admitted and run, and its reply is completed. To
 // judge has no effect; refusals come in this order: limits, token, body.
-import { renderErrorPage } from '../endpoint/error-page.ts';
+
 import { getHeader, type Reply } from '../endpoint/message.ts';
-import { JSONRPC, renderError } from '../endpoint/render-error.ts';
+import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
 import { toGatewayError } from '../errors/gateway-error.ts';
-import { prefersHtml } from './accept.ts';
-import type { Exchange, JudgedRequest } from './exchange.ts';
 import { type IsAllowedOrigin, readOrigin } from './host-and-origin.ts';
-import { createJudge, type JudgeDeps } from './judge.ts';
+import { createJudge, type Exchange, type JudgeDeps, type JudgedRequest } from './judge.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { createListHeaders, type HeaderList, type ListHeadersDeps } from './reply-headers.ts';
-import type { ReplyOwner } from './reply-memory.ts';
-import type { Router } from './router.ts';
+import type { ReplyOwner } from './reply-writer.ts';
+import { prefersHtml, type Router } from './router.ts';
 import type { RunQueue } from './run-queue.ts';
 
 export interface PipelineDeps extends JudgeDeps, ListHeadersDeps {

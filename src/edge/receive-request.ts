@@ -1,6 +1,6 @@
 // From what node:http parsed to plain data.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { TrustProxy } from '../config/trust-proxy.ts';
+import type { TrustProxy } from '../config/groups/http.ts';
 import { type GatewayRequest, getHeader } from '../endpoint/message.ts';
 import { canonicalizeAddress } from '../platform/address.ts';
 import { type CancelSignal, createCancellation } from '../platform/cancellation.ts';

@@ -3,7 +3,9 @@
 import type { Config } from '../config/config.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
-import type { GetCorsHeaders } from './cors.ts';
+import { JSONRPC, renderError } from '../endpoint/render-error.ts';
+import type { GatewayError } from '../errors/gateway-error.ts';
+import type { GetCorsHeaders } from './host-and-origin.ts';
 
 /**
  * Names and values by turns. Of all forms that node:http takes, this one costs least to build and to
@@ -14,7 +16,7 @@ export type HeaderList = string[];
 export const toHeaderList = (headers: ReplyHeaders = {}): HeaderList =>
   Object.entries(headers).flat();
 
-export interface ReplyParts {
+interface ReplyParts {
   readonly reply: Pick<Reply, 'headers'>;
   readonly endpoint: Endpoint | undefined;
   /** The origin whose pages may read the reply. */
@@ -24,7 +26,7 @@ export interface ReplyParts {
 }
 
 /** All but `Content-Length`. What the reply says itself replaces what is said of all replies. */
-export type ListHeaders = (parts: ReplyParts) => HeaderList;
+type ListHeaders = (parts: ReplyParts) => HeaderList;
 
 export interface ListHeadersDeps {
   /** On every reply. */
@@ -99,4 +101,26 @@ export function createSecurityHeaders({ environment, baseUrl }: Config['server']
       'Strict-Transport-Security': 'max-age=31536000; includeSubDomains; preload',
     }),
   };
+}
+
+// Errors that the transport sends by itself, and that end their connections.
+
+/** The reply with the headers of every reply, to be the connection's last. */
+export function renderTransportError(error: GatewayError, securityHeaders: ReplyHeaders): Reply {
+  const reply = renderError(error, JSONRPC);
+  return {
+    ...reply,
+    headers: { ...securityHeaders, ...reply.headers, Vary: 'Origin', Connection: 'close' },
+  };
+}
+
+/** The same as it goes over the wire, for a connection on which node:http sends no more responses. */
+export function serializeTransportError(
+  error: GatewayError,
+  securityHeaders: ReplyHeaders,
+): string {
+  const { status, headers, body = '' } = renderTransportError(error, securityHeaders);
+  const sent = { ...headers, 'Content-Length': String(Buffer.byteLength(body)) };
+  const lines = Object.entries(sent).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${error.row.jsonrpc?.message}\r\n${lines.join('')}\r\n${body}`;
 }

@@ -5,19 +5,26 @@ import { GatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import type { LogRequest } from './access-log.ts';
 import { type Connection, DISCARD_MS } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
-import type { Overload } from './overload.ts';
-import { findByPath, type OverloadRefusal, type OverloadRefusals } from './overload.ts';
+import type { LogRequest } from './observe-requests.ts';
+import {
+  findByPath,
+  type Overload,
+  type OverloadRefusal,
+  type OverloadRefusals,
+} from './overload.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';
 import { createUnsupportedCodingError, hasBody, hasUnsupportedCoding } from './read-body.ts';
-import type { FindClientIp } from './receive-request.ts';
-import { type ReceivedRequest, receiveRequest, runWhenClosed } from './receive-request.ts';
-import { toHeaderList } from './reply-headers.ts';
+import {
+  type FindClientIp,
+  type ReceivedRequest,
+  receiveRequest,
+  runWhenClosed,
+} from './receive-request.ts';
+import { renderTransportError, toHeaderList } from './reply-headers.ts';
 import type { Router } from './router.ts';
 import { createSendReply, createSendTogether } from './send-reply.ts';
-import { renderTransportError } from './transport-error.ts';
 
 export interface RequestHandlerDeps {
   readonly connections: ConnectionTable;

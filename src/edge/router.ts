@@ -8,10 +8,9 @@ import { toLogMembers } from '../endpoint/render-error.ts';
 import { fail, type GatewayError } from '../errors/gateway-error.ts';
 import { isPercentDecodable } from '../platform/json.ts';
 import type { Site } from '../site/site.ts';
-import { prefersHtml, readWeights } from './accept.ts';
 
 /** The endpoints of one path. */
-export interface Route {
+interface Route {
   readonly path: string;
   readonly endpoints: ReadonlyMap<string, Endpoint>;
   /** Value of the `Allow` header. */
@@ -208,4 +207,21 @@ const addTo = (vary: string | undefined): string =>
 function findCoding(acceptEncoding: string | undefined) {
   const weights = readWeights(acceptEncoding);
   return CODINGS.find(([name]) => (weights.get(name) ?? 0) > 0);
+}
+
+/** RFC 9110 §12.5.1, for one question: is the caller a browser, or a program? */
+export function prefersHtml(accept: string | undefined): boolean {
+  const weights = readWeights(accept);
+  const html = weights.get('text/html') ?? 0;
+  return html > (weights.get('application/json') ?? 0);
+}
+
+/** What a caller accepts (RFC 9110 §12.4.2), in lower case, and how much of 1. */
+const readWeights = (accept: string | undefined): ReadonlyMap<string, number> =>
+  new Map(accept?.toLowerCase().split(',').map(parseRange));
+
+function parseRange(range: string): [type: string, weight: number] {
+  const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
+  const q = parameters.find((parameter) => parameter.startsWith('q='));
+  return [type, q === undefined ? 1 : Number(q.slice(2)) || 0];
 }

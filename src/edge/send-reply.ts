@@ -8,12 +8,15 @@ import type { ConnectionTable } from './connection-table.ts';
 import { runWhenClosed } from './receive-request.ts';
 import type { HeaderList } from './reply-headers.ts';
 import {
+  type CountBytes,
   type CountedReply,
   createReplyMemory,
+  createStreamWriter,
   type ReplyMemory,
   type ReplyOwner,
-} from './reply-memory.ts';
-import { type CountBytes, createStreamWriter, SLICE_BYTES, writeSlices } from './reply-writer.ts';
+  SLICE_BYTES,
+  writeSlices,
+} from './reply-writer.ts';
 
 export interface SendReplyDeps {
   readonly connections: ConnectionTable;

@@ -8,13 +8,13 @@ import type { Clock } from '../platform/clock.ts';
 import { DISCARD_MS } from './connection.ts';
 import { type ConnectionTable, createConnectionTable } from './connection-table.ts';
 import { createOverload } from './overload.ts';
+import { serializeTransportError } from './reply-headers.ts';
 import {
   createRequestHandler,
   type RequestHandler,
   type RequestHandlerDeps,
 } from './request-handler.ts';
 import type { RunQueue } from './run-queue.ts';
-import { serializeTransportError } from './transport-error.ts';
 
 export interface HttpServerDeps
   extends Omit<RequestHandlerDeps, 'connections' | 'overload'>,

@@ -1,6 +1,8 @@
+import { toVisibleJson } from '../platform/invisible.ts';
+import { quote, shorten } from '../platform/text.ts';
 import { catalogue, type ErrorKey, type ErrorRow } from './catalogue.ts';
 
-export interface Failure {
+interface Failure {
   /** In place of the row's short text in JSON-RPC, which programs do not read. As `details`. */
   readonly message?: string;
   /** In place of the row's sentence. Shown to the caller: never a secret, never a stack. */
@@ -26,7 +28,7 @@ export interface JsonRpcErrorObject {
   readonly data?: unknown;
 }
 
-export interface ErrorRedirect {
+interface ErrorRedirect {
   readonly url: string;
   /** Otherwise the browser's user is asked first. */
   readonly isAutomatic: boolean;
@@ -63,3 +65,47 @@ export const toGatewayError = (thrown: unknown): GatewayError =>
 /** For the log: where an author's code threw. */
 export const getStackFacts = (thrown: unknown): Readonly<Record<string, unknown>> =>
   thrown instanceof Error ? { stack: thrown.stack } : {};
+
+/**
+ * §7.1: a name that nobody has, in the same words wherever it is looked for: what is denied, and what one server or another
+ * does not have, cannot be told from each other. Many clients show nothing but the message.
+ */
+interface UnknownItem {
+  /** Such as `tool`. */
+  readonly noun: string;
+  /** In the caller's words, but for what no log may have. */
+  readonly name: string;
+  /** What may have been meant: of what this caller sees. */
+  readonly nearest?: string | undefined;
+  /** Further members of `data`. */
+  readonly data?: Readonly<Record<string, unknown>>;
+  /** For the log only. */
+  readonly facts?: Readonly<Record<string, unknown>>;
+}
+
+/** Characters of a name that the message shows, and that `details` does. */
+const MAX_IN_MESSAGE = 100;
+const MAX_IN_DETAILS = 200;
+
+/** @throws GatewayError `invalid_params`. */
+export function failUnknown({ noun, name, nearest, data, facts }: UnknownItem): never {
+  const suggestion = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+  return fail('invalid_params', {
+    message: `Unknown ${noun}: ${showName(name)}.${suggestion}`,
+    details: `Unknown ${noun} ${quote(name, MAX_IN_DETAILS)}`,
+    ...(data && { data }),
+    ...(facts && { facts }),
+  });
+}
+
+/** Without quotation marks, and with nothing that is invisible or turns other text around. */
+function showName(name: string): string {
+  // No character takes more than two units: of a long text nobody has to read the rest.
+  const piece = shorten(name.slice(0, 2 * (MAX_IN_MESSAGE + 1)), MAX_IN_MESSAGE);
+  return piece === '' ? '""' : toVisibleJson(piece).slice(1, -1);
+}
+
+/** A tool, prompt or resource is defined wrongly: its author's line to mend, no stack. */
+export class DefinitionError extends Error {
+  override readonly name = 'DefinitionError';
+}

@@ -1,54 +1,52 @@
 // The composition root: every implementation is chosen here, once.
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createProviderAccess } from '../auth/auth.ts';
 import type { KeySet } from '../auth/key-set.ts';
 import { builtInCatalog } from '../catalog/index.ts';
 import { checkConfig } from '../config/check-config.ts';
 import type { Config } from '../config/config.ts';
-import type { GatewayFile } from '../config/file/gateway-file.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
-import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
 import type { Network } from '../oauth/client-id-metadata/network.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
 import { createLoginFailures } from '../oauth/login-failures.ts';
-import { createProviderAccess } from '../oauth/provider-access.ts';
-import { createPeople } from '../operations/admin/people.ts';
-import { createPersonIndex } from '../operations/admin/person-index.ts';
+import { createPeople, createPersonIndex } from '../operations/admin/people.ts';
 import { createRecentCallers } from '../operations/admin/recent-callers.ts';
 import {
   createOperatorEndpoints,
   createSealPerson,
   noteRefusals,
 } from '../operations/create-admin.ts';
-import { createHealthEndpoints } from '../operations/health-endpoints.ts';
-import { createMetricsEndpoints } from '../operations/metrics-endpoints.ts';
+import { createHealthEndpoints, createMetricsEndpoints } from '../operations/endpoints.ts';
 import { type Clock, pause, systemClock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
-import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/version.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { joinPolicies } from '../policy/policy.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { createLogo } from '../site/logo.ts';
-import { instrumentStore } from '../store/instrument.ts';
+import { instrumentStore } from '../store/observe-store.ts';
 import { openStore } from '../store/open.ts';
-import { createLoginSeal } from '../store/seal/login-seal.ts';
-import { createReplicaSeal } from '../store/seal/replica-seal.ts';
+import { createLoginSeal, createReplicaSeal } from '../store/seal/secrets.ts';
 import type { Store } from '../store/store.ts';
 import { type Metrics, noMetrics } from '../telemetry/metrics/metrics.ts';
+import type { Setup } from '../upstreams/catalog/plan.ts';
 import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
 import {
-  type GatewaySetup,
   type GatewayUpstreams,
   openUpstreams,
   type UpstreamParts,
 } from '../upstreams/create-upstreams.ts';
 import type { Lock } from '../upstreams/lock/lock.ts';
-import type { StoredLock } from '../upstreams/lock/stored-lock.ts';
+import type { StoredLock } from '../upstreams/lock/lock-file.ts';
+import type { GatewayFile } from './configuration/gateway-file.ts';
 import { openObservation } from './observation.ts';
 import { createPublicSite } from './site.ts';
 
@@ -91,7 +89,7 @@ export interface Gateway {
    *
    * @throws Error for a gateway that was made without a file.
    */
-  reload(setup: GatewaySetup): Promise<void>;
+  reload(setup: Setup): Promise<void>;
   /** The number of live sessions, of all replicas. */
   countSessions(): Promise<number>;
   /** The servers behind the gateway, in the order of its file: whether they answer, and how many tools they have. */
@@ -126,7 +124,7 @@ export async function createGateway(
   const log =
     overrides.log ?? createLog(config.server.logLevel, { format: config.server.logFormat });
   const outbound = await openOutboundNetwork(config.outbound);
-  const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog);
+  const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog, { clock, log });
   const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
   const observation = await openObservation(config, {
     clock,

@@ -2,15 +2,15 @@
 
 import type { Config } from '../config/config.ts';
 import type { GatewayRequest } from '../endpoint/message.ts';
+import { getErrorCode } from '../platform/error-code.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
-import { readTraceContext } from '../protocol/trace-context.ts';
+import { readTraceContext } from '../protocol/json-rpc.ts';
+import { traceStore } from '../store/observe-store.ts';
 import type { Store } from '../store/store.ts';
-import { traceStore } from '../store/trace-store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import { openAudit } from '../telemetry/audit/open-audit.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { openTracing, type TracingDeps } from '../telemetry/tracing/open-tracing.ts';
-import { traceFetch } from '../telemetry/tracing/trace-fetch.ts';
 import { readTraceId, type Tracing } from '../telemetry/tracing/tracing.ts';
 
 export interface Observation {
@@ -31,12 +31,11 @@ export async function openObservation(
 ): Promise<Observation> {
   const audit = openAudit(config.audit, deps);
   const tracing = await openTracing(config.tracing, deps);
-  const system = config.store.kind === 'redis' ? 'redis' : 'lmdb';
   return {
     audit,
     tracing,
     traceFetch: (fetch) => (tracing === undefined ? fetch : traceFetch(fetch, tracing)),
-    traceStore: (store) => (tracing === undefined ? store : traceStore(store, system, tracing)),
+    traceStore: (store) => (tracing === undefined ? store : traceStore(store, tracing)),
     getTraceId: ({ trace, headers }) =>
       readTraceId(trace?.getContext() ?? readTraceContext(headers)),
     async close() {
@@ -45,3 +44,33 @@ export async function openObservation(
     },
   };
 }
+
+/** §21.2: requests to the provider as spans, by OpenTelemetry's conventions for HTTP. The provider is told of no trace. */
+const traceFetch = (fetch: Fetch, tracing: Tracing): Fetch =>
+  async function tracedFetch(url, init) {
+    const { protocol, hostname, port, origin, pathname } = new URL(url);
+    const method = init.method ?? 'GET';
+    const span = tracing.startChild({
+      name: method,
+      kind: 'client',
+      attributes: {
+        'http.request.method': method,
+        'server.address': hostname,
+        'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
+        // Without the query, where secrets may stand.
+        'url.full': `${origin}${pathname}`,
+      },
+    });
+    if (span === undefined) return fetch(url, init);
+    try {
+      const response = await fetch(url, init);
+      span.setAttributes({ 'http.response.status_code': response.status });
+      if (response.status >= 400) span.fail(String(response.status));
+      return response;
+    } catch (error) {
+      span.fail(getErrorCode(error) ?? (error instanceof Error ? error.name : '_OTHER'));
+      throw error;
+    } finally {
+      span.end();
+    }
+  };

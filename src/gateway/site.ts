@@ -1,24 +1,31 @@
 // A part of the composition root: what the pages show of this gateway.
 
+import {
+  buildPlaygroundCallbackUrl,
+  OPERATORS_CLIENT_ID,
+  PLAYGROUND_CLIENT_ID,
+} from '../auth/own-clients.ts';
 import type { Config } from '../config/config.ts';
+import type { OAuthConfig } from '../config/groups/oauth.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
+import { createJsonReply } from '../endpoint/message.ts';
+import { JSONRPC } from '../endpoint/render-error.ts';
 import { listTools } from '../mcp/catalog/list-tools.ts';
 import type { ServedCatalog } from '../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import { createSiteEndpoints } from '../site/endpoints.ts';
+import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Logo } from '../site/logo.ts';
 import { createGetPublicTools, type GetPublicTools } from '../site/public-tools.ts';
-import { listSiteFacts } from '../site/site-facts.ts';
 
-export interface SiteParts {
+interface SiteParts {
   readonly logo: Logo | undefined;
   readonly catalog: ServedCatalog;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-export interface PublicSite {
+interface PublicSite {
   readonly endpoints: readonly Endpoint[];
   /** Undefined where strangers see none. */
   readonly getPublicTools: GetPublicTools | undefined;
@@ -37,3 +44,70 @@ export function createPublicSite(
     getPublicTools,
   };
 }
+
+/** Public, and the same until the next start. Members that are undefined are left out. */
+interface SiteFacts {
+  readonly name: string;
+  readonly version: string;
+  readonly baseUrl: string;
+  readonly mcpUrl: string;
+  readonly logo: string | undefined;
+  /** Undefined where nobody has to log in. */
+  readonly login: LoginFacts | undefined;
+}
+
+interface LoginFacts {
+  /** The host of the provider's login page. */
+  readonly provider: string;
+  readonly mode: OAuthConfig['mode'];
+  /** False where the gateway only checks tokens that clients got elsewhere. */
+  readonly isOffered: boolean;
+  readonly clientId: string;
+  /** Undefined where there is no operators' page. */
+  readonly operatorsClientId: string | undefined;
+  readonly redirectUri: string;
+}
+
+/** §4.1, §19.2: what the pages know of this gateway, and the endpoint that tells programs. */
+const listSiteFacts = (config: Config, logo: string | undefined): SiteFacts => {
+  const { displayName, baseUrl } = config.server;
+  return {
+    name: displayName,
+    version: PACKAGE_VERSION,
+    baseUrl,
+    mcpUrl: `${baseUrl}/mcp`,
+    logo,
+    login: config.auth.required ? listLoginFacts(config, config.auth.provider.issuer) : undefined,
+  };
+};
+
+function listLoginFacts({ server, oauth, admin }: Config, issuer: string): LoginFacts {
+  const { mode, endpoints, providerClient } = oauth;
+  return {
+    provider: new URL(endpoints.authorizationUrl ?? issuer).host,
+    mode,
+    isOffered:
+      mode === 'broker' ||
+      [endpoints.authorizationUrl, endpoints.tokenUrl, providerClient.id].every(Boolean),
+    clientId: PLAYGROUND_CLIENT_ID,
+    operatorsClientId: admin.groups.length > 0 ? OPERATORS_CLIENT_ID : undefined,
+    redirectUri: buildPlaygroundCallbackUrl(server.baseUrl),
+  };
+}
+
+/** `getPublicTools` is undefined where strangers see none. */
+const createSiteEndpoints = (
+  facts: SiteFacts,
+  getPublicTools: GetPublicTools | undefined,
+): readonly Endpoint[] => [
+  {
+    kind: 'open',
+    method: 'GET',
+    path: '/site.json',
+    errors: JSONRPC,
+    async handle() {
+      const tools = await getPublicTools?.();
+      return createJsonReply(200, { ...facts, tools }, { 'Cache-Control': 'public, max-age=60' });
+    },
+  },
+];

@@ -20,9 +20,15 @@ import { type JsonRpcMessage, parseMessage, type RequestId } from '../protocol/j
 import { checkVersionHeader, detectEra, type Era } from '../protocol/revisions.ts';
 import type { SessionLookup } from '../store/store.ts';
 import { readTraceId } from '../telemetry/tracing/tracing.ts';
-import { type Call, createCall, type EraHandler, readSessionHeader } from './calls/call.ts';
-import type { CallObserver } from './calls/call-record.ts';
-import { type CallRecord, createCallRecord } from './calls/call-record.ts';
+import {
+  type Call,
+  type CallObserver,
+  type CallRecord,
+  createCall,
+  createCallRecord,
+  type EraHandler,
+  readSessionHeader,
+} from './calls/call.ts';
 import {
   type Answer,
   type McpResponse,

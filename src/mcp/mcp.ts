@@ -13,7 +13,7 @@ import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import { type CallObserver, joinObservers } from './calls/call-record.ts';
+import { type CallObserver, joinObservers } from './calls/call.ts';
 import { createRunCall, type FindClientId } from './calls/run-call.ts';
 import { countCalls, createCountCall } from './calls/running-calls.ts';
 import type { ServiceInfo } from './catalog/catalog.ts';
@@ -26,10 +26,9 @@ import { isReplicaMessage } from './session/replica-message.ts';
 import { createSessionEra } from './session/session-era.ts';
 import { createFindStreamOwner, createSessionStreams } from './session/session-streams.ts';
 import { createSessions, type SealPerson } from './session/sessions.ts';
-import { createRequestState } from './stateless/request-state.ts';
+import { createRequestState } from './stateless/multi-round-trip.ts';
 import { createStatelessEra } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
-import { createResourceUpdates } from './streaming/resource-updates.ts';
 
 export interface McpDeps {
   readonly catalogs: Catalogs;
@@ -43,7 +42,7 @@ export interface McpDeps {
   /** Headers of a 401 at a path; undefined when nobody has to log in. */
   readonly getChallenge: GetChallenge | undefined;
   /** Who may see and use what; asked in this order. */
-  readonly policies: Policies;
+  readonly policies: Pick<Policies, 'judge'>;
   /** Whether requests have traces. */
   readonly isTraced: boolean;
   /** Undefined without `AUDIT_LOG`. */
@@ -106,20 +105,18 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   });
   const questions = createQuestions({ replicas, store, clock, sessionKeyPrefix });
   const notificationStreams = createNotificationStreams(clock);
-  const resourceUpdates = createResourceUpdates({ catalog: catalogs.all, clock, log });
   const sessionStreams = hasStreams
     ? createSessionStreams({
         store,
         replicas,
         notificationStreams,
-        resourceUpdates,
         sessions,
         clock,
         log,
         sessionKeyPrefix,
       })
     : undefined;
-  const observer = joinObservers(listObservers(deps));
+  const observer = joinObservers(listObservers(deps), log);
   const countCall = createCountCall(config.maxCallsPerUser, clock);
   const runCall = createRunCall({ ...deps, observer, countCall });
   const findStreamOwner = createFindStreamOwner(findClientId);
@@ -140,7 +137,6 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       findClientId,
       requestState: createRequestState(getSeal, clock),
       notificationStreams,
-      resourceUpdates,
       hasStreams,
       service,
     }),

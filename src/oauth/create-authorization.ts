@@ -1,8 +1,7 @@
 // A part of the composition root: the authorization server that clients see.
 
 import type { Auth } from '../auth/auth.ts';
-import { createProviderEndpoints } from '../auth/provider/provider-endpoints.ts';
-import type { ProviderMetadata } from '../auth/provider/provider-metadata.ts';
+import { createProviderEndpoints, type ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
@@ -12,25 +11,23 @@ import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import type { OpenTunnel } from '../platform/outbound/outbound-network.ts';
 import type { GetPublicTools } from '../site/public-tools.ts';
-import { warnOfForeignSecrets } from '../store/seal/login-seal.ts';
 import type { Seal } from '../store/seal/seal.ts';
-import type { Store } from '../store/store.ts';
+import { warnOfForeignSecrets } from '../store/seal/secrets.ts';
+import type { KeyValue } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
-import { auditEndpoints } from './audit-endpoints.ts';
 import { createClientDocuments } from './client-id-metadata/client-documents.ts';
 import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';
 import { createPublicNetwork, type Network } from './client-id-metadata/network.ts';
-import { createDiscoveryEndpoints } from './discovery/endpoints.ts';
-import { createServerMetadata } from './discovery/server-metadata.ts';
+import { createDiscoveryEndpoints, createServerMetadata } from './discovery.ts';
 import { createOAuthEndpoints } from './endpoints.ts';
 import type { NoteLoginFailure } from './login-failures.ts';
-import { noteFailures } from './note-failures.ts';
 import { createOAuth } from './oauth.ts';
-import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
+import { auditLogins, noteFailures, observeLogins } from './observe-logins.ts';
+import { selectRedirectUriRules } from './redirect-uri.ts';
 
 export interface AuthorizationParts {
-  readonly store: Store;
+  readonly store: KeyValue;
   readonly fetch: Fetch;
   readonly clock: Clock;
   readonly log: Log;
@@ -98,15 +95,17 @@ export function createAuthorizationEndpoints(
     tracing: parts.tracing,
     log,
   });
-  const ownEndpoints = createOAuthEndpoints(handlers, { popups: oauth.popups });
-  const oauthEndpoints =
-    parts.noteFailure === undefined ? ownEndpoints : noteFailures(ownEndpoints, parts.noteFailure);
+  const observers = [
+    ...(parts.audit ? [auditLogins(parts.audit, parts.getTraceId)] : []),
+    ...(parts.noteFailure ? [noteFailures(parts.noteFailure)] : []),
+  ];
   const metadataDocuments = createServerMetadata(config, metadata, documentOffer.isOffered);
   return {
     endpoints: [
-      ...(parts.audit === undefined
-        ? oauthEndpoints
-        : auditEndpoints(oauthEndpoints, { ...parts, audit: parts.audit })),
+      ...observeLogins(createOAuthEndpoints(handlers, { popups: oauth.popups }), {
+        observers,
+        clock,
+      }),
       ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.isServer),
     ],
     start: documentOffer.start,

@@ -1,8 +1,11 @@
 // §4.1, §4.6–§4.8: the endpoints of OAuth.
-import type { Endpoint, PublicEndpoint } from '../endpoint/endpoint.ts';
-import { type GatewayRequest, getHeader, getJson } from '../endpoint/message.ts';
+import type { ChosenLimit, Endpoint, PublicEndpoint } from '../endpoint/endpoint.ts';
+import { type GatewayRequest, getHeader, getJson, type RequestBody } from '../endpoint/message.ts';
 import { type ErrorFormat, OAUTH } from '../endpoint/render-error.ts';
 import type { OAuthHandlers } from './oauth.ts';
+import type { RecentAnswers } from './refresh/recent-answers.ts';
+import { readAskedFacts } from './request/login-facts.ts';
+import { parseBody, type RequestParameters, readAskedTokens } from './request/parameters.ts';
 
 export interface OAuthEndpointOptions {
   /** `OAUTH_POPUPS`: the pages of the login keep their opener. */
@@ -57,7 +60,7 @@ export function createOAuthEndpoints(
       path: '/oauth/token',
       errors: TOKEN_ERRORS,
       limit: 'token',
-      chooseLimit: oauth.chooseTokenLimit,
+      chooseLimit: (body) => chooseTokenLimit(body, oauth.logins),
       judge: (request, body) => oauth.token(body, getAuthorization(request)),
     },
     {
@@ -97,3 +100,28 @@ const FORM = { body: 'json or form', maxBodyBytes: MAX_BODY_BYTES } as const;
 const getAuthorization = (request: GatewayRequest) => getHeader(request, 'authorization');
 
 const getCookie = (request: GatewayRequest) => getHeader(request, 'cookie');
+
+// §8: refreshes are counted by the login that they belong to, everything else at the token endpoint by address.
+
+function chooseTokenLimit(
+  body: RequestBody,
+  { findKnownId, findLogin }: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>,
+): ChosenLimit {
+  if (readAskedFacts(body).grant !== 'refresh_token') return { group: 'token' };
+  const parameters = parseIfValid(body);
+  const refreshToken = parameters?.get('refresh_token');
+  const clientId = parameters?.get('client_id');
+  if (!parameters || refreshToken === undefined || clientId === undefined)
+    return { group: 'refresh' };
+  const find = () => findLogin(refreshToken, readAskedTokens(parameters, clientId));
+  return { group: 'refresh', login: { knownId: findKnownId(refreshToken, clientId), find } };
+}
+
+/** What is wrong with the request is said once it was counted. */
+function parseIfValid(body: RequestBody): RequestParameters | undefined {
+  try {
+    return parseBody(body);
+  } catch {
+    return undefined;
+  }
+}

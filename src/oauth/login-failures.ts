@@ -3,10 +3,10 @@ import { toAddressKey } from '../platform/address.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject, parseObject } from '../platform/json.ts';
 import type { Log } from '../platform/log.ts';
-import { createWarnThrottle } from '../platform/log-throttle.ts';
 import { stripUrisIn } from '../platform/strip-uri.ts';
+import { createWarnThrottle } from '../platform/throttle.ts';
 import { LOGIN_FAILURES_KEY } from '../store/keys.ts';
-import type { Store } from '../store/store.ts';
+import type { KeyValue } from '../store/store.ts';
 
 /** Never a token, a code or a secret. */
 export interface LoginFailure {
@@ -39,7 +39,7 @@ export interface LoginFailures {
 }
 
 export interface LoginFailuresDeps {
-  readonly store: Pick<Store, 'addRecent' | 'readRecent'>;
+  readonly store: Pick<KeyValue, 'addRecent' | 'readRecent'>;
   readonly clock: Clock;
   readonly log: Log;
 }

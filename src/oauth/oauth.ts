@@ -1,7 +1,6 @@
 // §4.6–§4.8: the OAuth endpoints, put together for the mode.
 
-import { OPERATORS_CLIENT_ID } from '../auth/own-clients.ts';
-import type { ProviderEndpoints } from '../auth/provider/provider-endpoints.ts';
+import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import type { TokenInspection } from '../auth/token-verifier.ts';
 import type { Config } from '../config/config.ts';
 import type { AdminConfig } from '../config/groups/admin.ts';
@@ -9,7 +8,6 @@ import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
 import type { ServerConfig } from '../config/groups/server.ts';
 import { parseScope } from '../config/scope.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
-import type { ChosenLimit } from '../endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -17,28 +15,27 @@ import type { Log } from '../platform/log.ts';
 import type { GetPublicTools } from '../site/public-tools.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { RecordsDeps } from '../store/seal/sealed-records.ts';
-import type { Store } from '../store/store.ts';
+import type { KeyValue } from '../store/store.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createBroker } from './broker/broker.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
 import { type ClientsDeps, createClients } from './clients/clients.ts';
-import { findClientId, findClientIdInBody, logClient } from './clients/log-client.ts';
 import { createRegister } from './clients/register.ts';
 import { createRegisteredClients } from './clients/registered-clients.ts';
-import { createApprovals } from './consent/approvals.ts';
-import { createBrowsers } from './consent/browser.ts';
-import { createConsent, type RedirectToProvider } from './consent/consent.ts';
-import { createPendingConsents } from './consent/pending-consents.ts';
-import { createLoginLog } from './provider/login-log.ts';
-import { createNoteClient } from './provider/note-client.ts';
+import { createApprovals, createBrowsers } from './consent/browser.ts';
+import {
+  createConsent,
+  createPendingConsents,
+  type RedirectToProvider,
+} from './consent/consent.ts';
+import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
 import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
-import { createProxy } from './proxy/proxy.ts';
-import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
-import { chooseTokenLimit } from './refresh/choose-token-limit.ts';
-import { createRecentAnswers } from './refresh/recent-answers.ts';
+import { createProxy } from './proxy.ts';
+import { selectRedirectUriRules } from './redirect-uri.ts';
+import { createRecentAnswers, type RecentAnswers } from './refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
-import type { OwnResources } from './request/resource-indicators.ts';
+import type { OwnResources } from './request/parameters.ts';
 
 /**
  * Each validates the request and returns the work to run once it is counted.
@@ -50,7 +47,7 @@ export interface OAuthHandlers {
   authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
   token(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
-  chooseTokenLimit(body: RequestBody): ChosenLimit;
+  readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
   revoke(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Undefined without a consent page. */
@@ -64,7 +61,7 @@ export interface OAuthHandlers {
 }
 
 export interface OAuthDeps {
-  readonly store: Store;
+  readonly store: KeyValue;
   /** Undefined where nothing has to be sealed: in proxy mode without a consent page. */
   readonly seal: Seal | undefined;
   readonly fetch: Fetch;
@@ -127,10 +124,7 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
     listScopes: (scope) => parseScope(buildAuthorizationParameters(config, scope, []).scope),
   });
   const records = requireRecords(deps, 'Broker mode');
-  const noteClient = createNoteClient({
-    ...deps,
-    isNeeded: (clientId) => clientId === OPERATORS_CLIENT_ID || deps.needsClients(),
-  });
+  const noteClient = createNoteClient(deps);
   const broker = createBroker(config, {
     ...parts,
     records,
@@ -149,11 +143,9 @@ function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps):
     unusedTtlSeconds: ttlSeconds,
     listScopes: parseScope,
   });
-  const noteClient = createNoteClient({
-    ...deps,
-    isNeeded: (clientId) => clientId === OPERATORS_CLIENT_ID,
-  });
-  const proxy = createProxy(config, { ...parts, noteClient });
+  // In this mode only the operators' page depends on it.
+  const noteClient = createNoteClient({ ...deps, needsClients: () => false });
+  const proxy = createProxy(config, { ...parts, noteClient, inspectToken: deps.inspectToken });
   return createHandlers(config, deps, parts, { ...proxy, callback: undefined, issuer: undefined });
 }
 
@@ -183,7 +175,7 @@ function createParts(
     }),
     api: createProviderApi(fetch),
     recentAnswers: createRecentAnswers({ store, clock, inspectToken }),
-    logLogin: createLoginLog({ log, inspectToken }),
+    logLogin: createLoginLog(log),
     browsers: createBrowsers(baseUrl, consent.ttlSeconds),
     approvals: createApprovals(store, { ttlSeconds: consent.ttlSeconds, listScopes }),
     listScopes,
@@ -199,16 +191,14 @@ function createHandlers(
   const { token, revoke, callback } = mode;
   const { authorize, consent } = createAuthorize(config, deps, parts, mode);
   return {
-    authorize: (query, cookie) => logClient(findClientId(query), () => authorize(query, cookie)),
-    token: (body, authorization) =>
-      logClient(findClientIdInBody(body), () => token(body, authorization)),
-    chooseTokenLimit: (body) => chooseTokenLimit(body, parts.recentAnswers),
+    authorize,
+    token,
+    logins: parts.recentAnswers,
     register: createRegister(parts.registered, deps.clock, {
       redirectUris: selectRedirectUriRules(config, config.baseUrl),
       accessToken: config.registration.accessToken,
     }),
-    revoke: (body, authorization) =>
-      logClient(findClientIdInBody(body), () => revoke(body, authorization)),
+    revoke,
     consent,
     callback,
   };

@@ -19,8 +19,7 @@ import type { GatewayUpstreams } from '../upstreams/create-upstreams.ts';
 import { createAdmin } from './admin/admin.ts';
 import { createAdminEndpoints } from './admin/endpoints.ts';
 import { createOperators } from './admin/operators.ts';
-import type { People } from './admin/people.ts';
-import type { PersonIndex } from './admin/person-index.ts';
+import type { People, PersonIndex } from './admin/people.ts';
 import type { RecentCallers } from './admin/recent-callers.ts';
 
 export interface AdminParts {

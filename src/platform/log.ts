@@ -1,10 +1,10 @@
 import { type DestinationStream, pino } from 'pino';
 import { systemClock } from './clock.ts';
 import { getErrorCode } from './error-code.ts';
+import { escapeInvisible, toVisibleJson } from './invisible.ts';
 import { isObject } from './json.ts';
 import { standardOutput } from './line-output.ts';
 import { stripUrisIn } from './strip-uri.ts';
-import { escapeInvisible, toVisibleJson } from './visible-json.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];

@@ -6,6 +6,10 @@ export function shorten(text: string, max: number): string {
   return characters.length > max ? `${characters.slice(0, max).join('')}…` : text;
 }
 
+/** `1 tool`, `2 tools`. */
+export const countNoun = (count: number, noun: string): string =>
+  `${count} ${noun}${count === 1 ? '' : 's'}`;
+
 /** Some providers end their descriptions with a full stop, others do not. */
 export const toSentence = (text: string): string => `${text.replace(/\.$/, '')}.`;
 

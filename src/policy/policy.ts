@@ -1,8 +1,8 @@
 // Who may see and use what: each reason why somebody may not is a policy, and policies are asked in the order of a list.
 
 import type { UserContext } from '../endpoint/user-context.ts';
+import type { Turns } from '../platform/clock.ts';
 import type { JsonObject } from '../platform/json.ts';
-import type { Turns } from '../platform/turns.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 
 /** A tool, prompt, resource or template that somebody would see, or use. */
@@ -40,7 +40,7 @@ export interface Policy {
   judge?(item: PolicyItem, caller: PolicyCaller, args: JsonObject | undefined): Verdict;
   /**
    * Why nobody sees what a server says of itself: the rest of a sentence that begins with its name. `said` is an item as the
-   * server wrote it, or the text of its instructions. Asked once for each that a server lists.
+   * server wrote it, or the text of its instructions. Asked when the server has listed its items, and whenever its instructions are told.
    */
   findHidden?(server: string, kind: HiddenKind, said: unknown): string | undefined;
 }

@@ -1,14 +1,19 @@
+import { failUnknown } from '../errors/gateway-error.ts';
+import { stripUri } from '../platform/strip-uri.ts';
+
 // MCP: the four lists of a server, and what stands in them.
 
 /** In `notifications/<list>/list_changed`, and among capabilities. */
 export type ListName = 'tools' | 'prompts' | 'resources';
+
+export const LIST_NAMES = ['tools', 'prompts', 'resources'] as const satisfies readonly ListName[];
 
 /** What rules, the lock and the audit log call an item. */
 export type ItemKind = 'tool' | 'prompt' | 'resource';
 
 export type ListKind = 'tools' | 'prompts' | 'resources' | 'templates';
 
-export interface ListKindRow {
+interface ListKindRow {
   readonly method: string;
   /** The member of the result that has the items. */
   readonly member: string;
@@ -57,3 +62,27 @@ export const LIST_KINDS = {
 } as const satisfies Readonly<Record<ListKind, ListKindRow>>;
 
 export const ALL_KINDS = ['tools', 'prompts', 'resources', 'templates'] as const;
+
+/** Beside the name. */
+interface UnknownItemDetails {
+  /** What may have been meant: of what this caller sees. */
+  readonly nearest?: string | undefined;
+  /** For the log only. */
+  readonly facts?: Readonly<Record<string, unknown>>;
+}
+
+/** What is denied looks the same, but in the log. @throws GatewayError `invalid_params`. */
+export function failUnknownItem(
+  list: ListKind,
+  name: string,
+  { nearest, facts }: UnknownItemDetails = {},
+): never {
+  const { ruled, noun } = LIST_KINDS[list];
+  return failUnknown({
+    noun,
+    name: ruled === 'resource' ? stripUri(name) : name,
+    nearest,
+    ...(facts && { facts }),
+    ...(list === 'resources' && { data: { uri: name } }),
+  });
+}

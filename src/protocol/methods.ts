@@ -20,7 +20,7 @@ export interface Method {
 }
 
 /** Of what the catalogue offers. */
-export type Offer =
+type Offer =
   | 'tools'
   | 'prompts'
   | 'resources'
@@ -97,7 +97,7 @@ const BY_NAME: ReadonlyMap<string, Method> = new Map(METHODS.map((row) => [row.n
 export const findMethod = (name: string): Method | undefined => BY_NAME.get(name);
 
 /** Where and how a method is asked for. */
-export interface Availability {
+interface Availability {
   /** Whether no answer is asked for. */
   readonly isNotified: boolean;
   readonly era: Era;
@@ -115,3 +115,23 @@ export const isAvailable = (
   eras.includes(era) &&
   (needsStreams !== true || hasStreams) &&
   (needed === undefined || needed.some((offer) => offers[offer] === true));
+
+/** RFC 5424 severities, least severe first. */
+export const LOG_SEVERITIES = [
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+] as const;
+
+export type LogSeverity = (typeof LOG_SEVERITIES)[number];
+
+export const isLogSeverity = (value: unknown): value is LogSeverity =>
+  LOG_SEVERITIES.some((severity) => severity === value);
+
+export const isLessSevere = (level: LogSeverity, than: LogSeverity): boolean =>
+  LOG_SEVERITIES.indexOf(level) < LOG_SEVERITIES.indexOf(than);

@@ -1,12 +1,12 @@
 // §19.1: the logo. One that lies in a file is served by the gateway, so that pages load it from there alone.
 import { readFile, stat } from 'node:fs/promises';
 import { extname } from 'node:path';
-import { ConfigError } from '../config/config-error.ts';
 import type { LogoConfig } from '../config/groups/site.ts';
+import { ConfigError } from '../config/problem.ts';
+import { IMAGE_TYPES } from '../config/rules.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import { JSONRPC } from '../endpoint/render-error.ts';
 import { getErrorCode } from '../platform/error-code.ts';
-import { IMAGE_TYPES } from '../platform/image-types.ts';
 
 export interface Logo {
   /** Where pages load it from. */

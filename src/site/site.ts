@@ -1,13 +1,13 @@
 // §4.1: the site, read once at start and served from memory.
-
 import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { extname } from 'node:path';
 import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
+import { getErrorCode } from '../platform/error-code.ts';
+import { hashSha256 } from '../platform/ids.ts';
 import type { Log } from '../platform/log.ts';
-import { PACKAGE_ROOT } from '../platform/own-files.ts';
-import { hashSha256 } from '../platform/sha256.ts';
-import { PACKAGE_VERSION } from '../platform/version.ts';
+import { PACKAGE_ROOT, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { getPageKind, type PageKind } from './page-kinds.ts';
-import { HTML, readPages, type SiteFile } from './read-pages.ts';
 import { createFillSlots, type FillSlots } from './slots.ts';
 
 /** The pages by their paths. A path is looked up as it was sent: there is nothing to escape from. */
@@ -20,7 +20,7 @@ export interface Site {
   getFrontPage(status: number): Reply | undefined;
 }
 
-export interface SiteOptions {
+interface SiteOptions {
   /** `BASE_URL`, shown in the pages. */
   readonly baseUrl: string;
   readonly log: Log;
@@ -194,3 +194,55 @@ const hashInlineScripts = (html: string): readonly string[] =>
   [...html.matchAll(INLINE_SCRIPT)].map(
     ([, script = '']) => `'sha256-${createHash('sha256').update(script).digest('base64')}'`,
   );
+
+interface SiteFile {
+  /** Where it is served: `/` for index.html, `/settings` for settings.html, else as it lies. */
+  readonly path: string;
+  /** Value of Content-Type. */
+  readonly type: string;
+  /** May have slots to fill in. */
+  readonly isText: boolean;
+  readonly bytes: Buffer;
+}
+
+const HTML = 'text/html; charset=utf-8';
+
+/** What the site consists of; a file of another kind is not served. */
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': HTML,
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.webp': 'image/webp',
+  '.ico': 'image/x-icon',
+};
+
+/** Every file of the folder and the folders in it; none when there is no such folder. */
+async function readPages(folder: URL): Promise<readonly SiteFile[]> {
+  const names = await listFiles(folder);
+  const files = names.flatMap((name) => {
+    const type = TYPES[extname(name)];
+    return type === undefined ? [] : [{ name, type }];
+  });
+  return Promise.all(
+    files.map(async ({ name, type }) => ({
+      path: toPath(name),
+      type,
+      isText: type.includes('charset'),
+      bytes: await readFile(new URL(name, folder)),
+    })),
+  );
+}
+
+async function listFiles(folder: URL): Promise<readonly string[]> {
+  try {
+    const names = await readdir(folder, { recursive: true });
+    return names.map((name) => name.replaceAll('\\', '/'));
+  } catch (error) {
+    if (getErrorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+const toPath = (name: string): string =>
+  name === 'index.html' ? '/' : `/${name.replace(/\.html$/, '')}`;

@@ -1,5 +1,4 @@
 // §2.1, §2.2, §2.8: the keys of the shared store. Everything that builds a key is here.
-
 /** §2.1: `<prefix><id>`; the prefix is `MCP_SESSION_KEY_PREFIX`. */
 export const buildSessionKey = (sessionKeyPrefix: string, sessionId: string): string =>
   sessionKeyPrefix + sessionId;
@@ -106,3 +105,16 @@ export const buildLimitKey = (group: string, counted: string): string =>
 /** Users with an e-mail address, for operators; `mac` is that of the address. Those whom the provider says it belongs to have a list of their own. */
 export const buildPersonKey = (mac: string, isVerified: boolean): string =>
   `admin:person:${mac}${isVerified ? ':verified' : ''}`;
+
+/**
+ * Records say in which shape they are, so that replicas of two minor versions work side by side
+ * (§16). 0.1.0 wrote no version, and its records have the shape of version 1. Whoever adds a
+ * member that older replicas may ignore leaves the version as it is.
+ */
+export const RECORD_VERSION = 1;
+
+/** @throws Error for a record of a later version: what it means is not known here. */
+export function checkRecordVersion(version: unknown, record: string): void {
+  if (version === undefined || Number(version) <= RECORD_VERSION) return;
+  throw new Error(`${record} was written by a later version of this service (${version})`);
+}

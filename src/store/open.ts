@@ -14,10 +14,14 @@ export async function openStore(
 ): Promise<Store> {
   const shared = { sessionKeyPrefix: mcp.sessions.keyPrefix, clock, log };
   // Each driver is loaded where it is used: its package takes as long as all our own modules.
-  if (store.kind === 'embedded') {
-    const { openEmbeddedStore } = await import('./embedded/open.ts');
-    return openEmbeddedStore({ dataDir: store.dataDir, ...shared });
+  switch (store.kind) {
+    case 'embedded': {
+      const { openEmbeddedStore } = await import('./embedded/open.ts');
+      return openEmbeddedStore({ dataDir: store.dataDir, ...shared });
+    }
+    case 'redis': {
+      const { openRedisStore } = await import('./redis/open.ts');
+      return openRedisStore({ url: store.url, ...shared });
+    }
   }
-  const { openRedisStore } = await import('./redis/open.ts');
-  return openRedisStore({ url: store.url, ...shared });
 }

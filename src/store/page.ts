@@ -1,4 +1,25 @@
-import type { PagePlace, PageRequest } from './store.ts';
+// Lists of the store, page by page, the latest first.
+
+/** A part of a list. */
+export interface Page<Item> {
+  /** Fewer than were asked for where some were gone. */
+  readonly items: readonly Item[];
+  /** Where the next page begins; undefined at the end. */
+  readonly next: PagePlace | undefined;
+}
+
+export interface PageRequest {
+  /** Undefined for the first page. */
+  readonly from: PagePlace | undefined;
+  readonly limit: number;
+}
+
+/** After `skip` entries of this time; entries are in the order of their times, the latest first. */
+export interface PagePlace {
+  /** Epoch milliseconds. */
+  readonly time: number;
+  readonly skip: number;
+}
 
 /** An entry of a list: what it names, and its time in epoch milliseconds. */
 export interface TimedEntry {

@@ -1,12 +1,32 @@
+import type { StoreConfig } from '../config/groups/store.ts';
 import type { LimitScope } from '../telemetry/metrics/metrics.ts';
+import type { Page, PageRequest } from './page.ts';
+
 /**
- * The shared key-value store: everything that another replica must see.
+ * What all replicas share: everything that another replica must see.
  *
- * A driver is a function that returns this object; `test/contract` holds every driver to the same
- * behaviour. Any rejection means "the store did not do it": callers fail closed with a true error
- * (rate limits, §8.4, let pass).
+ * A store is made of four ports, and whoever uses it names the one that it needs. A driver is a function that returns
+ * all of them in one object; `test/contract` has one file for each port, and holds every driver to the same behaviour.
+ * Any rejection means "the store did not do it": callers fail closed with a true error (rate limits, §8.4, let pass).
  */
-export interface Store {
+export interface Store extends KeyValue, Sessions, Windows, Bus {
+  /** Whether other replicas may have the same store. What one process alone has needs no agreement. */
+  readonly isShared: boolean;
+  /** By the names that OpenTelemetry has for databases (`db.system.name`). */
+  readonly databaseSystem: string;
+  /** Resolves when the store answers. */
+  ping(): Promise<void>;
+  /** What it says of itself. */
+  describe(): Promise<StoreFacts>;
+  /** Releases connections, files and timers. The store is not used afterwards. */
+  close(): Promise<void>;
+}
+
+/**
+ * Values by key, each until its time is over. Whoever changes what it has read compares (`compareAndSet`): another
+ * replica may have changed it meanwhile. What nobody else may read or forge is sealed (seal/sealed-records.ts).
+ */
+export interface KeyValue {
   /** The value under `key`, or undefined when absent or expired. */
   get(key: string): Promise<string | undefined>;
   /** Writes `value` under `key` for `ttlSeconds`; durable once resolved. */
@@ -16,15 +36,29 @@ export interface Store {
    * the same moment, all get the value of one.
    */
   getOrSet(key: string, value: string, ttlSeconds: number): Promise<string>;
+  /**
+   * As `set`, in one step where `expected` stands under the key; undefined stands for nothing. False, and nothing is
+   * written, where anything else stands there.
+   */
+  compareAndSet(
+    key: string,
+    expected: string | undefined,
+    value: string,
+    ttlSeconds: number,
+  ): Promise<boolean>;
+  /** Deletes in one step where `expected` stands under the key; else false. */
+  compareAndDelete(key: string, expected: string): Promise<boolean>;
   /** Reads and deletes in one step: exactly one of many at the same moment gets the value. */
   getAndDelete(key: string): Promise<string | undefined>;
   delete(key: string): Promise<void>;
 
   /**
    * As `set`, and lists the value under `list` until it expires or `deleteListed` removes it. Such a key is written
-   * and removed by these two alone.
+   * and removed by these three alone.
    */
   setListed(list: string, key: string, value: string, ttlSeconds: number): Promise<void>;
+  /** As `setListed` where a value stands under the key: false, and nothing is written, where none does. */
+  replaceListed(list: string, key: string, value: string, ttlSeconds: number): Promise<boolean>;
   /** False when there was nothing under the key. */
   deleteListed(list: string, key: string): Promise<boolean>;
   /** The values of a list, the one that expires last first. */
@@ -37,36 +71,10 @@ export interface Store {
   ): Promise<void>;
   /** The last first. */
   readRecent(key: string): Promise<readonly string[]>;
+}
 
-  /**
-   * Counts bytes of a value in a budget, in one step, until `releaseBytes` or for `ttlSeconds`. False, and nothing is
-   * counted, where more than `maxBytes` would count then. An entry counts as 16 KiB at least.
-   */
-  reserveBytes(
-    budget: string,
-    entry: ByteEntry,
-    bounds: { readonly maxBytes: number; readonly ttlSeconds: number },
-  ): Promise<boolean>;
-  /** Nothing happens when the entry is gone. */
-  releaseBytes(budget: string, entry: ByteEntry): Promise<void>;
-
-  /**
-   * §8, §11: admits one request, in one round trip where the driver allows. Counts it in every window,
-   * or in none where one of them is full; windows are checked in the order given. Reads the session
-   * that it is about, and slides it where that is asked for and no window refuses: sliding expiration,
-   * the session has its full time-to-live again. Only its owner's request slides a session, and none that has ended.
-   */
-  admitRequest(
-    windows: readonly LimitWindow[],
-    access: SessionAccess | undefined,
-  ): Promise<Admission>;
-  /**
-   * Takes back what was counted in the window of this key, where a later window refused the request.
-   * `entry` is that of a request which was counted in this window alone. Nothing happens when it is
-   * gone.
-   */
-  uncountRequest(key: string, entry: string): Promise<void>;
-
+/** §2.1: sessions, which expire when they are not used. A request reads and slides its session by `Windows`. */
+export interface Sessions {
   /**
    * Stores a new session and adds it to the index of live sessions. Where its user has more than
    * `userMax` then (0 for any number), those that expire first are ended, but never the new one.
@@ -96,7 +104,7 @@ export interface Store {
   /**
    * Goes through the index entries that are due: those of gone sessions are taken, those of
    * touched sessions get their new time, here and among those of their user. Resolves to the number
-   * this caller took.
+   * this caller took. A driver whose database forgets nothing by itself clears the other ports here, too.
    */
   sweepSessions(): Promise<number>;
   /** The number of sessions in the index; exact right after a sweep. */
@@ -106,7 +114,44 @@ export interface Store {
    * opened, or swept, while its sessions were limited (`userMax`). A record that cannot be read is left out.
    */
   listSessions(request: PageRequest, owner?: string): Promise<Page<ListedSession>>;
+}
 
+/** What is counted, and let in while there is room: requests in sliding windows (§8), and bytes in budgets. */
+export interface Windows {
+  /**
+   * §8, §11: admits one request, in one round trip where the driver allows. Counts it in every window,
+   * or in none where one of them is full; windows are checked in the order given. Reads the session
+   * that it is about, and slides it where that is asked for and no window refuses: sliding expiration,
+   * the session has its full time-to-live again. Only its owner's request slides a session, and none that has ended.
+   *
+   * It belongs to this port, although it needs the sessions: every call takes this step, and takes it once.
+   */
+  admitRequest(
+    windows: readonly LimitWindow[],
+    access: SessionAccess | undefined,
+  ): Promise<Admission>;
+  /**
+   * Takes back what was counted in the window of this key, where a later window refused the request.
+   * `entry` is that of a request which was counted in this window alone. Nothing happens when it is
+   * gone.
+   */
+  uncountRequest(key: string, entry: string): Promise<void>;
+
+  /**
+   * Counts bytes of a value in a budget, in one step, until `releaseBytes` or for `ttlSeconds`. False, and nothing is
+   * counted, where more than `maxBytes` would count then. An entry counts as 16 KiB at least.
+   */
+  reserveBytes(
+    budget: string,
+    entry: ByteEntry,
+    bounds: { readonly maxBytes: number; readonly ttlSeconds: number },
+  ): Promise<boolean>;
+  /** Nothing happens when the entry is gone. */
+  releaseBytes(budget: string, entry: ByteEntry): Promise<void>;
+}
+
+/** Messages between replicas. What must not be lost is a record. */
+export interface Bus {
   /**
    * Sends `message` to every listener of `channel` on every replica that is connected at this
    * moment, this one included. It is kept nowhere, and it is no error that nobody listens. After a
@@ -123,13 +168,6 @@ export interface Store {
    * `close`. What a listener throws is logged and stops nobody.
    */
   subscribe(channel: string, listener: (message: string) => void): () => void;
-
-  /** Resolves when the store answers. */
-  ping(): Promise<void>;
-  /** What it says of itself. */
-  describe(): Promise<StoreFacts>;
-  /** Releases connections, files and timers. The store is not used afterwards. */
-  close(): Promise<void>;
 }
 
 /** What counts in a budget of bytes. */
@@ -141,39 +179,6 @@ export interface ByteEntry {
 
 /** So that the entries of a budget are few. */
 export const MIN_ENTRY_BYTES = 16_384;
-
-/** What a driver does with sessions alone. */
-export type SessionOperations = Pick<
-  Store,
-  | 'createSession'
-  | 'setSessionLogLevel'
-  | 'endSession'
-  | 'claimExpiredSession'
-  | 'sweepSessions'
-  | 'countSessions'
-  | 'listSessions'
->;
-
-/** A part of a list. */
-export interface Page<Item> {
-  /** Fewer than were asked for where some were gone. */
-  readonly items: readonly Item[];
-  /** Where the next page begins; undefined at the end. */
-  readonly next: PagePlace | undefined;
-}
-
-export interface PageRequest {
-  /** Undefined for the first page. */
-  readonly from: PagePlace | undefined;
-  readonly limit: number;
-}
-
-/** After `skip` entries of this time; entries are in the order of their times, the latest first. */
-export interface PagePlace {
-  /** Epoch milliseconds. */
-  readonly time: number;
-  readonly skip: number;
-}
 
 export interface ListedValue {
   readonly key: string;
@@ -188,13 +193,13 @@ export interface ListedSession {
   readonly expiresAt: number;
 }
 
-export type StoreFacts =
-  | { readonly driver: 'embedded' /** Of its file. */; readonly bytes: number }
-  | {
-      readonly driver: 'redis';
-      /** Those that take writes; never empty. */
-      readonly servers: readonly RedisServerFacts[];
-    };
+export interface StoreFacts {
+  readonly driver: StoreConfig['kind'];
+  /** Of its file, where it has one of its own. */
+  readonly bytes?: number;
+  /** Those that take writes; never empty. */
+  readonly servers?: readonly RedisServerFacts[];
+}
 
 /** A member is undefined where the user of REDIS_URL may not ask for it. */
 export interface RedisServerFacts {

@@ -1,10 +1,14 @@
 // A catalogue behind a gateway of its own, and a client of it, for one test or a file of them.
+
+import { generateKeyPairSync, sign } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseKeySet } from '../auth/jwk.ts';
+import type { KeySet } from '../auth/key-set.ts';
 import { loadConfig } from '../config/load.ts';
 import type { UserContext } from '../endpoint/user-context.ts';
-import { DefinitionError } from '../errors/definition-error.ts';
+import { DefinitionError } from '../errors/gateway-error.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import type { Arguments, Caller, Catalog } from '../mcp/catalog/catalog.ts';
 import type { PromptResult, ResourceResult, ToolResult } from '../mcp/catalog/content.ts';
@@ -14,7 +18,7 @@ import type {
   ResourceTemplateDescription,
   ToolDescription,
 } from '../mcp/catalog/descriptions.ts';
-import { AUDIENCE, createTestLogin, ISSUER } from './login.ts';
+import { systemClock } from '../platform/clock.ts';
 import { createSendRequest, type QuestionHandlers, type SendRequest } from './requests.ts';
 
 /** Who calls. `claims` are further claims of the token. */
@@ -129,3 +133,49 @@ async function listAll<Item>(
   } while (cursor !== undefined);
   return items;
 }
+
+interface TestLogin {
+  readonly keySet: KeySet;
+  /** A JWT with these claims, good for an hour. */
+  issueToken(claims: Readonly<Record<string, unknown>>): string;
+}
+
+/** Names that nobody can register (RFC 2606 §2). */
+const ISSUER = 'https://provider.test';
+const AUDIENCE = 'https://gateway.test/mcp';
+
+const HOUR_SECONDS = 3600;
+const HEADER = { alg: 'ES256', kid: 'test', typ: 'JWT' };
+
+function createTestLogin(): TestLogin {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const jwk = { ...publicKey.export({ format: 'jwk' }), kid: HEADER.kid, alg: HEADER.alg };
+  const { usable: keys } = parseKeySet(Buffer.from(JSON.stringify({ keys: [jwk] })));
+
+  return {
+    keySet: {
+      start() {},
+      waitForKeys: async () => {},
+      find: () => keys,
+      findAfterRefresh: async () => keys,
+      isFetched: true,
+      describe: () => ({
+        url: undefined,
+        keys: [],
+        fetchedAt: undefined,
+        nextFetchAt: undefined,
+        problem: undefined,
+      }),
+      close() {},
+    },
+    issueToken(claims) {
+      const iat = Math.floor(systemClock.now() / 1000);
+      const payload = { iss: ISSUER, aud: AUDIENCE, iat, exp: iat + HOUR_SECONDS, ...claims };
+      const signed = `${encode(HEADER)}.${encode(payload)}`;
+      const key = { key: privateKey, dsaEncoding: 'ieee-p1363' } as const;
+      return `${signed}.${sign('sha256', Buffer.from(signed), key).toString('base64url')}`;
+    },
+  };
+}
+
+const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');

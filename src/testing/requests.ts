@@ -9,7 +9,7 @@ import type {
 } from '../mcp/catalog/client-requests.ts';
 import type { MirroredParam } from '../mcp/catalog/descriptions.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
-import { encodeHeader } from '../upstreams/http/request-headers.ts';
+import { encodeHeader } from '../upstreams/messages/envelope.ts';
 
 /** How the client answers what tools ask. It declares that it can answer what there is a function for. */
 export interface QuestionHandlers {
@@ -40,7 +40,7 @@ export type SendRequest = <Result>(
   name?: string,
 ) => Promise<Result>;
 
-export interface RequestOptions {
+interface RequestOptions {
   readonly url: string;
   readonly token: string | undefined;
   readonly answer: QuestionHandlers;

@@ -1,48 +1,37 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
-
-import type { ProviderMetadata } from '../auth/provider/provider-metadata.ts';
+import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
-import type { GatewayFile, UpstreamConfig } from '../config/file/gateway-file.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
-import { LISTING_CONTEXT } from '../mcp/catalog/listing-context.ts';
-import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import { LISTING_CONTEXT } from '../mcp/catalog/list-tools.ts';
+import type { OwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
 import { joinPolicies } from '../policy/policy.ts';
-import { createRules } from '../policy/rules/create-rules.ts';
-import type { Rules } from '../policy/rules/rules.ts';
-import { createRulesPolicy } from '../policy/rules/rules-policy.ts';
+import { createRules, createRulesPolicy } from '../policy/rules/create-rules.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
-import type { AccessPreview, PreviewOptions } from './catalog/preview-access.ts';
+import type { CompiledSetup, Setup } from './catalog/plan.ts';
+import type { AccessPreview, PreviewOptions } from './catalog/tools-for-operators.ts';
 import {
-  type CatalogSetup,
   createUpstreamCatalogs,
   type ServerFacts,
   type UpstreamCatalogs,
 } from './catalog/upstream-catalogs.ts';
-import { createIdentityEndpoints } from './credentials/endpoints.ts';
-import type { Lock } from './lock/lock.ts';
-import { createLockPolicy } from './lock/lock-policy.ts';
-import type { StoredLock } from './lock/stored-lock.ts';
+import type { UpstreamConfig } from './config/upstream-config.ts';
+import { findServerCredentials } from './credentials/server-credentials.ts';
+import { createLockPolicy } from './lock/lock.ts';
+import type { StoredLock } from './lock/lock-file.ts';
 import { createUpstreamOpener } from './open-upstream.ts';
-import { createRedeemAnswers } from './relay/redeemed-answers.ts';
 import { createRelayCall } from './relay/relay-call.ts';
+import { createRedeemAnswers } from './relay/rounds.ts';
 import { createSuspendedCalls } from './relay/suspended/suspended-calls.ts';
-import { traceUpstream } from './trace-upstream.ts';
 import type { Upstream } from './upstream.ts';
-
-/** What may change while the gateway runs: the configuration file, and the lock beside it. */
-export interface GatewaySetup {
-  readonly file: GatewayFile;
-  /** Undefined where there is none: everything is approved. */
-  readonly lock?: Lock | undefined;
-}
+import { traceUpstream } from './wrap-upstream.ts';
 
 export interface UpstreamParts {
   /** The gateway's own tools, prompts and resources. */
@@ -80,26 +69,25 @@ export interface GatewayUpstreams {
   ): Promise<AccessPreview>;
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
   needsClients(): boolean;
-  reload(setup: GatewaySetup): Promise<void>;
+  reload(setup: Setup): Promise<void>;
   close(graceMs: number): Promise<void>;
 }
 
 export async function openUpstreams(
   config: Config,
-  first: GatewaySetup,
+  first: Setup,
   parts: UpstreamParts,
 ): Promise<GatewayUpstreams> {
   const { builtIn, store, getSeal, clock, log, metrics, tracing } = parts;
   const { keyPrefix, ttlSeconds } = config.mcp.sessions;
-  let setup = first;
-  let rules = await createRules(first.file.rules, { clock });
+  const compiled = await compileSetup(first, parts);
   const suspendedCalls = createSuspendedCalls({
     ...parts,
     keyPrefix,
     maxAnswerBytes: config.upstreams.maxBytes,
   });
   const processCounts = new Map<string, number>();
-  const { openUpstream, identity } = createUpstreamOpener(config, {
+  const { openUpstream, credentials } = createUpstreamOpener(config, {
     ...parts,
     onProcessCount(server, count) {
       processCounts.set(server, count);
@@ -107,21 +95,7 @@ export async function openUpstreams(
     },
   });
 
-  const toCatalogSetup = ({ file, lock }: GatewaySetup, compiled: Rules): CatalogSetup => ({
-    file,
-    lock,
-    policies: joinPolicies([
-      ...(lock === undefined ? [] : [createLockPolicy(lock, metrics)]),
-      // Without rules everybody may use everything.
-      ...(file.rules.length === 0 ? [] : [createRulesPolicy(compiled)]),
-    ]),
-  });
-  const usesIdentity = () =>
-    setup.file.servers.some((one) => one.kind === 'http' && one.auth.type === 'identity');
-  // A rule looks at it, or a server is told it.
-  const needsClients = () => rules.needClient || usesIdentity();
-
-  const catalogs = createUpstreamCatalogs(toCatalogSetup(first, rules), {
+  const catalogs = createUpstreamCatalogs(compiled, {
     builtIn,
     openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
     relayCall: createRelayCall({
@@ -135,11 +109,14 @@ export async function openUpstreams(
     sessionKeyPrefix: keyPrefix,
     sessionTtlSeconds: ttlSeconds,
     storedLock: parts.storedLock,
-    hasReplicas: config.store.kind === 'redis',
+    hasReplicas: store.isShared,
     clock,
     log,
     metrics,
   });
+
+  const listCredentials = () => catalogs.getPlan().setup.file.servers.map(findServerCredentials);
+  let reloading: Promise<void> = Promise.resolve();
 
   // Each takes turns with calls; several at once would take as many turns.
   const previews = createWorkQueue({
@@ -155,7 +132,7 @@ export async function openUpstreams(
 
   return {
     catalogs,
-    endpoints: createIdentityEndpoints(identity, usesIdentity),
+    endpoints: credentials.createEndpoints((type) => listCredentials().includes(type)),
     async checkRequired() {
       const down = catalogs.listRequired().filter(({ isUp }) => !isUp);
       if (down.length > 0) throw new Error(`not up: ${down.map(({ name }) => name).join(', ')}`);
@@ -173,22 +150,42 @@ export async function openUpstreams(
         () =>
           catalogs.previewAccess({
             ...options,
-            rules: rules.withOwnMemory(),
+            rules: catalogs.getPlan().rules.withOwnMemory(),
             listingContext: LISTING_CONTEXT,
           }),
         { owner: operator },
       ),
-    needsClients,
-    async reload(next) {
-      const compiled = await createRules(next.file.rules, { clock });
-      setup = next;
-      rules = compiled;
-      await catalogs.reload(toCatalogSetup(next, compiled));
+    // A rule looks at it, or a server is told it.
+    needsClients: () =>
+      catalogs.getPlan().rules.needClient || listCredentials().some((one) => one?.namesClient),
+    reload(next) {
+      // One after the other: rules that take long to compile must not replace later ones.
+      const loading = reloading.then(async () => catalogs.reload(await compileSetup(next, parts)));
+      reloading = loading.catch(() => {});
+      return loading;
     },
     async close(graceMs) {
       await suspendedCalls.close();
       await catalogs.close(graceMs);
     },
+  };
+}
+
+/** Nothing is changed yet: rules that cannot be compiled leave what is served as it is. */
+async function compileSetup(
+  setup: Setup,
+  { clock, metrics }: Pick<UpstreamParts, 'clock' | 'metrics'>,
+): Promise<CompiledSetup> {
+  const { file, lock } = setup;
+  const rules = await createRules(file.rules, { clock });
+  return {
+    setup,
+    rules,
+    policies: joinPolicies([
+      ...(lock === undefined ? [] : [createLockPolicy(lock, metrics)]),
+      // Without rules everybody may use everything.
+      ...(file.rules.length === 0 ? [] : [createRulesPolicy(rules)]),
+    ]),
   };
 }
 
@@ -198,6 +195,6 @@ const MAX_WAITING_PREVIEWS = 20;
 const MAX_PREVIEWS_OF_ONE = 4;
 
 const openTraced =
-  (open: (config: UpstreamConfig) => Upstream, tracing: Tracing) =>
-  (config: UpstreamConfig): Upstream =>
+  (open: (config: UpstreamConfig) => Upstream<UpstreamConfig>, tracing: Tracing) =>
+  (config: UpstreamConfig): Upstream<UpstreamConfig> =>
     traceUpstream(open(config), tracing);

@@ -1,20 +1,15 @@
 // How a server behind the gateway is reached: its transport, and what it learns of the caller.
 
-import { createProviderEndpoints } from '../auth/provider/provider-endpoints.ts';
-import type { ProviderMetadata } from '../auth/provider/provider-metadata.ts';
+import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
-import type { UpstreamConfig } from '../config/file/gateway-file.ts';
-import { createExchangeToken, type ExchangeToken } from '../oauth/provider/exchange-token.ts';
-import { createProviderApi } from '../oauth/provider/provider-api.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import { createCredentials } from './credentials/credentials.ts';
-import { createIdentity, type Identity } from './credentials/identity.ts';
-import { createIdentityKeys } from './credentials/identity-keys.ts';
+import type { UpstreamConfig } from './config/upstream-config.ts';
+import { type Credentials, openCredentials } from './credentials/credentials.ts';
 import { createHttpUpstream } from './http/http-upstream.ts';
 import { findInheritedFiles } from './stdio/inherited-files.ts';
 import { createStdioReplicas } from './stdio/replicas.ts';
@@ -22,7 +17,7 @@ import { createStdioUpstream } from './stdio/stdio-upstream.ts';
 import { createAnswerMemory } from './transport/answer-memory.ts';
 import { createMessagePace } from './transport/message-pace.ts';
 import type { Upstream } from './upstream.ts';
-import { withholdRoots } from './withhold-roots.ts';
+import { withholdRoots } from './wrap-upstream.ts';
 
 export interface OpenUpstreamDeps {
   readonly store: Store;
@@ -42,26 +37,20 @@ export interface OpenUpstreamDeps {
 
 export interface UpstreamOpener {
   /** Nothing has to be reachable. */
-  openUpstream(config: UpstreamConfig): Upstream;
-  /** What servers with `identity` are told who calls by. */
-  readonly identity: Identity;
+  openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
+  /** By which servers learn who calls. */
+  readonly credentials: Credentials;
 }
 
 export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): UpstreamOpener {
   const { store, getSeal, clock, log, environment, metrics } = deps;
   const { keyPrefix, ttlSeconds } = config.mcp.sessions;
   const replicasDeps = { store, getSeal, clock, log, keyPrefix, ttlSeconds: ttlSeconds + 3600 };
-  const { baseUrl } = config.server;
   const { maxBytes } = config.upstreams;
   const answerMemory = createAnswerMemory(clock, maxBytes);
   const messagePace = createMessagePace(clock);
   const inheritedFiles = findInheritedFiles();
-  const identity = createIdentity({
-    baseUrl,
-    keys: createIdentityKeys({ store, getSeal, clock, log }),
-    clock,
-  });
-  const exchangeToken = createExchange(config, deps);
+  const credentials = openCredentials({ ...deps, config });
 
   /** While the store cannot say, it is. */
   async function isSessionActive(sessionId: string): Promise<boolean> {
@@ -75,11 +64,11 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
   }
 
   return {
-    identity,
+    credentials,
     openUpstream: (server) => withholdRoots(open(server), log),
   };
 
-  function open(server: UpstreamConfig): Upstream {
+  function open(server: UpstreamConfig): Upstream<UpstreamConfig> {
     if (server.kind === 'stdio') {
       return createStdioUpstream(server, {
         clock,
@@ -91,7 +80,7 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
         inheritedFiles,
         isSessionActive,
         ...(metrics !== undefined &&
-          config.store.kind === 'redis' && {
+          store.isShared && {
             openReplicas: (onUpdate: (keyId: string, uri: string) => void) =>
               createStdioReplicas(server, { ...replicasDeps, metrics }, onUpdate),
           }),
@@ -103,7 +92,7 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
       log,
       store,
       getSeal,
-      getHeaders: createCredentials(server, { identity, exchangeToken, clock, log }),
+      getHeaders: credentials.createGetHeaders(server),
       maxBytes,
       answerMemory,
       messagePace,
@@ -113,17 +102,4 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
       sessionTtlSeconds: ttlSeconds,
     });
   }
-}
-
-/** The provider's token endpoint, by the gateway's own client (RFC 8693). */
-function createExchange({ oauth }: Config, { metadata, fetch }: OpenUpstreamDeps): ExchangeToken {
-  if (metadata === undefined || oauth.provider === undefined) {
-    return async () => ({ kind: 'refused', reason: 'there is no provider: set OIDC_ISSUER' });
-  }
-  return createExchangeToken({
-    providerClient: oauth.providerClient,
-    subjectTokenType: oauth.provider.accessToken,
-    endpoints: createProviderEndpoints(oauth.endpoints, metadata),
-    api: createProviderApi(fetch),
-  });
 }

@@ -1,17 +1,17 @@
 // §18.3: an MCP server behind the gateway, whatever its transport and era.
 
-import type { UpstreamConfig } from '../config/file/gateway-file.ts';
 import type { UserContext } from '../endpoint/user-context.ts';
 import type { JsonRpcErrorObject } from '../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
 import type { CancelSignal } from '../platform/cancellation.ts';
 import type { JsonObject } from '../platform/json.ts';
+import type { TraceContext } from '../protocol/json-rpc.ts';
 import type { ListName } from '../protocol/list-kinds.ts';
-import type { LogSeverity } from '../protocol/log-severity.ts';
+import type { LogSeverity } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
-import type { TraceContext } from '../protocol/trace-context.ts';
+import type { CommonUpstreamConfig } from './config/common-config.ts';
 
-export interface Upstream<Config extends UpstreamConfig = UpstreamConfig> {
+export interface Upstream<Config extends CommonUpstreamConfig = CommonUpstreamConfig> {
   readonly config: Config;
   /** Whether it could be reached when last tried; undefined until it was tried. */
   readonly isUp: boolean | undefined;

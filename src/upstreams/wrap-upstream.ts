@@ -1,8 +1,23 @@
-import type { UpstreamConfig } from '../config/file/gateway-file.ts';
-import type { Upstream } from './upstream.ts';
+import type { Clock } from '../platform/clock.ts';
+import { isObject, type JsonObject } from '../platform/json.ts';
+import { type Log, truncateForLog } from '../platform/log.ts';
+import { stripUri } from '../platform/strip-uri.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { Attributes, Span, Tracing } from '../telemetry/tracing/tracing.ts';
+import type { UpstreamConfig } from './config/upstream-config.ts';
+import { CallRefusedError } from './relay/failures.ts';
+import { refuseQuestion } from './relay/questions.ts';
+import {
+  type Upstream,
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamFailure,
+  type UpstreamQuestion,
+  type UpstreamRequest,
+} from './upstream.ts';
 
 /** The same server, of which some is done in another way. */
-export const wrapUpstream = <Config extends UpstreamConfig>(
+const wrapUpstream = <Config extends UpstreamConfig>(
   upstream: Upstream<Config>,
   changed: Partial<Omit<Upstream, 'config' | 'isUp' | 'era'>>,
 ): Upstream<Config> => ({
@@ -22,3 +37,208 @@ export const wrapUpstream = <Config extends UpstreamConfig>(
   close: upstream.close,
   ...changed,
 });
+
+// §18.8: what a server is asked is counted and timed, and whether it is up.
+
+interface ObserveDeps {
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+}
+
+/** Methods that the gateway sends: others, should there be any, are one series. */
+const METHODS: ReadonlySet<string> = new Set([
+  'completion/complete',
+  'prompts/get',
+  'prompts/list',
+  'resources/list',
+  'resources/read',
+  'resources/subscribe',
+  'resources/templates/list',
+  'resources/unsubscribe',
+  'tools/call',
+  'tools/list',
+]);
+
+export function observeUpstream(
+  upstream: Upstream<UpstreamConfig>,
+  deps: ObserveDeps,
+): Upstream<UpstreamConfig> {
+  const { metrics, clock } = deps;
+  const { name } = upstream.config;
+  // The transport logs it: it knows why.
+  upstream.onStateChange((isUp) => metrics.recordUpstreamState(name, isUp));
+
+  return wrapUpstream(upstream, {
+    request(caller, request) {
+      const startedAt = clock.monotonic();
+      const method = METHODS.has(request.method) ? request.method : 'other';
+      const record = (status: 'success' | UpstreamFailure) =>
+        metrics.recordUpstreamRequest(name, method, status, (clock.monotonic() - startedAt) / 1000);
+      return upstream.request(caller, request).then(
+        (result) => {
+          record('success');
+          return result;
+        },
+        (error: unknown) => {
+          record(error instanceof UpstreamError ? error.failure : 'error');
+          throw error;
+        },
+      );
+    },
+  });
+}
+
+// §21.2: requests to servers behind the gateway as spans, by OpenTelemetry's conventions for MCP; the server is told of
+// the span. Never an argument.
+
+export function traceUpstream(
+  upstream: Upstream<UpstreamConfig>,
+  tracing: Tracing,
+): Upstream<UpstreamConfig> {
+  const place = describePlace(upstream);
+
+  return wrapUpstream(upstream, {
+    request(caller, request) {
+      const span = tracing.startChild({
+        name: nameRequest(request),
+        kind: 'client',
+        attributes: { ...place, ...describeRequest(request) },
+      });
+      // What is not recorded is passed on all the same, as it came: the server follows.
+      if (span === undefined) return upstream.request(caller, request);
+      const send = () => upstream.request(caller, { ...request, trace: span.getContext() });
+      return watchRequest(span.run(send), span);
+    },
+  });
+}
+
+const watchRequest = <Result extends object>(
+  working: Promise<Result>,
+  span: Span,
+): Promise<Result> =>
+  working.then(
+    (result) => {
+      if ('isError' in result && result.isError === true) span.fail('tool_error');
+      span.end();
+      return result;
+    },
+    (thrown: unknown) => {
+      failSpan(span, thrown);
+      span.end();
+      throw thrown;
+    },
+  );
+
+function failSpan(span: Span, thrown: unknown): void {
+  if (!(thrown instanceof UpstreamError)) {
+    span.fail('_OTHER');
+    return;
+  }
+  const code = thrown.jsonRpcError?.code;
+  if (code === undefined) {
+    span.fail(thrown.failure);
+    return;
+  }
+  span.setAttributes({ 'rpc.response.status_code': String(code) });
+  span.fail(String(code));
+}
+
+function describePlace({ config }: Upstream<UpstreamConfig>): Attributes {
+  const place = { 'postern.server': config.name };
+  if (config.kind === 'stdio') return { ...place, 'network.transport': 'pipe' };
+  const { protocol, hostname, port } = new URL(config.url);
+  return {
+    ...place,
+    'network.transport': 'tcp',
+    'network.protocol.name': 'http',
+    'server.address': hostname,
+    'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
+  };
+}
+
+/** URIs are too many for the name of a span, and not all of one may be told. */
+const nameRequest = ({ method, name }: UpstreamRequest): string =>
+  name === undefined || method.startsWith('resources/') ? method : `${method} ${name}`;
+
+function describeRequest({ method, name }: UpstreamRequest): Attributes {
+  const subject = name === undefined ? undefined : truncateForLog(name);
+  return {
+    'mcp.method.name': method,
+    'gen_ai.operation.name': method === 'tools/call' ? 'execute_tool' : undefined,
+    'gen_ai.tool.name': method === 'tools/call' ? subject : undefined,
+    'gen_ai.prompt.name': method === 'prompts/get' ? subject : undefined,
+    'mcp.resource.uri':
+      method === 'resources/read' && name !== undefined
+        ? truncateForLog(stripUri(name))
+        : undefined,
+  };
+}
+
+// §18.3: roots are folders on the machines of users. A server is told them only where the configuration file says so.
+
+/** The same server, for which no client has roots unless the file says `"roots": true`. */
+export function withholdRoots<Config extends UpstreamConfig>(
+  upstream: Upstream<Config>,
+  log: Log,
+): Upstream<Config> {
+  const { config } = upstream;
+  if (config.roots) return upstream;
+  let isNoted = false;
+
+  function noteQuestion(): void {
+    if (isNoted) return;
+    isNoted = true;
+    log.warn(
+      `The MCP server ${config.name} asks for roots, the folders that its callers work on, and is not told them. If it may know them, set "roots": true for it in the configuration file.`,
+      { server: config.name },
+    );
+  }
+
+  /** Servers should not ask for what no client declared. */
+  const refuseRoots = (answer: OnRequest): OnRequest =>
+    async function answerQuestion(question, signal) {
+      if (!isAboutRoots(question)) return answer(question, signal);
+      noteQuestion();
+      throw refuseQuestion(NOT_TOLD, METHOD_NOT_FOUND);
+    };
+
+  return wrapUpstream(upstream, {
+    async request(caller, request) {
+      if (!caller.capabilities.roots) return upstream.request(caller, request);
+      const { onRequest } = request;
+      const result = await upstream.request(withoutRoots(caller), {
+        ...request,
+        ...(onRequest && { onRequest: refuseRoots(onRequest) }),
+      });
+      if (!asksForRoots(result)) return result;
+      noteQuestion();
+      throw new CallRefusedError(`${config.name} asked for roots. ${NOT_TOLD}`);
+    },
+    describe: (caller) => upstream.describe(withoutRoots(caller)),
+    peekDescription: (caller) => upstream.peekDescription(withoutRoots(caller)),
+    listen: (caller, listener, uris) => upstream.listen(withoutRoots(caller), listener, uris),
+    endSession: (caller) => upstream.endSession(withoutRoots(caller)),
+  });
+}
+
+type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
+
+/** JSON-RPC 2.0 §5.1. */
+const METHOD_NOT_FOUND = -32601;
+
+const NOT_TOLD =
+  'The gateway does not tell this server the roots of clients: its configuration file says for which servers it does ("roots": true).';
+
+/** The gateway itself, and who has none, stay the object that they are. */
+const withoutRoots = (caller: UpstreamCaller): UpstreamCaller =>
+  caller.capabilities.roots
+    ? { ...caller, capabilities: { ...caller.capabilities, roots: false } }
+    : caller;
+
+const isAboutRoots = ({ method }: Partial<UpstreamQuestion>): boolean => method === 'roots/list';
+
+/** A server of the stateless era asks by its result. */
+function asksForRoots({ resultType, inputRequests }: JsonObject): boolean {
+  if (resultType !== 'input_required' || !isObject(inputRequests)) return false;
+  return Object.values(inputRequests).some((one) => isObject(one) && isAboutRoots(one));
+}

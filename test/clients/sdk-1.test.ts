@@ -122,7 +122,7 @@ test('§3.2 official client 1.x: registers anew when its registration has expire
   const memory = createMemory();
   const { client } = await connect(mcpUrl, memory);
 
-  clock.advance(31 * DAY_MS);
+  clock.sleep(31 * DAY_MS);
   await expect(client.ping()).rejects.toThrow(UnauthorizedError);
 
   const [first, second] = memory.saved.clients.map(({ client_id }) => client_id);

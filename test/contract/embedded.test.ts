@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { openEmbeddedStore } from '../../src/store/embedded/open.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
-import { describeLists } from './lists.contract.ts';
-import { describeStore, type Harness } from './store.contract.ts';
-import { describeUserSessions } from './user-sessions.contract.ts';
+import type { Harness } from './harness.ts';
+import { describeStore } from './store.contract.ts';
 
 async function open(): Promise<Harness> {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-store-'));
@@ -24,6 +23,4 @@ async function open(): Promise<Harness> {
   };
 }
 
-describeStore('embedded', open);
-describeUserSessions('embedded', open);
-describeLists('embedded', open);
+describeStore('embedded', open, { isShared: false });

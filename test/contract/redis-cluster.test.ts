@@ -6,11 +6,10 @@ import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh, useShared } from '../support/lifetimes.ts';
 import type { RedisServer } from '../support/stores/redis.ts';
 import { startRedisCluster } from '../support/stores/redis-cluster.ts';
-import { describeLists } from './lists.contract.ts';
+import type { Harness } from './harness.ts';
 import { age } from './redis-age.ts';
-import { describeStore, type Harness } from './store.contract.ts';
+import { describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
-import { describeUserSessions } from './user-sessions.contract.ts';
 
 const openOn = (url: string): Store =>
   openRedisStore({
@@ -37,9 +36,7 @@ async function open(): Promise<Harness> {
   };
 }
 
-describeStore('Redis Cluster', open);
-describeUserSessions('Redis Cluster', open);
-describeLists('Redis Cluster', open);
+describeStore('Redis Cluster', open, { isShared: true });
 
 describe('a Redis Cluster with a node down', () => {
   const cluster = useShared(() => startRedisCluster());

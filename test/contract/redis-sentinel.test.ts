@@ -12,8 +12,9 @@ import {
   startRedisSentinel,
 } from '../support/stores/redis-sentinel.ts';
 import { readSession } from '../support/stores/session-steps.ts';
+import type { Harness } from './harness.ts';
 import { age } from './redis-age.ts';
-import { describeStore, type Harness } from './store.contract.ts';
+import { describeStore } from './store.contract.ts';
 
 const CHANNEL = 'mcp:session:bus';
 const LONG = { timeout: 20_000 };
@@ -70,20 +71,24 @@ const untilReplicated = async ({ servers: [primary] }: RedisWithSentinels) => {
   await expect.poll(() => client.call('WAIT', 1, 1000), LONG).toBe(1);
 };
 
-describeStore('Redis with Sentinel', async (): Promise<Harness> => {
-  const redis = await startRedisSentinel();
-  const stores = [openShared(redis.url).store, openShared(redis.url).store] as const;
-  const client = redis.servers[0].client();
-  return {
-    store: stores[0],
-    other: stores[1],
-    advance: (ms) => age(client, ms),
-    async close() {
-      for (const store of stores) await store.close();
-      await redis.close();
-    },
-  };
-});
+describeStore(
+  'Redis with Sentinel',
+  async (): Promise<Harness> => {
+    const redis = await startRedisSentinel();
+    const stores = [openShared(redis.url).store, openShared(redis.url).store] as const;
+    const client = redis.servers[0].client();
+    return {
+      store: stores[0],
+      other: stores[1],
+      advance: (ms) => age(client, ms),
+      async close() {
+        for (const store of stores) await store.close();
+        await redis.close();
+      },
+    };
+  },
+  { isShared: true },
+);
 
 describe('fail-over', () => {
   const redis = useFresh(() => startRedisSentinel());

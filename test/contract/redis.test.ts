@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { createAdmissionBatches } from '../../src/store/redis/admission-batches.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
+import { createAdmissionBatches } from '../../src/store/redis/windows.ts';
 import {
   type Admission,
   type LimitWindow,
@@ -12,11 +12,10 @@ import {
 import { collectLog } from '../support/gateway/log.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
-import { describeLists } from './lists.contract.ts';
+import type { Harness } from './harness.ts';
 import { age } from './redis-age.ts';
-import { describeStore, type Harness } from './store.contract.ts';
+import { describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
-import { describeUserSessions } from './user-sessions.contract.ts';
 
 const openOn = (url: string): Store =>
   openRedisStore({
@@ -41,24 +40,26 @@ async function open(): Promise<Harness> {
   };
 }
 
-describeStore('Redis', open);
-describeUserSessions('Redis', open);
-describeLists('Redis', open);
+describeStore('Redis', open, { isShared: true });
 
-describeStore('password-protected Redis', async () => {
-  const redis = await startRedis({ password: 'correct-horse' });
-  const client = redis.client();
-  const store = openOn(redis.url);
-  return {
-    store,
-    other: store,
-    advance: (ms) => age(client, ms),
-    async close() {
-      await store.close();
-      await redis.close();
-    },
-  };
-});
+describeStore(
+  'password-protected Redis',
+  async () => {
+    const redis = await startRedis({ password: 'correct-horse' });
+    const client = redis.client();
+    const store = openOn(redis.url);
+    return {
+      store,
+      other: store,
+      advance: (ms) => age(client, ms),
+      async close() {
+        await store.close();
+        await redis.close();
+      },
+    };
+  },
+  { isShared: true },
+);
 
 describe('the keys and values in Redis', () => {
   const redis = useShared(startRedis);

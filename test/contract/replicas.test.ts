@@ -6,7 +6,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { buildChannelName } from '../../src/store/keys.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createReplicas } from '../../src/store/replicas/replicas.ts';
-import { createReplicaSeal } from '../../src/store/seal/replica-seal.ts';
+import { createReplicaSeal } from '../../src/store/seal/secrets.ts';
 import { noMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterEach, expect, test } from 'vitest';
 import { toFlag } from '../../src/cli/command-line/command.ts';
 import { COMMANDS } from '../../src/cli/commands/all.ts';
-import { createBanner, renderBanner } from '../../src/cli/serve/dev-banner.ts';
+import { createBanner, renderBanner } from '../../src/cli/watch/announcement.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { CLIENT_SETUPS } from '../../src/site/client-setups.ts';
 import { callTool, catalogModule, writeFileIn } from '../support/catalogs/catalog-files.ts';

@@ -12,6 +12,7 @@ import {
   runPostern,
   startPostern,
 } from '../support/gateway/process.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 import { connectToEach, startWorkers } from '../support/gateway/workers.ts';
 
 afterEach(endPosterns);
@@ -126,7 +127,7 @@ test.each([
   },
 ])('§18.5 rules: nothing is said of missing rules $what', async ({ NODE_ENV, file }) => {
   const cwd = await makeFolderWith(JSON.stringify(file));
-  const { stdout } = await runPostern(
+  const { stdout } = await runInside(
     { ...ANONYMOUS, NODE_ENV },
     { args: ['config', '--config', 'mcp.json'], cwd },
   );

@@ -13,10 +13,10 @@ import {
   type Env,
   endPosterns,
   type RunningPostern,
-  runPostern,
   startPostern,
 } from '../support/gateway/process.ts';
 import { logIn } from '../support/gateway/process-login.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
 import { type Provider, type ProviderOptions, startProvider } from '../support/oauth/provider.ts';
@@ -124,18 +124,18 @@ test('§20.2 doctor URL: of a gateway in order, all is fine, from the 401 to the
 test('§20.2 doctor URL: a line for each finding, marked, in sections, and a summary; colours only where they are wanted', async () => {
   const { url } = await start();
   const args = ['doctor', url];
-  const { stdout } = await runPostern({}, { args });
+  const { stdout } = await runInside({}, { args });
   expect(stdout).toMatch(/^Checking http:\/\/localhost:\d+\n\nGateway\n {2}✓ /);
   expect(stdout).toMatch(/\n\nClients\n {2}✓ Would log in: /);
   expect(stdout).toMatch(/\n\nNo failures, \d+ warnings?, \d+ not known, \d+ fine\.\n$/);
   expect(stdout).not.toContain('\u001b');
-  expect((await runPostern({ FORCE_COLOR: '1' }, { args })).stdout).toContain(
+  expect((await runInside({ FORCE_COLOR: '1' }, { args })).stdout).toContain(
     '\u001b[32m✓\u001b[0m',
   );
 });
 
 test('§20.2 doctor URL: what is no URL is a mistake of the command line', async () => {
-  const { code, stdout, stderr } = await runPostern({}, { args: ['doctor', 'ftp://x'] });
+  const { code, stdout, stderr } = await runInside({}, { args: ['doctor', 'ftp://x'] });
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toContain('"ftp://x" is not the URL of a gateway');
 });
@@ -298,10 +298,10 @@ test('§20.2 doctor URL: a hostile server cannot act on the terminal', async () 
   const url = await startImpostor((path) =>
     path === '/register' ? { status: 400, text } : undefined,
   );
-  const { stdout } = await runPostern({}, { args: ['doctor', url] });
+  const { stdout } = await runInside({}, { args: ['doctor', url] });
   expect(stdout).toContain('Clients cannot register: 400 x ]0;title 31m');
   expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
-  const json = await runPostern({}, { args: ['doctor', '--json', url] });
+  const json = await runInside({}, { args: ['doctor', '--json', url] });
   expect(json.stdout).toContain('\\u009b31m\\u202e');
   expect(json.stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
 });
@@ -312,7 +312,7 @@ test('§20.2 doctor URL: a hostile server cannot push the rest off the screen', 
       ? { status: 200, text: JSON.stringify({ version: 'x'.repeat(500_000), checks: {} }) }
       : undefined,
   );
-  const { stdout } = await runPostern({}, { args: ['doctor', url] });
+  const { stdout } = await runInside({}, { args: ['doctor', url] });
   expect(stdout).toMatch(/The gateway is ready \(version\s+xxx/);
   expect(stdout.length).toBeLessThan(20_000);
 });

@@ -2,7 +2,8 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type DoctorHow, runDoctor } from '../support/gateway/doctor.ts';
 import { freePort } from '../support/gateway/ports.ts';
-import { type Env, endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
+import { type Env, endPosterns, makeFolder } from '../support/gateway/process.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
 import { startProvider } from '../support/oauth/provider.ts';
@@ -36,7 +37,7 @@ const diagnose = (changed: Env = {}, how: DoctorHow = {}) =>
 
 /** The last line that doctor prints, which is wrapped. */
 async function readStart(given: Env): Promise<string> {
-  const { stdout } = await runPostern(given, { args: ['doctor'] });
+  const { stdout } = await runInside(given, { args: ['doctor'] });
   return stdout.slice(stdout.indexOf('Start here:')).trimEnd().replaceAll('\n', ' ');
 }
 

@@ -5,14 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { runDoctor } from '../support/gateway/doctor.ts';
 import { freePort } from '../support/gateway/ports.ts';
-import {
-  type Env,
-  endPosterns,
-  makeFolder,
-  runPostern,
-  startPostern,
-} from '../support/gateway/process.ts';
+import { type Env, endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
 import { logIn } from '../support/gateway/process-login.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
 import { type ProviderOptions, startProvider } from '../support/oauth/provider.ts';
@@ -139,7 +134,7 @@ test('§20.2 doctor: with the store of a running gateway down, what needs it is 
     ['unknown', 'whether clients can register. Not tried: the store does not answer.'],
     ['unknown', 'whether users can log in. Not tried: the store does not answer.'],
   ]);
-  const printed = await runPostern(own, { args: ['doctor'] });
+  const printed = await runInside(own, { args: ['doctor'] });
   expect(printed.stdout.trimEnd().replaceAll('\n', ' ')).toMatch(
     /Start here: Nothing listens where Redis should be \(REDIS_URL\): .+ and port\.$/,
   );

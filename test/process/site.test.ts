@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createGetCorsHeaders } from '../../src/edge/cors.ts';
+import { createGetCorsHeaders } from '../../src/edge/host-and-origin.ts';
 import { createPipeline } from '../../src/edge/pipeline.ts';
 import { openBody } from '../../src/edge/read-body.ts';
 import { createRouter } from '../../src/edge/router.ts';

@@ -12,6 +12,7 @@ import {
   runPostern,
   startPostern,
 } from '../support/gateway/process.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 
 afterEach(endPosterns);
 
@@ -99,7 +100,7 @@ test.each([
 });
 
 test('§10 start-up: an unknown command is answered with the nearest one', async () => {
-  const postern = await runPostern({}, { args: ['strat'] });
+  const postern = await runInside({}, { args: ['strat'] });
   expect(postern.code).toBe(2);
   expect(postern.stderr).toBe(
     'Unknown command: strat. Did you mean start?\npostern --help lists all commands.\n',

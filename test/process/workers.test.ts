@@ -187,6 +187,33 @@ describe('a worker that dies', () => {
     expect(ends.sort()).toEqual([...Array(5).fill('answered'), 'closed']);
   });
 
+  test('§17 workers: under load no connection is left waiting when it dies', async () => {
+    const { service, one, other } = await startPair();
+    // All go to one worker, and the main process has more for it with each that it takes.
+    process.kill(other.pid, 'SIGSTOP');
+    let open = 0;
+    let ended = 0;
+    let isStopping = false;
+    function keepConnecting(): void {
+      if (isStopping) return;
+      open += 1;
+      const socket = connect(service.port, '127.0.0.1');
+      socket.write('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      socket.on('error', () => {}).once('data', () => socket.destroy());
+      socket.once('close', () => {
+        open -= 1;
+        ended += 1;
+        keepConnecting();
+      });
+    }
+    for (let client = 0; client < 20; client += 1) keepConnecting();
+    await expect.poll(() => ended).toBeGreaterThan(200);
+    process.kill(one.pid, 'SIGKILL');
+    process.kill(other.pid, 'SIGCONT');
+    isStopping = true;
+    await expect.poll(() => open).toBe(0);
+  });
+
   test('§17 workers: one that dies again and again at start is replaced ever more slowly', async () => {
     const { service, one } = await startPair();
     const deaths = () => service.log().filter(({ signal }) => signal === 'SIGKILL');

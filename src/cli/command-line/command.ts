@@ -8,7 +8,7 @@ export interface FlagOption {
 }
 
 /** `--watch` or `--no-watch`: undefined where neither is given. */
-export interface SwitchOption {
+interface SwitchOption {
   readonly kind: 'switch';
   readonly summary: string;
   readonly negatedSummary: string;
@@ -17,21 +17,21 @@ export interface SwitchOption {
 /** `--config FILE` */
 export interface TextOption {
   readonly kind: 'text';
-  /** What stands for the value in the help. `FILE` and `FOLDER` are completed by the shell. */
+  /** The placeholder in the help. The shell completes `FILE`. */
   readonly value: string;
   readonly summary: string;
   /** For the error message where the value is missing. */
   readonly example: string;
   /** Whether `-` is a value: read it from standard input. */
   readonly takesStandardInput?: true;
-  /** What reads standard input in place of this option, where `-` was written for a file. */
+  /** What to write instead where somebody writes `-` for the file. */
   readonly standardInput?: string;
   /** What is wrong with a value, in words that follow `--port: `. */
   readonly findProblem?: (value: string) => string | undefined;
 }
 
 /** `--item NAME`, which may be repeated. */
-export interface ListOption {
+interface ListOption {
   readonly kind: 'list';
   readonly value: string;
   readonly summary: string;
@@ -39,7 +39,7 @@ export interface ListOption {
 }
 
 /** `--store embedded`: one of a few. */
-export interface ChoiceOption<Choice extends string = string> {
+interface ChoiceOption<Choice extends string = string> {
   readonly kind: 'choice';
   readonly value: string;
   readonly choices: readonly Choice[];
@@ -49,7 +49,7 @@ export interface ChoiceOption<Choice extends string = string> {
 export type OptionRow = FlagOption | SwitchOption | TextOption | ListOption | ChoiceOption;
 
 /** By their names in code: `dryRun` is written `--dry-run`. */
-export type OptionRows = Readonly<Record<string, OptionRow>>;
+type OptionRows = Readonly<Record<string, OptionRow>>;
 
 type OptionValue<Row extends OptionRow> = Row extends FlagOption
   ? boolean
@@ -62,7 +62,7 @@ type OptionValue<Row extends OptionRow> = Row extends FlagOption
         : string | undefined;
 
 /** What the user gave, as `run` gets it. */
-export type OptionValues<Rows extends OptionRows> = {
+type OptionValues<Rows extends OptionRows> = {
   readonly [Name in keyof Rows]: OptionValue<Rows[Name]>;
 };
 
@@ -81,7 +81,7 @@ export interface Example {
   readonly does: string;
 }
 
-export interface CommandContext extends Invocation {
+interface CommandContext extends Invocation {
   /** All that there are. */
   readonly commands: readonly Command[];
 }
@@ -99,7 +99,7 @@ export interface Command<Rows extends OptionRows = OptionRows> {
   readonly examples: readonly Example[];
   /** What its exit code 1 means, where that is more than "it failed". */
   readonly exitCode1?: string;
-  /** Loads what it needs by itself: `start` needs nothing of `dev`. */
+  /** Imports what it needs when it runs: `start` loads nothing of `dev`. */
   run(
     values: OptionValues<Rows>,
     operands: readonly string[],

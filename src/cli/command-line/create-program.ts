@@ -1,14 +1,19 @@
 // The parser and the help, made from the rows by commander.
 import { styleText } from 'node:util';
 import { Argument, Option, Command as Program } from 'commander';
-import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/version.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
+import { UsageError } from '../command/errors.ts';
 import type { Invocation } from '../command/invocation.ts';
-import { UsageError } from '../command/usage-error.ts';
-import { type Command, type CommandArgument, type OptionRow, toFlag } from './command.ts';
-import { renderExamples, renderExitCodes, renderRootNotes } from './help.ts';
+import {
+  type Command,
+  type CommandArgument,
+  type Example,
+  type OptionRow,
+  toFlag,
+} from './command.ts';
 import { explainParseError } from './parse-error.ts';
 
-export interface ProgramOptions {
+interface ProgramOptions {
   readonly commands: readonly Command[];
   /** What first words of commands that have two are about. */
   readonly groups: Readonly<Record<string, string>>;
@@ -28,7 +33,7 @@ export function createProgram(options: ProgramOptions): Program {
     .helpOption('-h, --help', 'print this; postern COMMAND --help prints the help of a command')
     .helpCommand('help [COMMAND]', 'print this, or the help of a command')
     .configureHelp({
-      styleTitle: (title) => styleText('bold', title),
+      styleTitle: toTitle,
       // A group is no command: its commands are listed with both words.
       visibleCommands: (parent) => parent.commands.flatMap(listRunnable),
       subcommandTerm: renderTerm,
@@ -166,3 +171,24 @@ function renderTerm(program: Program): string {
 
 const toSentence = (summary: string): string =>
   `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
+
+function renderExamples(examples: readonly Example[]): string {
+  const lines = examples.map(({ command, does }) => `  ${command}\n      ${does}\n`);
+  return lines.length === 0 ? '' : `\n${toTitle('Examples:')}\n${lines.join('')}`;
+}
+
+const renderExitCodes = (exitCode1: string | undefined): string =>
+  exitCode1 === undefined ? '' : `\n${toTitle('Exit code 1:')} ${exitCode1}.\n`;
+
+const renderRootNotes = (): string => `
+Without a command, postern starts the gateway. Settings are environment variables; the file .env in the
+current folder fills in what the environment does not set.
+
+${toTitle('Exit codes:')}
+  0  it worked
+  1  it failed, or a check found something
+  2  the command line is wrong
+`;
+
+/** commander takes the colour away where the output is no terminal. */
+const toTitle = (text: string): string => styleText('bold', text);

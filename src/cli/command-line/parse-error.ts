@@ -1,12 +1,12 @@
 // What commander refuses, in our words: what was wrong, and what was perhaps meant.
 import type { CommanderError } from 'commander';
 import { findNearestName } from '../../platform/nearest-name.ts';
-import { PACKAGE_NAME } from '../../platform/version.ts';
+import { PACKAGE_NAME } from '../../platform/own-files.ts';
+import { UsageError } from '../command/errors.ts';
 import { describeCommand, type InvokedProcess } from '../command/invocation.ts';
-import { UsageError } from '../command/usage-error.ts';
 import { type Command, toFlag } from './command.ts';
 
-export interface ParsedSoFar {
+interface ParsedSoFar {
   /** The words of the command, such as `rules test`; empty where none is known yet. */
   readonly path: readonly string[];
   /** What stands there besides options. */
@@ -15,7 +15,7 @@ export interface ParsedSoFar {
   readonly process: InvokedProcess;
 }
 
-/** What is no mistake (help was printed) stays as it is. */
+/** An error that only says that help was printed stays as it is. */
 export function explainParseError(error: CommanderError, parsed: ParsedSoFar): Error {
   if (error.exitCode === 0) return error;
   const path = parsed.path.join(' ');

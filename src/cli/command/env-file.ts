@@ -2,9 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
+import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
 import { SETTINGS } from '../../config/settings.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
-import { StartError } from './start-error.ts';
+import type { Log } from '../../platform/log.ts';
+import { StartError } from './errors.ts';
 
 export interface EnvFile {
   readonly path: string;
@@ -12,7 +14,7 @@ export interface EnvFile {
   readonly added: Readonly<Record<string, string>>;
 }
 
-export interface EnvironmentOptions {
+interface EnvironmentOptions {
   readonly port?: string | undefined;
   readonly config?: string | undefined;
   readonly catalog?: string | undefined;
@@ -69,5 +71,19 @@ function readIfPresent(path: string): string | undefined {
     // A folder of that name is a virtual environment of Python.
     if (code === 'ENOENT' || code === 'EISDIR') return undefined;
     throw new StartError([`${path} cannot be read (${code ?? String(error)}).`]);
+  }
+}
+
+export function logEnvironment(log: Log, envFile: EnvFile | undefined): void {
+  if (envFile !== undefined) {
+    const { path } = envFile;
+    log.info('Read .env. Variables that are set in the environment take precedence.', {
+      path,
+      variables: listSettings(envFile),
+    });
+  }
+  for (const misspelled of findMisspelledVariables(process.env)) {
+    const { variable, nearest } = misspelled;
+    log.warn(describeMisspelled(misspelled), { variable, nearest });
   }
 }

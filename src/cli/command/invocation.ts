@@ -1,8 +1,10 @@
 // What the user can type here: what is suggested has the form in which this process was started.
+
+import { existsSync } from 'node:fs';
 import { basename, dirname, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { SOURCE_FOLDER } from './checkout.ts';
-import { quote } from './quote.ts';
+import { PACKAGE_ROOT } from '../../platform/own-files.ts';
+import { toShellWord } from '../../platform/text.ts';
 
 /** What a command reads and writes besides files; tests call commands with their own. The current folder is the process's. */
 export interface Invocation {
@@ -60,5 +62,12 @@ export const isInCheckout = (): boolean =>
 const isPort = (arg: string, former: string | undefined): boolean =>
   arg === '--port' || former === '--port' || arg.startsWith('--port=');
 
-const join = (words: readonly string[]): string =>
-  words.map((word) => (/^[\w./:@%+=,~-]+$/.test(word) ? word : quote(word))).join(' ');
+const join = (words: readonly string[]): string => words.map(toShellWord).join(' ');
+
+const sourceFolder = new URL('src/', PACKAGE_ROOT);
+
+/** The sources, where this is a checkout: an installed package has none. */
+export const SOURCE_FOLDER: URL | undefined = existsSync(sourceFolder) ? sourceFolder : undefined;
+
+/** Builds a checkout. */
+export const BUILD_SCRIPT = new URL('scripts/build.mjs', PACKAGE_ROOT);

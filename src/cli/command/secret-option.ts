@@ -3,11 +3,11 @@
 import { readFileSync } from 'node:fs';
 import { text as readAll } from 'node:stream/consumers';
 import { getErrorCode } from '../../platform/error-code.ts';
+import { UsageError } from './errors.ts';
 import type { InvokedProcess } from './invocation.ts';
-import { UsageError } from './usage-error.ts';
 
 /** What was given of `--token` and `--token-file`. */
-export interface SecretOption {
+interface SecretOption {
   readonly value: string | undefined;
   readonly file: string | undefined;
 }

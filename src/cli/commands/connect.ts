@@ -1,7 +1,7 @@
 import { baseUrl } from '../../config/rules.ts';
 import { ALL_CLIENT_SETUPS } from '../../site/client-setups.ts';
 import { addScheme } from '../command/add-scheme.ts';
-import { UsageError } from '../command/usage-error.ts';
+import { UsageError } from '../command/errors.ts';
 import { defineCommand } from '../command-line/command.ts';
 import { JSON_OUTPUT } from '../command-line/options.ts';
 

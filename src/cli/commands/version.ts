@@ -1,4 +1,4 @@
-import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/version.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import { defineCommand } from '../command-line/command.ts';
 import { JSON_OUTPUT } from '../command-line/options.ts';
 

@@ -1,6 +1,7 @@
 // `postern connect`: how to add the gateway to an MCP client.
 
-import { escapeInvisible } from '../../platform/visible-json.ts';
+import { styleText } from 'node:util';
+import { escapeInvisible } from '../../platform/invisible.ts';
 import {
   ALL_CLIENT_SETUPS,
   type ClientSetup,
@@ -9,9 +10,8 @@ import {
 } from '../../site/client-setups.ts';
 import { readEnvFile } from '../command/env-file.ts';
 import type { Invocation } from '../command/invocation.ts';
-import { renderSetup } from './render-setup.ts';
 
-export interface ConnectOptions {
+interface ConnectOptions {
   /** `id` of a setup; undefined lists all. */
   readonly client: string | undefined;
   /** The public address, without `/mcp` or with it. */
@@ -68,3 +68,17 @@ function renderList(): string {
 }
 
 const indent = (text: string): string => text.replace(/^(?=.)/gm, '  ');
+
+/** For a terminal. */
+function renderSetup(setup: ClientSetup, entry: GatewayEntry): string {
+  const { title, place, isRemote, isUntried, link } = setup;
+  const head = place === undefined ? '' : `In ${place}:\n`;
+  const next = setup.next?.(entry).replaceAll('`', '');
+  const notes = [
+    ...(next === undefined ? [] : [next]),
+    ...(isUntried ? ['We have not tried this client: compare with its documentation.'] : []),
+    ...(isRemote ? ['The gateway must be reachable from the internet.'] : []),
+    ...(link === undefined ? [] : [`Or open ${link(entry)}`]),
+  ];
+  return [styleText('bold', title), `${head}${setup.render(entry)}`, notes.join('\n')].join('\n\n');
+}

@@ -1,7 +1,6 @@
 import type { ClientMetadata, Configuration, errors, ResourceServer } from 'oidc-provider';
-import type { Accounts } from './accounts.ts';
 import type { ProviderKeys } from './keys.ts';
-import { LOGIN_PATH } from './login.ts';
+import { type Accounts, LOGIN_PATH } from './login.ts';
 
 export interface DevProviderSettings {
   /** BASE_URL of the gateway: tokens are made for it and for what is below it (RFC 8707). */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { isObject } from '../../platform/json.ts';
-import { StartError } from '../command/start-error.ts';
+import { StartError } from '../command/errors.ts';
 
 /** What the development provider signs tokens and cookies with. */
 export interface ProviderKeys {

@@ -1,11 +1,11 @@
+// The login page of the development provider, its form, and who has logged in by it.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Provider } from 'oidc-provider';
-import { type Accounts, parseGroups } from './accounts.ts';
-import { LOGIN_PAGE, LOGIN_PAGE_HEADERS } from './login-page.ts';
 
 /** Where the provider sends a browser that has to log in. */
 export const LOGIN_PATH = '/login/';
 
+const DEFAULT_GROUPS = 'developers';
 const MAX_NAME_LENGTH = 100;
 const MAX_FORM_BYTES = 10_000;
 
@@ -43,3 +43,85 @@ async function readForm(req: IncomingMessage): Promise<URLSearchParams> {
   }
   return new URLSearchParams(form);
 }
+
+/** The login page. It shows nothing of the request and loads nothing. */
+const LOGIN_PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="application-name" content="postern-dev-login">
+<title>Postern development login</title>
+<style>
+:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
+main { max-width: 22rem; margin: 15vh auto 0; padding: 0 1rem; }
+input, button { font: inherit; padding: .5rem .75rem; width: 100%; box-sizing: border-box; }
+label[for=groups], button { display: block; margin-top: 1rem; }
+</style>
+</head>
+<body>
+<main>
+<h1>Log in</h1>
+<p>This is the development provider: any name works, and there is no password.</p>
+<form method="post">
+<label for="name">Name</label>
+<input id="name" name="name" value="developer" maxlength="100" autocomplete="username" autofocus required>
+<label for="groups">Groups, with commas between them</label>
+<input id="groups" name="groups" value="${DEFAULT_GROUPS}" maxlength="500" autocomplete="off">
+<button type="submit">Log in</button>
+</form>
+</main>
+</body>
+</html>
+`;
+
+/** No form-action: Chromium applies it to every redirect after the form, up to the client's own. */
+const LOGIN_PAGE_HEADERS = {
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy':
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+  'Cache-Control': 'no-store',
+} as const;
+
+export interface Accounts {
+  /** Remembers the groups of this name, until it logs in with others. */
+  setGroups(name: string, groups: readonly string[]): void;
+  /** What tokens say of this name. */
+  createClaims(name: string): {
+    readonly name: string;
+    readonly email: string;
+    readonly groups: readonly string[];
+  };
+}
+
+/** Names whose groups are remembered: a test may log in under any number of them. */
+const MAX_NAMES = 1000;
+const MAX_GROUPS = 50;
+
+export function createAccounts(): Accounts {
+  /** Who logged in longest ago comes first. */
+  const groupsOf = new Map<string, readonly string[]>();
+
+  return {
+    setGroups(name, groups) {
+      groupsOf.delete(name);
+      groupsOf.set(name, groups);
+      const [oldest = ''] = groupsOf.keys();
+      if (groupsOf.size > MAX_NAMES) groupsOf.delete(oldest);
+    },
+    createClaims: (name) => ({
+      name,
+      email: `${name.toLowerCase().replace(/[^a-z0-9]+/g, '.')}@example.com`,
+      groups: groupsOf.get(name) ?? parseGroups(DEFAULT_GROUPS),
+    }),
+  };
+}
+
+/** `developers, operators`; none where nothing is typed. */
+export const parseGroups = (text: string): readonly string[] =>
+  text
+    .split(',')
+    .map((group) => group.trim())
+    .filter((group) => group !== '')
+    .slice(0, MAX_GROUPS);

@@ -2,8 +2,7 @@
 // settings: the tokens that it makes have to be right for them.
 import { createServer } from 'node:http';
 import { loadConfig } from '../../config/load.ts';
-import { endWithError } from '../command/end-with-error.ts';
-import { describeListenError, StartError } from '../command/start-error.ts';
+import { describeListenError, endWithError, StartError } from '../command/errors.ts';
 import { loadOrCreateProviderKeys } from './keys.ts';
 import { createDevProvider } from './provider.ts';
 

@@ -1,12 +1,15 @@
 // An OpenID provider for development and tests: any name logs in, nothing leaves the machine.
 import type { RequestListener, ServerResponse } from 'node:http';
 import type { Provider } from 'oidc-provider';
-import { isLoopbackHost } from '../../platform/loopback.ts';
-import { createAccounts, parseGroups } from './accounts.ts';
-import { createProviderConfiguration, type DevProviderSettings } from './configuration.ts';
-import { isName, issueToken, TOKEN_PATH } from './issue-token.ts';
+import { isLoopbackHost } from '../../platform/address.ts';
+import {
+  createProviderConfiguration,
+  type DevProviderSettings,
+  describeResource,
+  SCOPES,
+} from './configuration.ts';
 import type { ProviderKeys } from './keys.ts';
-import { LOGIN_PATH, logIn } from './login.ts';
+import { createAccounts, LOGIN_PATH, logIn, parseGroups } from './login.ts';
 
 export interface DevProviderOptions extends DevProviderSettings {
   /** `http://localhost:<port>`, where the caller serves it. */
@@ -109,7 +112,7 @@ const TEXT = {
   'X-Content-Type-Options': 'nosniff',
 } as const;
 
-/** And to the gateway's own callback, wherever it is. */
+/** The gateway's own callback is allowed wherever it is. */
 function allowLocalRedirects({ Client }: Provider, callback: string): void {
   Client.prototype.redirectUriAllowed = (uri: string) =>
     uri === callback || (URL.canParse(uri) && isLocalRedirect(uri));
@@ -125,4 +128,37 @@ async function silenceNotices<Result>(run: () => Promise<Result>): Promise<Resul
   } finally {
     Object.assign(console, { info, warn });
   }
+}
+
+/** For a token without a browser: `curl <issuer>/token-for/ada`. A name has characters that no shell and no URL changes. */
+export const TOKEN_PATH = '/token-for/';
+
+const NAME = /^[\w.@-]{1,100}$/;
+
+const isName = (text: string): boolean => NAME.test(text);
+
+/** The access token that a login under this name would give; undefined for what is no name. */
+async function issueToken(
+  provider: Provider,
+  settings: DevProviderSettings,
+  name: string,
+): Promise<string | undefined> {
+  if (!isName(name)) return undefined;
+  const client = await provider.Client.find(settings.client.id);
+  if (client === undefined) throw new Error(`There is no client ${settings.client.id}`);
+  const resource = `${settings.gatewayUrl}/mcp`;
+  const token = new provider.AccessToken({
+    client,
+    accountId: name,
+    grantId: '',
+    gty: 'authorization_code',
+    scope: SCOPES.join(' '),
+    expiresIn: settings.accessTokenTtlSeconds,
+    resourceServer: {
+      ...describeResource(settings, resource),
+      identifier: () => resource,
+      scopes: new Set(SCOPES),
+    },
+  });
+  return token.save();
 }

@@ -1,29 +1,30 @@
-import { createServer, type RequestListener } from 'node:http';
 import { builtInCatalog } from '../../catalog/index.ts';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { listTools } from '../../mcp/catalog/list-tools.ts';
-import { serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
+import { countNoun } from '../../platform/text.ts';
+import type { Setup } from '../../upstreams/catalog/plan.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
+import { StartError } from '../command/errors.ts';
 import { endWithNpx } from '../command/process-end.ts';
-import { StartError } from '../command/start-error.ts';
-import { TOKEN_PATH } from '../dev-provider/issue-token.ts';
-import { loadOrCreateProviderKeys } from '../dev-provider/keys.ts';
-import { listenOnFreePort } from '../dev-provider/listen-on-free-port.ts';
-import { createDevProvider, type DevProviderOptions } from '../dev-provider/provider.ts';
-import { announceServers } from '../serve/announce-servers.ts';
-import { createBanner } from '../serve/dev-banner.ts';
+import { TOKEN_PATH } from '../dev-provider/provider.ts';
+import { startDevProvider } from '../dev-provider/start-dev-provider.ts';
 import { serve } from '../serve/serve.ts';
 import type { StartOptions } from '../serve/start.ts';
 import { loadCatalog } from '../setup/catalog-file/load-catalog.ts';
 import { openConfigFile } from '../setup/config-file/open-config-file.ts';
-import type { Setup } from '../setup/config-file/read-setup.ts';
-import { type Announcement, createAnnouncer, type Note } from '../watch/announcement.ts';
-import { waitForTurn } from '../watch/handover.ts';
+import {
+  type Announcement,
+  createAnnouncer,
+  createBanner,
+  type Note,
+} from '../watch/announcement.ts';
+import { waitForTurn } from '../watch/dev-process.ts';
+import { announceServers } from './announce-servers.ts';
 
 const CLIENT_ID = 'postern-dev';
 
@@ -147,16 +148,13 @@ async function summarize(
     setup?.file.builtIn === false ? 0 : (await listTools(serveOwnCatalog(catalog))).length;
   const servers = setup?.file.servers.length ?? 0;
   const sessions = await gateway.countSessions().catch(() => 0);
-  const ownTools = count(tools, 'tool');
+  const ownTools = countNoun(tools, 'tool');
   return [
-    ...(servers === 0 ? [ownTools] : [count(servers, 'server')]),
+    ...(servers === 0 ? [ownTools] : [countNoun(servers, 'server')]),
     ...(servers === 0 || tools === 0 ? [] : [`${ownTools} of the gateway itself`]),
-    ...(sessions === 0 ? [] : [`${count(sessions, 'session')} kept`]),
+    ...(sessions === 0 ? [] : [`${countNoun(sessions, 'session')} kept`]),
   ].join(', ');
 }
-
-const count = (number: number, noun: string): string =>
-  `${number} ${noun}${number === 1 ? '' : 's'}`;
 
 /**
  * Opens nothing before the result is called.
@@ -186,7 +184,7 @@ async function setUpDevProvider(
   preview: Config,
   audience: readonly string[],
 ): Promise<DevSetup> {
-  const { issuer, close } = await startDevProvider(preview, audience);
+  const { issuer, close } = await startDevProvider(preview, audience, CLIENT_ID);
   const config = loadWithDevProvider(environment, issuer);
   return {
     config,
@@ -208,38 +206,6 @@ const loadWithDevProvider = (environment: Environment, issuer: string): Config =
     OAUTH_CLIENT_ID: CLIENT_ID,
     ...environment,
   });
-
-async function startDevProvider({ server: gateway, store }: Config, audience: readonly string[]) {
-  const { port, baseUrl } = gateway;
-  const server = createServer();
-  const issuer = `http://localhost:${await listenOnFreePort(server, port + 1)}`;
-  const [first = `${baseUrl}/mcp`, ...others] = audience;
-  const handleRequest = await createProvider({
-    issuer,
-    keys: await loadOrCreateProviderKeys(store.dataDir),
-    gatewayUrl: baseUrl,
-    audience: [first, ...others],
-    client: { id: CLIENT_ID },
-    accessTokenTtlSeconds: 3600,
-  });
-  server.on('request', handleRequest);
-  async function close(): Promise<void> {
-    server.close();
-    server.closeAllConnections();
-  }
-  return { issuer, close };
-}
-
-async function createProvider(options: DevProviderOptions): Promise<RequestListener> {
-  try {
-    return await createDevProvider(options);
-  } catch (error) {
-    if (getErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new StartError([
-      'The development provider is missing: npm did not install the optional package oidc-provider (--omit=optional, or the download failed). Install again with --include=optional, set OIDC_ISSUER to a provider of yours, or set AUTH_REQUIRED=false to run without login.',
-    ]);
-  }
-}
 
 /** When `--watch` is killed, the process that it started would keep the port unnoticed. */
 function exitWithWatcher(): void {

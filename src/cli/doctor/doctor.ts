@@ -1,22 +1,18 @@
 // `postern doctor [URL]`: says why a login fails, and which setting to change.
-
 import { loadConfig } from '../../config/load.ts';
-import { systemClock } from '../../platform/clock.ts';
-import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
+import { addScheme } from '../command/add-scheme.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
+import { UsageError } from '../command/errors.ts';
 import type { Invocation } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
-import { createPrinter, type Printer } from './create-printer.ts';
-import { diagnoseGateway } from './diagnose-gateway.ts';
-import { diagnoseSettings } from './diagnose-settings.ts';
-import type { Finding } from './finding.ts';
-import { createInstruments } from './instruments.ts';
-import { parseGatewayUrl } from './parse-gateway-url.ts';
-import { readSettings } from './read-settings.ts';
-import { hasFailure } from './render.ts';
+import { diagnoseGateway, diagnoseSettings } from './diagnose.ts';
+import { type Finding, hasFailure, type Report } from './finding.ts';
+import { useInstruments } from './instruments.ts';
+import { createPrinter } from './print.ts';
+import { readSettings } from './settings/settings-at-hand.ts';
 
-export interface DoctorOptions {
+interface DoctorOptions {
   /** A user's access token; `-` for standard input. A secret. */
   readonly token: string | undefined;
   /** In place of `token`: a file that has it. */
@@ -33,63 +29,60 @@ export interface DoctorOptions {
  */
 export async function doctor(
   url: string | undefined,
-  given: DoctorOptions,
+  { token: given, tokenFile, config, json }: DoctorOptions,
   invocation: Invocation,
 ): Promise<void> {
   const { process } = invocation;
   const { env } = process;
-  const secretOption = { value: given.token, file: given.tokenFile };
-  const secret = await readSecretOption('--token', secretOption, process);
-  const options = { ...given, token: secret?.trim().replace(/^Bearer\s+/i, '') };
+  const secret = await readSecretOption('--token', { value: given, file: tokenFile }, process);
+  const token = secret?.trim().replace(/^Bearer\s+/i, '');
   const baseUrl = url === undefined ? undefined : parseGatewayUrl(url);
-  // Those of a gateway elsewhere do not lie here: what does may be another's, and lead a token to his proxy.
-  if (baseUrl === undefined) prepareEnvironment({ config: options.config }, env);
+  // A gateway elsewhere has its settings elsewhere. A .env here may be somebody else's, and lead the token to their proxy.
+  if (baseUrl === undefined) prepareEnvironment({ config }, env);
   const subject = baseUrl ?? 'the settings at hand';
-  const printer = createPrinter(subject, { isJson: options.json, ...invocation });
-  // Timers of the gateway keep no process alive, and for a moment there may be nothing else.
+  const printer = createPrinter(subject, { isJson: json, ...invocation });
+  // Keeps this process alive: the timers of the gateway do not, and for a moment there may be nothing else.
   const staying = setInterval(() => {}, 1000);
-  const findings = await (baseUrl === undefined
-    ? checkSettings(options, printer, env)
-    : checkGateway(baseUrl, options, printer, loadOutbound(env))
-  ).finally(() => clearInterval(staying));
+  const findings = await diagnose(baseUrl, env, token, printer.report).finally(() =>
+    clearInterval(staying),
+  );
   printer.finish(findings);
   if (hasFailure(findings)) process.exitCode = 1;
 }
 
-async function checkGateway(
-  baseUrl: string,
-  { token }: DoctorOptions,
-  { report }: Printer,
-  outbound: OutboundConfig,
-): Promise<readonly Finding[]> {
-  const network = await openOutboundNetwork(outbound);
-  try {
-    const instruments = createInstruments({ outbound, network, clock: systemClock, token });
-    return await diagnoseGateway(baseUrl, instruments, report);
-  } finally {
-    await network.close();
-  }
-}
-
-async function checkSettings(
-  { token }: DoctorOptions,
-  { report }: Printer,
+async function diagnose(
+  baseUrl: string | undefined,
   env: NodeJS.ProcessEnv,
+  token: string | undefined,
+  report: Report,
 ): Promise<readonly Finding[]> {
+  if (baseUrl !== undefined)
+    return useInstruments({ outbound: loadOutbound(env), token }, (instruments) =>
+      diagnoseGateway(baseUrl, instruments, report),
+    );
   const { findings, usable } = await readSettings(env, report);
   if (usable === undefined) return findings;
   const { outbound } = usable.config;
-  const network = await openOutboundNetwork(outbound);
-  try {
-    const instruments = createInstruments({ outbound, network, clock: systemClock, token });
-    return [...findings, ...(await diagnoseSettings(usable, instruments, report))];
-  } finally {
-    await network.close();
-  }
+  const further = await useInstruments({ outbound, token }, (instruments) =>
+    diagnoseSettings(usable, instruments, report),
+  );
+  return [...findings, ...further];
 }
 
-/** A gateway elsewhere has settings of its own; how one gets out of here is a matter of this machine. */
+/** A gateway elsewhere has settings of its own. How requests leave this machine is set here. */
 function loadOutbound(env: NodeJS.ProcessEnv): OutboundConfig {
   const proxies = Object.entries(env).filter(([name]) => /^(https?|no)_proxy$/i.test(name));
   return loadConfig({ ...Object.fromEntries(proxies), AUTH_REQUIRED: 'false' }).outbound;
+}
+
+const EXAMPLE = 'for example postern doctor https://mcp.example.com';
+
+/** The address of a gateway as people write it: with /mcp or without, and perhaps without https://. @throws UsageError */
+function parseGatewayUrl(text: string): string {
+  const url = addScheme(text);
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
+    throw new UsageError(`${JSON.stringify(text)} is not the URL of a gateway, ${EXAMPLE}.`);
+  }
+  const { origin, pathname } = new URL(url);
+  return origin + pathname.replace(/(\/mcp(\/[^/]*)?)?\/*$/, '');
 }

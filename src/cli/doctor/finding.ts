@@ -1,6 +1,7 @@
-// What `postern doctor` finds.
+// What `postern doctor` finds, and how it looks for it.
+import { describeCause } from '../../platform/log.ts';
 
-/** `unknown`: it could not be found out, which is said, and is no failure. */
+/** `unknown`: it could not be found out. This is printed, and does not count as a failure. */
 export type Status = 'ok' | 'warning' | 'failure' | 'unknown';
 
 export interface Finding {
@@ -22,10 +23,13 @@ export type Advice = Pick<Finding, 'why' | 'setting' | 'remedy'>;
 /** One row of the table of checks. What it throws is a finding of its own. */
 export interface Check<Subject> {
   readonly section: string;
-  /** What it finds out, to follow "Not known:", where it needs the store: without that, it would blame others. */
+  /** Where it can only run while the store answers: what is unknown otherwise, to follow "Not known:". */
   readonly needsStore?: string;
-  readonly run: (subject: Subject) => Promise<readonly Finding[]>;
+  readonly run: (subject: Subject) => Promise<Found>;
 }
+
+/** One thing, several or nothing. */
+export type Found = Finding | readonly Finding[];
 
 const createFindingOf =
   (status: Status) =>
@@ -40,3 +44,44 @@ export const ok = createFindingOf('ok');
 export const warning = createFindingOf('warning');
 export const failure = createFindingOf('failure');
 export const unknown = createFindingOf('unknown');
+
+export const hasFailure = (findings: readonly Finding[]): boolean =>
+  findings.some(({ status }) => status === 'failure');
+
+/** The name of the check that finds settings under a name that Postern does not know. */
+export const MISSPELLED = 'settings.misspelled';
+
+export type Report = (section: string, finding: Finding) => void;
+
+/** One after the other, so that a person can read along, and no server is flooded. */
+export async function runChecks<Subject>(
+  checks: readonly Check<Subject>[],
+  subject: Subject,
+  report: Report,
+): Promise<readonly Finding[]> {
+  const all: Finding[] = [];
+  for (const { section, run } of checks) {
+    for (const finding of await runOne(run, subject)) {
+      report(section, finding);
+      all.push(finding);
+    }
+  }
+  return all;
+}
+
+/** A check that fails itself says nothing of what it was to check. */
+async function runOne<Subject>(
+  run: Check<Subject>['run'],
+  subject: Subject,
+): Promise<readonly Finding[]> {
+  try {
+    return [await run(subject)].flat();
+  } catch (error) {
+    return [
+      unknown(
+        'check-failed',
+        `what comes next: it could not be checked (${describeCause(error)}).`,
+      ),
+    ];
+  }
+}

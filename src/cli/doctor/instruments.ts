@@ -1,13 +1,10 @@
 // With what doctor asks: requests that go out as the gateway's do, and what is noted of the answers.
-
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
-import type { OpenTunnel, OutboundNetwork } from '../../platform/outbound/outbound-network.ts';
-import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
-import { createProxyChoice } from '../../platform/outbound/proxy-choice.ts';
-import { createCollectingLog } from './collecting-log.ts';
-import { type ObservedClocks, observeClocks } from './network/observed-clocks.ts';
-import { createProbe, type Probe } from './network/probe.ts';
+import { type Clock, systemClock } from '../../platform/clock.ts';
+import { type Fetch, type FetchInit, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
+import { type JsonObject, parseObject } from '../../platform/json.ts';
+import type { Facts, Log, LogLevel } from '../../platform/log.ts';
+import { type OpenTunnel, openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
+import { createProxyChoice, type OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 
 export interface Instruments {
   readonly probe: Probe;
@@ -22,24 +19,152 @@ export interface Instruments {
   readonly isProxied: (url: string) => boolean;
 }
 
-export interface InstrumentsOptions {
-  readonly outbound: OutboundConfig;
-  readonly network: OutboundNetwork;
-  readonly clock: Clock;
-  readonly token: string | undefined;
-}
-
-export function createInstruments(options: InstrumentsOptions): Instruments {
-  const { outbound, network, clock, token } = options;
+/** Runs what asks with them, and closes their connections behind it. */
+export async function useInstruments<Result>(
+  { outbound, token }: Pick<Instruments, 'token'> & { readonly outbound: OutboundConfig },
+  run: (instruments: Instruments) => Promise<Result>,
+): Promise<Result> {
+  const clock = systemClock;
+  const network = await openOutboundNetwork(outbound);
   const clocks = observeClocks(network.fetch, clock);
   const chooseProxy = createProxyChoice(outbound);
+  try {
+    return await run({
+      probe: createProbe(clocks.fetch, clock),
+      clocks,
+      tunnel: network.openTunnel,
+      clock,
+      log: createCollectingLog().log,
+      token,
+      isProxied: (url) => chooseProxy(new URL(url)) !== undefined,
+    });
+  } finally {
+    await network.close();
+  }
+}
+
+export interface LogEntry {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly facts: Facts;
+}
+
+/** For parts of the gateway that report what they found in the log only. */
+export function createCollectingLog(): {
+  readonly log: Log;
+  readonly entries: readonly LogEntry[];
+} {
+  const entries: LogEntry[] = [];
+  const collectAt =
+    (level: LogLevel) =>
+    (message: string, facts: Facts = {}): void =>
+      void entries.push({ level, message, facts });
   return {
-    probe: createProbe(clocks.fetch, clock),
-    clocks,
-    tunnel: network.openTunnel,
-    clock,
-    log: createCollectingLog().log,
-    token,
-    isProxied: (url) => chooseProxy(new URL(url)) !== undefined,
+    entries,
+    log: {
+      error: collectAt('error'),
+      warn: collectAt('warn'),
+      info: collectAt('info'),
+      debug: () => {},
+      isWritten: (level) => level !== 'debug',
+    },
   };
+}
+
+/** As it is: redirects are answers, too. */
+export interface Answer {
+  readonly url: string;
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Undefined where the body is no JSON object. */
+  readonly json: JsonObject | undefined;
+  readonly milliseconds: number;
+}
+
+/** @throws FetchError */
+export type Probe = (url: string, init?: FetchInit) => Promise<Answer>;
+
+const LIMITS = { timeoutMs: 10_000, maxBytes: 1_048_576, acceptsRedirects: true };
+
+const createProbe =
+  (fetch: Fetch, clock: Clock): Probe =>
+  async (url, init = {}) => {
+    const start = clock.monotonic();
+    // Behind one address may stand several replicas: a new connection may reach another one.
+    const headers = { ...init.headers, Connection: 'close' };
+    const { body, ...answer } = await fetchWithLimits(fetch, url, { ...init, headers }, LIMITS);
+    return {
+      url,
+      ...answer,
+      text: body.toString('utf8'),
+      json: parseObject(body),
+      milliseconds: Math.round(clock.monotonic() - start),
+    };
+  };
+
+/** Clocks of other machines, as the Date header of their answers tells them (RFC 9110 §6.6.1). */
+export interface ObservedClocks {
+  /** As the one given, and notes the time that each answer tells. */
+  readonly fetch: Fetch;
+  /**
+   * By how many seconds the clock at this origin is ahead of the one here, negative where it is behind; 0
+   * where they may be the same. Undefined where no answer told the time.
+   */
+  readOffset(origin: string): number | undefined;
+}
+
+const RESOLUTION_MS = 1000;
+
+function observeClocks(fetch: Fetch, clock: Clock): ObservedClocks {
+  const offsets = new Map<string, number>();
+  return {
+    async fetch(url, init) {
+      const sent = clock.now();
+      const response = await fetch(url, init);
+      const date = Date.parse(response.headers.get('date') ?? '');
+      if (!Number.isNaN(date))
+        offsets.set(new URL(url).origin, computeOffset(date, sent, clock.now()));
+      return response;
+    },
+    readOffset: (origin) => offsets.get(origin),
+  };
+}
+
+/** The header has whole seconds, and was written at some moment between `sent` and `received`. */
+function computeOffset(date: number, sent: number, received: number): number {
+  const least = (date - received) / 1000;
+  const most = (date + RESOLUTION_MS - sent) / 1000;
+  if (least > 0) return least;
+  return most < 0 ? most : 0;
+}
+
+/** Characters. */
+const MAX_LENGTH = 300;
+
+/** What a page says, without its tags. In time that grows with its length alone: the other side may be hostile. */
+export const readWords = (html: string): string =>
+  dropUnread(html)
+    .replace(/<[^<>]*>/g, ' ')
+    .replace(/&#0?39;|&quot;/g, "'")
+    .replace(/[^\x21-\x7e]+/g, ' ')
+    // Our own state, which some pages repeat.
+    .replace(/ state ?:? ?[\w-]{43}/, '')
+    .trim()
+    .slice(0, MAX_LENGTH);
+
+/** Elements whose text nobody reads. From the first that does not end, the page stays as it is. */
+function dropUnread(html: string): string {
+  const opening = /<(script|style|head)\b/gi;
+  let kept = '';
+  let from = 0;
+  for (let open = opening.exec(html); open !== null; open = opening.exec(html)) {
+    const closing = new RegExp(`</${open[1]}>`, 'gi');
+    closing.lastIndex = opening.lastIndex;
+    if (closing.exec(html) === null) break;
+    kept += `${html.slice(from, open.index)} `;
+    from = closing.lastIndex;
+    opening.lastIndex = from;
+  }
+  return kept + html.slice(from);
 }

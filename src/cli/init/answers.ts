@@ -1,3 +1,8 @@
+import { providerSettings } from '../../config/groups/provider.ts';
+import { clientId } from '../../config/groups/provider-client-id.ts';
+import { storeSettings } from '../../config/groups/store.ts';
+import type { Setting } from '../../config/setting.ts';
+import { UsageError } from '../command/errors.ts';
 import type { ProviderChoice } from './providers.ts';
 
 /** What `postern init` has to know. */
@@ -26,3 +31,33 @@ export const completeAnswers = (given: GivenAnswers): Answers => ({
   tool: given.tool ?? given.servers === undefined,
   store: given.store ?? (given.redisUrl === undefined ? 'embedded' : 'redis'),
 });
+
+/** `answer` is the member of the answers, `option` what says it on the command line. */
+const CHECKED = [
+  { answer: 'issuer', option: '--issuer', setting: providerSettings.issuer },
+  { answer: 'clientId', option: '--client-id', setting: clientId },
+  { answer: 'redisUrl', option: '--redis-url', setting: storeSettings.redisUrl },
+] as const satisfies readonly {
+  answer: keyof GivenAnswers;
+  option: string;
+  setting: Setting<string | undefined>;
+}[];
+
+export type CheckedAnswer = (typeof CHECKED)[number]['answer'];
+
+/** What is wrong with `text`. It is not repeated: an address of Redis may have a password. */
+export function findAnswerProblem(name: CheckedAnswer, text: string): string | undefined {
+  const rule = CHECKED.find(({ answer }) => answer === name)?.setting.rule;
+  return rule === undefined || rule.parse(text) !== undefined
+    ? undefined
+    : `It must be ${rule.allowed}.`;
+}
+
+/** @throws UsageError */
+export function checkGivenAnswers(given: GivenAnswers): void {
+  for (const { answer, option } of CHECKED) {
+    const text = given[answer];
+    const problem = text === undefined ? undefined : findAnswerProblem(answer, text);
+    if (problem !== undefined) throw new UsageError(`${option} is not valid. ${problem}`, 'init');
+  }
+}

@@ -1,9 +1,13 @@
 // The questions of `postern init`, in a terminal. What a flag has said is not asked.
 import { existsSync } from 'node:fs';
 import { type CANCEL_SYMBOL, confirm, isCancel, password, select, text } from '@clack/prompts';
-import { CommandError } from '../command/command-error.ts';
-import type { Answers, GivenAnswers } from './answers.ts';
-import { type CheckedAnswer, findAnswerProblem } from './check-answers.ts';
+import { CommandError } from '../command/errors.ts';
+import {
+  type Answers,
+  type CheckedAnswer,
+  findAnswerProblem,
+  type GivenAnswers,
+} from './answers.ts';
 import { DEV_PROVIDER, findProvider, KNOWN_PROVIDERS, PROVIDER_CHOICES } from './providers.ts';
 
 /** @throws CommandError when the user gives up. */

@@ -1,16 +1,17 @@
 // Takes the servers of a desktop client's file over into postern.yaml, and their secrets into `.env`.
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
+import type { FileNode } from '../../config/file/syntax/file-node.ts';
+import { readSyntax } from '../../config/file/syntax/read-syntax.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import {
   ALLOWED_SERVER_NAME,
   deriveServerName,
   describeSameName,
   isOtherName,
-} from '../../config/file/server-name.ts';
-import type { FileNode } from '../../config/file/syntax/file-node.ts';
-import { readSyntax } from '../../config/file/syntax/read-syntax.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
-import { CommandError } from '../command/command-error.ts';
+} from '../../upstreams/config/servers.ts';
+import { CommandError } from '../command/errors.ts';
 import { type Change, createSecretMover } from './move-secrets.ts';
 
 export interface ImportedServers {
@@ -96,4 +97,20 @@ function toValue(node: FileNode): unknown {
   if (node.kind === 'scalar') return node.value;
   if (node.kind === 'list') return node.items.map(toValue);
   return Object.fromEntries(node.members.map(({ name, value }) => [name, toValue(value)]));
+}
+
+/** A table of what was moved, renamed and left, with an empty line behind it. */
+export function describeImport(path: string, changes: readonly Change[]): string {
+  const rows = changes.map(({ server, member, what }) =>
+    // Names come from a file that somebody else may have written.
+    [server, member, what].map((text) => escapeInvisible(text.replaceAll('\n', '\\n'))),
+  );
+  const [first, second] = [0, 1].map((column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  const lines = rows.map(
+    ([server = '', member = '', what = '']) =>
+      `  ${server.padEnd(first ?? 0)}  ${member.padEnd(second ?? 0)}  ${what}`,
+  );
+  return `From ${path}:\n${lines.join('\n')}\n`;
 }

@@ -1,8 +1,6 @@
 // Moves what looks like a secret out of a server's entry, and writes a variable in its place.
 
-import { hasVariable } from '../../config/file/expand.ts';
-import { ADDRESS_MEMBERS, RECORD_MEMBERS } from '../../config/file/secret-members.ts';
-import { toVariableName } from '../../config/file/variable-name.ts';
+import { hasVariable, toVariableName } from '../../config/file/expand.ts';
 import { SETTINGS } from '../../config/settings.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import {
@@ -11,7 +9,8 @@ import {
   replaceSecrets,
   replaceSecretsOfCommand,
 } from '../../platform/secret-texts.ts';
-import { renderEnvLine } from './env-line.ts';
+import { ADDRESS_MEMBERS, RECORD_MEMBERS } from '../../upstreams/config/plain-secrets.ts';
+import { renderEnvLine } from './render-files.ts';
 
 /** What became of a part of a server. No value is in it. */
 export interface Change {
@@ -113,7 +112,7 @@ export function createSecretMover() {
     return moved;
   }
 
-  /** Where something still looks like a secret, whoever reads the table has to decide. */
+  /** Says so where something still looks like a secret: the user has to decide. */
   function noteLeft(server: string, member: string, text: string): string {
     if (looksLikeSecret(text))
       changes.push({ server, member, what: 'left: it looks like a secret, move it yourself' });
@@ -169,7 +168,7 @@ function findOtherReader(name: string): string | undefined {
   return OBEYED.test(name) ? 'has a meaning for Node.js or its libraries' : undefined;
 }
 
-/** Other servers may make the same name: whoever shares one gets what is not his. */
+/** Servers with similar names may make the same one, and must not get each other's secrets. */
 function findFreeName(wanted: string, secrets: Readonly<Record<string, string>>): string {
   const name = findOtherReader(wanted) === undefined ? wanted : `SERVER_${wanted}`;
   let free = name;

@@ -3,18 +3,15 @@ import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { styleText } from 'node:util';
+import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { PACKAGE_ROOT } from '../../platform/own-files.ts';
-import { PACKAGE_NAME } from '../../platform/version.ts';
-import { escapeInvisible } from '../../platform/visible-json.ts';
-import { SOURCE_FOLDER } from '../command/checkout.ts';
-import { describeCommand, isRunByNpx, type TypedAs } from '../command/invocation.ts';
+import { PACKAGE_NAME, PACKAGE_ROOT } from '../../platform/own-files.ts';
+import { describeCommand, isRunByNpx, SOURCE_FOLDER, type TypedAs } from '../command/invocation.ts';
 import type { Answers } from './answers.ts';
-import { CATALOG_FILE, CONFIG_FILE } from './file-names.ts';
-import { toPattern } from './git-ignore.ts';
 import { findProvider } from './providers.ts';
+import { CATALOG_FILE, CONFIG_FILE, toPattern } from './render-files.ts';
 
-export interface InitResult {
+interface InitResult {
   readonly answers: Answers;
   /** Names of files. */
   readonly written: readonly string[];

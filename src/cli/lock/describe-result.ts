@@ -1,5 +1,7 @@
 // What `postern lock` prints.
-import { toVisibleJson } from '../../platform/visible-json.ts';
+
+import { toVisibleJson } from '../../platform/invisible.ts';
+import { countNoun } from '../../platform/text.ts';
 import type { LockDifference } from '../../upstreams/lock/compare.ts';
 import type { LockFile } from '../../upstreams/lock/lock-file.ts';
 
@@ -14,9 +16,7 @@ export interface LockResult {
 }
 
 /** What was compared with, undefined where there was none; or what was written. */
-export type LockOutcome =
-  | { readonly former: LockFile | undefined }
-  | { readonly updated: LockFile };
+type LockOutcome = { readonly former: LockFile | undefined } | { readonly updated: LockFile };
 
 export function describeResult(result: LockResult, outcome: LockOutcome): string {
   const { differences, skipped, unread } = result;
@@ -65,8 +65,5 @@ function summarizeLock({ servers }: LockFile): string {
   const all = [...servers.values()];
   const tools = all.reduce((sum, server) => sum + server.tools.size, 0);
   const prompts = all.reduce((sum, server) => sum + server.prompts.size, 0);
-  return `${count(tools, 'tool')} and ${count(prompts, 'prompt')} of ${count(all.length, 'server')}`;
+  return `${countNoun(tools, 'tool')} and ${countNoun(prompts, 'prompt')} of ${countNoun(all.length, 'server')}`;
 }
-
-const count = (number: number, what: string): string =>
-  `${number} ${what}${number === 1 ? '' : 's'}`;

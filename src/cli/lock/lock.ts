@@ -1,36 +1,43 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
-
-import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { escapeInvisible } from '../../platform/visible-json.ts';
-import { dependsOnUser, knowsUsers, needsUser } from '../../upstreams/credentials/needs-user.ts';
-import { findDifferences, mergeServers } from '../../upstreams/lock/compare.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
+import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
+import {
+  dependsOnUser,
+  knowsUsers,
+  needsUser,
+} from '../../upstreams/credentials/server-credentials.ts';
+import {
+  type FoundServer,
+  findDifferences,
+  mergeServers,
+  updateLockFile,
+} from '../../upstreams/lock/compare.ts';
 import {
   EMPTY_LOCK_FILE,
   type LockedServer,
   type LockFile,
 } from '../../upstreams/lock/lock-file.ts';
 import { readServer, toLockedServer } from '../../upstreams/lock/read-server.ts';
-import { type FoundServer, updateLockFile } from '../../upstreams/lock/update.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   UpstreamError,
 } from '../../upstreams/upstream.ts';
-import { CommandError } from '../command/command-error.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
+import { CommandError } from '../command/errors.ts';
 import type { Invocation, InvokedProcess } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { showSpinner } from '../command/spinner.ts';
 import { findLockPath, readLockFile, saveLockFile } from '../setup/lock-file-on-disk.ts';
-import { createStderrLog, type OpenServers, openServers } from '../setup/open-servers.ts';
+import { createStderrLog, type OpenServers, openServers, readUser } from '../setup/open-servers.ts';
 import { readConfiguration } from '../setup/read-configuration.ts';
-import { readUser } from '../setup/read-user.ts';
 import { describeResult, type LockResult } from './describe-result.ts';
 
-export interface LockOptions {
+interface LockOptions {
   /** In place of POSTERN_CONFIG. */
   readonly config: string | undefined;
   /** An access token of a user, as whom the servers are asked; `-` for standard input. A secret. */
@@ -122,7 +129,7 @@ async function readServers(
     { servers, ...file },
     { env: process.env, log: createStderrLog(process) },
   );
-  // Timers of the gateway keep no process alive, and for a moment there may be nothing else.
+  // Keeps this process alive: the timers of the gateway do not, and for a moment there may be nothing else.
   const staying = setInterval(() => {}, 1000);
   const endSpinner = showSpinner('Asking', process);
   try {
@@ -166,7 +173,7 @@ async function readConfigured(
 
 /** What the server says to clients that cannot be asked anything, and to those that can. */
 async function readAll(
-  upstream: Upstream,
+  upstream: Upstream<UpstreamConfig>,
   caller: UpstreamCaller,
   signal: AbortSignal,
 ): Promise<LockedServer> {
@@ -174,7 +181,7 @@ async function readAll(
     toLockedServer(await readServer(upstream, one, signal), systemClock);
   const plain = await readLocked(caller);
   const { config } = upstream;
-  // The gateway's own name stands for no client, and where lists are the same for all, it alone asks for them.
+  // Lists that all users share are asked for by the gateway itself, which cannot be asked anything.
   const asClient = config.kind === 'stdio' || caller.user !== undefined;
   if (!dependsOnUser(config) || !asClient) return plain;
   const able = { ...caller, clientId: 'postern lock', capabilities: EVERY_CAPABILITY };

@@ -1,20 +1,19 @@
 // All that there is, as the gateway would list it: names, collisions and the lock included.
 import { builtInCatalog } from '../../catalog/index.ts';
-import type { GatewayFile } from '../../config/file/gateway-file.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT } from '../../mcp/catalog/listing-context.ts';
-import { serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
-import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
+import { type ServedCatalog, serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { joinPolicies, type Policy } from '../../policy/policy.ts';
+import { createRules } from '../../policy/rules/create-rules.ts';
 import type { RuledItem } from '../../policy/rules/rules.ts';
 import { ALL_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import { createUpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
-import { createLock } from '../../upstreams/lock/lock.ts';
-import { createLockPolicy } from '../../upstreams/lock/lock-policy.ts';
+import { createLock, createLockPolicy } from '../../upstreams/lock/lock.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
 import { showSpinner } from '../command/spinner.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
@@ -40,7 +39,12 @@ export async function listItems(
   const servers = await openServers(file, { env: process.env, log });
   const seal = createSeal([generateSecret()]);
   const catalogs = createUpstreamCatalogs(
-    { file, policies: joinPolicies([...lockPolicies, noteItems]), lock },
+    {
+      setup: { file, lock },
+      // What they say of each item is asked apart.
+      rules: await createRules([], { clock: systemClock }),
+      policies: joinPolicies([...lockPolicies, noteItems]),
+    },
     {
       builtIn: serveOwnCatalog(builtInCatalog),
       openUpstream: servers.openUpstream,
@@ -48,7 +52,8 @@ export async function listItems(
       store: {
         get: async () => undefined,
         getOrSet: async (_key, value) => value,
-        set: async () => {},
+        compareAndSet: async () => true,
+        getAndDelete: async () => undefined,
         delete: async () => {},
       },
       getSeal: async () => seal,

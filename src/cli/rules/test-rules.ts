@@ -1,26 +1,29 @@
 // `postern rules test`: what a user sees, and which rule says so.
 import { readFileSync } from 'node:fs';
-import type { GatewayFile } from '../../config/file/gateway-file.ts';
-import { readClaimedClient } from '../../endpoint/user-context.ts';
+import { readClaimedClient, readEmail, type UserContext } from '../../endpoint/user-context.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { type JsonObject, parseObject } from '../../platform/json.ts';
-import { escapeInvisible } from '../../platform/visible-json.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
+import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { createRules } from '../../policy/rules/create-rules.ts';
 import { parsePattern } from '../../policy/rules/may.ts';
 import type { RuleCaller, RuledItem } from '../../policy/rules/rules.ts';
-import { createNaming } from '../../upstreams/catalog/naming.ts';
+import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
+import { UsageError } from '../command/errors.ts';
 import type { Invocation, InvokedProcess } from '../command/invocation.ts';
-import { UsageError } from '../command/usage-error.ts';
 import { readConfiguration } from '../setup/read-configuration.ts';
-import { findIdlePatterns } from './find-idle-patterns.ts';
-import { findMissingEmail } from './find-missing-email.ts';
 import { listItems } from './list-items.ts';
-import { readClaims } from './read-claims.ts';
-import { type JudgedItem, renderItems, toJson } from './render-items.ts';
-import { suggestNames } from './suggest-names.ts';
+import {
+  findIdlePatterns,
+  findMissingEmail,
+  type JudgedItem,
+  renderItems,
+  suggestNames,
+  toJson,
+} from './report.ts';
 
-export interface RulesTestOptions {
+interface RulesTestOptions {
   /** In place of POSTERN_CONFIG. */
   readonly config: string | undefined;
   /** A file with the claims of a token, as JSON. */
@@ -110,4 +113,23 @@ function readObject(option: string, text = '{}'): JsonObject {
   const value = parseObject(text);
   if (value === undefined) throw new UsageError(`${option} must be a JSON object.`);
   return value;
+}
+
+/** @throws UsageError for what is no JSON object. */
+function readClaims(text: string): UserContext {
+  const claims = parseObject(text);
+  if (claims === undefined) {
+    throw new UsageError(
+      '--claims must be a file with a JSON object: the claims of an access token, for example {"sub": "ann", "groups": ["staff"]}.',
+    );
+  }
+  const { sub, name, groups } = claims;
+  return {
+    sub: typeof sub === 'string' ? sub : '',
+    claims,
+    token: '',
+    ...readEmail(claims),
+    ...(typeof name === 'string' && { name }),
+    ...(isStringArray(groups) && { groups }),
+  };
 }

@@ -1,24 +1,21 @@
 import type { Config } from '../../config/config.ts';
-import type { Gateway } from '../../gateway/gateway.ts';
+import { createGateway, type Deps, type Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { createLog } from '../../platform/log.ts';
-import type { EnvFile } from '../command/env-file.ts';
+import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
+import { AuditLogError } from '../../telemetry/audit/line-sink.ts';
+import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
+import type { Setup } from '../../upstreams/catalog/plan.ts';
+import { type EnvFile, logEnvironment } from '../command/env-file.ts';
+import { chooseOtherPort, describeListenError, StartError } from '../command/errors.ts';
 import { describeCommand, describeWithPort } from '../command/invocation.ts';
-import { logEnvironment } from '../command/log-environment.ts';
 import { handleProcessEnd } from '../command/process-end.ts';
 import { type ConfigFile, logConfigFile } from '../setup/config-file/open-config-file.ts';
-import type { Setup } from '../setup/config-file/read-setup.ts';
-import { runGateway } from './run-gateway.ts';
 
-export interface ServeOptions {
+interface ServeOptions extends Pick<RunOptions, 'alsoClose' | 'configFile' | 'onReload'> {
   /** Instead of the built-in one. */
   readonly catalog?: Catalog | undefined;
   readonly envFile?: EnvFile | undefined;
-  readonly configFile?: ConfigFile | undefined;
-  /** What is closed after the service. */
-  readonly alsoClose?: () => Promise<void>;
-  /** Called once the configuration file is loaded anew. */
-  readonly onReload?: (setup: Setup, changed: readonly string[]) => void;
 }
 
 /**
@@ -26,20 +23,100 @@ export interface ServeOptions {
  *
  * @throws StartError with the lines to print.
  */
-export async function serve(config: Config, options: ServeOptions = {}): Promise<Gateway> {
-  const { catalog, envFile, configFile, alsoClose = async () => {}, onReload } = options;
+export async function serve(config: Config, options: ServeOptions): Promise<Gateway> {
+  const { catalog, envFile, ...how } = options;
   const log = createLog(config.server.logLevel, { format: config.server.logFormat });
   logEnvironment(log, envFile);
-  if (configFile !== undefined) logConfigFile(log, configFile);
+  if (how.configFile !== undefined) logConfigFile(log, how.configFile);
   return runGateway(
     config,
     { log, lockCommand: describeCommand(['lock'], process), ...(catalog && { catalog }) },
-    {
-      handleEnd: (close) => handleProcessEnd(log, close),
-      alsoClose,
-      configFile,
-      onReload,
-      describeWithPort,
-    },
+    { ...how, handleEnd: (close) => handleProcessEnd(log, close), describeWithPort },
   );
+}
+
+interface RunOptions {
+  /** Sees to it that `close` is called when this process is to end. */
+  handleEnd(close: () => Promise<void>): void;
+  /** What is closed after the service. */
+  readonly alsoClose?: () => Promise<void>;
+  /** What stands behind the gateway. */
+  readonly configFile?: ConfigFile | undefined;
+  /** Called once the gateway serves what the configuration file says since it, or its lock, changed. */
+  readonly onReload?: ((setup: Setup, changed: readonly string[]) => void) | undefined;
+  /** The command line with another port. */
+  readonly describeWithPort?: ((port: number) => string) | undefined;
+}
+
+/** @throws StartError with the lines to print. */
+export async function runGateway(
+  config: Config,
+  deps: Partial<Deps> & Pick<Deps, 'log'>,
+  options: RunOptions,
+): Promise<Gateway> {
+  const { handleEnd, alsoClose = async () => {}, configFile, onReload } = options;
+  let close = alsoClose;
+  // At once: as the first process of a container, nothing else would handle a signal.
+  handleEnd(() => close());
+  const gateway = await openGateway(
+    config,
+    { ...deps, ...(configFile && toDeps(configFile)) },
+    options.describeWithPort,
+  );
+  const stopFollowing = configFile?.follow({
+    load: async (setup, changed) => {
+      await gateway.reload(setup);
+      onReload?.(setup, changed);
+    },
+    close: () => close(),
+    log: deps.log,
+  });
+  close = async () => {
+    stopFollowing?.();
+    await gateway.close();
+    await alsoClose();
+  };
+  await startListening(gateway, config.server, options.describeWithPort);
+  return gateway;
+}
+
+const toDeps = ({ setup: { file, lock }, storedLock }: ConfigFile): Partial<Deps> => ({
+  file,
+  ...(lock && { lock }),
+  storedLock,
+  environment: process.env,
+});
+
+async function openGateway(
+  config: Config,
+  deps: Partial<Deps>,
+  describeOther: RunOptions['describeWithPort'],
+): Promise<Gateway> {
+  try {
+    return await createGateway(config, deps);
+  } catch (error) {
+    if (!isOperators(error)) throw error;
+    const isInUse = error instanceof DataDirInUse;
+    const typed = isInUse ? describeOther?.(chooseOtherPort(config.server.port)) : undefined;
+    throw new StartError([
+      `${error.message}${typed === undefined ? '' : ` For example: DATA_DIR=./data-2 ${typed}`}`,
+    ]);
+  }
+}
+
+const isOperators = (error: unknown): error is Error =>
+  [DataDirError, AuditLogError, TracingError].some((kind) => error instanceof kind);
+
+async function startListening(
+  gateway: Gateway,
+  { host, port }: Config['server'],
+  describeOther: RunOptions['describeWithPort'],
+): Promise<void> {
+  try {
+    await gateway.listen();
+  } catch (error) {
+    throw new StartError([
+      describeListenError(error, { host, port, describeWithPort: describeOther }),
+    ]);
+  }
 }

@@ -1,9 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { dirname, join } from 'node:path';
 import { loadConfig } from '../../config/load.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { endWithNpx } from '../command/process-end.ts';
 import { loadCatalog } from '../setup/catalog-file/load-catalog.ts';
 import { openConfigFile } from '../setup/config-file/open-config-file.ts';
-import { countWorkers } from './count-workers.ts';
 
 export interface StartOptions {
   /** In place of POSTERN_CATALOG. */
@@ -23,15 +25,43 @@ export async function start(options: StartOptions): Promise<void> {
   const workers = countWorkers(config.server.workers);
   if (workers > 1) {
     const { superviseWorkers } = await import('./workers/supervise.ts');
-    return superviseWorkers(config, {
-      workers,
-      envFile,
-      configFile,
-    });
+    return superviseWorkers(config, { workers, envFile, configFile });
   }
   const { catalogFile } = config.server;
   const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
   // Loaded here: the main process of several workers serves nothing itself.
   const { serve } = await import('./serve.ts');
   await serve(config, { catalog, envFile, configFile });
+}
+
+/** `auto` is one for each CPU that this process may use. */
+export const countWorkers = (workers: number | 'auto'): number =>
+  workers === 'auto' ? Math.min(availableParallelism(), countQuotaCpus('/')) : workers;
+
+/**
+ * How many whole CPUs the CPU limit of the control group allows, at least one: a container with
+ * `--cpus=2` on a machine with 64 has two. Node.js 20 does not know it, newer versions do.
+ *
+ * `root` is where the files of the system are; tests have their own.
+ */
+export function countQuotaCpus(root: string): number {
+  // Version 2 of control groups, the only one with this line.
+  const [, group = '/'] = /^0::(\/.*)$/m.exec(readIfPresent(join(root, 'proc/self/cgroup'))) ?? [];
+  const mount = join(root, 'sys/fs/cgroup');
+  let least = Number.POSITIVE_INFINITY;
+  // The limits of all groups around it hold as well.
+  for (let path = join(mount, group); path.startsWith(mount); path = dirname(path)) {
+    const [quota = '', period = ''] = readIfPresent(join(path, 'cpu.max')).split(' ');
+    // Without a limit it is "max".
+    if (/^\d+$/.test(quota)) least = Math.min(least, Number(quota) / Number(period));
+  }
+  return Math.max(1, Math.floor(least));
+}
+
+function readIfPresent(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
 }

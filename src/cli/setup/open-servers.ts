@@ -2,32 +2,38 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createProviderMetadata } from '../../auth/provider/provider-metadata.ts';
+import { createProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
-import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
-import type { Env } from '../../config/read-env.ts';
+import { formatProblem } from '../../config/problem.ts';
+import type { Env } from '../../config/setting.ts';
+import { readEmail, type UserContext } from '../../endpoint/user-context.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
+import { isStringArray, parseObject } from '../../platform/json.ts';
 import { createLog, type Log } from '../../platform/log.ts';
 import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import { DataDirInUse } from '../../store/embedded/lock.ts';
 import { openEmbeddedStore } from '../../store/embedded/open.ts';
 import { openStore } from '../../store/open.ts';
-import { createLoginSeal } from '../../store/seal/login-seal.ts';
-import { createReplicaSeal } from '../../store/seal/replica-seal.ts';
 import { createSeal, type Seal } from '../../store/seal/seal.ts';
+import { createLoginSeal, createReplicaSeal } from '../../store/seal/secrets.ts';
 import type { Store } from '../../store/store.ts';
-import { findAuthProblems } from '../../upstreams/credentials/check-auth.ts';
+import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
+import {
+  findAuthProblems,
+  findServerCredentials,
+} from '../../upstreams/credentials/server-credentials.ts';
 import { createUpstreamOpener } from '../../upstreams/open-upstream.ts';
 import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
 import type { Upstream } from '../../upstreams/upstream.ts';
-import { CommandError } from '../command/command-error.ts';
+import { CommandError, UsageError } from '../command/errors.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
-import { loadSettings } from './load-settings.ts';
-import { findProgramUserProblems } from './programs/check-program-users.ts';
+import { findProgramUserProblems } from './program-users.ts';
+import { loadSettings } from './read-configuration.ts';
 
 export interface OpenServers {
-  openUpstream(config: UpstreamConfig): Upstream;
+  openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
   close(): Promise<void>;
 }
 
@@ -40,7 +46,7 @@ export function createStderrLog({ stderr }: Pick<InvokedProcess, 'stderr'>): Log
   return { ...lines, warn: (message, facts) => lines.warn(leaveOutNextStart(message), facts) };
 }
 
-export interface OpenServersOptions {
+interface OpenServersOptions {
   readonly env: Env;
   readonly log: Log;
 }
@@ -53,10 +59,11 @@ export async function openServers(
   const shared = { clock: systemClock, log };
   const config = loadSettings(env, servers);
   const problems = config.auth.required ? findAuthProblems(servers, config) : [];
-  if (problems.length > 0) throw new CommandError('The settings do not fit the servers:', problems);
+  if (problems.length > 0)
+    throw new CommandError('The settings do not fit the servers:', problems.map(formatProblem));
   const userProblems = await findProgramUserProblems(servers);
   if (userProblems.length > 0)
-    throw new CommandError('The programs cannot be started:', userProblems);
+    throw new CommandError('The programs cannot be started:', userProblems.map(formatProblem));
   const { store, getSeal, close } = await openRecords(config, servers, shared);
   const outbound = await openOutboundNetwork(config.outbound);
   const { fetch } = outbound;
@@ -96,9 +103,9 @@ async function openRecords(
   servers: readonly UpstreamConfig[],
   shared: Shared,
 ): Promise<Records> {
-  const names = servers.flatMap((server) =>
-    server.kind === 'http' && server.auth.type === 'identity' ? [server.name] : [],
-  );
+  const names = servers
+    .filter((server) => findServerCredentials(server)?.signsTokens)
+    .map(({ name }) => name);
   if (names.length === 0) return openTemporaryRecords(shared);
   const store = await openStore(config, shared).catch((error: unknown) => {
     throw error instanceof DataDirInUse ? describeFolderInUse(config, names) : error;
@@ -113,7 +120,7 @@ async function openRecords(
 
 const describeFolderInUse = ({ store }: Config, names: readonly string[]): CommandError =>
   new CommandError('The keys for servers with identity cannot be read:', [
-    `The data folder ${store.kind === 'embedded' ? store.dataDir : ''} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
+    `The data folder ${store.dataDir} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
   ]);
 
 async function openTemporaryRecords(shared: Shared): Promise<Records> {
@@ -127,5 +134,30 @@ async function openTemporaryRecords(shared: Shared): Promise<Records> {
       await store.close();
       await rm(dataDir, { recursive: true, force: true });
     },
+  };
+}
+
+// --token, --token-file: as whom the servers are asked.
+
+/**
+ * Its claims are believed: who has the token reads with it what its user may read, and nobody is let in.
+ *
+ * @throws UsageError for what is no token, or one that has expired.
+ */
+export function readUser(token: string, now: number): UserContext {
+  const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
+  const { sub, exp, groups } = claims ?? {};
+  if (claims === undefined || typeof sub !== 'string' || sub === '') {
+    throw new UsageError('The token is not a JWT with a "sub". Give an access token of a user.');
+  }
+  if (typeof exp === 'number' && exp * 1000 <= now) {
+    throw new UsageError('The token has expired. Give an access token that is valid now.');
+  }
+  return {
+    sub,
+    claims,
+    token,
+    ...readEmail(claims),
+    ...(isStringArray(groups) && { groups }),
   };
 }

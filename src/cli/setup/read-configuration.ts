@@ -1,11 +1,20 @@
-// The configuration file that a command is about.
-
-import type { GatewayFile } from '../../config/file/gateway-file.ts';
-import type { Env } from '../../config/read-env.ts';
-import { CommandError } from '../command/command-error.ts';
-import { UsageError } from '../command/usage-error.ts';
-import { readConfigFile } from './config-file/read-config-file.ts';
-import { loadSettings } from './load-settings.ts';
+// The settings and the configuration file of a command that asks the servers.
+import type { Config } from '../../config/config.ts';
+import { httpSettings } from '../../config/groups/http.ts';
+import { mcpSettings } from '../../config/groups/mcp.ts';
+import { outboundSettings } from '../../config/groups/outbound.ts';
+import { serverSettings } from '../../config/groups/server.ts';
+import { stateSecrets } from '../../config/groups/state-secret.ts';
+import { storeSettings } from '../../config/groups/store.ts';
+import { upstreamSettings } from '../../config/groups/upstreams.ts';
+import { loadConfig } from '../../config/load.ts';
+import { formatProblem } from '../../config/problem.ts';
+import type { Env } from '../../config/setting.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
+import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
+import { findServerCredentials } from '../../upstreams/credentials/server-credentials.ts';
+import { CommandError, UsageError } from '../command/errors.ts';
+import { readConfigFile } from './config-file/read-setup.ts';
 
 /** @throws UsageError or CommandError */
 export async function readConfiguration(
@@ -24,7 +33,42 @@ export async function readConfiguration(
   }
   const parsed = await readConfigFile(path, config, env);
   if (parsed.kind === 'problems') {
-    throw new CommandError('The configuration file has problems:', parsed.problems);
+    throw new CommandError(
+      'The configuration file has problems:',
+      parsed.problems.map(formatProblem),
+    );
   }
   return { path, file: parsed.file };
 }
+
+/**
+ * The settings as far as commands need them that ask the servers of a configuration file: no provider where no server needs
+ * one, so that a pipeline can check the lock without it, and nothing of the gateway's own pages and logins.
+ *
+ * @throws ConfigError
+ */
+export const loadSettings = (env: Env, servers: readonly UpstreamConfig[] = []): Config =>
+  loadConfig(
+    servers.some(needsSettings)
+      ? env
+      : { ...selectNeeded(env), AUTH_REQUIRED: 'false', OAUTH_CONSENT: 'off' },
+  );
+
+const needsSettings = (server: UpstreamConfig): boolean => {
+  const credentials = findServerCredentials(server);
+  return credentials?.signsTokens === true || credentials?.asksProvider === true;
+};
+
+const NEEDED: ReadonlySet<string> = new Set(
+  [
+    serverSettings.configFile,
+    serverSettings.logLevel,
+    stateSecrets,
+    ...[httpSettings, mcpSettings, outboundSettings, storeSettings, upstreamSettings].flatMap(
+      (group) => Object.values(group),
+    ),
+  ].flatMap(({ variable, alias }) => (alias === undefined ? [variable] : [variable, alias])),
+);
+
+const selectNeeded = (env: Env): Env =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => NEEDED.has(name)));

@@ -1,9 +1,11 @@
+// A process of postern dev that serves. A new one loads its files while the one before it serves, and then waits for its
+// turn: where loading fails, nothing has ended.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { BUILD_SCRIPT } from '../command/checkout.ts';
+import { isObject } from '../../platform/json.ts';
+import { BUILD_SCRIPT } from '../command/invocation.ts';
 import { type Announcement, isAnnouncement, isNote, type Note } from './announcement.ts';
-import { HANDOVER_ENVIRONMENT, isLoaded, TURN } from './handover.ts';
 
 export interface DevProcess {
   /** Resolves to true once it has loaded its files and waits for its turn; to false when it ended before. */
@@ -66,4 +68,29 @@ export async function buildCheckout(): Promise<boolean> {
 async function waitForExit(child: ChildProcess): Promise<number> {
   const [code]: unknown[] = await once(child, 'exit');
   return typeof code === 'number' ? code : 0;
+}
+
+/** Set for a process that waits: others that have a channel to their parent (of tsx, of pm2) get no turn. */
+const VARIABLE = 'POSTERN_DEV_HANDOVER';
+
+const HANDOVER_ENVIRONMENT = { [VARIABLE]: '1' } as const;
+
+/** From the new process: everything is loaded that can be while another one has port and store. */
+const LOADED = { kind: 'loaded' } as const;
+
+/** To the new process: port and store are free. */
+const TURN = { kind: 'turn' } as const;
+
+/** It comes from our own code in another process. */
+const isLoaded = (message: unknown): boolean => isObject(message) && message.kind === LOADED.kind;
+
+/** In the new process: says that it is loaded, and resolves once it may serve; at once where nobody hands over. */
+export async function waitForTurn(): Promise<void> {
+  if (process.env[VARIABLE] === undefined) return;
+  delete process.env[VARIABLE];
+  // Nothing else keeps this process alive meanwhile.
+  process.channel?.ref();
+  process.send?.(LOADED, undefined, undefined, () => {});
+  await once(process, 'message');
+  process.channel?.unref();
 }

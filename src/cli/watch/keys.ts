@@ -1,7 +1,7 @@
 // Single keys that postern dev knows, where it has a terminal to itself.
 import { execFileSync } from 'node:child_process';
 
-export interface Keys {
+interface Keys {
   readonly onKey: (key: string) => void;
   /** In this mode Ctrl+C is a key like others. */
   readonly onInterrupt: () => void;

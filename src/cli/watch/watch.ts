@@ -2,26 +2,44 @@
 import { resolve } from 'node:path';
 import { loadConfig } from '../../config/load.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
-import { endWithError } from '../command/end-with-error.ts';
 import { findSetting } from '../command/env-file.ts';
+import { endWithError } from '../command/errors.ts';
 import { endWithNpx } from '../command/process-end.ts';
 import { showSpinner } from '../command/spinner.ts';
 import { computeStamp, watchFile } from '../setup/config-file/watch-file.ts';
 import { type Announcement, createAnnouncer } from './announcement.ts';
 import { buildCheckout, type DevProcess, startDevProcess } from './dev-process.ts';
 import { hasKeyboard, listenToKeys } from './keys.ts';
-import { watchFolder } from './watch-folder.ts';
 import {
   describePath,
   describeWatchedFiles,
   findWatchedFiles,
   type WatchedFiles,
   type WatchOptions,
+  watchFolder,
 } from './watched-files.ts';
 
 /** Milliseconds after a change in which further ones belong to it: editors and git write several. */
 const DEBOUNCE_MS = 100;
 const LONG_MS = 2 ** 30;
+
+/** What this process does about changes. */
+type Watching =
+  /** Waits for one. */
+  | { readonly state: 'waiting' }
+  /** Makes ready what is served next; `loading` is its process until it has loaded. */
+  | { readonly state: 'replacing'; readonly loading: DevProcess | undefined }
+  /** As `replacing`, and there was another change since: it begins once more. */
+  | { readonly state: 'outdated' }
+  | { readonly state: 'ending' };
+
+/** What is served. */
+type Served =
+  /** Nothing yet: what fails now ends this process as well. `process` may listen already. */
+  | { readonly state: 'starting'; readonly process: DevProcess | undefined }
+  | { readonly state: 'serving'; readonly process: DevProcess }
+  /** Nothing until the next change. */
+  | { readonly state: 'ended'; readonly process: undefined };
 
 /**
  * Where the first start fails, this process ends as well. Later, the process that serves goes on, and the next change
@@ -38,13 +56,12 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
   /** All that have not ended. */
   const processes = new Set<DevProcess>();
   let stops: (() => void)[] = [];
-  let serving: DevProcess | undefined;
-  let loading: DevProcess | undefined;
+  let watching: Watching = { state: 'waiting' };
+  let served: Served = { state: 'starting', process: undefined };
   let timer: NodeJS.Timeout | undefined;
-  let hasServed = false;
-  let isRestarting = false;
-  let isOutdated = false;
-  let isEnding = false;
+
+  const isReplacing = () => watching.state === 'replacing';
+  const isOutdated = () => watching.state === 'outdated';
 
   /** Loads a new process while the old one serves, which goes on where that fails. */
   async function replace(): Promise<void> {
@@ -57,33 +74,36 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
     ];
     const configFiles = files.configFiles.map(takeStamp);
     if (changedFiles.size > 0 && files.isCheckout && !(await buildCheckout())) return;
-    if (isOutdated || isEnding) return;
+    if (!isReplacing()) return;
     const next = startProcess(files);
-    loading = next;
+    watching = { state: 'replacing', loading: next };
     const isLoaded = await next.loaded;
-    loading = undefined;
-    if (isOutdated || isEnding) return;
+    if (!isReplacing()) return;
+    watching = { state: 'replacing', loading: undefined };
     if (!isLoaded) return explainFailure(await next.exitCode, configFiles);
-    const previous = serving;
+    const previous = served.process;
     // From here on the old one ends because it is told to.
-    serving = next;
+    served = { state: served.state === 'starting' ? 'starting' : 'serving', process: next };
     await previous?.stop();
     next.serve();
     next.exitCode.then((code) => {
-      if (serving !== next || isEnding) return;
-      serving = undefined;
+      if (served.process !== next || watching.state === 'ending') return;
+      if (served.state === 'serving') served = { state: 'ended', process: undefined };
       explainFailure(code, configFiles);
     });
   }
 
   function startProcess(files: WatchedFiles): DevProcess {
-    const endSpinner = showSpinner(hasServed ? 'Restarting' : 'Starting', process);
+    const endSpinner = showSpinner(
+      served.state === 'starting' ? 'Starting' : 'Restarting',
+      process,
+    );
     const started = startDevProcess(devArgs, {
       announce(announcement) {
         endSpinner();
         announcer.announce(addWatchedFiles(announcement, files), [...changedFiles]);
         if (announcement.loaded === undefined) changedFiles.clear();
-        hasServed = true;
+        if (served.process === started) served = { state: 'serving', process: started };
       },
       note: announcer.note,
     });
@@ -97,13 +117,13 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
 
   /** What is wrong was said by the process that ended. */
   function explainFailure(code: number, configFiles: readonly Stamped[]): void {
-    if (!hasServed) process.exit(code);
+    if (served.state === 'starting') process.exit(code);
     console.error(
-      serving === undefined
+      served.state === 'ended'
         ? `Ended with exit code ${code}. Waiting for a change.`
         : `What was served before ${[...changedFiles].join(', ')} changed is still served. Correct the error, and the change is loaded by itself.`,
     );
-    // A process that serves follows only those that it has read itself.
+    // The process that serves follows only the files that it has read itself.
     stops.push(...watchAll(configFiles, restartSoon));
   }
 
@@ -119,20 +139,21 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
 
   /** One after the other; of changes meanwhile the last one counts. */
   async function restart(): Promise<void> {
-    isOutdated = true;
-    // It may wait for ever, for what the change corrects.
-    loading?.kill('SIGTERM');
-    if (isRestarting) return;
-    isRestarting = true;
-    while (isOutdated && !isEnding) {
-      isOutdated = false;
-      await replace();
+    if (watching.state === 'replacing') {
+      // It may wait for ever, for what the change corrects.
+      watching.loading?.kill('SIGTERM');
+      watching = { state: 'outdated' };
     }
-    isRestarting = false;
+    if (watching.state !== 'waiting') return;
+    do {
+      watching = { state: 'replacing', loading: undefined };
+      await replace();
+    } while (isOutdated());
+    if (isReplacing()) watching = { state: 'waiting' };
   }
 
   async function end(signal: NodeJS.Signals): Promise<void> {
-    isEnding = true;
+    watching = { state: 'ending' };
     clearTimeout(timer);
     stopWatching();
     const running = [...processes];
@@ -140,7 +161,7 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
     process.exit(Math.max(0, ...(await Promise.all(running.map(({ exitCode }) => exitCode)))));
   }
 
-  // Files are looked at by timers that keep no process alive, and what it ran may have ended.
+  // Keeps this process alive: timers that look at files do not, and the process that served may have ended.
   setInterval(() => {}, LONG_MS);
   process.on('SIGTERM', end);
   process.on('SIGINT', end);

@@ -1,11 +1,11 @@
 // Variables of the environment in values of the configuration file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
 
 import { findNearestName } from '../../platform/nearest-name.ts';
-import { isOwnSecret } from '../own-secrets.ts';
-import { PASSED_ON } from './passed-on.ts';
-import { toVariableName } from './variable-name.ts';
+import type { Env } from '../setting.ts';
+import { SETTINGS } from '../settings.ts';
 
-export type Env = Readonly<Record<string, string | undefined>>;
+/** §18.3: of the gateway's environment only what every program needs; the rest are secrets of the gateway. */
+export const PASSED_ON: readonly string[] = ['PATH', 'HOME', 'USER', 'LANG', 'TMPDIR'];
 
 export type Expanded =
   | { readonly kind: 'text'; readonly text: string }
@@ -97,3 +97,29 @@ function describeForeign(reference: string): Expanded {
 }
 
 const problem = (message: string): Expanded => ({ kind: 'problem', message });
+
+/** What a variable of the environment could be called for this: `--api-key` becomes `API_KEY`. */
+export const toVariableName = (text: string): string =>
+  text
+    .toUpperCase()
+    .replace(/[^A-Z0-9]+/g, '_')
+    .replace(/^_+(?=[A-Z])/, '')
+    // A reference takes no name that begins with a digit.
+    .replace(/^(?=\d)/, '_');
+
+// The gateway's own secrets in the environment, which nothing behind it is given.
+
+const SECRET_VARIABLES: ReadonlySet<string> = new Set(
+  SETTINGS.filter(({ isSecret }) => isSecret).flatMap(({ variable, alias }) =>
+    alias === undefined ? [variable] : [variable, alias],
+  ),
+);
+
+/** Of these, an address alone is no secret: without user info and query. */
+const ADDRESS = /_(?:URL|PROXY)$/;
+const PLAIN_URL = /^[a-z][a-z0-9+.-]*:\/\/[^@?#\s]*$/i;
+
+/** Whether a variable holds a secret of the gateway, or is meant to. */
+const isOwnSecret = (variable: string, value: string | undefined): boolean =>
+  SECRET_VARIABLES.has(variable) &&
+  !(ADDRESS.test(variable) && (value === undefined || PLAIN_URL.test(value)));

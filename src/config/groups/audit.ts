@@ -1,6 +1,5 @@
 // Who did what: the audit log.
-import type { AuditDestination } from '../audit-destination.ts';
-import { auditLog, flag } from '../rules.ts';
+import { flag, type Rule } from '../rules.ts';
 import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
 
 export interface AuditConfig {
@@ -9,6 +8,11 @@ export interface AuditConfig {
   /** Whether calls are refused while their line cannot be written. */
   readonly required: boolean;
 }
+
+const auditLog: Rule<AuditDestination> = {
+  parse: parseAuditDestination,
+  allowed: 'stdout, or file: and a path, such as file:/var/log/postern/audit.log',
+};
 
 export const auditSettings = {
   auditLog: defineSetting({
@@ -33,3 +37,15 @@ export const readAuditConfig = (read: Read): AuditConfig => ({
   destination: read(auditSettings.auditLog),
   required: read(auditSettings.auditRequired),
 });
+
+/** Where the audit log goes. */
+export type AuditDestination =
+  | { readonly kind: 'stdout' }
+  | { readonly kind: 'file'; readonly path: string };
+
+/** `stdout` or `file:PATH`; undefined for anything else. */
+function parseAuditDestination(text: string): AuditDestination | undefined {
+  if (text === 'stdout') return { kind: 'stdout' };
+  const [, path] = /^file:(.+)$/s.exec(text) ?? [];
+  return path === undefined ? undefined : { kind: 'file', path };
+}

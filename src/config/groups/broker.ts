@@ -1,7 +1,7 @@
 // What OAUTH_MODE=broker asks the provider for.
-import { ONE_YEAR_SECONDS } from '../durations.ts';
+
 import type { Parameter, ResourceParameter } from '../provider-profiles.ts';
-import { integer, list, NONE, oneOf, type Rule, scope } from '../rules.ts';
+import { integer, list, NONE, ONE_YEAR_SECONDS, oneOf, type Rule, scope } from '../rules.ts';
 import { defineSetting, type Read } from '../setting.ts';
 import { chooseByProvider } from './provider.ts';
 

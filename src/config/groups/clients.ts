@@ -1,6 +1,13 @@
 // Which clients are let in, and where they may be called back.
-import { ONE_YEAR_SECONDS, THIRTY_DAYS_SECONDS } from '../durations.ts';
-import { flag, integer, listOrNone, NONE, type Rule } from '../rules.ts';
+import {
+  flag,
+  integer,
+  listOrNone,
+  NONE,
+  ONE_YEAR_SECONDS,
+  type Rule,
+  THIRTY_DAYS_SECONDS,
+} from '../rules.ts';
 import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
 import { chooseByMode } from './oauth-mode.ts';
 

@@ -1,6 +1,5 @@
 // The consent page, and the other pages of a login.
-import { ONE_YEAR_SECONDS, THIRTY_DAYS_SECONDS } from '../durations.ts';
-import { flag, integer, oneOf } from '../rules.ts';
+import { flag, integer, ONE_YEAR_SECONDS, oneOf, THIRTY_DAYS_SECONDS } from '../rules.ts';
 import { defineSetting } from '../setting.ts';
 import { chooseByMode } from './oauth-mode.ts';
 

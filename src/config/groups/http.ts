@@ -1,7 +1,8 @@
 // Which requests are let through, and how large they may be.
-import { host, integer, list, origin, trustProxy } from '../rules.ts';
+
+import { BlockList, isIP } from 'node:net';
+import { host, integer, list, origin, type Rule } from '../rules.ts';
 import { defineSetting, type Read } from '../setting.ts';
-import type { TrustProxy } from '../trust-proxy.ts';
 
 export interface HttpConfig {
   /** Origins of browser clients, beside that of the base URL. */
@@ -17,6 +18,12 @@ export interface HttpConfig {
   /** Open connections of the process; 0 for any number. */
   readonly maxConnections: number;
 }
+
+const trustProxy: Rule<TrustProxy> = {
+  parse: parseTrustProxy,
+  allowed:
+    'all, none, a number of proxies from 1 to 100, or a comma-separated list of addresses and CIDR ranges',
+};
 
 export const httpSettings = {
   allowedOrigins: defineSetting<readonly string[]>({
@@ -84,3 +91,42 @@ export const readHttpConfig = (read: Read): HttpConfig => ({
   maxTokenBytes: read(httpSettings.maxTokenBytes),
   maxConnections: read(httpSettings.maxConnections),
 });
+
+/** `TRUST_PROXY`: whom to believe about the caller's address. */
+export type TrustProxy =
+  | { readonly kind: 'all' }
+  | { readonly kind: 'none' }
+  /** The n-th address from the right. */
+  | { readonly kind: 'hops'; readonly hops: number }
+  /** Trusted proxies are skipped from the right. */
+  | { readonly kind: 'networks'; readonly trusts: (address: string) => boolean };
+
+function parseTrustProxy(text: string): TrustProxy | undefined {
+  if (text === 'all' || text === 'none') return { kind: text };
+  if (/^\d+$/.test(text)) {
+    const hops = Number(text);
+    return hops >= 1 && hops <= 100 ? { kind: 'hops', hops } : undefined;
+  }
+  const networks = new BlockList();
+  const known = text.split(',').every((entry) => addNetwork(networks, entry.trim()));
+  if (!known) return undefined;
+  const trusts = (address: string) => {
+    const family = isIP(address);
+    return family !== 0 && networks.check(address, family === 4 ? 'ipv4' : 'ipv6');
+  };
+  return { kind: 'networks', trusts };
+}
+
+function addNetwork(networks: BlockList, entry: string): boolean {
+  const [address = '', bits, ...rest] = entry.split('/');
+  const family = isIP(address);
+  if (family === 0 || rest.length > 0 || address.includes('%')) return false;
+  const type = family === 4 ? 'ipv4' : 'ipv6';
+  if (bits === undefined) {
+    networks.addAddress(address, type);
+    return true;
+  }
+  if (!/^\d{1,3}$/.test(bits) || Number(bits) > (family === 4 ? 32 : 128)) return false;
+  networks.addSubnet(address, Number(bits), type);
+  return true;
+}

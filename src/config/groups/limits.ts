@@ -1,7 +1,5 @@
 // §8: the rate limits. A row of GROUPS makes the variables of a limit, and the limit itself.
-
-import { THIRTY_DAYS_MS } from '../durations.ts';
-import { flag, integer } from '../rules.ts';
+import { flag, integer, THIRTY_DAYS_MS } from '../rules.ts';
 import { defineSetting, NO_DEFAULT, type Read, type Setting } from '../setting.ts';
 
 export type LimitsConfig =

@@ -1,6 +1,5 @@
 // Sessions, streams and calls of /mcp.
-import { ONE_YEAR_SECONDS } from '../durations.ts';
-import { anyText, flag, integer } from '../rules.ts';
+import { anyText, flag, integer, ONE_YEAR_SECONDS } from '../rules.ts';
 import { defineSetting, type Read } from '../setting.ts';
 
 export interface McpConfig {

@@ -1,5 +1,4 @@
 // The OpenID provider: whose tokens are accepted. OIDC_PROVIDER gives defaults to other settings.
-
 import {
   type AccessToken,
   type AudienceClaim,
@@ -11,7 +10,7 @@ import {
 } from '../provider-profiles.ts';
 import { anyText, httpUrl, integer, list, oneOf } from '../rules.ts';
 import { listOwnAudiences } from '../server-urls.ts';
-import { type Default, defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
+import { type Default, defineSetting, NO_DEFAULT, type Read, requireValue } from '../setting.ts';
 import { clientId } from './provider-client-id.ts';
 import { serverSettings } from './server.ts';
 
@@ -156,5 +155,28 @@ export function readProviderConfig(read: Read): ProviderConfig | undefined {
     audienceClaim: read(audienceClaim),
     accessToken: read(accessToken),
     quirks: readProfile(read).quirks,
+  };
+}
+
+/** Whether callers need a token, and of whom. */
+export type AuthConfig = { readonly required: false } | RequiredAuthConfig;
+
+/** §5: who is let in. */
+export interface RequiredAuthConfig {
+  readonly required: true;
+  readonly provider: ProviderConfig;
+  /** Seconds by which the provider's clock may differ. */
+  readonly clockToleranceSeconds: number;
+  /** Tokens whose good signature is remembered, at most; 0 for none. */
+  readonly signatureMemory: number;
+}
+
+export function readAuthConfig(read: Read, found: ProviderConfig | undefined): AuthConfig {
+  if (!read(serverSettings.authRequired)) return { required: false };
+  return {
+    required: true,
+    provider: requireValue(found, providerSettings.issuer),
+    clockToleranceSeconds: read(providerSettings.clockToleranceSeconds),
+    signatureMemory: read(providerSettings.signatureMemory),
   };
 }

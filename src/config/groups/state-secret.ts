@@ -3,7 +3,7 @@ import { list, type Rule } from '../rules.ts';
 import { defineSetting, type Read } from '../setting.ts';
 import { consentSettings } from './consent.ts';
 import { mode, type OAuthMode } from './oauth-mode.ts';
-import type { StoreConfig } from './store.ts';
+import { isSharedStore, type StoreConfig } from './store.ts';
 
 export type StateSecret =
   /** `OAUTH_STATE_SECRET`: the first seals, all open. Never empty. */
@@ -42,7 +42,7 @@ export function readStateSecret(read: Read, store: StoreConfig): StateSecret | u
   const secrets = read(stateSecrets);
   if (secrets !== undefined) return { kind: 'given', secrets };
   // Replicas would each keep another one.
-  if (!needsStateSecret(read(mode), read(consentSettings.kind)) || store.kind === 'redis')
+  if (!needsStateSecret(read(mode), read(consentSettings.kind)) || isSharedStore(store))
     return undefined;
   return { kind: 'kept', dataDir: store.dataDir };
 }

@@ -1,5 +1,6 @@
 // Where the state of the service lies.
 import { anyText, redisUrl } from '../rules.ts';
+import { formatAddress, isSentinelUrl, requireSentinelUrl } from '../sentinel-url.ts';
 import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
 
 /** `dataDir` is for what this process keeps itself; with Redis, nothing but the keys of `postern dev`. */
@@ -7,6 +8,23 @@ export type StoreConfig =
   | { readonly kind: 'embedded'; readonly dataDir: string }
   /** The URL may hold a password. */
   | { readonly kind: 'redis'; readonly url: string; readonly dataDir: string };
+
+/** Whether other replicas may have the same store (`Store.isShared`, before it is open). */
+export const isSharedStore = ({ kind }: Pick<StoreConfig, 'kind'>): boolean => kind !== 'embedded';
+
+/** Where its data lies, as operators read it. Nothing secret: of a URL the hosts alone. */
+export function describeStore(store: StoreConfig): string {
+  if (store.kind === 'embedded') return `embedded in ${store.dataDir}`;
+  if (!isSentinelUrl(store.url)) return `Redis at ${new URL(store.url).host}`;
+  const { sentinels, primaryName } = requireSentinelUrl(store.url);
+  return `Redis primary ${primaryName}, named by the sentinels ${sentinels.map(formatAddress).join(', ')}`;
+}
+
+/** One of each kind, for the types of its members. */
+export const storeModels: { readonly [Kind in StoreConfig['kind']]: StoreConfig } = {
+  embedded: { kind: 'embedded', dataDir: '' },
+  redis: { kind: 'redis', url: '', dataDir: '' },
+};
 
 export const storeSettings = {
   redisUrl: defineSetting({

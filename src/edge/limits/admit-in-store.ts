@@ -1,17 +1,18 @@
 // §8.4: counting fails open. What the store does not count passes, and the log says so once.
 
 import type { LimitGroup } from '../../config/groups/limits.ts';
+import { createBoundedMap, createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import type { Admission, Store, Verdict } from '../../store/store.ts';
+import type { Admission, Verdict, Windows } from '../../store/store.ts';
 
 /** As `admitRequest` of the store; never rejects. */
-export type AdmitInStore = Store['admitRequest'];
+type AdmitInStore = Windows['admitRequest'];
 
 /** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
 const RECOVERED_MS = 2000;
 
-export function createAdmitInStore(store: Store, clock: Clock, log: Log): AdmitInStore {
+export function createAdmitInStore(store: Windows, clock: Clock, log: Log): AdmitInStore {
   const reportOutage = createOutageReport(clock, log);
 
   return async function admitInStore(windows, access) {
@@ -26,7 +27,7 @@ export function createAdmitInStore(store: Store, clock: Clock, log: Log): AdmitI
   };
 }
 
-/** Nothing is counted; whoever needs the session hears why there is none. */
+/** Nothing is counted. The failure is told to calls that need their session. */
 export const toFailedAdmission = (failure: unknown): Admission => ({
   verdict: undefined,
   entry: undefined,
@@ -87,7 +88,7 @@ interface Remembered extends CurrentRefusal {
 const MAX_REFUSALS = 10_000;
 
 export function createRememberedRefusals(clock: Clock): RememberedRefusals {
-  const byKey = new Map<string, Remembered>();
+  const byKey = createBoundedMap<string, Remembered>(MAX_REFUSALS);
 
   return {
     find(key) {
@@ -105,10 +106,35 @@ export function createRememberedRefusals(clock: Clock): RememberedRefusals {
         const refusal = { ...remembered.refusal, resetInMs };
         return resetInMs > 0 ? [{ ...remembered, refusal }] : [];
       }),
-    remember(key, refusal, about) {
-      const [oldest] = byKey.keys();
-      if (byKey.size >= MAX_REFUSALS && oldest !== undefined) byKey.delete(oldest);
-      byKey.set(key, { ...about, refusal, until: clock.monotonic() + refusal.resetInMs });
+    remember: (key, refusal, about) =>
+      void byKey.set(key, { ...about, refusal, until: clock.monotonic() + refusal.resetInMs }),
+  };
+}
+
+// §8: others may stand behind an address that is refused, and a login may ask for what costs nothing. A few requests are
+// still looked up, and then no more: a flood costs no look at the store.
+
+interface SpareLookups {
+  /** Whether there is one left of this window until its refusal ends. */
+  take(key: string, resetInMs: number): boolean;
+}
+
+const MAX_LOOKUPS = 30;
+/** A bound for the memory that made-up addresses can take. */
+const MAX_WINDOWS = 10_000;
+
+export function createSpareLookups(clock: Clock): SpareLookups {
+  const byKey = createExpiringMap<{ taken: number }>(MAX_WINDOWS, clock.monotonic);
+
+  return {
+    take(key, resetInMs) {
+      const current = byKey.get(key);
+      if (current !== undefined) {
+        current.taken += 1;
+        return current.taken <= MAX_LOOKUPS;
+      }
+      byKey.set(key, { taken: 1 }, clock.monotonic() + resetInMs);
+      return true;
     },
   };
 }

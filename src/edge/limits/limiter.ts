@@ -11,17 +11,17 @@ import {
   NO_SESSION,
   type SessionAccess,
   type SessionLookup,
-  type Store,
   type Verdict,
+  type Windows,
 } from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import {
   type CurrentRefusal,
   createAdmitInStore,
   createRememberedRefusals,
+  createSpareLookups,
   toFailedAdmission,
 } from './admit-in-store.ts';
-import { createSpareLookups } from './spare-lookups.ts';
 import {
   type Caller,
   createAddressWindow,
@@ -80,7 +80,7 @@ export interface Limiter {
 }
 
 export interface LimiterDeps {
-  readonly store: Store;
+  readonly store: Windows;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -134,7 +134,7 @@ export function createLimiter(
         const callerWindows = createCallerWindows(rule, caller);
         if (!isAddressCounted) return [firstWindow, ...callerWindows];
         if (loginWindows === undefined) return callerWindows;
-        // What costs the provider nothing takes nothing of what all others have.
+        // The provider is not asked, so the request does not count in the window of all callers.
         return loginWindows.address ? [loginWindows.address, ...callerWindows] : [];
       }
 
@@ -205,7 +205,7 @@ export function createLimiter(
 }
 
 /** `RATE_LIMIT_ENABLED=false` (§8.3): only the session is read and slid. */
-export function createUnlimitedLimiter(store: Store): Limiter {
+export function createUnlimitedLimiter(store: Windows): Limiter {
   const check: LimitCheck = {
     countAddress: async () => {},
     countInvalid: async () => {},

@@ -9,16 +9,25 @@ import {
   createCancellation,
   toAbortSignal,
 } from '../../platform/cancellation.ts';
-import type { JsonRpcMessage } from '../../protocol/json-rpc.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import {
+  type JsonRpcMessage,
+  type RequestId,
+  readMeta,
+  readTraceContext,
+  type TraceContext,
+} from '../../protocol/json-rpc.ts';
+import { findMethod, isAvailable, type Method } from '../../protocol/methods.ts';
+import type { Era } from '../../protocol/revisions.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
-import type { ServedCatalog } from '../catalog/served-catalog.ts';
+import type { ServedCatalog, Target } from '../catalog/served-catalog.ts';
 import {
   acceptsEventStream,
   createResponseStream,
   type ResponseStream,
 } from '../streaming/response-stream.ts';
-import type { CallRecord } from './call-record.ts';
-import type { McpResponse } from './outcome.ts';
+import type { McpResponse, Outcome } from './outcome.ts';
 
 /** Has neither body nor message: a call that waits keeps this, and nothing of what was sent. */
 export interface Call {
@@ -98,3 +107,129 @@ export function createCall(
 
 export const readSessionHeader = (request: GatewayRequest): string | undefined =>
   getHeader(request, 'mcp-session-id');
+
+// What is known of one message of a client, from its arrival to its end: made once, and told to all who observe calls.
+
+export interface CallRecord {
+  readonly request: GatewayRequest;
+  readonly user: UserContext | undefined;
+  readonly era: Era;
+  readonly id: RequestId | undefined;
+  /** As the client wrote it; undefined for a response. */
+  readonly methodName: string | undefined;
+  /** Undefined where this path does not have it in this era. */
+  readonly method: Method | undefined;
+  /** The name or URI that the message is about, as the client wrote it. */
+  readonly subject: string | undefined;
+  /** W3C Trace Context: of the client, or of the span that stands for the call. */
+  trace: TraceContext;
+  /** OAuth client ID, where it is known; from `start` on. */
+  clientId: string | undefined;
+  /** When it began, in milliseconds of the monotonic clock; from `start` on. */
+  startedAt: number;
+  /** The server at whose path it came; undefined for `/mcp`. */
+  readonly ownServer: string | undefined;
+  /** The server that it is about, as far as that is known; undefined for the gateway's own. */
+  server: string | undefined;
+  /** Whether observers were told that it starts. */
+  hasStarted: boolean;
+  /** What it is about, once that is found. */
+  target: Target | undefined;
+  /** The policy that denied the call; undefined where none did. */
+  deniedBy: string | undefined;
+  /** How it ended. */
+  outcome: Outcome | undefined;
+}
+
+export function createCallRecord(
+  message: JsonRpcMessage,
+  { request, user }: Pick<CallRecord, 'request' | 'user'>,
+  { offers, server }: Pick<ServedCatalog, 'offers' | 'server'>,
+  era: Era,
+  hasStreams: boolean,
+): CallRecord {
+  const { method: methodName, params } = message.kind === 'response' ? NO_METHOD : message;
+  const known = methodName === undefined ? undefined : findMethod(methodName);
+  const isNotified = message.kind === 'notification';
+  const isThere = known && isAvailable(known, { isNotified, era, offers, hasStreams });
+  const method = isThere ? known : undefined;
+  return {
+    request,
+    user,
+    era,
+    id: message.kind === 'request' ? message.id : undefined,
+    methodName,
+    method,
+    subject: isObject(params) ? readSubject(methodName, known, params) : undefined,
+    trace: readTraceContext(readMeta(params)),
+    clientId: undefined,
+    startedAt: 0,
+    ownServer: server,
+    server,
+    hasStarted: false,
+    target: undefined,
+    deniedBy: undefined,
+    outcome: undefined,
+  };
+}
+
+const NO_METHOD = { method: undefined, params: undefined };
+
+/** Callers send further members as they like: the one that the method goes by counts. */
+function readSubject(
+  methodName: string | undefined,
+  method: Method | undefined,
+  { name, uri }: JsonObject,
+): string | undefined {
+  const isUri = method?.item?.param === 'uri' || methodName?.startsWith('resources/') === true;
+  const subject = isUri && typeof uri === 'string' ? uri : name;
+  return typeof subject === 'string' ? subject : undefined;
+}
+
+// Who is told of calls: counters, the audit log, traces.
+
+/** A row of the list of observers. What one throws, but for `start`, is logged and reaches nobody. */
+export interface CallObserver {
+  /** A message has come and can be understood; nothing has been done of it. */
+  receive?(record: CallRecord): void;
+  /** The limits let it through: it is answered from here on. */
+  admit?(record: CallRecord): void;
+  /** It is known what the call is about, and it is about to run. What rejects keeps it from running. */
+  start?(record: CallRecord): Promise<void> | undefined;
+  /** It has ended: `outcome` says how. */
+  end?(record: CallRecord): void;
+}
+
+/** All observers as one, in their order. */
+export const joinObservers = (
+  observers: readonly CallObserver[],
+  log: Log,
+): Required<CallObserver> => ({
+  receive: (record) => tellAll(observers, 'receive', record, log),
+  admit: (record) => tellAll(observers, 'admit', record, log),
+  start(record) {
+    // Nearly always nobody has to be waited for.
+    let waiting: Promise<void> | undefined;
+    for (const { start } of observers) {
+      const starting = start?.(record);
+      if (starting !== undefined) waiting = waiting?.then(() => starting) ?? starting;
+    }
+    return waiting;
+  },
+  end: (record) => tellAll(observers, 'end', record, log),
+});
+
+function tellAll(
+  observers: readonly CallObserver[],
+  event: 'receive' | 'admit' | 'end',
+  record: CallRecord,
+  log: Log,
+): void {
+  for (const observer of observers) {
+    try {
+      observer[event]?.(record);
+    } catch (cause) {
+      log.error('A call was not counted, traced or audited; please report this.', { cause });
+    }
+  }
+}

@@ -4,15 +4,14 @@ import type { UserContext } from '../../endpoint/user-context.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { readForeignMeta } from '../../protocol/foreign-meta.ts';
-import { isRequestId, isShortId, readMeta } from '../../protocol/json-rpc.ts';
-import { isLessSevere, type LogSeverity } from '../../protocol/log-severity.ts';
+import { isRequestId, isShortId, readForeignMeta, readMeta } from '../../protocol/json-rpc.ts';
+import { isLessSevere, type LogSeverity } from '../../protocol/methods.ts';
 import type { SessionLookup } from '../../store/store.ts';
 import type { Relay, ServiceInfo } from '../catalog/catalog.ts';
 import type { Ask, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import type { CallerContext, IdentifiedCaller, Target } from '../catalog/served-catalog.ts';
 import type { ResponseStream } from '../streaming/response-stream.ts';
-import type { CallRecord } from './call-record.ts';
+import type { CallRecord } from './call.ts';
 
 /** The client of a call, as its era reaches it. */
 export interface CallClient {
@@ -21,7 +20,9 @@ export interface CallClient {
   readonly logLevel: LogSeverity | undefined;
   readonly ask: Ask;
   /** For catalogues that pass calls on. */
-  createRelay(call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta'>): Relay;
+  createRelay(
+    call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta'> & Pick<ContextOptions, 'canAsk'>,
+  ): Relay;
   /** Whether the call ends with a question, whatever its tool returns. */
   isAsking(): boolean;
   /**
@@ -97,7 +98,7 @@ export function createContext(
     getSignal: abortSignal,
     getRelay() {
       const wantsProgress = stream.isAccepted && isRequestId(progressToken);
-      relay ??= createRelay({ wantsProgress, signal: signal(), meta: foreignMeta });
+      relay ??= createRelay({ wantsProgress, signal: signal(), meta: foreignMeta, canAsk });
       return relay;
     },
     user,

@@ -3,7 +3,7 @@ import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { findMethod } from '../../protocol/methods.ts';
+import { findMethod, METHODS } from '../../protocol/methods.ts';
 import type {
   Arguments,
   CatalogDescription,
@@ -30,10 +30,9 @@ const runList =
 
 /** None of them awaits the catalogue: that would keep the params until it has answered. */
 export const METHOD_RUNS: Readonly<Record<string, RunMethod>> = {
-  'tools/list': runList('tools'),
-  'prompts/list': runList('prompts'),
-  'resources/list': runList('resources'),
-  'resources/templates/list': runList('templates'),
+  ...Object.fromEntries(
+    METHODS.flatMap(({ name, list }) => (list === undefined ? [] : [[name, runList(list)]])),
+  ),
   'completion/complete': (params, context, { catalog }) =>
     catalog
       .complete(readCompletionRequest(params), context)

@@ -8,7 +8,7 @@ import { generateReference } from '../../platform/ids.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { Method } from '../../protocol/methods.ts';
 import type { CacheHint } from '../catalog/content.ts';
-import { isToolError, readWords } from '../catalog/define/tool-error.ts';
+import { isToolError, readWords } from '../catalog/define/tool.ts';
 
 export type Outcome =
   | { readonly kind: 'success'; readonly result: MethodResult }
@@ -44,7 +44,7 @@ interface ThrownBy {
   readonly method: Method | undefined;
   /** What the call is about. */
   readonly subject: string | undefined;
-  /** The policy that did not let the caller. */
+  /** The policy that denied the call. */
   readonly deniedBy: string | undefined;
 }
 
@@ -55,12 +55,11 @@ export function judgeThrown(
   isAborted: () => boolean,
 ): Outcome {
   if (thrown instanceof InputRequired) return { kind: 'asked' };
-  if (thrown instanceof GatewayError) {
-    return deniedBy === undefined
-      ? { kind: 'failure', error: thrown }
-      : { kind: 'denied', by: deniedBy, error: thrown };
+  if (deniedBy !== undefined) {
+    return { kind: 'denied', by: deniedBy, error: toGatewayError(thrown) };
   }
-  // Nobody waits for it any more, and most tools end so when they are told.
+  if (thrown instanceof GatewayError) return { kind: 'failure', error: thrown };
+  // The client has cancelled the call, and most tools throw when they are told.
   if (isAborted()) return toFailure('request_cancelled', { facts: getStackFacts(thrown) });
   if (method?.item?.kind !== 'tool') {
     return toFailure('method_failed', { cause: thrown, facts: getStackFacts(thrown) });

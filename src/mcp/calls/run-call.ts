@@ -1,6 +1,6 @@
 // The path of a call: what it is about is found, judged by all policies, and run; whoever observes calls is told.
 
-import { fail } from '../../errors/gateway-error.ts';
+import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Policies, Verdict } from '../../policy/policy.ts';
@@ -8,8 +8,7 @@ import { readParams } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
 import type { Caller, ServiceInfo } from '../catalog/catalog.ts';
 import type { Target } from '../catalog/served-catalog.ts';
-import type { Call } from './call.ts';
-import type { CallObserver } from './call-record.ts';
+import type { Call, CallObserver, CallRecord } from './call.ts';
 import { type CallClient, type CallContext, createContext } from './context.ts';
 import {
   METHOD_RUNS,
@@ -40,7 +39,7 @@ export type FindClientId = (
 
 export interface RunCallDeps {
   readonly service: ServiceInfo;
-  readonly policies: Policies;
+  readonly policies: Pick<Policies, 'judge'>;
   readonly observer: Required<CallObserver>;
   readonly findClientId: FindClientId;
   readonly countCall: CountCall;
@@ -52,9 +51,14 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   const { service, policies, observer, findClientId, countCall, clock } = deps;
 
   return function runCall(call, client, params, run) {
+    call.record.startedAt = clock.monotonic();
     const clientId = findClientId(call);
     return clientId instanceof Promise
-      ? clientId.then((known) => begin(call, client, params, run, known))
+      ? clientId.then(
+          (known) => begin(call, client, params, run, known),
+          // No failure of the tool: it is not even known.
+          (thrown: unknown) => watch(Promise.reject(toGatewayError(thrown)), call, client),
+        )
       : begin(call, client, params, run, clientId);
   };
 
@@ -67,7 +71,6 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   ): Promise<Outcome> {
     const { record } = call;
     record.clientId = clientId;
-    record.startedAt = clock.monotonic();
     let stopCounting: (() => void) | undefined;
     let work: Promise<MethodResult>;
     try {
@@ -107,17 +110,8 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const args = kind === 'resource' ? undefined : readArguments(params);
     const resolving = call.catalog.resolve({ list, name }, context);
     return resolving instanceof Promise
-      ? resolving.then(
-          (target) => judge(target, args, context, call, client),
-          (thrown: unknown) => failUnresolved(call, thrown),
-        )
+      ? resolving.then((target) => judge(target, args, context, call, client))
       : judge(resolving, args, context, call, client);
-  }
-
-  /** Observers hear of it as of any other call. */
-  async function failUnresolved({ record }: Call, thrown: unknown): Promise<never> {
-    await observer.start(record);
-    throw thrown;
   }
 
   function judge(
@@ -133,35 +127,45 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const verdict = policies.judge(target.item, context, args);
     const checking =
       verdict.kind === 'denied' ? undefined : client.checkTarget?.(target, context, args);
-    return checking === undefined
-      ? start(verdict, target, args, context, call)
-      : checking.then(() => start(verdict, target, args, context, call));
+    const starting =
+      checking === undefined ? tellStart(record) : checking.then(() => tellStart(record));
+    return starting === undefined
+      ? runTarget(verdict, target, args, context, record)
+      : starting.then(() => {
+          // Rules may have been loaded anew meanwhile.
+          const now =
+            verdict.kind === 'denied' ? verdict : policies.judge(target.item, context, args);
+          return runTarget(now, target, args, context, record);
+        });
   }
 
-  function start(
-    verdict: Verdict,
-    target: Target,
-    args: JsonObject | undefined,
-    context: CallContext,
-    { record }: Call,
-  ): Promise<MethodResult> {
-    if (verdict.kind !== 'allowed') record.deniedBy = nameDenial(verdict);
-    const starting = observer.start(record);
-    return starting === undefined
-      ? runTarget(verdict, target, args, context)
-      : starting.then(() => runTarget(verdict, target, args, context));
+  function tellStart(record: CallRecord): Promise<void> | undefined {
+    record.hasStarted = true;
+    return observer.start(record);
   }
 
   /** Apart from the call, so that nothing of it is kept while it runs. */
   function watch(work: Promise<MethodResult>, call: Call, client: CallClient): Promise<Outcome> {
     return work.then(
       (result) => end(call, client.isAsking() ? ASKED : judgeResult(result)),
-      (thrown: unknown) =>
-        end(
-          call,
-          client.isAsking() ? ASKED : judgeThrown(thrown, call.record, () => call.signal().aborted),
-        ),
+      (thrown: unknown) => {
+        // What is refused before it is known what it is about has a start, too.
+        const starting = call.record.hasStarted ? undefined : tellStart(call.record);
+        return starting === undefined
+          ? endThrown(call, client, thrown)
+          : starting.then(
+              () => endThrown(call, client, thrown),
+              (unavailable: unknown) => endThrown(call, client, unavailable),
+            );
+      },
     );
+  }
+
+  function endThrown(call: Call, client: CallClient, thrown: unknown): Outcome {
+    const outcome = client.isAsking()
+      ? ASKED
+      : judgeThrown(thrown, call.record, () => call.signal().aborted);
+    return end(call, outcome);
   }
 
   function end({ record }: Call, outcome: Outcome): Outcome {
@@ -183,8 +187,12 @@ function runTarget(
   target: Target,
   args: JsonObject | undefined,
   context: CallContext,
+  record: CallRecord,
 ): Promise<MethodResult> {
-  if (verdict.kind !== 'allowed') return refuse(verdict, target, context);
+  if (verdict.kind !== 'allowed') {
+    record.deniedBy = nameDenial(verdict);
+    return refuse(verdict, target, context);
+  }
   return target
     .run(args ?? NO_ARGUMENTS, context)
     .then(target.item.kind === 'resource' ? toResourceResult : toItemResult);

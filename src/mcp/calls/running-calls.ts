@@ -3,8 +3,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
-import type { Call } from './call.ts';
-import type { CallObserver } from './call-record.ts';
+import type { Call, CallObserver } from './call.ts';
 import type { Outcome } from './outcome.ts';
 
 /** Milliseconds after which a call counts: short ones are the business of the rate limits. */
@@ -28,8 +27,8 @@ export function createCountCall(maxPerUser: number, clock: Clock): CountCall {
 
   return function countCall({ user, holdBody }) {
     const startedAt = clock.monotonic();
-    const callsOfUser = user && getRunningCalls(user.sub);
-    if (callsOfUser && maxPerUser > 0 && isFull(callsOfUser, maxPerUser, startedAt)) {
+    const known = user && byUser.get(user.sub);
+    if (known && maxPerUser > 0 && isFull(known, maxPerUser, startedAt)) {
       fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
     }
     if (isFull(all, MAX_IN_ALL, startedAt)) {
@@ -38,6 +37,7 @@ export function createCountCall(maxPerUser: number, clock: Clock): CountCall {
         headers: { 'Retry-After': '1' },
       });
     }
+    const callsOfUser = user && getRunningCalls(user.sub);
     const running = { startedAt };
     const releaseBody = holdBody();
     all.add(running);
@@ -84,12 +84,15 @@ export const countCalls = ({ metrics, clock }: CountCallsDeps): CallObserver => 
   admit({ id, method, era }) {
     if (id !== undefined) metrics.recordMcpRequest(method?.name ?? 'other', era);
   },
-  /** Known tools only: series are named after them. A refused call (wrong input, a question) is not counted. */
-  end({ method, subject = '', era, startedAt, outcome }) {
-    if (method?.item?.kind !== 'tool' || outcome === undefined) return;
+  /**
+   * Known tools only: series are named after them, as `/mcp` lists them. A refused call (wrong input, a question) is not
+   * counted.
+   */
+  end({ target, era, startedAt, outcome }) {
+    if (target?.item.kind !== 'tool' || outcome === undefined) return;
     const status = toStatus(outcome);
     if (status === undefined) return;
-    metrics.recordToolCall(subject, status, era, (clock.monotonic() - startedAt) / 1000);
+    metrics.recordToolCall(target.item.name, status, era, (clock.monotonic() - startedAt) / 1000);
   },
 });
 

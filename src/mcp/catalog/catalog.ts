@@ -2,8 +2,8 @@ import type { UserContext } from '../../endpoint/user-context.ts';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { LogSeverity } from '../../protocol/log-severity.ts';
-import type { TraceContext } from '../../protocol/trace-context.ts';
+import type { TraceContext } from '../../protocol/json-rpc.ts';
+import type { LogSeverity } from '../../protocol/methods.ts';
 import type { Ask, ClientCapabilities } from './client-requests.ts';
 import type { CacheHint, PromptResult, ResourceResult, ToolResult } from './content.ts';
 import type {

@@ -1,7 +1,8 @@
 // MCP "Elicitation", "Sampling", "Roots": what a server may ask of a client, and its answers.
+
+import type { FromSchema, JSONSchema } from 'json-schema-to-ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Content } from './content.ts';
-import type { FromJsonSchema } from './from-json-schema.ts';
 
 /** One question to the client; made by {@link elicit}, {@link sample} and {@link listRoots}. */
 export type ClientRequest = ElicitRequest | SampleRequest | RootsRequest;
@@ -13,19 +14,19 @@ export interface ElicitRequest<Schema extends FormSchema = FormSchema> {
 }
 
 /** Asks the client's model to complete a conversation. */
-export interface SampleRequest {
+interface SampleRequest {
   readonly method: 'sampling/createMessage';
   readonly params: SampleParams;
 }
 
 /** Asks for the folders or URIs that the client works on. */
-export interface RootsRequest {
+interface RootsRequest {
   readonly method: 'roots/list';
   readonly params: Readonly<Record<string, never>>;
 }
 
 /** A flat object: its properties are strings, numbers, booleans, choices or lists of choices. */
-export interface FormSchema {
+interface FormSchema {
   readonly type: 'object';
   readonly properties: Readonly<Record<string, unknown>>;
   readonly required?: readonly string[];
@@ -103,7 +104,7 @@ export interface ClientCapabilities {
   readonly roots: boolean;
 }
 
-export type ClientCapability = keyof ClientCapabilities;
+type ClientCapability = keyof ClientCapabilities;
 
 /** What the requests need, and the client did not declare: capabilities, or methods that are no question. */
 export const findMissingCapabilities = (
@@ -177,3 +178,11 @@ export const sample = (params: SampleParams): SampleRequest => ({
 
 /** The client's roots. Deprecated in 2026-07-28, served all the same. */
 export const listRoots = (): RootsRequest => ({ method: 'roots/list', params: {} });
+
+/**
+ * The type of what fits a schema; never, when it is no JSON Schema. A member with a `default` may be
+ * missing all the same: nothing is filled in.
+ */
+export type FromJsonSchema<Schema> = Schema extends JSONSchema
+  ? FromSchema<Schema, { keepDefaultedPropertiesOptional: true }>
+  : never;

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../platform/json.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import type { Cursor } from './catalog.ts';
-import { LISTING_CONTEXT } from './listing-context.ts';
-import type { ServedCatalog } from './served-catalog.ts';
+import type { CallerContext, ServedCatalog } from './served-catalog.ts';
 
 /** As a caller without a user gets them: rules about groups, claims and clients allow nothing. */
 export async function listTools({ offers, list }: ServedCatalog): Promise<readonly JsonObject[]> {
@@ -15,3 +15,35 @@ export async function listTools({ offers, list }: ServedCatalog): Promise<readon
   } while (cursor !== undefined);
   return tools;
 }
+
+const failToAsk = (): Promise<never> => Promise.reject(new Error('Nobody can be asked here'));
+
+const NEVER = new AbortController().signal;
+
+/** For lists that nobody in particular asks for: a caller without a user, who cannot be asked. */
+export const LISTING_CONTEXT: CallerContext = {
+  user: undefined,
+  session: undefined,
+  clientId: undefined,
+  client: { elicitation: false, sampling: false, roots: false },
+  service: {
+    name: PACKAGE_NAME,
+    version: PACKAGE_VERSION,
+    displayName: PACKAGE_NAME,
+    environment: 'production',
+  },
+  signal: NEVER,
+  progress() {},
+  log() {},
+  ask: failToAsk,
+  relay: {
+    era: 'session',
+    signal: NEVER,
+    wantsProgress: false,
+    logLevel: undefined,
+    meta: undefined,
+    ask: failToAsk,
+    completeElicitation() {},
+  },
+  trace: {},
+};

@@ -1,7 +1,11 @@
 // What one path serves: the gateway's own tools, prompts and resources, those of the servers behind it, or both.
+import type { Clock } from '../../platform/clock.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import { createThrottle } from '../../platform/throttle.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
-import type { ListKind } from '../../protocol/list-kinds.ts';
+import { failUnknownItem, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type {
   Caller,
   Catalog,
@@ -32,7 +36,7 @@ export interface Catalogs {
   findServer(name: string): ServedCatalog | undefined;
 }
 
-export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders' | 'watchResources'> {
+export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   /** The server at whose path it is; undefined for `/mcp`. A session belongs to the path that opened it. */
   readonly server: string | undefined;
   /** What there can be, for any caller at any time: the rest is neither advertised nor answered. */
@@ -52,7 +56,12 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders' | 'watchRes
   /** Whether the caller may hear of the resource's changes, and it tells of them. */
   canWatch(uri: string, caller: IdentifiedCaller): boolean | Promise<boolean>;
   setWatched(uri: string, isWatched: boolean, caller: IdentifiedCaller): Promise<void>;
-  /** See `Catalog.listen`. */
+  /**
+   * Tells one caller what changes, while a stream of its is open. `uris` are those of a subscription of the stateless
+   * era; a session has them by `setWatched`.
+   *
+   * @throws what an author's `watch` throws.
+   */
   listen(caller: IdentifiedCaller, listener: CatalogListener, uris?: readonly string[]): () => void;
   /** A client has ended its session: what was opened for it can be closed. Never throws. */
   endSession(caller: IdentifiedCaller): void;
@@ -86,3 +95,125 @@ export interface Target {
    */
   failAsUnknown(context: CallerContext, facts: Readonly<Record<string, unknown>>): Promise<never>;
 }
+
+// A catalogue of an author, as the gateway serves it.
+
+export interface OwnCatalog extends ServedCatalog {
+  /** Whether the list is the same for every caller, and never changes. */
+  isFixed(kind: ListKind): boolean;
+}
+
+export interface ListeningDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Names are the catalogue's matter: one that it does not have fails when it is called. Without `listening` nobody
+ * listens, as where it is only asked for its lists.
+ */
+export function serveOwnCatalog(catalog: Catalog, listening?: ListeningDeps): OwnCatalog {
+  return {
+    server: undefined,
+    offers: catalog.offers,
+    mirrorHeaders: catalog.mirrorHeaders,
+    isShared: catalog.describe === undefined,
+    describe: (caller) => catalog.describe?.(caller) ?? catalog,
+    list: async (kind, cursor, context) => LISTS[kind](catalog, cursor, context),
+    resolve: ({ list, name }) => createOwnTarget(catalog, list, name),
+    complete: async (completion, context) => catalog.complete(completion, context),
+    canWatch: (uri, caller) => catalog.canWatch(uri, caller),
+    setWatched: async (uri, isWatched, caller) => catalog.setWatched?.(uri, isWatched, caller),
+    listen: listening === undefined ? () => listenToNothing : createListen(catalog, listening),
+    endSession: (caller) => catalog.endSession?.(caller),
+    isFixed: (kind) => FIXED[kind](catalog) === true,
+  };
+}
+
+const listenToNothing = (): void => {};
+
+/** Each stream asks the store at each change: a resource that changes all the time is told so often. */
+const UPDATE_INTERVAL_MS = 250;
+const RESOURCES = 'resources';
+
+/** The catalogue is watched once for all, and only while somebody listens. */
+function createListen(catalog: Catalog, { clock, log }: ListeningDeps): ServedCatalog['listen'] {
+  const bus = createCountedBus<typeof RESOURCES, (uri: string) => void, () => void>({
+    start() {
+      let isWatching = true;
+      const stop = catalog.watchResources(
+        createThrottle(clock, UPDATE_INTERVAL_MS, (uri) => {
+          if (isWatching) bus.publish(RESOURCES, (tell) => tell(uri));
+        }),
+      );
+      return () => {
+        isWatching = false;
+        stop();
+      };
+    },
+    stop: (stopWatching) => stopWatching(),
+    // This is called from an author's emitter or timer, into which nothing must be thrown.
+    onError: (cause) =>
+      log.error('A client could not be told that a resource changed; please report this.', {
+        cause,
+      }),
+  });
+
+  return function listen(caller, listener, uris) {
+    const stopUpdates = bus.subscribe(RESOURCES, (uri) => listener.resourceUpdated(uri));
+    try {
+      const stop = catalog.listen?.(caller, listener, uris);
+      return () => {
+        stopUpdates();
+        stop?.();
+      };
+    } catch (error) {
+      stopUpdates();
+      throw error;
+    }
+  };
+}
+
+/** One page of a list, asked of a catalogue by its own method. */
+const LISTS: Readonly<
+  Record<ListKind, (catalog: Catalog, cursor: Cursor, context: Context) => Promise<Page<object>>>
+> = {
+  tools: (catalog, cursor, context) => catalog.listTools(cursor, context),
+  prompts: (catalog, cursor, context) => catalog.listPrompts(cursor, context),
+  resources: (catalog, cursor, context) => catalog.listResources(cursor, context),
+  templates: (catalog, cursor, context) => catalog.listResourceTemplates(cursor, context),
+};
+
+const FIXED: Readonly<Record<ListKind, (catalog: Catalog) => true | undefined>> = {
+  tools: ({ listTools }) => listTools.isFixed,
+  prompts: ({ listPrompts }) => listPrompts.isFixed,
+  resources: ({ listResources }) => listResources.isFixed,
+  templates: ({ listResourceTemplates }) => listResourceTemplates.isFixed,
+};
+
+function createOwnTarget(catalog: Catalog, list: CallableList, name: string): Target {
+  const run = RUNS[list];
+  return {
+    item: { kind: LIST_KINDS[list].ruled, name, server: '', annotations: NONE },
+    server: undefined,
+    listMirroredParams: (caller) =>
+      list === 'tools' ? catalog.mirroredParams(name, caller) : NO_PARAMS,
+    run: (args, context) => run(catalog, name, args, context),
+    failAsUnknown: async (_context, facts) => failUnknownItem(list, name, { facts }),
+  };
+}
+
+const NONE: JsonObject = {};
+const NO_PARAMS: readonly MirroredParam[] = [];
+
+/** Async: what an author's function throws, or returns at once, comes as from a promise. */
+const RUNS: Readonly<
+  Record<
+    CallableList,
+    (catalog: Catalog, name: string, args: JsonObject, context: Context) => Promise<object>
+  >
+> = {
+  tools: async (catalog, name, args, context) => catalog.callTool(name, args, context),
+  prompts: async (catalog, name, args, context) => catalog.getPrompt(name, args, context),
+  resources: async (catalog, uri, _args, context) => catalog.readResource(uri, context),
+};

@@ -1,11 +1,11 @@
 // §21.1: calls in the audit log: of tools, prompts and resources, those that policies deny included. Never an argument.
 
 import type { Clock } from '../../platform/clock.ts';
+import { readTraceContext } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
-import { readTraceContext } from '../../protocol/trace-context.ts';
 import type { Audit, AuditedAction, AuditedEnd } from '../../telemetry/audit/audit.ts';
 import { readTraceId } from '../../telemetry/tracing/tracing.ts';
-import type { CallObserver, CallRecord } from '../calls/call-record.ts';
+import type { CallObserver, CallRecord } from '../calls/call.ts';
 import type { Outcome } from '../calls/outcome.ts';
 
 export const auditCalls = (audit: Audit, clock: Clock): CallObserver => ({

@@ -6,7 +6,7 @@ import type { GatewayError } from '../../errors/gateway-error.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import type { Attributes, Span } from '../../telemetry/tracing/tracing.ts';
-import type { CallObserver, CallRecord } from '../calls/call-record.ts';
+import type { CallObserver, CallRecord } from '../calls/call.ts';
 
 export const traceCalls: CallObserver = {
   receive(record) {
@@ -18,7 +18,7 @@ export const traceCalls: CallObserver = {
     trace.getSpan()?.setAttributes(describeMessage(record));
   },
   admit({ request: { trace }, method }) {
-    // What callers may write as they like is no name: there would be as many as they like.
+    // Only known methods name a span: callers could otherwise make any number of names.
     if (method !== undefined) trace?.setName(method.name);
   },
   end({ request: { trace }, method, subject, outcome }) {

@@ -8,7 +8,7 @@ import { generateQuestionId, isQuestionId } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { JsonRpcResponse } from '../../protocol/json-rpc.ts';
 import { buildQuestionKey } from '../../store/keys.ts';
-import type { SessionRecord, Store } from '../../store/store.ts';
+import type { KeyValue, SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { RawAnswer } from '../catalog/catalog.ts';
@@ -24,7 +24,7 @@ import {
   createPendingQuestions,
 } from './pending-questions.ts';
 import type { McpReplicas } from './replica-message.ts';
-import { readStoredCapabilities } from './stored-capabilities.ts';
+import { readStoredCapabilities } from './sessions.ts';
 
 export interface Questions {
   /**
@@ -59,7 +59,7 @@ const NOTE_TTL_SECONDS = ANSWER_TIMEOUT_MS / 1000 + 10;
 
 export interface QuestionsDeps {
   readonly replicas: McpReplicas;
-  readonly store: Pick<Store, 'get' | 'set' | 'delete'>;
+  readonly store: Pick<KeyValue, 'get' | 'set' | 'delete'>;
   readonly clock: Clock;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly sessionKeyPrefix: string;

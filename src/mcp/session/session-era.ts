@@ -20,6 +20,7 @@ import {
   type McpResponse,
   type Outcome,
   toAnswer,
+  toErrorAnswer,
   toErrorResponse,
   toResultResponse,
 } from '../calls/outcome.ts';
@@ -27,19 +28,18 @@ import type { FindClientId, RunCall } from '../calls/run-call.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
 import { type Content, isContent } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
-import { type Cancellations, createCancellations } from './cancellations.ts';
-import { createInitialize } from './initialize.ts';
-import { readLogLevel } from './log-level.ts';
 import type { Questions } from './questions.ts';
 import type { McpReplicas } from './replica-message.ts';
 import {
+  type Cancellations,
+  createCancellations,
+  createInitialize,
   createSessionMethods,
   type SessionMethod,
   type SessionMethods,
 } from './session-methods.ts';
 import type { FindStreamOwner, SessionStreams } from './session-streams.ts';
-import type { Sessions } from './sessions.ts';
-import { readStoredCapabilities } from './stored-capabilities.ts';
+import { readLogLevel, readStoredCapabilities, type Sessions } from './sessions.ts';
 
 export interface SessionEraDeps {
   readonly runCall: RunCall;
@@ -182,12 +182,14 @@ function createRespondToRequest(deps: RequestDeps) {
 
 /** Sessions are asked while a call goes on: none of their calls ends with a question. */
 const answerInVersion = (version: string, working: Promise<Outcome>): Promise<Answer> =>
-  working.then((outcome) =>
-    outcome.kind === 'asked'
-      ? { error: new GatewayError('method_failed') }
-      : toAnswer(outcome, version >= FAILURE_RESULTS, ({ result }) =>
-          adaptContent(version, result),
-        ),
+  working.then(
+    (outcome) =>
+      outcome.kind === 'asked'
+        ? { error: new GatewayError('method_failed') }
+        : toAnswer(outcome, version >= FAILURE_RESULTS, ({ result }) =>
+            adaptContent(version, result),
+          ),
+    toErrorAnswer,
   );
 
 async function runSessionMethod(

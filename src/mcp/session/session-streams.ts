@@ -6,13 +6,12 @@ import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
-import { isLessSevere, isLogSeverity, type LogSeverity } from '../../protocol/log-severity.ts';
+import { isLessSevere, isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
 import type { FindClientId } from '../calls/run-call.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
-import type { ResourceUpdates } from '../streaming/resource-updates.ts';
 import type { McpReplicas } from './replica-message.ts';
 import {
   createSessionSubscriptions,
@@ -20,8 +19,7 @@ import {
   type SessionSubscriptionsDeps,
   type StreamOwner,
 } from './session-subscriptions.ts';
-import type { Sessions } from './sessions.ts';
-import { readStoredCapabilities } from './stored-capabilities.ts';
+import { readStoredCapabilities, type Sessions } from './sessions.ts';
 
 export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' | 'unsubscribe'> {
   /** The stream of a session; one that it has elsewhere is over. */
@@ -33,7 +31,6 @@ export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' |
 export interface SessionStreamsDeps extends SessionSubscriptionsDeps {
   readonly replicas: McpReplicas;
   readonly notificationStreams: NotificationStreams;
-  readonly resourceUpdates: ResourceUpdates;
   readonly sessions: Pick<Sessions, 'readLogLevel'>;
   readonly log: Log;
 }
@@ -57,7 +54,7 @@ export const createFindStreamOwner =
   };
 
 export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
-  const { replicas, notificationStreams, resourceUpdates, sessions, log } = deps;
+  const { replicas, notificationStreams, sessions, log } = deps;
   const subscriptions = createSessionSubscriptions(deps);
   const streamIds = createStreamIds(deps.clock);
   const openStreams = new Map<string, OpenStream>();
@@ -90,6 +87,25 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
     await subscriptions.renew(sessionId, uri, savedAt);
   }
 
+  function listen(
+    stream: NotificationStream,
+    { sessionId, caller, catalog }: StreamOwner,
+  ): () => void {
+    return catalog.listen(caller, {
+      listChanged: (list) =>
+        stream.send({ method: `notifications/${list}/list_changed`, params: {} }),
+      resourceUpdated: (uri) =>
+        void sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure),
+      logged: createStreamLog({
+        clock: deps.clock,
+        stream,
+        readLevel: () => sessions.readLogLevel(sessionId, caller.user),
+      }),
+      elicitationCompleted: (elicitationId) =>
+        stream.send({ method: 'notifications/elicitation/complete', params: { elicitationId } }),
+    });
+  }
+
   function noteSuccess(): void {
     isFailing = false;
   }
@@ -108,39 +124,16 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
       const id = streamIds.generate();
       // First, so that it does not count against the new one.
       openStreams.get(sessionId)?.stream.end();
-      let unsubscribe = () => {};
-      let stopListening: (() => void) | undefined;
       const stream = notificationStreams.open({
         user: caller.user?.sub,
-        onEnd() {
-          unsubscribe();
-          stopListening?.();
-          if (openStreams.get(sessionId)?.id === id) openStreams.delete(sessionId);
+        listen(opened) {
+          const stopListening = listen(opened, { sessionId, caller, catalog });
+          return () => {
+            stopListening();
+            if (openStreams.get(sessionId)?.id === id) openStreams.delete(sessionId);
+          };
         },
       });
-      const sendUpdateIfWanted = (uri: string): void =>
-        void sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure);
-      try {
-        unsubscribe = resourceUpdates.subscribe(sendUpdateIfWanted);
-        stopListening = catalog.listen(caller, {
-          listChanged: (list) =>
-            stream.send({ method: `notifications/${list}/list_changed`, params: {} }),
-          resourceUpdated: sendUpdateIfWanted,
-          logged: createStreamLog({
-            clock: deps.clock,
-            stream,
-            readLevel: () => sessions.readLogLevel(sessionId, caller.user),
-          }),
-          elicitationCompleted: (elicitationId) =>
-            stream.send({
-              method: 'notifications/elicitation/complete',
-              params: { elicitationId },
-            }),
-        });
-      } catch (error) {
-        stream.end();
-        throw error;
-      }
       openStreams.set(sessionId, { id, stream });
       await replicas.send({ about: 'stream', sessionId, id }).catch((cause: unknown) => {
         stream.end();

@@ -2,9 +2,9 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { buildSubscriptionKey } from '../../store/keys.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
 
 export interface SessionSubscriptions {
@@ -26,7 +26,7 @@ export interface StreamOwner {
 }
 
 export interface SessionSubscriptionsDeps {
-  readonly store: Pick<Store, 'get' | 'set' | 'delete'>;
+  readonly store: Pick<KeyValue, 'get' | 'set' | 'delete' | 'compareAndSet'>;
   readonly clock: Clock;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly sessionKeyPrefix: string;
@@ -66,9 +66,12 @@ export function createSessionSubscriptions(deps: SessionSubscriptionsDeps): Sess
       return savedAt === undefined ? undefined : Number(savedAt);
     },
 
-    // Seldom: a set at this moment would undo what unsubscribe does.
     async renew(sessionId, uri, savedAt) {
-      if (clock.now() - savedAt > RENEW_AFTER_MS) await save(sessionId, uri);
+      const now = clock.now();
+      if (now - savedAt <= RENEW_AFTER_MS) return;
+      // Another replica may have ended it meanwhile.
+      const key = buildKey(sessionId, uri);
+      await store.compareAndSet(key, String(savedAt), String(now), TTL_SECONDS);
     },
   };
 }

@@ -5,16 +5,23 @@ import type { UserContext } from '../../endpoint/user-context.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSessionId, isSessionId } from '../../platform/ids.ts';
+import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import type { LogSeverity } from '../../protocol/log-severity.ts';
-import type { SessionAccess, SessionLookup, SessionRecord, Store } from '../../store/store.ts';
+import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
+import type {
+  SessionAccess,
+  SessionLookup,
+  SessionRecord,
+  Sessions as SessionStore,
+  Windows,
+} from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { ServedCatalog } from '../catalog/served-catalog.ts';
-import { readLogLevel } from './log-level.ts';
 
 type User = UserContext | undefined;
 
-export interface NewSession {
+interface NewSession {
   readonly protocolVersion: string;
   /** What the client can be asked, as JSON text. */
   readonly clientCapabilities: string;
@@ -24,13 +31,13 @@ export interface NewSession {
   readonly server: string | undefined;
 }
 
-export interface CreatedSession {
+interface CreatedSession {
   readonly sessionId: string;
   /** Other sessions of the user that were ended for it. */
   readonly endedIds: readonly string[];
 }
 
-export interface CallInSession {
+interface CallInSession {
   readonly user: User;
   /** What the store said of the session, when it admitted the request. */
   readonly session: SessionLookup;
@@ -77,8 +84,8 @@ export interface Sessions {
   startSweeping(): () => void;
 }
 
-export interface SessionsDeps {
-  readonly store: Store;
+interface SessionsDeps {
+  readonly store: SessionStore & Pick<Windows, 'admitRequest'>;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -205,5 +212,22 @@ function createTimeRenderer(): (time: number) => string {
       text = new Date(time).toISOString();
     }
     return text;
+  };
+}
+
+// MCP "Logging": which log messages a session's client wants.
+
+/** Until the client says more, the server decides. */
+export const readLogLevel = (stored: string | undefined): LogSeverity =>
+  isLogSeverity(stored) ? stored : 'info';
+
+/** What `initialize` stored; sessions from before it was stored declared nothing. */
+export function readStoredCapabilities(clientCapabilities = '{}'): ClientCapabilities {
+  const stored = parseObject(clientCapabilities) ?? {};
+  return {
+    elicitation: stored.elicitation === true,
+    ...(stored.elicitationUrl === true && { elicitationUrl: true }),
+    sampling: stored.sampling === true,
+    roots: stored.roots === true,
   };
 }

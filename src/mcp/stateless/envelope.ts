@@ -3,13 +3,15 @@
 
 import { type GatewayRequest, getHeader } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { isObject } from '../../platform/json.ts';
+import { decodeUtf8, isObject } from '../../platform/json.ts';
+import { stripUri } from '../../platform/strip-uri.ts';
+import { quote } from '../../platform/text.ts';
 import { type JsonRpcRequest, readMeta } from '../../protocol/json-rpc.ts';
-import { isLogSeverity, type LogSeverity } from '../../protocol/log-severity.ts';
+import { isLogSeverity, type LogSeverity, type Method } from '../../protocol/methods.ts';
 import { findEra, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
 import type { Offers } from '../catalog/catalog.ts';
 import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';
-import { checkHeader } from './request-headers.ts';
+import type { MirroredParam } from '../catalog/descriptions.ts';
 
 export interface Envelope {
   readonly client: ClientCapabilities;
@@ -68,3 +70,91 @@ const failMissing = (key: string, type: string): never =>
   fail('invalid_envelope', {
     details: `params._meta["${key}"] must be ${type}, in each request of 2026-07-28`,
   });
+
+// MCP 2026-07-28 "Request Metadata": headers that repeat what the body says, for whoever routes or
+// limits without reading bodies; so they must not say anything else.
+
+/** @throws GatewayError `header_mismatch` naming the header. */
+function checkHeader(name: string, value: string | undefined, bodyValue: unknown): void {
+  if (value !== bodyValue) failMismatch(name, value, bodyValue);
+}
+
+/** `Mcp-Name` names the tool, prompt or resource; a body without one is the method's matter. */
+export function checkNameHeader(request: GatewayRequest, { item }: Method, params: unknown): void {
+  if (item === undefined) return;
+  const value = getHeader(request, 'mcp-name');
+  const name = isObject(params) ? params[item.param] : undefined;
+  if (value === undefined && typeof name !== 'string') return;
+  const told = decodeHeader('Mcp-Name', value);
+  if (told === name) return;
+  // The log has the details, too.
+  const show = (one: unknown) =>
+    item.param === 'uri' && typeof one === 'string' ? stripUri(one) : one;
+  failMismatch('Mcp-Name', told === undefined ? undefined : show(told), show(name));
+}
+
+/** `Mcp-Param-*` of a tool's arguments: neither without the other. */
+export function checkParamHeaders(
+  request: GatewayRequest,
+  mirroredParams: readonly MirroredParam[],
+  args: unknown,
+): void {
+  for (const { header: name, path } of mirroredParams) {
+    const argument = getMember(args, path);
+    const value = decodeHeader(name, getHeader(request, name.toLowerCase()));
+    if (!isSame(value, argument)) failMismatch(name, value, argument);
+  }
+}
+
+const getMember = (value: unknown, [key, ...rest]: readonly string[]): unknown =>
+  key === undefined
+    ? value
+    : getMember(isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined, rest);
+
+/** What no header can say (null, an object) is the schema's matter. */
+function isSame(value: string | undefined, argument: unknown): boolean {
+  if (typeof argument === 'number') return isSameNumber(value, argument);
+  if (typeof argument === 'string' || typeof argument === 'boolean') {
+    return value === String(argument);
+  }
+  return value === undefined;
+}
+
+/** 42 and 42.0 are one number; beyond the safe ones two may look like one. */
+const isSameNumber = (value: string | undefined, argument: number): boolean =>
+  value !== undefined &&
+  /^-?\d+(\.\d+)?$/.test(value) &&
+  Number.isSafeInteger(argument) &&
+  Number(value) === argument;
+
+/** Characters of a value that an error shows. */
+const MAX_SHOWN = 100;
+
+function failMismatch(name: string, value: unknown, bodyValue: unknown): never {
+  const problem =
+    value === undefined
+      ? `is missing; it must be ${quote(bodyValue, MAX_SHOWN)}, as in the body`
+      : `is ${quote(value, MAX_SHOWN)}, but the body has ${quote(bodyValue, MAX_SHOWN)}`;
+  return fail('header_mismatch', { details: `The header ${name} ${problem}.` });
+}
+
+/** Values that a header cannot carry come as `=?base64?…?=`. */
+function decodeHeader(name: string, value: string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  const base64 = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];
+  const text = base64 === undefined ? readPrintable(value) : decodeBase64(base64);
+  return (
+    text ??
+    fail('header_mismatch', {
+      details: `The header ${name} must be printable ASCII, or =?base64?<UTF-8 in base64>?=.`,
+    })
+  );
+}
+
+const readPrintable = (value: string): string | undefined =>
+  /^[\t\x20-\x7E]*$/.test(value) ? value : undefined;
+
+function decodeBase64(base64: string): string | undefined {
+  const bytes = Buffer.from(base64, 'base64');
+  return bytes.toString('base64') === base64 ? decodeUtf8(bytes) : undefined;
+}

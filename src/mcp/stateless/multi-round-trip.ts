@@ -1,8 +1,14 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
+
+import type { UserContext } from '../../endpoint/user-context.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import type { JsonRpcRequest } from '../../protocol/json-rpc.ts';
+import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
+import type { Seal } from '../../store/seal/seal.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
@@ -13,9 +19,7 @@ import {
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
 import type { MirroredParam } from '../catalog/descriptions.ts';
-import type { Envelope } from './envelope.ts';
-import { checkParamHeaders } from './request-headers.ts';
-import { type BoundCall, type RequestState, toBoundCall } from './request-state.ts';
+import { checkParamHeaders, type Envelope } from './envelope.ts';
 
 /** One run of a tool, with the answers that came so far. */
 export interface Round extends CallClient {
@@ -30,8 +34,8 @@ export async function startRound(
   { client, logLevel }: Envelope,
   requestState: RequestState,
 ): Promise<Round> {
-  const boundCall = toBoundCall(user, request);
-  const { answers, relayed } = await readClientAnswers(boundCall, request.params, requestState);
+  const getBinding = prepareBinding(user, request);
+  const { answers, relayed } = await readClientAnswers(getBinding, request.params, requestState);
   const usedAnswers: Record<string, unknown> = {};
   const openRequests: Record<string, ClientRequest> = {};
   let relayedRequests: JsonObject | undefined;
@@ -67,7 +71,7 @@ export async function startRound(
       throw new InputRequired();
     },
 
-    createRelay: ({ wantsProgress, signal, meta }) => ({
+    createRelay: ({ wantsProgress, signal, meta, canAsk }) => ({
       era: 'stateless',
       signal,
       wantsProgress,
@@ -75,6 +79,7 @@ export async function startRound(
       logLevel,
       answered: relayed && { inputResponses: answers, state: relayed },
       requireInput(inputRequests, state) {
+        if (!canAsk) fail('upstream_error', { jsonRpc: CANNOT_ASK });
         relayedRequests = inputRequests;
         relayedState = state;
         throw new InputRequired();
@@ -86,7 +91,7 @@ export async function startRound(
       return {
         resultType: 'input_required',
         inputRequests,
-        requestState: await requestState.seal(boundCall, {
+        requestState: await requestState.seal(getBinding(), {
           answers: usedAnswers,
           asked: Object.keys(inputRequests),
           relayed: relayedState,
@@ -95,6 +100,12 @@ export async function startRound(
     },
   };
 }
+
+/** MCP 2026-07-28 "Supported Requests". */
+const CANNOT_ASK = {
+  code: -32603,
+  message: 'The server asks the client where only tools, prompts and resources may.',
+};
 
 interface ClientAnswers {
   /** By the keys of the questions. */
@@ -107,7 +118,7 @@ interface ClientAnswers {
  * Requirements"), and the tool asks: a form that nobody was shown must not count as filled in.
  */
 async function readClientAnswers(
-  call: BoundCall,
+  getBinding: () => string,
   params: unknown,
   requestState: RequestState,
 ): Promise<ClientAnswers> {
@@ -119,7 +130,7 @@ async function readClientAnswers(
   if (typeof state !== 'string') {
     fail('invalid_params', { details: 'params.requestState must be a string' });
   }
-  const { answers, asked, relayed } = await requestState.open(call, state);
+  const { answers, asked, relayed } = await requestState.open(getBinding(), state);
   const received = asked ? pick(inputResponses, asked) : inputResponses;
   return { answers: { ...received, ...answers }, relayed };
 }
@@ -132,3 +143,84 @@ const selectUnanswered = (requests: ClientRequests, answers: JsonObject): Client
 
 const pick = <Value>(from: Readonly<Record<string, Value>>, keys: readonly string[]) =>
   Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)));
+
+// MCP 2026-07-28 "Multi Round-Trip Requests": requestState goes through the client, so it is sealed,
+// and bound to its user, to the call and to its time.
+
+/** What a call has come to when it asks. */
+interface RequestProgress {
+  /** The client's answers so far, by key. */
+  readonly answers: JsonObject;
+  /** Keys of the questions that the client is asked now: answers to others do not count. */
+  readonly asked: readonly string[];
+  /** What a catalogue that passes calls on keeps of its call. */
+  readonly relayed?: JsonObject | undefined;
+}
+
+export interface RequestState {
+  /** `binding` is that of the call, by `prepareBinding`. */
+  seal(binding: string, progress: RequestProgress): Promise<string>;
+  /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
+  open(binding: string, state: string): Promise<OpenedState>;
+}
+
+/** 0.1.0 does not say what it asked; its states are good for an hour. */
+type OpenedState = Pick<RequestProgress, 'answers'> & Partial<RequestProgress>;
+
+/** Characters that a call which waits may keep. */
+const MAX_KEPT = 4096;
+
+/**
+ * The text is made before the tool runs, which may change its arguments. Nearly no call asks: it is hashed in advance
+ * only where a call that waits would keep too much.
+ */
+function prepareBinding(user: UserContext | undefined, request: JsonRpcRequest): () => string {
+  const call = describeCall(user, request);
+  return call.length > MAX_KEPT ? keep(toBinding(call)) : () => toBinding(call);
+}
+
+/** A function of its own: another would keep all that its neighbours use. */
+const keep = (binding: string) => () => binding;
+
+const toBinding = (call: string): string => `mcp:request-state:${hashSha256(call)}`;
+
+/** The call that a state is good for, and no other. */
+function describeCall(user: UserContext | undefined, { method, params }: JsonRpcRequest): string {
+  const { name, uri, arguments: args, ref, argument } = isObject(params) ? params : {};
+  const bound = [user?.sub ?? null, method, name, uri, args];
+  // Only completions have these: states of other calls are as older versions sealed them.
+  if (ref !== undefined || argument !== undefined) bound.push(ref, argument);
+  return JSON.stringify(bound);
+}
+
+/** Long enough for a person to look something up before answering. */
+const LIFETIME_MS = 3_600_000;
+
+/** `getSeal` may wait for the shared store, once. */
+export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): RequestState {
+  const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
+
+  return {
+    async seal(binding, { answers, asked, relayed }) {
+      const expiresAt = clock.now() + LIFETIME_MS;
+      const text = JSON.stringify({ version: RECORD_VERSION, expiresAt, answers, asked, relayed });
+      return (await requireSeal()).seal(binding, text);
+    },
+    async open(binding, state) {
+      const text = (await requireSeal()).open(binding, state);
+      const { version, expiresAt, answers, asked, relayed } = (text && parseObject(text)) || {};
+      checkRecordVersion(version, 'params.requestState');
+      if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
+        fail('invalid_params', {
+          details:
+            'params.requestState belongs to another call, or is more than an hour old. Call again without it.',
+        });
+      }
+      return {
+        answers,
+        ...(isStringArray(asked) && { asked }),
+        ...(isObject(relayed) && { relayed }),
+      };
+    },
+  };
+}

@@ -3,7 +3,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { isShortId, type JsonRpcRequest, readParams } from '../../protocol/json-rpc.ts';
-import type { ListName } from '../../protocol/list-kinds.ts';
+import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import { SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
 import type { Call, EraHandler } from '../calls/call.ts';
 import { failUnknownMethod, listCapabilities, type RunMethod } from '../calls/methods.ts';
@@ -20,18 +20,14 @@ import type { FindClientId, RunCall } from '../calls/run-call.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
-import type { ResourceUpdates } from '../streaming/resource-updates.ts';
-import { type Envelope, readEnvelope } from './envelope.ts';
-import { type Round, startRound } from './multi-round-trip.ts';
-import { checkNameHeader } from './request-headers.ts';
-import type { RequestState } from './request-state.ts';
+import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
+import { type RequestState, type Round, startRound } from './multi-round-trip.ts';
 
 export interface StatelessEraDeps {
   readonly runCall: RunCall;
   readonly findClientId: FindClientId;
   readonly requestState: RequestState;
   readonly notificationStreams: NotificationStreams;
-  readonly resourceUpdates: ResourceUpdates;
   /** `MCP_STREAMS`: whether there are subscriptions. */
   readonly hasStreams: boolean;
   readonly service: ServiceInfo;
@@ -122,7 +118,6 @@ const toCompleteResult = ({ result, cache }: MethodResult): JsonObject => ({
 
 interface SubscriptionsDeps {
   readonly notificationStreams: NotificationStreams;
-  readonly resourceUpdates: ResourceUpdates;
   /** The `_meta` of every result. */
   readonly serverInfo: JsonObject;
 }
@@ -137,7 +132,7 @@ type OpenSubscription = (
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
 function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
-  const { notificationStreams, resourceUpdates, serverInfo } = deps;
+  const { notificationStreams, serverInfo } = deps;
 
   return async function openSubscription({ id, params }, catalog, caller) {
     if (!isShortId(id)) {
@@ -147,62 +142,43 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
     }
     const filter = readFilter(params);
     const lists = catalog.offers.listChanges === true ? filter.lists : [];
-    const watched = await Promise.all(filter.uris.map((uri) => catalog.canWatch(uri, caller)));
-    const uris = new Set(filter.uris.filter((_, index) => watched[index]));
+    const uris = new Set<string>();
+    // One after the other: each may ask a server.
+    for (const uri of filter.uris) if (await catalog.canWatch(uri, caller)) uris.add(uri);
     const subscription = { [SUBSCRIPTION_ID]: id };
     const withSubscription = (members: object) => ({ ...members, _meta: subscription });
     const result = { resultType: 'complete', _meta: { ...subscription, ...serverInfo } };
-    let unsubscribe = () => {};
-    let stopListening: (() => void) | undefined;
-    const stream = notificationStreams.open({
-      user: caller.user?.sub,
-      onEnd() {
-        unsubscribe();
-        stopListening?.();
-      },
-      lastMessage: { jsonrpc: '2.0', result, id },
-    });
     const notifications = {
       ...Object.fromEntries(lists.map((list) => [`${list}ListChanged`, true])),
       ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
     };
-    stream.send({
-      method: 'notifications/subscriptions/acknowledged',
-      params: withSubscription({ notifications }),
-    });
-    try {
-      unsubscribe = resourceUpdates.subscribe(sendUpdate);
-      stopListening = catalog.listen(
-        caller,
-        {
-          listChanged(list) {
-            if (!lists.includes(list)) return;
-            stream.send({
-              method: `notifications/${list}/list_changed`,
-              params: withSubscription({}),
-            });
+    const { response } = notificationStreams.open({
+      user: caller.user?.sub,
+      lastMessage: { jsonrpc: '2.0', result, id },
+      listen({ send }) {
+        const notify = (name: string, members: object) =>
+          send({ method: `notifications/${name}`, params: withSubscription(members) });
+        notify('subscriptions/acknowledged', { notifications });
+        return catalog.listen(
+          caller,
+          {
+            listChanged(list) {
+              if (lists.includes(list)) notify(`${list}/list_changed`, {});
+            },
+            resourceUpdated(uri) {
+              if (uris.has(uri)) notify('resources/updated', { uri });
+            },
           },
-          resourceUpdated: sendUpdate,
-        },
-        [...uris],
-      );
-    } catch (error) {
-      stream.end();
-      throw error;
-    }
-    return stream.response;
-
-    function sendUpdate(uri: string): void {
-      if (!uris.has(uri)) return;
-      stream.send({
-        method: 'notifications/resources/updated',
-        params: withSubscription({ uri }),
-      });
-    }
+          [...uris],
+        );
+      },
+    });
+    return response;
   };
 }
 
-const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];
+/** As many as a session may have at one server. */
+const MAX_SUBSCRIPTIONS = 200;
 
 interface Filter {
   readonly lists: readonly ListName[];
@@ -215,8 +191,13 @@ function readFilter(params: unknown): Filter {
     return fail('invalid_params', { details: 'params.notifications must be an object' });
   }
   const { resourceSubscriptions: uris = [] } = notifications;
+  if (Array.isArray(uris) && uris.length > MAX_SUBSCRIPTIONS) {
+    return fail('invalid_params', {
+      details: `params.notifications.resourceSubscriptions may have at most ${MAX_SUBSCRIPTIONS} URIs`,
+    });
+  }
   return isStringArray(uris)
-    ? { uris, lists: LISTS.filter((list) => notifications[`${list}ListChanged`] === true) }
+    ? { uris, lists: LIST_NAMES.filter((list) => notifications[`${list}ListChanged`] === true) }
     : fail('invalid_params', {
         details: 'params.notifications.resourceSubscriptions must be an array of URIs',
       });

@@ -20,15 +20,18 @@ export interface NotificationStream {
 export interface NotificationStreamOptions {
   /** `sub` of its user; undefined without authentication. */
   readonly user: string | undefined;
-  /** Called once, however the stream ends. */
-  onEnd(): void;
+  /**
+   * What it is for: begins to send, and returns what stops that, which is called once, however the stream ends. What it
+   * throws ends the stream, too.
+   */
+  listen(stream: NotificationStream): () => void;
   /** Sent last, where it is not the client that leaves. */
   readonly lastMessage?: object;
 }
 
 export interface NotificationStreams {
   /**
-   * @throws GatewayError `too_many_streams` for its user, or for the process.
+   * @throws GatewayError `too_many_streams` for its user, or for the process; what `listen` throws.
    */
   open(options: NotificationStreamOptions): NotificationStream;
   /** Ends all: a process that stops must not wait for them. */
@@ -55,26 +58,30 @@ export function createNotificationStreams(clock: Clock): NotificationStreams {
   }
 
   return {
-    open({ user, onEnd, lastMessage }) {
+    open({ user, listen, lastMessage }) {
       checkRoom(user);
       const queue = createEventQueue(end);
       const cancelTimeout = clock.after(LIFETIME_MS, end);
       users.set(end, user);
+      let stopListening = () => {};
       // The process stops: the client is told at once, and comes again elsewhere.
       if (isClosed) queueMicrotask(end);
 
       function end(): void {
         if (!users.delete(end)) return;
         cancelTimeout();
-        onEnd();
-        if (lastMessage !== undefined) queue.push(toSseEvent(JSON.stringify(lastMessage)));
-        queue.end();
+        try {
+          stopListening();
+        } finally {
+          if (lastMessage !== undefined) queue.push(toSseEvent(JSON.stringify(lastMessage)));
+          queue.end();
+        }
       }
 
       const toEvent = (message: OutgoingMessage) =>
         toSseEvent(JSON.stringify({ jsonrpc: '2.0', ...message }));
 
-      return {
+      const stream: NotificationStream = {
         response: { kind: 'stream', events: queue.items },
         send(message) {
           if (queue.isFull()) return;
@@ -87,6 +94,13 @@ export function createNotificationStreams(clock: Clock): NotificationStreams {
         },
         end,
       };
+      try {
+        stopListening = listen(stream);
+      } catch (error) {
+        end();
+        throw error;
+      }
+      return stream;
     },
     close() {
       isClosed = true;

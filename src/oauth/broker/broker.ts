@@ -1,24 +1,25 @@
 // OAUTH_MODE=broker: an authorization server of its own before the provider's.
 
-import type { ProviderEndpoints } from '../../auth/provider/provider-endpoints.ts';
+import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { isLoopbackHost } from '../../platform/address.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { isLoopbackHost } from '../../platform/loopback.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
 import type { Clients } from '../clients/clients.ts';
-import type { Approvals } from '../consent/approvals.ts';
-import type { Browsers } from '../consent/browser.ts';
+import type { Approvals, Browsers } from '../consent/browser.ts';
 import type { RedirectToProvider } from '../consent/consent.ts';
-import type { LogLogin } from '../provider/login-log.ts';
-import type { NoteClient } from '../provider/note-client.ts';
-import type { ProviderApi } from '../provider/provider-api.ts';
-import { authenticateClient } from '../provider/provider-client.ts';
-import { renderProviderResponse } from '../provider/provider-response.ts';
-import { addToRedirectUri } from '../redirect-uri/redirect-to-client.ts';
+import type { LogLogin, NoteClient } from '../provider/issued-tokens.ts';
+import {
+  authenticateClient,
+  failIfProviderClientRefused,
+  type ProviderApi,
+  renderProviderResponse,
+} from '../provider/provider-api.ts';
+import { addToRedirectUri } from '../redirect-uri.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import {
   type AuthorizationRequest,
@@ -26,15 +27,12 @@ import {
   type ReadAuthorizationRequest,
   readClientAndRedirectUri,
 } from '../request/authorization-request.ts';
-import { parseBody } from '../request/parameters.ts';
-import { type OwnResources, readResourceIndicators } from '../request/resource-indicators.ts';
+import { type OwnResources, parseBody, readResourceIndicators } from '../request/parameters.ts';
 import { type AuthorizationCode, createCallback } from './callback.ts';
-import { createFlightRecords } from './flight-records.ts';
 import { createObtainTokens, type ObtainTokensDeps } from './obtain-tokens.ts';
-import { failIfProviderClientRefused } from './provider-refusals.ts';
 import { createBrokerRedirect, type Login } from './redirect-to-provider.ts';
 import { createRefreshTokens, type RefreshTokens } from './refresh-tokens.ts';
-import { createSingleFlight } from './single-flight.ts';
+import { createFlightRecords, createRunOnce } from './run-once.ts';
 import { createBrokerToken } from './token.ts';
 
 /** `baseUrl` is the issuer of its own. */
@@ -89,7 +87,7 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
       codes,
       refreshTokens,
       recentAnswers,
-      runOnce: createSingleFlight(createFlightRecords(records), clock),
+      runOnce: createRunOnce(createFlightRecords(records), clock),
       obtainTokens,
       logLogin: deps.logLogin,
     }),

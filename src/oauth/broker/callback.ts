@@ -1,14 +1,15 @@
 // The provider brings the browser back, and it goes on to the client with a code of our own.
 
-import type { ProviderEndpoints } from '../../auth/provider/provider-endpoints.ts';
+import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { PendingReply, Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { truncateForLog } from '../../platform/log.ts';
 import { toErrorDescription, toSentence } from '../../platform/text.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
-import { logClient } from '../clients/log-client.ts';
 import type { Browsers } from '../consent/browser.ts';
-import { CHECK_PROVIDER_CLIENT, isClientError } from '../provider/provider-client.ts';
-import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
+import { CHECK_PROVIDER_CLIENT, isClientError } from '../provider/provider-api.ts';
+import { redirectToClient } from '../redirect-uri.ts';
+import { addFacts } from '../request/login-facts.ts';
 import { parseQuery, type RequestParameters } from '../request/parameters.ts';
 import { MISCONFIGURED } from './provider-refusals.ts';
 import type { Login } from './redirect-to-provider.ts';
@@ -40,7 +41,10 @@ export function createCallback({ baseUrl, browsers, logins, codes, endpoints }: 
     const parameters = parseQuery(query, () => {});
     const state = parameters.require('state');
     const { clientId } = (await logins.get(state)) ?? failLoginExpired();
-    return logClient(clientId, async () => () => completeLogin(parameters, state, cookie));
+    return addFacts(
+      { client: truncateForLog(clientId) },
+      async () => () => completeLogin(parameters, state, cookie),
+    );
   };
 
   async function completeLogin(

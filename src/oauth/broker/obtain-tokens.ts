@@ -1,20 +1,23 @@
 // Tokens from the provider, in the name of the one client that it knows.
 
-import type { ProviderEndpoints } from '../../auth/provider/provider-endpoints.ts';
+import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
-import { fail } from '../../errors/gateway-error.ts';
+import { fail, type GatewayError } from '../../errors/gateway-error.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Client, Clients } from '../clients/clients.ts';
-import type { LogLogin } from '../provider/login-log.ts';
-import type { NoteClient } from '../provider/note-client.ts';
-import type { ProviderApi } from '../provider/provider-api.ts';
-import { authenticateClient } from '../provider/provider-client.ts';
+import type { LogLogin, NoteClient } from '../provider/issued-tokens.ts';
+import {
+  authenticateClient,
+  type describeRefusal,
+  failIfProviderClientRefused,
+  type ProviderApi,
+} from '../provider/provider-api.ts';
 import { type ProviderTokenResponse, selectClientTokens } from '../provider/provider-parameters.ts';
-import type { describeRefusal } from '../provider/provider-response.ts';
-import type { AskedTokens } from '../refresh/asked-tokens.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
-import { failIfProviderClientRefused, forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
+import type { LoginFacts } from '../request/login-facts.ts';
+import type { AskedTokens } from '../request/parameters.ts';
+import { forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 
 export interface TokenRequest {
@@ -43,13 +46,14 @@ export interface RefreshTokenUse {
   readonly isBound: boolean;
 }
 
-/** What the client gets, as data that can be stored; 0.1.0 stores the same members. */
+/** What the client gets, as data that can be stored; 0.1.0 stores the same members, without the facts. */
 export interface TokenResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   /** Of a refusal that the client can act on, for the log. */
   readonly error?: ReturnType<typeof describeRefusal>;
+  readonly facts?: LoginFacts;
 }
 
 export type ObtainTokens = (request: TokenRequest) => Promise<TokenResponse>;
@@ -82,7 +86,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
       return forwardRefusal(response, refresh && spentRefreshTokenError);
     }
     const providerTokens = parseObject(response.body) ?? failUnusable('is not a JSON object');
-    const tokens = await selectTokens(providerTokens, request);
+    const { tokens, user } = await selectTokens(providerTokens, request);
     await Promise.all([
       bind(providerTokens.refresh_token, request),
       refresh && recordRefresh(refresh, tokens.refresh_token, request),
@@ -90,16 +94,17 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
       noteClient(tokens.access_token, client.id),
       recentAnswers.keep({ asked, grantId, used: refresh?.held, tokens }),
     ]);
-    logLogin({
+    const facts = logLogin({
       clientId: client.id,
       clientName: request.clientName,
-      accessToken: tokens.access_token,
+      user,
       isRefresh: refresh !== undefined,
     });
     return {
       status: 200,
       headers: { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' },
       body: JSON.stringify(tokens),
+      facts,
     };
   };
 
@@ -130,17 +135,15 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     await refreshTokens.bind(token, { clientId: client.id, resources, grantId }).catch(() => {});
   }
 
-  /** What the client gets. @throws GatewayError when there is nothing that it could use. */
-  async function selectTokens(
-    providerTokens: ProviderTokenResponse,
-    request: TokenRequest,
-  ): Promise<ProviderTokenResponse> {
+  /** What the client gets, and for whom. @throws GatewayError when there is nothing that it could use. */
+  async function selectTokens(providerTokens: ProviderTokenResponse, request: TokenRequest) {
     const latest = findLatestRefreshToken(providerTokens, request.refresh);
     try {
       checkNonce(providerTokens, request.nonce);
       const tokens = selectClientTokens(providerTokens, config.provider);
-      checkAccessToken(inspectToken(tokens.access_token));
-      return latest === undefined ? tokens : { ...tokens, refresh_token: latest };
+      const { sub: user, problem } = inspectToken(tokens.access_token);
+      if (problem !== undefined) failUnacceptable(problem);
+      return { tokens: latest === undefined ? tokens : { ...tokens, refresh_token: latest }, user };
     } catch (error) {
       // The provider may have used up the one that the client has: the next try is with the latest.
       const keepLatest = async ({ held }: RefreshTokenUse, token: string) =>
@@ -167,8 +170,7 @@ function findLatestRefreshToken(
  * A client that gets a token which `/mcp` then refuses logs its user in again and again. By form and
  * claims alone: the token came from the provider itself, by TLS.
  */
-function checkAccessToken({ problem }: TokenInspection): void {
-  if (problem === undefined) return;
+function failUnacceptable(problem: GatewayError): never {
   fail('unusable_access_token', {
     details: `${MISCONFIGURED} The gateway would not accept the identity provider's access token. ${problem.message}`,
     ...(problem.failure.facts && { facts: problem.failure.facts }),

@@ -5,18 +5,7 @@ import {
   describeRefusal,
   type ProviderRefusal,
   type ProviderResponse,
-} from '../provider/provider-response.ts';
-
-/**
- * The gateway's credentials are no client's matter: clients that get `invalid_client` or a 401 throw
- * away their registration and their tokens, which are good.
- *
- * @throws GatewayError `gateway_refused_by_provider`.
- */
-export function failIfProviderClientRefused({ status, refusal }: ProviderResponse): void {
-  if (status !== 401 && !refusal?.isProviderClientRefused) return;
-  fail('gateway_refused_by_provider', { cause: refusal?.message });
-}
+} from '../provider/provider-api.ts';
 
 /**
  * A refused token request, as its client gets it. `spentRefreshTokenError` is the provider's own code

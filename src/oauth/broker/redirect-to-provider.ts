@@ -1,6 +1,6 @@
 // From the approval to the provider: state, PKCE and callback are the gateway's own.
 
-import type { ProviderEndpoints } from '../../auth/provider/provider-endpoints.ts';
+import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import { parseScope } from '../../config/scope.ts';
 import { createRedirectReply, type Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
@@ -9,13 +9,13 @@ import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Browser } from '../consent/browser.ts';
 import {
   buildAuthorizationParameters,
+  buildCallbackUrl,
+  createCodeChallenge,
   type ProviderParametersConfig,
   selectResources,
 } from '../provider/provider-parameters.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
-import type { RequestParameters } from '../request/parameters.ts';
-import { createCodeChallenge } from '../request/pkce.ts';
-import { readResourceIndicators } from '../request/resource-indicators.ts';
+import { type RequestParameters, readResourceIndicators } from '../request/parameters.ts';
 
 /** A login under way at the provider; found by the state that the provider brings back. */
 export interface Login {
@@ -56,8 +56,6 @@ export interface BrokerRedirectDeps {
   readonly logins: SealedRecords<Login>;
   readonly endpoints: ProviderEndpoints;
 }
-
-export const buildCallbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
 
 /** What the configured address says wins. */
 export function buildProviderRequest(

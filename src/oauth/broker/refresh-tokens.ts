@@ -1,8 +1,8 @@
 // What the gateway knows of refresh tokens: whose they are and what for. Only their hashes are stored.
+
+import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
-import { buildOAuthKey } from '../../store/keys.ts';
-import { RECORD_VERSION } from '../../store/record-version.ts';
+import { buildOAuthKey, RECORD_VERSION } from '../../store/keys.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 
 /** A grant that a refresh token stands for. */
@@ -54,36 +54,38 @@ export function createRefreshTokens(
   ttlSeconds: number,
 ): RefreshTokens {
   // Version 0.1.0 writes and compares the bare client id here: what is more lies in other records.
-  const buildOwnerKey = (token: string) => buildOAuthKey('refresh', hashSha256(token));
-  const buildGrantKey = (token: string) => buildOAuthKey('refresh-grant', hashSha256(token));
+  const buildOwnerKey = (hash: string) => buildOAuthKey('refresh', hash);
+  const buildGrantKey = (hash: string) => buildOAuthKey('refresh-grant', hash);
   // A key of its own: a refresh under way at this moment binds the token once more.
-  const buildTombstoneKey = (token: string) => buildOAuthKey('refresh-revoked', hashSha256(token));
+  const buildTombstoneKey = (hash: string) => buildOAuthKey('refresh-revoked', hash);
   const buildSuccessorKey = (token: string) =>
     buildOAuthKey('refresh-successor', hashSha256(token));
 
-  const isRevoked = async (token: string) =>
-    (await store.get(buildTombstoneKey(token))) !== undefined;
+  const hasTombstone = async (hash: string) =>
+    (await store.get(buildTombstoneKey(hash))) !== undefined;
 
   return {
-    isRevoked,
+    isRevoked: (refreshToken) => hasTombstone(hashSha256(refreshToken)),
     async find(refreshToken) {
+      const hash = hashSha256(refreshToken);
       const [owner, grant, revoked] = await Promise.all([
-        store.get(buildOwnerKey(refreshToken)),
-        store.get(buildGrantKey(refreshToken)),
-        isRevoked(refreshToken),
+        store.get(buildOwnerKey(hash)),
+        store.get(buildGrantKey(hash)),
+        hasTombstone(hash),
       ]);
       return { owner, ...readGrant(grant), isRevoked: revoked };
     },
     async bind(refreshToken, { clientId, resources, grantId }) {
+      const hash = hashSha256(refreshToken);
       const grant = JSON.stringify({ version: RECORD_VERSION, resources, grantId });
       await Promise.all([
-        store.set(buildOwnerKey(refreshToken), clientId, ttlSeconds),
-        store.set(buildGrantKey(refreshToken), grant, ttlSeconds),
+        store.set(buildOwnerKey(hash), clientId, ttlSeconds),
+        store.set(buildGrantKey(hash), grant, ttlSeconds),
       ]);
     },
     revoke: (refreshToken, wasBound) =>
       store.set(
-        buildTombstoneKey(refreshToken),
+        buildTombstoneKey(hashSha256(refreshToken)),
         '1',
         wasBound ? ttlSeconds : Math.min(ttlSeconds, UNBOUND_TOMBSTONE_SECONDS),
       ),

@@ -5,24 +5,27 @@ import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Clients } from '../clients/clients.ts';
-import type { LogLogin } from '../provider/login-log.ts';
+import type { LogLogin } from '../provider/issued-tokens.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import {
   buildAuthorizationParameters,
+  buildCallbackUrl,
   buildRefreshParameters,
+  createCodeChallenge,
   type ProviderParametersConfig,
   selectResources,
 } from '../provider/provider-parameters.ts';
-import { readAskedTokens } from '../refresh/asked-tokens.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
-import { parseBody, type RequestParameters } from '../request/parameters.ts';
-import { verifyPkce } from '../request/pkce.ts';
-import { readResourceIndicators } from '../request/resource-indicators.ts';
+import {
+  parseBody,
+  type RequestParameters,
+  readAskedTokens,
+  readResourceIndicators,
+} from '../request/parameters.ts';
 import type { AuthorizationCode } from './callback.ts';
 import type { ObtainTokens, TokenResponse } from './obtain-tokens.ts';
-import { buildCallbackUrl } from './redirect-to-provider.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
-import type { SingleFlight } from './single-flight.ts';
+import type { RunOnce } from './run-once.ts';
 
 export interface BrokerTokenDeps {
   readonly config: ProviderParametersConfig;
@@ -31,7 +34,7 @@ export interface BrokerTokenDeps {
   readonly codes: SealedRecords<AuthorizationCode>;
   readonly refreshTokens: RefreshTokens;
   readonly recentAnswers: RecentAnswers;
-  readonly runOnce: SingleFlight<TokenResponse>;
+  readonly runOnce: RunOnce<TokenResponse>;
   readonly obtainTokens: ObtainTokens;
   readonly logLogin: LogLogin;
 }
@@ -150,15 +153,21 @@ async function refresh(
     if (known.owner === undefined || kept === undefined) return refreshOnce();
     const recalled = await recentAnswers.recall(refreshToken, kept, asked);
     if (recalled === undefined) return refreshOnce();
-    const accessToken = kept?.tokens.access_token;
-    const issued = { clientId, clientName: client.name, accessToken };
-    deps.logLogin({ ...issued, isRefresh: true, isLastAnswer: true });
-    return recalled;
+    const issued = { clientId, clientName: client.name, user: recalled.user };
+    const facts = deps.logLogin({ ...issued, isRefresh: true, isLastAnswer: true });
+    return { ...recalled.reply, facts };
   };
 }
 
 /** Tokens, or the provider's word that there will be none. */
 const isFinal = ({ status }: TokenResponse): boolean => status === 200 || status === 400;
+
+/** RFC 7636 §4.1. */
+const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
+
+/** RFC 7636 §4.6: whether the challenge was made from the verifier. */
+const verifyPkce = (challenge: string, verifier: string): boolean =>
+  VERIFIER.test(verifier) && createCodeChallenge(verifier) === challenge;
 
 function failGrant(details: string): never {
   return fail('invalid_grant', { details });

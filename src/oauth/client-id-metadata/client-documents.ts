@@ -3,15 +3,22 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ClientsConfig } from '../../config/groups/clients.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { createLogThrottle } from '../../platform/log-throttle.ts';
-import type { RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
-import { ClientDocumentRefused, failDocument } from './client-document-refused.ts';
-import { isClientDocumentId, parseClientIdUrl } from './client-id-url.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import { createLogThrottle } from '../../platform/throttle.ts';
+import type { RedirectUriRules } from '../redirect-uri.ts';
+import {
+  type ClientDocument,
+  ClientDocumentRefused,
+  failDocument,
+  isClientDocumentId,
+  parseClientDocument,
+  parseClientIdUrl,
+} from './client-document.ts';
 import { fetchDocument } from './fetch-document.ts';
 import type { Network } from './network.ts';
-import { type ClientDocument, parseClientDocument } from './parse-document.ts';
 
 export interface ClientDocuments {
   /** Whether a client id is an https URL, thus for `find` to judge; most of them are not. */
@@ -43,10 +50,10 @@ const MAX_LOGGED = 400;
 
 export function createClientDocuments(options: ClientDocumentsOptions): ClientDocuments {
   const { allowedHosts, redirectUris, clock, log, network } = options;
-  const documents = createExpiringMap<ClientDocument>(MAX_KEPT, clock);
+  const documents = createExpiringMap<ClientDocument>(MAX_KEPT, clock.monotonic);
   // Apart: made-up URLs that fail must not push out what is in use.
-  const failures = createExpiringMap<ClientDocumentRefused>(MAX_KEPT, clock);
-  const underWay = new Map<string, Promise<ClientDocument>>();
+  const failures = createExpiringMap<ClientDocumentRefused>(MAX_KEPT, clock.monotonic);
+  const loads = createSingleFlight<string, ClientDocument>();
   const throttle = createLogThrottle(clock, (_kind, leftOut) =>
     log.info('More client metadata documents could not be used in the last minute.', {
       leftOut,
@@ -57,18 +64,16 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
     try {
       const { headers, body } = await fetchDocument(url, network, clock);
       const document = parseClientDocument(url.href, body, redirectUris);
-      documents.set(url.href, document, readLifetimeMs(headers, clock.now()));
+      documents.set(url.href, document, clock.monotonic() + readLifetimeMs(headers, clock.now()));
       return document;
     } catch (refusal) {
       if (refusal instanceof ClientDocumentRefused) reportFailure(url, refusal);
       throw refusal;
-    } finally {
-      underWay.delete(url.href);
     }
   }
 
   function reportFailure(url: URL, refusal: ClientDocumentRefused): void {
-    failures.set(url.href, refusal, PAUSE_MS);
+    failures.set(url.href, refusal, clock.monotonic() + PAUSE_MS);
     // Where anybody may name hosts, most that cannot be reached are nobody's concern.
     const isOperators = refusal.isUnreachable && !allowedHosts.includes('*');
     const level = isOperators ? 'warn' : 'info';
@@ -79,60 +84,25 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
   }
 
   function loadOnce(url: URL): Promise<ClientDocument> {
-    const running = underWay.get(url.href);
-    if (running !== undefined) return running;
-    if (underWay.size >= MAX_UNDER_WAY) {
+    if (loads.find(url.href) === undefined && loads.count() >= MAX_UNDER_WAY) {
       failDocument(
         'Too many client metadata documents are being fetched. Try again in a few seconds.',
       );
     }
-    const loading = load(url);
-    underWay.set(url.href, loading);
-    return loading;
+    return loads.run(url.href, () => load(url));
   }
 
   return {
     isClientDocumentId,
-    isAllowed(clientId) {
-      try {
-        return parseClientIdUrl(clientId, allowedHosts) !== undefined;
-      } catch {
-        return false;
-      }
-    },
+    isAllowed: (clientId) => 'url' in parseClientIdUrl(clientId, allowedHosts),
     async find(clientId) {
-      const url = parseClientIdUrl(clientId, allowedHosts);
+      const parsed = parseClientIdUrl(clientId, allowedHosts);
+      if ('problem' in parsed) failDocument(parsed.problem);
       const document = documents.get(clientId);
       if (document !== undefined) return document;
       const failure = failures.get(clientId);
       if (failure !== undefined) throw failure;
-      return loadOnce(url);
-    },
-  };
-}
-
-/** Entries with a lifetime of their own; when it is full, the oldest one goes. */
-interface ExpiringMap<Value> {
-  get(key: string): Value | undefined;
-  /** `lifetime` in milliseconds; 0 keeps nothing. */
-  set(key: string, value: Value, lifetime: number): void;
-}
-
-function createExpiringMap<Value>(maxEntries: number, clock: Clock): ExpiringMap<Value> {
-  const entries = new Map<string, { readonly value: Value; readonly expiresAt: number }>();
-  return {
-    get(key) {
-      const entry = entries.get(key);
-      if (entry === undefined || entry.expiresAt > clock.monotonic()) return entry?.value;
-      entries.delete(key);
-      return undefined;
-    },
-    set(key, value, lifetime) {
-      entries.delete(key);
-      if (lifetime <= 0) return;
-      const [oldest] = entries.keys();
-      if (entries.size >= maxEntries && oldest !== undefined) entries.delete(oldest);
-      entries.set(key, { value, expiresAt: clock.monotonic() + lifetime });
+      return loadOnce(parsed.url);
     },
   };
 }

@@ -4,7 +4,7 @@
 import type { ClientsConfig } from '../../config/groups/clients.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { describeCause, type Log } from '../../platform/log.ts';
-import { ClientDocumentRefused } from './client-document-refused.ts';
+import { ClientDocumentRefused } from './client-document.ts';
 import type { Network } from './network.ts';
 import { openConnection } from './open-connection.ts';
 

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
-import { ClientDocumentRefused, createUnreachableError } from './client-document-refused.ts';
+import { ClientDocumentRefused, createUnreachableError } from './client-document.ts';
 import type { Network } from './network.ts';
 import { openConnection } from './open-connection.ts';
 

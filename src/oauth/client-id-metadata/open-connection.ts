@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { BlockList, isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
-import { createUnreachableError } from './client-document-refused.ts';
+import { createUnreachableError } from './client-document.ts';
 import type { Network } from './network.ts';
 
 const PORT = 443;

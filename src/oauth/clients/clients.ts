@@ -8,9 +8,9 @@ import {
 } from '../../auth/own-clients.ts';
 import type { ClientsConfig } from '../../config/groups/clients.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { ClientDocumentRefused } from '../client-id-metadata/client-document-refused.ts';
+import { ClientDocumentRefused } from '../client-id-metadata/client-document.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
-import { isAtOrigin, isSameRedirectUri } from '../redirect-uri/redirect-uri.ts';
+import { isAtOrigin, isSameRedirectUri } from '../redirect-uri.ts';
 import {
   hasRegisteredClientPrefix,
   type RegisteredClient,
@@ -78,11 +78,12 @@ export function createClients(deps: ClientsDeps): Clients {
   const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
 
   async function require(clientId: string, refusal: ClientRefusal): Promise<Client> {
-    const ownClient = own.get(clientId);
-    if (ownClient !== undefined) return ownClient;
+    if (hasRegisteredClientPrefix(clientId)) {
+      const found = await registered.find(clientId);
+      return found === undefined ? fail(refusal) : createRegisteredClient(found);
+    }
     if (documents && isDocument(clientId)) return findDocument(clientId, documents, refusal);
-    const found = hasRegisteredClientPrefix(clientId) ? await registered.find(clientId) : undefined;
-    return found === undefined ? fail(refusal) : createRegisteredClient(found);
+    return own.get(clientId) ?? fail(refusal);
   }
 
   return {
@@ -90,7 +91,7 @@ export function createClients(deps: ClientsDeps): Clients {
       hasRegisteredClientPrefix(clientId) || own.has(clientId) || isDocument(clientId),
     require,
     async requireWithoutFetch(clientId) {
-      return documents?.isAllowed(clientId)
+      return !hasRegisteredClientPrefix(clientId) && documents?.isAllowed(clientId)
         ? createDocumentClient({ client_id: clientId, redirect_uris: [] })
         : require(clientId, 'unauthenticated_client');
     },

@@ -1,17 +1,15 @@
 // §4.8, RFC 7591 §3: dynamic client registration.
-
 import type { RegistrationConfig } from '../../config/groups/clients.ts';
 import { createJsonReply, type PendingReply, readBearerToken } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { generateClientId } from '../../platform/ids.ts';
+import { generateClientId, isEqualSecret } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
-import { isEqualSecret } from '../../platform/sha256.ts';
 import {
   describeRedirectUriRules,
   parseRedirectUris,
   type RedirectUriRules,
-} from '../redirect-uri/redirect-uri.ts';
+} from '../redirect-uri.ts';
 import type { RegisteredClient, RegisteredClients } from './registered-clients.ts';
 
 /** `accessToken` is the initial access token of RFC 7591 §3. */
@@ -32,7 +30,10 @@ export const createRegister = (clients: RegisteredClients, clock: Clock, rules: 
     checkSize(client);
     return async function add() {
       await clients.add(client);
-      return createJsonReply(201, client, { 'Cache-Control': 'no-store' });
+      return {
+        ...createJsonReply(201, client, { 'Cache-Control': 'no-store' }),
+        facts: { client: client.client_id },
+      };
     };
   };
 

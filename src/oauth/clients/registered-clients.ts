@@ -2,9 +2,14 @@
 import type { RegistrationConfig } from '../../config/groups/clients.ts';
 import { isRegisteredClientId, REGISTERED_CLIENT_PREFIX } from '../../platform/ids.ts';
 import { isObject, isStringArray, parseObject } from '../../platform/json.ts';
-import { buildClientKey, CLIENT_LIST_KEY } from '../../store/keys.ts';
-import { checkRecordVersion, RECORD_VERSION } from '../../store/record-version.ts';
-import type { Page, PageRequest, Store } from '../../store/store.ts';
+import {
+  buildClientKey,
+  CLIENT_LIST_KEY,
+  checkRecordVersion,
+  RECORD_VERSION,
+} from '../../store/keys.ts';
+import type { Page, PageRequest } from '../../store/page.ts';
+import type { KeyValue } from '../../store/store.ts';
 
 /** §2.2, RFC 7591 §3.2.1. Wire names: the record is stored and answered as it is. */
 export interface RegisteredClient {
@@ -31,7 +36,11 @@ export interface RegisteredClients {
   find(clientId: string): Promise<RegisteredClient | undefined>;
   /** A new one. Durable once resolved. @throws what the store throws. */
   add(client: RegisteredClient): Promise<void>;
-  /** One that got a token: begins its full time anew. @throws what the store throws. */
+  /**
+   * One that got a token: begins its full time anew. One that was removed meanwhile stays so.
+   *
+   * @throws what the store throws.
+   */
   keep(client: RegisteredClient): Promise<void>;
 }
 
@@ -45,7 +54,7 @@ export const hasRegisteredClientPrefix = (clientId: string): boolean =>
   clientId.startsWith(REGISTERED_CLIENT_PREFIX);
 
 export const createRegisteredClients = (
-  store: Store,
+  store: KeyValue,
   { ttlSeconds, unusedTtlSeconds }: RegistrationTtl,
 ): RegisteredClients => ({
   async find(clientId) {
@@ -54,8 +63,10 @@ export const createRegisteredClients = (
     const record = await store.get(buildClientKey(clientId));
     return record === undefined ? undefined : readRecord(clientId, record);
   },
-  add: (client) => put(store, client, unusedTtlSeconds),
-  keep: (client) => put(store, { ...client, used: true }, ttlSeconds),
+  add: (client) => store.setListed(...toListedRecord(client), unusedTtlSeconds),
+  async keep(client) {
+    await store.replaceListed(...toListedRecord({ ...client, used: true }), ttlSeconds);
+  },
 });
 
 /** For operators. */
@@ -73,7 +84,7 @@ export interface ListedClient {
 }
 
 export const createClientDirectory = (
-  store: Pick<Store, 'readListed' | 'deleteListed'>,
+  store: Pick<KeyValue, 'readListed' | 'deleteListed'>,
 ): ClientDirectory => ({
   async list(request) {
     const { items, next } = await store.readListed(CLIENT_LIST_KEY, request);
@@ -86,20 +97,13 @@ export const createClientDirectory = (
   delete: (clientId) => store.deleteListed(CLIENT_LIST_KEY, buildClientKey(clientId)),
 });
 
-const put = (
-  store: Pick<Store, 'setListed'>,
-  client: RegisteredClient,
-  ttlSeconds: number,
-): Promise<void> =>
-  store.setListed(
+/** List, key and value. */
+const toListedRecord = (client: RegisteredClient) =>
+  [
     CLIENT_LIST_KEY,
     buildClientKey(client.client_id),
-    serializeRecord(client),
-    ttlSeconds,
-  );
-
-const serializeRecord = (client: RegisteredClient): string =>
-  JSON.stringify({ ...client, version: RECORD_VERSION });
+    JSON.stringify({ ...client, version: RECORD_VERSION }),
+  ] as const;
 
 function readRecord(clientId: string, text: string): RegisteredClient {
   const record: unknown = JSON.parse(text);

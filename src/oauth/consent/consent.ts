@@ -1,20 +1,19 @@
 // A consent page of our own: a provider that knows one client only cannot ask for each of ours (the
 // "confused deputy" of the MCP specification).
-
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
 import type { GetPublicTools } from '../../site/public-tools.ts';
-import { findClientId, logClient } from '../clients/log-client.ts';
-import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
+import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
+import { redirectToClient } from '../redirect-uri.ts';
 import type {
   AuthorizationRequest,
   ReadAuthorizationRequest,
 } from '../request/authorization-request.ts';
+import { addFacts, readAskedFacts } from '../request/login-facts.ts';
 import { createNameCheck, parseBody } from '../request/parameters.ts';
-import type { Approvals } from './approvals.ts';
-import type { Browser, Browsers } from './browser.ts';
+import type { Approvals, Browser, Browsers } from './browser.ts';
 import { renderConsentPage } from './consent-page.ts';
-import type { PendingConsents } from './pending-consents.ts';
 
 /** What happens once the user has approved: the browser goes on to the provider. */
 export type RedirectToProvider = (
@@ -22,7 +21,7 @@ export type RedirectToProvider = (
   browser: Browser,
 ) => Promise<Reply>;
 
-export interface ConsentSettings {
+interface ConsentSettings {
   readonly baseUrl: string;
   /** `SERVICE_DISPLAY_NAME`. */
   readonly displayName: string;
@@ -34,7 +33,7 @@ export interface ConsentSettings {
   readonly issuer: string | undefined;
 }
 
-export interface Consent {
+interface Consent {
   authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
   /** The form of the page. */
   decide(body: RequestBody, cookie: string | undefined): Promise<PendingReply>;
@@ -46,7 +45,7 @@ const checkFieldName = createNameCheck(['request', 'csrf', 'decision']);
 /** Characters. A page leaves a record, and anybody may ask for one. */
 const MAX_QUERY = 4096;
 
-export interface ConsentDeps {
+interface ConsentDeps {
   readonly readRequest: ReadAuthorizationRequest;
   readonly browsers: Browsers;
   readonly approvals: Approvals;
@@ -104,7 +103,7 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
       const form = parseBody(body, checkFieldName);
       const sent = { request: form.require('request'), csrf: form.require('csrf') };
       const query = await pendingConsents.requireQuery(sent, cookie);
-      return logClient(findClientId(query), async () => {
+      return addFacts(readAskedFacts(query), async () => {
         // Once more: the client may have ended meanwhile.
         const request = await readRequest(query, cookie);
         // Typed where there is no JavaScript.
@@ -129,3 +128,60 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
 /** Some providers compare client ids without case, and trim them. */
 const isSameClient = (one: string, other = ''): boolean =>
   one.trim().toLowerCase() === other.trim().toLowerCase();
+
+// Consent pages that wait for their users. What a page's form sends is worth something together with
+// the browser that was shown the page.
+
+/** Everything that the decision needs. */
+interface PendingConsent {
+  readonly query: string;
+  /** Hash of the browser's cookie: an approval in another one is worth nothing. */
+  readonly browser: string;
+  readonly csrf: string;
+}
+
+/** Two secrets, which the page's form sends back. */
+interface ConsentForm {
+  readonly request: string;
+  readonly csrf: string;
+}
+
+interface PendingConsents {
+  put(query: string, browser: Browser): Promise<ConsentForm>;
+  /**
+   * The query of the authorization request. It is not used up: whoever goes back in the browser, or
+   * presses twice, may answer again.
+   *
+   * @throws GatewayError unless this browser was shown the page, and lately.
+   */
+  requireQuery(form: ConsentForm, cookie: string | undefined): Promise<string>;
+}
+
+const TTL_SECONDS = 600;
+
+export function createPendingConsents(records: RecordsDeps, browsers: Browsers): PendingConsents {
+  // The store's name for it since 0.1.0.
+  const pendingConsents = createSealedRecords<PendingConsent>(records, 'question', TTL_SECONDS);
+  return {
+    async put(query, browser) {
+      const csrf = generateSecret();
+      const request = await pendingConsents.put({ query, browser: browser.hash, csrf });
+      return { request, csrf };
+    },
+    async requireQuery({ request, csrf }, cookie) {
+      const pending = await pendingConsents.get(request);
+      if (pending === undefined) {
+        fail('oauth_invalid_request', {
+          details: 'This page has expired. Start the login again from your app.',
+        });
+      }
+      if (pending.browser !== browsers.readHash(cookie) || !isEqualSecret(pending.csrf, csrf)) {
+        fail('oauth_invalid_request', {
+          details:
+            'This page was opened in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
+        });
+      }
+      return pending.query;
+    },
+  };
+}

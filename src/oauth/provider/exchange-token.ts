@@ -1,11 +1,10 @@
 // §18.6, RFC 8693: the gateway asks the provider for a token by which it may call another service for a user.
 
-import type { ProviderEndpoints } from '../../auth/provider/provider-endpoints.ts';
+import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
 import { parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import type { ProviderApi } from './provider-api.ts';
-import { authenticateClient } from './provider-client.ts';
+import { authenticateClient, type ProviderApi } from './provider-api.ts';
 
 export interface TokenExchangeRequest {
   /** The caller's token, as `/mcp` accepts it. A secret. */

@@ -1,4 +1,7 @@
-// §4.7: form posts to the provider, so many at a time.
+// §4.7: form posts to the provider, so many at a time, by the one client that it knows; and its answers.
+
+import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
+import type { Reply, ReplyError } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {
   type Fetch,
@@ -8,13 +11,6 @@ import {
 } from '../../platform/fetch-with-limits.ts';
 import { parseObject } from '../../platform/json.ts';
 import { toSentence } from '../../platform/text.ts';
-import {
-  CHECK_PROVIDER_CLIENT,
-  formEncode,
-  isClientError,
-  type ProviderRequest,
-} from './provider-client.ts';
-import type { ProviderRefusal, ProviderResponse } from './provider-response.ts';
 
 export interface ProviderApi {
   /**
@@ -115,3 +111,120 @@ const redactSecrets = (text: string, form: ProviderRequest['form']): string =>
     .flatMap(([, value]) => [value, encodeURIComponent(value), formEncode(value)])
     .reduce((redacted, spelling) => redacted.replaceAll(spelling, '…'), text)
     .slice(0, 500);
+
+// What the provider answers: as data that both modes read, and as the reply for a client.
+
+export interface ProviderResponse {
+  readonly status: number;
+  /** Its content type: nothing else of what the provider's headers say is a client's matter. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+  /** Set from status 400 on. */
+  readonly refusal: ProviderRefusal | undefined;
+}
+
+/** RFC 6749 §5.2. */
+export interface ProviderRefusal {
+  /** The `error` of the answer, where it has one. */
+  readonly code: string | undefined;
+  /** What the provider said, as a sentence for the log: no secret is in it. */
+  readonly message: string;
+  /** The gateway's client at the provider was refused, which only an operator can mend. */
+  readonly isProviderClientRefused: boolean;
+}
+
+export const renderProviderResponse = ({
+  status,
+  headers,
+  body,
+  refusal,
+}: ProviderResponse): Reply => ({
+  status,
+  headers: { ...headers, 'Cache-Control': 'no-store' },
+  body,
+  ...(refusal && { error: describeRefusal(refusal) }),
+});
+
+/**
+ * The gateway's credentials are no client's matter: clients that get `invalid_client` or a 401 throw
+ * away their registration and their tokens, which are good.
+ *
+ * @throws GatewayError `gateway_refused_by_provider`.
+ */
+export function failIfProviderClientRefused({ status, refusal }: ProviderResponse): void {
+  if (status !== 401 && !refusal?.isProviderClientRefused) return;
+  fail('gateway_refused_by_provider', { cause: refusal?.message });
+}
+
+/** How the log names a refusal. */
+export const describeRefusal = ({
+  isProviderClientRefused,
+  message,
+}: ProviderRefusal): ReplyError => ({
+  key: isProviderClientRefused ? 'gateway_refused_by_provider' : 'refused_by_provider',
+  message,
+  logLevel: isProviderClientRefused ? 'warn' : undefined,
+});
+
+// §4.6, §4.7: the one client that the provider knows stands in for all clients of the gateway.
+
+/** A form post to the provider. */
+interface ProviderRequest {
+  readonly url: string;
+  readonly form: readonly (readonly [name: string, value: string])[];
+  /** The whole Authorization header, or undefined for none. */
+  readonly authorization: string | undefined;
+  /** Sent as the client that the provider knows: the gateway. */
+  readonly usesProviderClient: boolean;
+}
+
+/** @throws GatewayError `not_configured` when OAUTH_CLIENT_ID is not set. */
+export const requireClientId = ({ id }: ProviderClientConfig): string =>
+  id ?? fail('not_configured', { details: 'OAUTH_CLIENT_ID is not set on this gateway.' });
+
+/** Members by which a client authenticates itself; those of another client are never passed on. */
+const CREDENTIALS = new Set([
+  'client_id',
+  'client_secret',
+  'client_assertion',
+  'client_assertion_type',
+]);
+
+/** RFC 6749 §2.3: the request with the credentials of the client that the provider knows. */
+export function authenticateClient(
+  client: ProviderClientConfig,
+  { url, form }: Pick<ProviderRequest, 'url' | 'form'>,
+): ProviderRequest {
+  const { secret, authMethod } = client;
+  const id = requireClientId(client);
+  return {
+    url,
+    form: [
+      ...form.filter(([name]) => !CREDENTIALS.has(name)),
+      ['client_id', id],
+      ...(secret !== undefined && authMethod === 'post'
+        ? [['client_secret', secret] as const]
+        : []),
+    ],
+    authorization:
+      secret !== undefined && authMethod === 'basic'
+        ? createBasicAuthorization(id, secret)
+        : undefined,
+    usesProviderClient: true,
+  };
+}
+
+/** RFC 6749 §2.3.1: both halves form-encoded first. */
+const createBasicAuthorization = (id: string, secret: string) =>
+  `Basic ${Buffer.from(`${formEncode(id)}:${formEncode(secret)}`).toString('base64')}`;
+
+/** `application/x-www-form-urlencoded`, of one value. */
+const formEncode = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1);
+
+/** RFC 6749 §4.1.2.1, §5.2: whether the error is about the client, not about its request. */
+export const isClientError = (error: unknown): boolean =>
+  error === 'invalid_client' || error === 'unauthorized_client';
+
+/** For the log. */
+export const CHECK_PROVIDER_CLIENT =
+  'Check OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and OAUTH_CLIENT_AUTH, and the client at the provider.';

@@ -5,6 +5,7 @@ import type { ProviderConfig } from '../../config/groups/provider.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../config/scope.ts';
 import type { ServerUrls } from '../../config/server-urls.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 
 export interface ProviderParametersConfig
   extends Pick<
@@ -14,6 +15,11 @@ export interface ProviderParametersConfig
   readonly baseUrl: string;
   readonly serverUrls: ServerUrls;
 }
+
+export const buildCallbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
+
+/** RFC 7636 §4.2: by S256, the only method there is here. */
+export const createCodeChallenge = (verifier: string): string => hashSha256(verifier);
 
 type Pairs = readonly (readonly [name: string, value: string])[];
 

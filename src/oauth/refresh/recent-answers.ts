@@ -1,18 +1,16 @@
 // §4.7: what a grant was answered last. While that is fresh, a refresh gets it again: some clients refresh at every
 // look at a session once an access token has less than five minutes left.
-
 import { isOwnClient } from '../../auth/own-clients.ts';
 import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { KnownLogin } from '../../endpoint/endpoint.ts';
+import { createJsonReply, type Reply } from '../../endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
-import { buildOAuthKey } from '../../store/keys.ts';
-import { checkRecordVersion, RECORD_VERSION } from '../../store/record-version.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { createSeal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
-import { type AskedTokens, isSameRequest } from './asked-tokens.ts';
-import { createKnownGrants, type KnownGrant } from './known-grants.ts';
-import { createKnownRefreshTokens } from './known-refresh-tokens.ts';
+import type { KeyValue } from '../../store/store.ts';
+import { type AskedTokens, isSameRequest } from '../request/parameters.ts';
+import { createKnownGrants, createKnownRefreshTokens, type KnownGrant } from './known-grants.ts';
 
 export interface IssuedTokens {
   readonly asked: AskedTokens;
@@ -26,9 +24,9 @@ export interface IssuedTokens {
 
 /** A token response as its client gets it. */
 export interface RecalledAnswer {
-  readonly status: 200;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly reply: Reply;
+  /** `sub` of the user, where the token names one. */
+  readonly user: string | undefined;
 }
 
 export interface RecentAnswers {
@@ -79,8 +77,12 @@ const MAX_AGE_SECONDS = 300;
  */
 const MAX_REPLACED_AGE_SECONDS = 10;
 
+interface FreshToken extends Pick<RecalledAnswer, 'user'> {
+  readonly secondsLeft: number;
+}
+
 export interface RecentAnswersDeps {
-  readonly store: Store;
+  readonly store: KeyValue;
   readonly clock: Clock;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
@@ -107,24 +109,32 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     return kept.asked.clientId === clientId ? kept : undefined;
   }
 
+  async function keepAnswer(token: string, hash: string, answer: KeptAnswer): Promise<void> {
+    const key = buildAnswerKey(hash);
+    const sealed = createSeal([token]).seal(key, JSON.stringify(answer));
+    await store.set(key, sealed, computeTtlSeconds(answer));
+  }
+
   /** Of the access token; undefined where the answer is not to be given again. */
-  async function findSecondsLeft(
+  async function findFreshToken(
     refreshToken: string,
     kept: KeptAnswer,
     asked: AskedTokens,
-  ): Promise<number | undefined> {
+  ): Promise<FreshToken | undefined> {
     // They renew when they have to, also because a token was refused, and then want another one.
     if (isOwnClient(asked.clientId)) return undefined;
     const secondsLeft = computeSecondsLeft(kept, clock.now());
     if (secondsLeft === undefined || !isSameRequest(kept.asked, asked)) return undefined;
     // Its client comes because /mcp refuses it, perhaps: only the provider can help there.
     const { access_token: access } = kept.tokens;
-    if (typeof access !== 'string' || inspectToken(access).problem) return undefined;
+    if (typeof access !== 'string') return undefined;
+    const { sub: user, problem } = inspectToken(access);
+    if (problem) return undefined;
     const [isEnded, used] = await Promise.all([
       grants.isEnded(kept.grantId),
       store.get(buildUsedKey(hashSha256(refreshToken))),
     ]);
-    return isEnded || used !== undefined ? undefined : secondsLeft;
+    return isEnded || used !== undefined ? undefined : { secondsLeft, user };
   }
 
   return {
@@ -132,7 +142,7 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     findKnownId: knownTokens.find,
     async findLogin(refreshToken, asked) {
       const [grant, kept] = await Promise.all([
-        grants.find(refreshToken),
+        grants.find(hashSha256(refreshToken)),
         find(refreshToken, asked.clientId),
       ]);
       // Whoever brings one that was replaced, or another's, must not use up what the login has.
@@ -141,34 +151,35 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
         return undefined;
       }
       knownTokens.add(refreshToken, asked.clientId, grant.grantId);
-      const left = kept && (await findSecondsLeft(refreshToken, kept, asked));
-      return { id: grant.grantId, isAnswered: left !== undefined };
+      const fresh = kept && (await findFreshToken(refreshToken, kept, asked));
+      return { id: grant.grantId, isAnswered: fresh !== undefined };
     },
     async recall(refreshToken, kept, asked) {
       const { predecessor } = kept;
       if (predecessor !== undefined) await endPredecessor(predecessor);
-      const secondsLeft = await findSecondsLeft(refreshToken, kept, asked);
-      if (secondsLeft === undefined) return undefined;
+      const fresh = await findFreshToken(refreshToken, kept, asked);
+      if (fresh === undefined) return undefined;
+      const tokens = { ...kept.tokens, expires_in: fresh.secondsLeft };
       return {
-        status: 200,
-        headers: { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' },
-        body: JSON.stringify({ ...kept.tokens, expires_in: secondsLeft }),
+        reply: createJsonReply(200, tokens, { 'Cache-Control': 'no-store' }),
+        user: fresh.user,
       };
     },
     async keep(issued) {
       const current = getCurrentToken(issued);
       if (current !== undefined) knownTokens.add(current, issued.asked.clientId, issued.grantId);
-      await Promise.all([
-        ...listRecords(issued, clock.now()).map(({ token, record, ttlSeconds }) => {
-          const key = buildAnswerKey(hashSha256(token));
-          return store.set(key, createSeal([token]).seal(key, JSON.stringify(record)), ttlSeconds);
-        }),
-        ...listGrants(issued).map(({ token, grant, isCurrent }) =>
-          grants.keep(token, grant, isCurrent),
-        ),
-      ]).catch(() => {});
+      const answers = buildAnswers(issued, clock.now());
+      const keeping = listGrants(issued).flatMap(({ token, grant, isCurrent }) => {
+        const hash = hashSha256(token);
+        const answer = answers.get(token);
+        return [
+          grants.keep(hash, grant, isCurrent),
+          ...(answer ? [keepAnswer(token, hash, answer)] : []),
+        ];
+      });
+      await Promise.all(keeping).catch(() => {});
     },
-    findGrant: (token) => grants.find(token).catch(() => undefined),
+    findGrant: (token) => grants.find(hashSha256(token)).catch(() => undefined),
     end: grants.end,
     async endAfterRefusal(grantId, status) {
       if (grantId === undefined || status >= 500 || status === 429) return;
@@ -177,32 +188,35 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
   };
 }
 
-/** One for the refresh token that the client has from now on, one for the token that it used. */
-function listRecords(issued: IssuedTokens, now: number) {
+/** By the refresh token that the client has from now on, and by the one that it used. */
+function buildAnswers(issued: IssuedTokens, now: number): ReadonlyMap<string, KeptAnswer> {
   const { asked, grantId, used, tokens } = issued;
   const { access_token: access, expires_in: lifetimeSeconds } = tokens;
   const current = getCurrentToken(issued);
-  if (current === undefined || typeof access !== 'string') return [];
-  if (typeof lifetimeSeconds !== 'number') return [];
-  const ttlSeconds = Math.min(MAX_AGE_SECONDS, Math.floor(lifetimeSeconds / 2));
-  if (!(ttlSeconds >= 1)) return [];
+  if (current === undefined || typeof access !== 'string') return new Map();
+  if (typeof lifetimeSeconds !== 'number') return new Map();
+  if (!(computeTtlSeconds({ lifetimeSeconds }) >= 1)) return new Map();
   const isReplacement = used !== undefined && used !== current;
-  const record: Omit<KeptAnswer, 'isReplaced' | 'predecessor'> = {
+  const answer: KeptAnswer = {
     version: RECORD_VERSION,
     asked,
     grantId,
     tokens: { ...tokens, ...(used !== undefined && { refresh_token: current }) },
     issuedAt: now,
     lifetimeSeconds,
+    isReplaced: false,
+    predecessor: isReplacement ? hashSha256(used) : undefined,
   };
-  const predecessor = isReplacement ? hashSha256(used) : undefined;
-  return [
-    { token: current, record: { ...record, isReplaced: false, predecessor }, ttlSeconds },
+  return new Map([
+    [current, answer],
     ...(isReplacement
-      ? [{ token: used, record: { ...record, isReplaced: true }, ttlSeconds }]
+      ? [[used, { ...answer, isReplaced: true, predecessor: undefined }] as const]
       : []),
-  ];
+  ]);
 }
+
+const computeTtlSeconds = ({ lifetimeSeconds }: Pick<KeptAnswer, 'lifetimeSeconds'>): number =>
+  Math.min(MAX_AGE_SECONDS, Math.floor(lifetimeSeconds / 2));
 
 /** The refresh token that the client has from now on. */
 const getCurrentToken = ({ used, tokens: { refresh_token: issued } }: IssuedTokens) =>

@@ -7,7 +7,6 @@ import { truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 import { parseQuery, type RequestParameters } from './parameters.ts';
-import { isCodeChallenge } from './pkce.ts';
 
 export interface AuthorizationRequest {
   /** As it came, without the question mark. */
@@ -48,7 +47,7 @@ const toLogText = (uri: string): string => truncateForLog(stripUri(uri));
 
 const MAX_LOGGED_URIS = 3;
 
-export interface RequestRules {
+interface RequestRules {
   /** §4.6 demands it; RFC 6749 §4.1.1 recommends it, and clients with PKCE do without. */
   readonly requiresState: boolean;
   /** RFC 6749 §3.3: whoever reads a consent page must see what the provider reads. */
@@ -72,7 +71,7 @@ function checkPkce(parameters: RequestParameters): void {
   if (parameters.require('code_challenge_method') !== 'S256') {
     fail('oauth_invalid_request', { details: 'code_challenge_method must be S256.' });
   }
-  if (!isCodeChallenge(challenge)) {
+  if (!CHALLENGE.test(challenge)) {
     fail('oauth_invalid_request', {
       details: 'code_challenge must be 43 base64url characters (a SHA-256 hash).',
     });
@@ -85,3 +84,6 @@ function checkScope(scope: string | undefined): void {
     details: 'scope must be a list of names separated by single spaces.',
   });
 }
+
+/** RFC 7636 §4.2: base64url of a SHA-256 hash. */
+const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;

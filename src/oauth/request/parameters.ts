@@ -1,11 +1,12 @@
 // §4.6–§4.8: where parameters come from, how often, and under which names.
 
+import type { ServerUrls } from '../../config/server-urls.ts';
 import type { RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject } from '../../platform/json.ts';
 
 /** @throws GatewayError `oauth_invalid_request`. */
-export type CheckName = (name: string) => void;
+type CheckName = (name: string) => void;
 
 /** RFC 8707 §2: the one parameter that may be given more than once. */
 const REPEATABLE = 'resource';
@@ -24,7 +25,7 @@ export function parseQuery(
   query: string,
   checkName: CheckName = checkRequestName,
 ): RequestParameters {
-  if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) failTooMany();
+  if (hasTooManyParameters(query)) failTooMany();
   return createParameters([...new URLSearchParams(query)], checkName);
 }
 
@@ -51,6 +52,10 @@ const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
 
 /** Far more than any client sends: many cost time, and anybody may send them. */
 const MAX_PARAMETERS = 100;
+
+/** Of a query or a form, without parsing it. */
+export const hasTooManyParameters = (text: string): boolean =>
+  text.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS;
 
 const failTooMany = (): never =>
   fail('oauth_invalid_request', {
@@ -138,3 +143,63 @@ export function createNameCheck(furtherNames: readonly string[] = []): CheckName
 const failName = (details: string): never => fail('oauth_invalid_request', { details });
 
 const checkRequestName = createNameCheck();
+
+// §4.7: what tokens a client asks for, and whether two requests ask for the same.
+
+/** What a client asked for. Whoever asks for anything else gets an answer of its own. */
+export interface AskedTokens {
+  readonly clientId: string;
+  /** As they were sent, in the order of their names; without what only says who asks, and by what right. */
+  readonly parameters: readonly (readonly [name: string, value: string])[];
+}
+
+/** Of a code or a refresh token, and of the client: the same tokens are asked for with either. */
+const RIGHTS: ReadonlySet<string> = new Set([
+  'grant_type',
+  'code',
+  'code_verifier',
+  'redirect_uri',
+  'refresh_token',
+  'client_id',
+  'client_secret',
+  'client_assertion',
+  'client_assertion_type',
+]);
+
+export const readAskedTokens = ({ pairs }: RequestParameters, clientId: string): AskedTokens => ({
+  clientId,
+  parameters: pairs
+    .filter(([name, value]) => !RIGHTS.has(name) && value !== '')
+    .sort(([name, value], [otherName, other]) =>
+      name === otherName ? compare(value, other) : compare(name, otherName),
+    ),
+});
+
+const compare = (one: string, other: string): number => Number(one > other) - Number(one < other);
+
+export const isSameRequest = (one: AskedTokens, other: AskedTokens): boolean =>
+  one.clientId === other.clientId &&
+  JSON.stringify(one.parameters) === JSON.stringify(other.parameters);
+
+// RFC 8707 §2: tokens for this service and no other may be asked for by way of it.
+
+/** What is ours. */
+export interface OwnResources {
+  readonly baseUrl: string;
+  readonly serverUrls: ServerUrls;
+}
+
+/** What the client names, all of it this service. @throws GatewayError `invalid_target`. */
+export function readResourceIndicators(
+  { pairs }: RequestParameters,
+  { baseUrl, serverUrls }: OwnResources,
+): readonly string[] {
+  const resources = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
+  const accepted = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
+  const isOwn = (resource: string) =>
+    accepted.includes(resource) || serverUrls.isResource(resource);
+  if (!resources.every(isOwn)) {
+    fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
+  }
+  return resources;
+}

@@ -9,18 +9,15 @@ import {
 } from '../../endpoint/message.ts';
 import { JSONRPC } from '../../endpoint/render-error.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isRegisteredClientId, isSessionId } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { createTurns } from '../../platform/turns.ts';
 import type { ClientOf } from '../../policy/rules/client-of.ts';
 import type { Audit, AuditedAction } from '../../telemetry/audit/audit.ts';
 import type { ReviewedChange } from '../../upstreams/catalog/review-lock.ts';
 import type { Admin } from './admin.ts';
 import type { Operators } from './operators.ts';
-import { readDigests } from './read-digests.ts';
-import { readAdminPageRequest, readPageRequest } from './read-page-request.ts';
-import { readPerson } from './read-person.ts';
+import { readAdminPageRequest, readDigests, readPageRequest, readPerson } from './read-request.ts';
 
 export interface AdminEndpointsDeps {
   readonly admin: Admin;

@@ -2,7 +2,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import { hasLevels, type JsonObject } from '../../platform/json.ts';
 import { toShellWord } from '../../platform/text.ts';
-import type { PageRequest } from '../../store/store.ts';
+import type { PageRequest } from '../../store/page.ts';
 import type {
   Approved,
   DescribedServer,
@@ -11,7 +11,7 @@ import type {
 } from '../../upstreams/catalog/lock-approval.ts';
 import type { ReviewedDifference } from '../../upstreams/catalog/review-lock.ts';
 import type { UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
-import { renderNextOf } from './render-page.ts';
+import { renderNextOf } from './read-request.ts';
 
 export interface LockSources extends Pick<UpstreamCatalogs, 'listLockDifferences'> {
   /** Undefined without a configuration file. */

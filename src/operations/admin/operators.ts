@@ -1,15 +1,14 @@
 // §22.1: who is an operator, and by which client: an operator's token for another client is in other hands, too.
-
 import { OPERATORS_CLIENT_ID } from '../../auth/own-clients.ts';
-import type { UserContext } from '../../endpoint/user-context.ts';
-import { readClaimedClient } from '../../endpoint/user-context.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { readClaimedClient, type UserContext } from '../../endpoint/user-context.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 
 export interface OperatorsDeps {
   /** Has a note of each token that the operators' page got. */
-  readonly store: Pick<Store, 'get'>;
+  readonly store: Pick<KeyValue, 'get'>;
   /** `ADMIN_GROUPS`. */
   readonly groups: readonly string[];
   /** `ADMIN_CLIENTS`. */
@@ -32,16 +31,14 @@ const MAX_TOKENS = 1000;
 export function createOperators(deps: OperatorsDeps): Operators {
   const groups = new Set(deps.groups);
   const clients = new Set(deps.clients);
-  /** By the SHA-256 of a token: the first is the oldest. What was noted of a token stays true. */
-  const ofPage = new Set<string>();
+  /** By the SHA-256 of a token. What was noted of a token stays true. */
+  const ofPage = createBoundedMap<string, true>(MAX_TOKENS);
 
   async function isTokenOfPage({ token }: UserContext): Promise<boolean> {
     const digest = hashSha256(token);
-    if (ofPage.has(digest)) return true;
+    if (ofPage.get(digest)) return true;
     if ((await deps.store.get(buildTokenClientKey(digest))) !== OPERATORS_CLIENT_ID) return false;
-    const [oldest] = ofPage;
-    if (ofPage.size >= MAX_TOKENS && oldest !== undefined) ofPage.delete(oldest);
-    ofPage.add(digest);
+    ofPage.set(digest, true);
     return true;
   }
 

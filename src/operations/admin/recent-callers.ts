@@ -1,13 +1,15 @@
 // §22.2: who called without a session within the last day, on whatever replica, for operators.
 
 import type { UserContext } from '../../endpoint/user-context.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import { buildCallerKey, CALLER_LIST_KEY } from '../../store/keys.ts';
-import type { Page, PageRequest, Store } from '../../store/store.ts';
+import type { Page, PageRequest } from '../../store/page.ts';
+import type { KeyValue } from '../../store/store.ts';
 import type { People, Person } from './people.ts';
 
 export interface RecentCaller {
@@ -26,7 +28,7 @@ export interface RecentCallers {
 }
 
 export interface RecentCallersDeps {
-  readonly store: Pick<Store, 'setListed' | 'readListed' | 'deleteListed'>;
+  readonly store: Pick<KeyValue, 'setListed' | 'readListed' | 'deleteListed'>;
   readonly people: People;
   readonly clock: Clock;
   readonly log: Log;
@@ -48,19 +50,12 @@ const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 
 export function createRecentCallers(deps: RecentCallersDeps): RecentCallers {
   const { store, people, clock, log, maxCallers = MAX_CALLERS } = deps;
-  /** When each may be written again, by `sub`; who was written first is first. */
-  const writtenUntil = new Map<string, number>();
+  /** By `sub`; ends when they may be written again. */
+  const written = createExpiringMap<true>(MAX_KNOWN, clock.monotonic);
   let trimAt = Number.NEGATIVE_INFINITY;
   const warn = createWarnThrottle(clock, (cause: unknown) =>
     log.warn("A user without a session could not be noted for the operators' page.", { cause }),
   );
-
-  function remember(sub: string, now: number): void {
-    writtenUntil.delete(sub);
-    const [oldest] = writtenUntil.keys();
-    if (writtenUntil.size >= MAX_KNOWN && oldest !== undefined) writtenUntil.delete(oldest);
-    writtenUntil.set(sub, now + PAUSE_MS);
-  }
 
   async function write(user: UserContext): Promise<void> {
     const key = buildCallerKey(hashSha256(user.sub));
@@ -88,9 +83,8 @@ export function createRecentCallers(deps: RecentCallersDeps): RecentCallers {
 
   return {
     note(user) {
-      const now = clock.monotonic();
-      if (now < (writtenUntil.get(user.sub) ?? now)) return;
-      remember(user.sub, now);
+      if (written.get(user.sub)) return;
+      written.set(user.sub, true, clock.monotonic() + PAUSE_MS);
       write(user).catch(warn);
     },
     async list(request) {

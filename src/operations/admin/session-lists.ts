@@ -1,16 +1,21 @@
 // §22.2: open sessions and callers without one, by their people.
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
-import { createTurns } from '../../platform/turns.ts';
-import type { ListedSession, Page, PageRequest, Store } from '../../store/store.ts';
-import { matchesPerson, type People, type Person } from './people.ts';
-import type { PersonIndex } from './person-index.ts';
-import type { AdminPageRequest, AdminPlace } from './read-page-request.ts';
+import type { Page, PageRequest } from '../../store/page.ts';
+import type { ListedSession, Sessions } from '../../store/store.ts';
+import { matchesPerson, type People, type Person, type PersonIndex } from './people.ts';
+import {
+  type AdminPage,
+  type AdminPageRequest,
+  type AdminPlace,
+  readShort,
+  renderNext,
+  renderTime,
+} from './read-request.ts';
 import type { RecentCaller, RecentCallers } from './recent-callers.ts';
-import { type AdminPage, readShort, renderNext, renderTime } from './render-page.ts';
 
 export interface SessionSources {
-  readonly store: Pick<Store, 'listSessions' | 'countSessions'>;
+  readonly store: Pick<Sessions, 'listSessions' | 'countSessions'>;
   readonly clock: Clock;
   readonly people: People;
   readonly personIndex: Pick<PersonIndex, 'find'>;

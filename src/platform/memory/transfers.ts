@@ -1,8 +1,11 @@
 // What counts against budgets of memory while it comes in or goes out (§12), and how fast each of it does.
-import type { Clock } from '../clock.ts';
-import { createSecondTimer } from '../clock.ts';
-import { createSpeedMeter } from './speed-meter.ts';
-import type { DropReason, MemoryBudget, Transfer } from './user-budgets.ts';
+import { type Clock, createSecondTimer } from '../clock.ts';
+import {
+  createSpeedMeter,
+  type DropReason,
+  type MemoryBudget,
+  type Transfer,
+} from './user-budgets.ts';
 
 export interface Transfers {
   /** The budgets in the order in which they are to have room, the smallest first. */

@@ -1,12 +1,11 @@
 // A budget of memory for each user (§12).
-import type { SpeedMeter } from './speed-meter.ts';
 
 /**
  * Keeps counting a user's complete body until every returned release function was called.
  */
 export type HoldBody = () => () => void;
 
-export interface UserBudgets {
+interface UserBudgets {
   find(sub: string): MemoryBudget;
   /** To be called when something of the user counts no longer. */
   forgetIfEmpty(sub: string): void;
@@ -128,4 +127,46 @@ function findSlowest(transfers: Iterable<Transfer>): Transfer | undefined {
 function isSlower(one: Transfer, other: Transfer): boolean {
   const [a, b] = [one.speed.bytesPerSecond(), other.speed.bytesPerSecond()];
   return a === b ? one.lastPiece < other.lastPiece : a < b;
+}
+
+// How fast bytes come or go; a request body must arrive at 1 KiB per second after its first 5 s (§12).
+
+interface SpeedMeter {
+  count(bytes: number): void;
+  /** To be called about once a second; false when a body would be too slow to go on. */
+  measureSpeed(now: number): boolean;
+  /** Bytes per second, measured last; of what has just begun, Infinity. */
+  bytesPerSecond(): number;
+}
+
+const GRACE_MS = 5000;
+const MIN_BYTES_PER_SECOND = 1024;
+/** Bytes that may be ahead of that: networks bring them in lumps. */
+const MAX_AHEAD_BYTES = 2048;
+/** Shorter times say nothing about speed. */
+const SHORTEST_MS = 500;
+
+export function createSpeedMeter(startedAt: number): SpeedMeter {
+  let measuredAt = startedAt;
+  let recentBytes = 0;
+  let aheadBytes = 0;
+  let speed = Number.POSITIVE_INFINITY;
+
+  return {
+    count(bytes) {
+      recentBytes += bytes;
+    },
+    measureSpeed(now) {
+      const elapsed = now - measuredAt;
+      if (elapsed < SHORTEST_MS) return true;
+      speed = (recentBytes * 1000) / elapsed;
+      aheadBytes = Math.min(MAX_AHEAD_BYTES, aheadBytes + recentBytes);
+      // One second at a time: a process that was busy for longer has not read what came meanwhile.
+      if (measuredAt - startedAt >= GRACE_MS) aheadBytes -= MIN_BYTES_PER_SECOND;
+      measuredAt = now;
+      recentBytes = 0;
+      return aheadBytes >= 0;
+    },
+    bytesPerSecond: () => speed,
+  };
 }

@@ -1,6 +1,6 @@
 // §14: through which proxy a URL is reached. NO_PROXY means what it means to curl and Go.
 import { BlockList, isIP } from 'node:net';
-import { isOnThisMachine, normalizeHost } from '../loopback.ts';
+import { isOnThisMachine, normalizeHost } from '../address.ts';
 
 /** The way out of the network, with the names that other programs have for it, too. */
 export interface OutboundConfig {

@@ -1,22 +1,33 @@
 // §18.5: what is wrong with rules, told at start.
-import type { RuleConfig, RuleSubject } from '../../config/file/gateway-file.ts';
+import { report } from '../../config/file/shapes/shape.ts';
+import type { Problem } from '../../config/problem.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { loadConditions } from './compile-rules.ts';
-import { parsePattern } from './may.ts';
-import { decodeResource } from './resource-form.ts';
+import { decodeResource, parsePattern } from './may.ts';
+import type { PlacedRule, RuleConfig, RuleSubject } from './rule-config.ts';
 
-export interface RuleProblem {
-  /** `place` of the rule. */
-  readonly place: string;
-  /** A sentence: what is wrong, and what is allowed. */
-  readonly message: string;
+/** The rules of a file, each with its place for messages. Reports at each what is wrong with it. */
+export async function completeRules(
+  placedRules: readonly PlacedRule[],
+  fileName: string,
+): Promise<readonly RuleConfig[]> {
+  const rules = placedRules.map(({ rule, place, line }) => ({
+    ...rule,
+    place: `${fileName}:${line}, ${place.path}`,
+  }));
+  const problems = await checkRules(rules);
+  placedRules.forEach(({ place, line }, index) => {
+    const own = problems.filter((problem) => problem.place === rules[index]?.place);
+    for (const { message } of own) report(place, line, message);
+  });
+  return rules;
 }
 
-/** All that is wrong. Types are those of `RuleConfig`: who parses the file has seen to that. */
-export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly RuleProblem[]> {
+/** All that is wrong, at the rules' places. Types are those of `RuleConfig`: who parses the file has seen to that. */
+export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly Problem[]> {
   const compileCondition = await loadConditions(rules);
 
   function checkWhen(when: string | undefined): readonly string[] {

@@ -1,16 +1,15 @@
 // §18.5: which OAuth client a token was made for.
-
-import type { UserContext } from '../../endpoint/user-context.ts';
-import { readClaimedClient } from '../../endpoint/user-context.ts';
+import { readClaimedClient, type UserContext } from '../../endpoint/user-context.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 
 export interface ClientOfDeps {
-  readonly store: Pick<Store, 'get'>;
+  readonly store: Pick<KeyValue, 'get'>;
   /** In broker mode, the client that the gateway is at the provider: all tokens are made for it. */
   readonly ownClientId: string | undefined;
   /** Whether anything depends on the client now; else the store is not asked. */
@@ -29,12 +28,6 @@ const MAX_TOKENS = 10_000;
 /** Where nothing was noted: a token from elsewhere, or from before its client was needed. */
 const UNKNOWN_MS = 30_000;
 
-interface Remembered {
-  readonly client: Promise<string | undefined>;
-  /** Epoch milliseconds. */
-  readonly until: number;
-}
-
 export function createClientOf({
   store,
   ownClientId,
@@ -42,8 +35,8 @@ export function createClientOf({
   clock,
   log,
 }: ClientOfDeps): ClientOf {
-  /** By the SHA-256 of a token: the first is the oldest. */
-  const remembered = new Map<string, Remembered>();
+  /** By the SHA-256 of a token. */
+  const remembered = createExpiringMap<Promise<string | undefined>>(MAX_TOKENS, clock.now);
   const warn = createWarnThrottle(clock, (error: unknown) => {
     log.warn(
       'The store could not say which client a token was made for. Meanwhile rules about clients allow nothing, and servers with identity are not told the client.',
@@ -51,18 +44,11 @@ export function createClientOf({
     );
   });
 
-  function remember(digest: string, client: Promise<string | undefined>, until: number): void {
-    remembered.delete(digest);
-    const [oldest] = remembered.keys();
-    if (remembered.size >= MAX_TOKENS && oldest !== undefined) remembered.delete(oldest);
-    remembered.set(digest, { client, until });
-  }
-
   async function read(digest: string, exp: unknown): Promise<string | undefined> {
     try {
       const client = await store.get(buildTokenClientKey(digest));
       const end = typeof exp === 'number' && client !== undefined ? exp * 1000 : 0;
-      remember(digest, Promise.resolve(client), Math.max(end, clock.now() + UNKNOWN_MS));
+      remembered.set(digest, Promise.resolve(client), Math.max(end, clock.now() + UNKNOWN_MS));
       return client;
     } catch (error) {
       remembered.delete(digest);
@@ -78,10 +64,10 @@ export function createClientOf({
     if (!isNeeded()) return undefined;
     const digest = hashSha256(user.token);
     const known = remembered.get(digest);
-    if (known !== undefined && known.until > clock.now()) return known.client;
+    if (known !== undefined) return known;
     const client = read(digest, user.claims.exp);
     // Calls that come meanwhile wait for the same answer.
-    remember(digest, client, Number.POSITIVE_INFINITY);
+    remembered.set(digest, client, Number.POSITIVE_INFINITY);
     return client;
   };
 }

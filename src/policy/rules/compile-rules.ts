@@ -1,5 +1,5 @@
-import type { RuleConfig } from '../../config/file/gateway-file.ts';
 import { compileMay } from './may.ts';
+import type { RuleConfig } from './rule-config.ts';
 import type { RuleCaller, RuleDecision, RuledItem } from './rules.ts';
 import type { CompileCondition, Condition } from './when/condition.ts';
 import { compileWho, readScopes } from './who.ts';

@@ -1,12 +1,13 @@
 // §18.5: one predicate decides what a caller may list, call, get, read, complete and subscribe to.
 
-import type { RuleConfig } from '../../config/file/gateway-file.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { Policy, Verdict } from '../policy.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
-import { createDecodeResource } from './resource-form.ts';
+import { createDecodeResource } from './may.ts';
+import type { RuleConfig } from './rule-config.ts';
 import { createRuleMemory } from './rule-memory.ts';
-import type { CompiledRules, RuleCaller, RuleDecision, RuledItem } from './rules.ts';
+import type { CompiledRules, RuleCaller, RuleDecision, RuledItem, Rules } from './rules.ts';
 
 /** Rules that `checkRules` has nothing against; one that it has something against allows nothing. */
 export async function createRules(
@@ -134,3 +135,15 @@ function hasSameMembers(one: JsonObject, other: JsonObject): boolean {
     names.every((name) => Object.hasOwn(other, name) && one[name] === other[name])
   );
 }
+
+// As one of the policies.
+
+export const createRulesPolicy = (rules: Rules): Policy => ({
+  prepareFor: rules.prepareFor,
+  judge({ kind, name, server, annotations }, caller, args) {
+    const decision = rules.decide({ kind, name, server, annotations, args }, caller);
+    return decision.kind === 'denied' ? DENIED_BY_RULES : decision;
+  },
+});
+
+const DENIED_BY_RULES: Verdict = { kind: 'denied', by: 'rules' };

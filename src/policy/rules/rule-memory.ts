@@ -2,7 +2,7 @@
 
 import type { UserContext } from '../../endpoint/user-context.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { RuleCaller, RuledItem } from './rules.ts';
 

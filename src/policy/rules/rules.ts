@@ -1,6 +1,7 @@
 // §18.5: who may use what.
+
+import type { Turns } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Turns } from '../../platform/turns.ts';
 import type { PolicyCaller, PolicyItem } from '../policy.ts';
 
 /** One predicate decides list, call, get, read, completion, templates and subscriptions. */

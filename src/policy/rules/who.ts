@@ -1,9 +1,10 @@
 // §18.5: whom a rule is about.
-import type { RuleConfig } from '../../config/file/gateway-file.ts';
+
 import { parseScope } from '../../config/scope.ts';
 import type { UserContext } from '../../endpoint/user-context.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import type { RuleConfig } from './rule-config.ts';
 import type { RuleCaller } from './rules.ts';
 
 /** `fits` is about all but the scopes: those a client can ask for. */

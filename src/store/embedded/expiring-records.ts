@@ -1,6 +1,7 @@
-// Records that lie in lmdb until their time is over.
+// What lies in lmdb by its time: records until it is over, and keys that have it in them, page by page.
 import type { Database } from 'lmdb';
-import { checkRecordVersion, RECORD_VERSION } from '../record-version.ts';
+import { checkRecordVersion, RECORD_VERSION } from '../keys.ts';
+import { findNextPlace, type PagePlace, type PageRequest, type TimedEntry } from '../page.ts';
 
 export interface ExpiringRecord<Value> {
   readonly value: Value;
@@ -46,3 +47,36 @@ export function readExpiry<Value>(
 }
 
 const isWhole = (record: ExpiringRecord<unknown>): boolean => typeof record.expiresAt === 'number';
+
+// Keys that end with a time and a name, the latest first.
+
+/** What stands before the time, if anything, then the time, and what the key is of. */
+type TimedKey = (string | number)[];
+
+export interface KeyPage {
+  readonly entries: readonly TimedEntry[];
+  readonly next: PagePlace | undefined;
+}
+
+/** Of the keys that begin with `prefix`. */
+export function readKeyPage<Key extends TimedKey>(
+  database: Database<true, Key>,
+  prefix: readonly string[],
+  request: PageRequest,
+): KeyPage {
+  const { from, limit } = request;
+  const range = {
+    reverse: true,
+    start: [...prefix, from?.time ?? Number.MAX_VALUE, AFTER_ALL_NAMES],
+    end: [...prefix, 0],
+    offset: from?.skip ?? 0,
+    limit,
+  };
+  const entries = [...database.getKeys(range)].map((key) => ({
+    id: String(key.at(-1)),
+    time: Number(key.at(-2)),
+  }));
+  return { entries, next: findNextPlace(entries, request) };
+}
+
+const AFTER_ALL_NAMES = '\uffff';

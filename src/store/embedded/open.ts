@@ -1,24 +1,20 @@
 // The embedded store: lmdb in DATA_DIR. All that an answer reports is on disk before it, except
 // when a session was last used (touched-times.ts).
 import { stat } from 'node:fs/promises';
-import type { Database } from 'lmdb';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createListeners } from '../listeners.ts';
 import {
-  type ByteEntry,
-  MIN_ENTRY_BYTES,
   NO_SESSION,
   type SessionAccess,
   type SessionLookup,
   type Store,
+  StoreUnavailable,
 } from '../store.ts';
 import { type DataFolder, openDataFolder } from './folder.ts';
-import { readKeyPage } from './key-page.ts';
+import { createEmbeddedKeyValue } from './key-value.ts';
 import { createEmbeddedSessions } from './sessions.ts';
-import { createSlidingWindows } from './sliding-windows.ts';
-import { createEmbeddedValues, type ValueRecords } from './values.ts';
-import { watchWrites } from './write-watch.ts';
+import { createByteBudgets, createSlidingWindows } from './windows.ts';
 
 export interface EmbeddedOptions {
   readonly dataDir: string;
@@ -33,17 +29,18 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
   const { close, ...unwatched } = await openDataFolder(dataDir);
   const { write, ensureWritable } = watchWrites(unwatched, { dataDir, clock, log });
   const folder = { ...unwatched, write };
-  const { sweep: sweepValues, records, ...values } = createEmbeddedValues({ ...folder, clock });
+  const { sweepValues, ...keyValue } = createEmbeddedKeyValue({ ...folder, clock });
   const embeddedSessions = createEmbeddedSessions({ ...folder, sessionKeyPrefix, clock });
   const { accessSession, close: closeSessions, ...sessions } = embeddedSessions;
   const slidingWindows = createSlidingWindows(clock);
-  const { sweep: sweepBudgets, ...byteBudgets } = createByteBudgets(clock);
+  const { sweepBudgets, ...byteBudgets } = createByteBudgets(clock);
   /** One process per DATA_DIR: all listeners are here. */
   const listeners = createListeners(log);
 
   return {
-    ...values,
-    ...createListedValues({ ...folder, records, clock }),
+    isShared: false,
+    databaseSystem: 'lmdb',
+    ...keyValue,
     ...sessions,
     ...byteBudgets,
 
@@ -100,111 +97,113 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
   }
 }
 
-// Bytes of values that count in a budget, in memory: there is one process, and a restart forgets them.
+// §4.3: the service is not ready while DATA_DIR cannot be written, and is again once it can.
 
-interface ByteBudgets extends Pick<Store, 'reserveBytes' | 'releaseBytes'> {
-  /** Forgets budgets in which nothing counts any more. */
-  sweep(): void;
+interface WriteWatch extends Pick<DataFolder, 'write'> {
+  /** @throws StoreUnavailable when the last write failed. */
+  ensureWritable(): void;
 }
 
-interface CountedEntry {
-  readonly bytes: number;
-  /** Of a clock that never jumps. */
-  readonly expiresAt: number;
-}
-
-type Entries = Map<string, CountedEntry>;
-
-function createByteBudgets(clock: Clock): ByteBudgets {
-  const budgets = new Map<string, Entries>();
-
-  return {
-    async reserveBytes(budget, entry, { maxBytes, ttlSeconds }) {
-      const entries = budgets.get(budget) ?? new Map();
-      forgetExpired(entries, clock.monotonic());
-      const key = toKey(entry);
-      const bytes = Math.max(entry.bytes, MIN_ENTRY_BYTES);
-      if (bytes + sumOthers(entries, key) > maxBytes) return false;
-      entries.set(key, { bytes, expiresAt: clock.monotonic() + ttlSeconds * 1000 });
-      budgets.set(budget, entries);
-      return true;
-    },
-    async releaseBytes(budget, entry) {
-      const entries = budgets.get(budget);
-      if (entries?.delete(toKey(entry)) && entries.size === 0) budgets.delete(budget);
-    },
-    sweep() {
-      const now = clock.monotonic();
-      for (const [budget, entries] of budgets) {
-        forgetExpired(entries, now);
-        if (entries.size === 0) budgets.delete(budget);
-      }
-    },
-  };
-}
-
-const toKey = ({ name, bytes }: ByteEntry): string => `${bytes}:${name}`;
-
-function forgetExpired(entries: Entries, now: number): void {
-  for (const [key, { expiresAt }] of entries) if (expiresAt <= now) entries.delete(key);
-}
-
-function sumOthers(entries: Entries, key: string): number {
-  let sum = 0;
-  for (const [other, { bytes }] of entries) if (other !== key) sum += bytes;
-  return sum;
-}
-
-// Values that can also be listed: an index beside them, by the time at which they expire.
-
-interface ListedValuesOptions extends Pick<DataFolder, 'root' | 'write' | 'ensureOpen'> {
-  readonly records: ValueRecords;
+interface WriteWatchOptions {
+  readonly dataDir: string;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
-type ListedKey = [list: string, expiresAt: number, key: string];
+/** Without requests nothing else would find out that there is room again. */
+const RETRY_MS = 1000;
+/** A disk that is slow is not one that hangs. */
+const STALL_MS = 5000;
+/**
+ * Milliseconds that a write has then to end: when this process was stopped, or its clock was set, the write has
+ * ended long ago, and nobody has read that yet.
+ */
+const GRACE_MS = 1000;
+/** On a disk that is nearly full, small writes succeed and large ones fail: no line for each. */
+const REPORT_INTERVAL_MS = 60_000;
 
-/** Entries of values that have expired, which each new one clears away. */
-const CLEARED_AT_ONCE = 100;
+function watchWrites(
+  { root, write, ensureOpen }: Omit<DataFolder, 'close'>,
+  { dataDir, clock, log }: WriteWatchOptions,
+): WriteWatch {
+  const retries = root.openDB<number, string>({ name: 'write-retries' });
+  let failure: unknown;
+  let pending = 0;
+  let isRetryDue = false;
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  let isReported = false;
+  let stopWatching = () => {};
 
-function createListedValues({
-  root,
-  write,
-  ensureOpen,
-  records,
-  clock,
-}: ListedValuesOptions): Pick<Store, 'setListed' | 'deleteListed' | 'readListed'> {
-  const entries: Database<true, ListedKey> = root.openDB({ name: 'listed-values' });
+  async function watchedWrite<Result>(change: () => Result): Promise<Result> {
+    // That the store is closed says nothing about the disk.
+    ensureOpen();
+    pending += 1;
+    if (pending === 1) watchNext();
+    try {
+      const result = await write(change);
+      if (failure !== undefined) noteSuccess();
+      return result;
+    } catch (error) {
+      // Anything else was thrown by the change itself.
+      if (error instanceof StoreUnavailable) noteFailure(error);
+      throw error;
+    } finally {
+      pending -= 1;
+      stopWatching();
+      if (pending > 0) watchNext();
+      if (failure !== undefined) retryLater();
+    }
+  }
 
-  function clearExpired(list: string): void {
-    const range = { start: [list, 0], end: [list, clock.now() + 1], limit: CLEARED_AT_ONCE };
-    for (const entry of [...entries.getKeys(range)]) entries.remove(entry);
+  /** The writes end in their order: one is watched, and then the next. */
+  function watchNext(): void {
+    let grace: NodeJS.Timeout | undefined;
+    const cancel = clock.after(STALL_MS, () => {
+      grace = setTimeout(() => noteFailure(createStallError()), GRACE_MS).unref();
+    });
+    stopWatching = () => {
+      cancel();
+      clearTimeout(grace);
+    };
+  }
+
+  function noteFailure(error: StoreUnavailable): void {
+    failure = error;
+    if (clock.monotonic() - reportedAt < REPORT_INTERVAL_MS) return;
+    reportedAt = clock.monotonic();
+    isReported = true;
+    log.error(
+      'DATA_DIR cannot be written: sessions and logins are not saved, and the service is not ready. Free disk space, or let this process write to the folder; it recovers by itself.',
+      { folder: dataDir, cause: error.cause },
+    );
+  }
+
+  function noteSuccess(): void {
+    failure = undefined;
+    if (isReported) log.info('DATA_DIR can be written again.', { folder: dataDir });
+    isReported = false;
+  }
+
+  function retryLater(): void {
+    if (isRetryDue) return;
+    isRetryDue = true;
+    clock.after(RETRY_MS, () => {
+      isRetryDue = false;
+      // What is under way will tell as well.
+      if (failure === undefined || pending > 0) return;
+      watchedWrite(() => void retries.put('last', clock.now())).catch(() => {});
+    });
   }
 
   return {
-    setListed: (list, key, value, ttlSeconds) =>
-      write(() => {
-        const expiresAt = clock.now() + ttlSeconds * 1000;
-        entries.remove([list, records.readExpiry(key), key]);
-        clearExpired(list);
-        records.put(key, value, expiresAt);
-        entries.put([list, expiresAt, key], true);
-      }),
-    deleteListed: (list, key) =>
-      write(() => {
-        const wasThere = records.read(key) !== undefined;
-        entries.remove([list, records.readExpiry(key), key]);
-        records.remove(key);
-        return wasThere;
-      }),
-    async readListed(list, request) {
-      ensureOpen();
-      const page = readKeyPage(entries, [list], request);
-      const items = page.entries.flatMap(({ id: key, time: expiresAt }) => {
-        const value = records.readExpiry(key) === expiresAt ? records.read(key) : undefined;
-        return value === undefined ? [] : [{ key, value, expiresAt }];
-      });
-      return { items, next: page.next };
+    write: watchedWrite,
+    ensureWritable() {
+      if (failure !== undefined) throw failure;
     },
   };
 }
+
+const createStallError = () =>
+  new StoreUnavailable('DATA_DIR cannot be written', {
+    cause: `a write has taken ${STALL_MS / 1000} s, and goes on`,
+  });

@@ -1,10 +1,10 @@
 // Sessions by the time they are due, all of them, and those of one user. The times may lag behind
 // touches; whoever needs them right puts them again.
 import type { Database, RootDatabase } from 'lmdb';
+import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
-import type { PageRequest } from '../store.ts';
-import { type KeyPage, readKeyPage } from './key-page.ts';
+import type { PageRequest } from '../page.ts';
+import { type KeyPage, readKeyPage } from './expiring-records.ts';
 
 /** What writes is to be called inside a transaction. */
 export interface SessionIndex {

@@ -1,6 +1,6 @@
-// §2.1: sessions in lmdb, their index, and how many a user may have.
+// §2.1: the port Sessions on lmdb: sessions, their index, and how many a user may have.
 import type { Clock } from '../../platform/clock.ts';
-import type { ListedSession, SessionAccess, SessionOperations, SessionRecord } from '../store.ts';
+import type { ListedSession, SessionAccess, SessionRecord, Sessions } from '../store.ts';
 import type { DataFolder } from './folder.ts';
 import { openSessionIndex, type SessionIndex } from './session-index.ts';
 import { getExpiry, openSessionRecords, type StoredSession } from './session-records.ts';
@@ -11,7 +11,7 @@ export interface EmbeddedSessionsOptions extends Omit<DataFolder, 'close'> {
   readonly clock: Clock;
 }
 
-export interface EmbeddedSessions extends SessionOperations {
+export interface EmbeddedSessions extends Sessions {
   /**
    * Reads a session, and slides it (`SessionAccess`) where its owner's request asks for that: in memory
    * now, on disk a second later.

@@ -4,13 +4,15 @@
 //
 // A touch does not write the session's record: of a million sessions that are used in turn, each
 // would cost a page. Touched times lie together in buckets. Each commit writes some of those that
-// have changed, and where that is not all, what was touched since the last commit (touch-log.ts).
+// have changed, and where that is not all, a log of what was touched since the last commit.
 import type { Database } from 'lmdb';
 import type { Clock } from '../../platform/clock.ts';
 import type { DataFolder } from './folder.ts';
 import {
   createPlace,
   createTimeBucket,
+  type LoggedTouch,
+  openTouchLog,
   readExpiry,
   readLastAccess,
   removeTimes,
@@ -19,7 +21,6 @@ import {
   type TimesPlace,
   toBytes,
 } from './time-buckets.ts';
-import { type LoggedTouch, openTouchLog } from './touch-log.ts';
 
 export interface TouchedTimes {
   /** Where the times of a session are, now and as long as the store is open. */

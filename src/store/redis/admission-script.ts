@@ -9,8 +9,7 @@ import {
   StoreUnavailable,
 } from '../store.ts';
 import type { RedisClient } from './connection.ts';
-import { createScript } from './lua-script.ts';
-import { NOW } from './scripts.ts';
+import { createScript, NOW } from './lua-script.ts';
 import { parseSessionFields, SESSION_FIELDS } from './session-hash.ts';
 
 /** A request as the script takes it. */

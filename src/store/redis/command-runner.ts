@@ -2,8 +2,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { StoreUnavailable } from '../store.ts';
-import type { RedisClient, RedisConnection } from './connection.ts';
-import { createDeadline, DEADLINE_MS } from './deadline.ts';
+import { type RedisClient, type RedisConnection, startTicking } from './connection.ts';
 
 export interface CommandRunner {
   /**
@@ -13,6 +12,12 @@ export interface CommandRunner {
   run<Result>(commands: (client: RedisClient) => Promise<Result>): Promise<Result>;
   close(): void;
 }
+
+/**
+ * An operation of the store answers or fails within this time: a caller who waits longer for a store that is down holds a
+ * connection and memory, and gets the same error later.
+ */
+export const DEADLINE_MS = 250;
 
 /** At most one new attempt to connect per second, however many requests ask for it. */
 const RETRY_EVERY_MS = 1000;
@@ -170,5 +175,60 @@ function createAvailability(client: RedisClient, log: Log): Availability {
     close() {
       state = 'closed';
     },
+  };
+}
+
+// The deadline.
+
+/** The result, or a rejection when the time is over. */
+type WithDeadline = <Result>(work: Promise<Result>, onTimeout: () => Error) => Promise<Result>;
+
+const TICK_MS = 25;
+/** The first tick comes early, as it was set for earlier operations. */
+const TICKS = DEADLINE_MS / TICK_MS + 1;
+
+interface PendingOperation {
+  ticks: number;
+  readonly expire: () => void;
+}
+
+/** Time is counted in ticks, by one timer for all operations: a stall of this process is not Redis's. */
+function createDeadline(): WithDeadline {
+  const pending = new Set<PendingOperation>();
+  let stopTicking: (() => void) | undefined;
+
+  function tick(): void {
+    if (pending.size === 0) {
+      stopTicking?.();
+      stopTicking = undefined;
+    }
+    for (const operation of pending) {
+      operation.ticks += 1;
+      if (operation.ticks >= TICKS) operation.expire();
+    }
+  }
+
+  return function withDeadline(work, onTimeout) {
+    stopTicking ??= startTicking(TICK_MS, tick);
+    return new Promise((resolve, reject) => {
+      const operation: PendingOperation = {
+        ticks: 0,
+        expire() {
+          pending.delete(operation);
+          reject(onTimeout());
+        },
+      };
+      pending.add(operation);
+      work.then(
+        (result) => {
+          pending.delete(operation);
+          resolve(result);
+        },
+        (error: unknown) => {
+          pending.delete(operation);
+          reject(error);
+        },
+      );
+    });
   };
 }

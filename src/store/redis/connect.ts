@@ -8,15 +8,16 @@ import {
 } from '../../config/sentinel-url.ts';
 import {
   type Backoff,
+  CONNECT_MS,
   type ConnectOptions,
   endInOtherDatabase,
+  endWhenSilent,
   FAIL_FAST,
   type RedisClient,
   type RedisConnection,
   SERVER_OPTIONS,
 } from './connection.ts';
 import { askSentinels, type PrimaryAddress } from './sentinels.ts';
-import { CONNECT_MS, endWhenSilent } from './silence.ts';
 
 /**
  * Starts to connect; does not wait for it. `?cluster=true` makes it a Redis Cluster, `redis+sentinel:`

@@ -1,3 +1,5 @@
+// The steps that must be atomic. Time is the server's, so that replicas agree.
+// No script decodes or encodes a client's JSON.
 import { createHash } from 'node:crypto';
 import type { RedisClient } from './connection.ts';
 
@@ -25,3 +27,9 @@ export function createScript(source: string): LuaScript {
     },
   };
 }
+
+/** The server's time in milliseconds. */
+export const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+`;

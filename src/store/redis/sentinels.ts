@@ -8,8 +8,7 @@ import {
 } from '../../config/sentinel-url.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { describeCause } from '../../platform/log.ts';
-import { FAIL_FAST } from './connection.ts';
-import { endWhenSilent } from './silence.ts';
+import { endWhenSilent, FAIL_FAST } from './connection.ts';
 
 /** Of the primary. */
 export interface PrimaryAddress {

@@ -1,6 +1,7 @@
-// §2.1: a session as a Redis hash, and back.
-import { checkRecordVersion } from '../record-version.ts';
+// §2.1: a session as a Redis hash, and back; and the scripts that change it with the sets in which it stands.
+import { checkRecordVersion } from '../keys.ts';
 import type { SessionRecord } from '../store.ts';
+import { createScript, NOW } from './lua-script.ts';
 
 /** Field, value, field, value … as HSET takes them. */
 export const toHashFields = (session: SessionRecord): readonly string[] =>
@@ -70,3 +71,90 @@ const readString = (value: unknown): string | undefined =>
 
 /** Epoch milliseconds; NaN where there are none. */
 const readTime = (value: unknown): number => (value === null ? Number.NaN : Number(value));
+
+// The scripts.
+
+/**
+ * Adds a session to its user's set. The set lives for twice its newest session's time: until then
+ * that session is gone, or the sweep has added it again. What the sweep should have added again an
+ * hour ago is gone.
+ */
+const ADD_TO_USER_SET = `
+local function addToUserSet(set, id, expiry, lifetime, now)
+  redis.call('ZREMRANGEBYSCORE', set, '-inf', now - 3600000)
+  redis.call('ZADD', set, expiry, id)
+  if redis.call('PTTL', set) < 2 * lifetime then redis.call('PEXPIRE', set, 2 * lifetime) end
+end
+`;
+
+/**
+ * KEYS: session[, index[, the user's set]]. ARGV: id, ttl (s), how many sessions the user may have, prefix
+ * of sessions, then the hash's fields. Answers the ids of the sessions that were ended. Entries that lag
+ * behind touches are corrected first, some 3,000 at most; the next opening goes on.
+ */
+export const createSessionScript = createScript(`${NOW}${ADD_TO_USER_SET}
+local id, lifetime, max = ARGV[1], ARGV[2] * 1000, tonumber(ARGV[3])
+redis.call('HSET', KEYS[1], unpack(ARGV, 5))
+redis.call('PEXPIRE', KEYS[1], lifetime)
+if KEYS[2] then redis.call('ZADD', KEYS[2], now + lifetime, id) end
+local ended = {}
+if not KEYS[3] then return ended end
+local set = KEYS[3]
+addToUserSet(set, id, now + lifetime, lifetime, now)
+local over = redis.call('ZCARD', set) - max
+local size = 1
+for round = 1, 32 do
+  local first = over > 0 and redis.call('ZRANGE', set, 0, size, 'WITHSCORES') or {}
+  local moved = {}
+  for at = 1, #first, 2 do
+    local other = first[at]
+    local left = other ~= id and redis.call('PTTL', ARGV[4] .. other)
+    if left and left >= 0 and now + left > tonumber(first[at + 1]) then
+      table.insert(moved, now + left)
+      table.insert(moved, other)
+    elseif left and #moved == 0 and over > 0 then
+      over = over - 1
+      redis.call('ZREM', set, other)
+      if redis.call('DEL', ARGV[4] .. other) == 1 then
+        redis.call('ZREM', KEYS[2], other)
+        table.insert(ended, other)
+      end
+    end
+  end
+  if #moved > 0 then redis.call('ZADD', set, unpack(moved)) end
+  if over <= 0 then break end
+  size = math.min(2 * size, 128)
+end
+return ended
+`);
+
+/** KEYS: the user's set. ARGV: id, expiry, time (ms) that is left, 1 to add only where a set is. */
+export const addUserSessionScript = createScript(`${NOW}${ADD_TO_USER_SET}
+if ARGV[4] == '1' and redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+addToUserSet(KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), now)
+return 1
+`);
+
+/** KEYS: the user's set. ARGV: how many it may have, id. Takes the id out, while there are too many. */
+export const claimUserSessionScript = createScript(`
+if redis.call('ZCARD', KEYS[1]) <= tonumber(ARGV[1]) then return 0 end
+return redis.call('ZREM', KEYS[1], ARGV[2])
+`);
+
+const OWNED = `
+local found = redis.call('HMGET', KEYS[1], 'sessionId', 'userId')
+if not found[1] or (found[2] or '') ~= ARGV[1] then return 0 end
+`;
+
+/** KEYS: session. ARGV: owner ('' for none), log level. */
+export const setSessionLogLevelScript = createScript(`${OWNED}
+redis.call('HSET', KEYS[1], 'logLevel', ARGV[2])
+return 1
+`);
+
+/** KEYS: session, then sorted sets that it leaves. ARGV: owner ('' for none), id. */
+export const endSessionScript = createScript(`${OWNED}
+redis.call('DEL', KEYS[1])
+for at = 2, #KEYS do redis.call('ZREM', KEYS[at], ARGV[2]) end
+return 1
+`);

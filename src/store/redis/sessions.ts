@@ -1,20 +1,26 @@
-// §2.1: sessions and their index, on one server and on a cluster.
+// §2.1: the port Sessions on Redis: sessions and their index, on one server and on a cluster.
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
-import { buildSessionIndexKey, buildSessionKey, buildUserSessionsKey } from '../keys.ts';
-import { RECORD_VERSION } from '../record-version.ts';
-import type { ListedSession, SessionOperations, SessionRecord } from '../store.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import {
+  buildSessionIndexKey,
+  buildSessionKey,
+  buildUserSessionsKey,
+  RECORD_VERSION,
+} from '../keys.ts';
+import type { ListedSession, SessionRecord, Sessions } from '../store.ts';
+import { createClusterUserSessions } from './cluster-user-sessions.ts';
 import type { CommandRunner } from './command-runner.ts';
 import {
   addUserSessionScript,
-  claimUserSessionScript,
   createSessionScript,
   endSessionScript,
+  PERSON_FIELD,
+  parseSessionFields,
+  SESSION_FIELDS,
   setSessionLogLevelScript,
-} from './scripts.ts';
-import { PERSON_FIELD, parseSessionFields, SESSION_FIELDS, toHashFields } from './session-hash.ts';
-import { createSessionSweep, removeFromSet } from './session-sweep.ts';
-import { readSetPage } from './set-page.ts';
+  toHashFields,
+} from './session-hash.ts';
+import { readSetPage, removeFromSet } from './sorted-sets.ts';
 
 export interface RedisSessionsOptions {
   readonly commands: CommandRunner;
@@ -27,7 +33,7 @@ export interface RedisSessionsOptions {
 /** A field and its value. */
 const VERSION_FIELD = ['version', RECORD_VERSION] as const;
 
-export function createRedisSessions(options: RedisSessionsOptions): SessionOperations {
+export function createRedisSessions(options: RedisSessionsOptions): Sessions {
   const { commands, sessionKeyPrefix, clock, isCluster } = options;
   const index = buildSessionIndexKey(sessionKeyPrefix);
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
@@ -133,101 +139,62 @@ function tryParse(values: readonly unknown[]): SessionRecord | undefined {
   }
 }
 
-// The sessions of one user on a cluster, in a sorted set by expiry (§12). Its scores lag
-// behind touches, which are many: they are corrected where it matters, when one more session is opened,
-// and by the sweep. The set outlives its sessions, and no user who went away leaves one behind.
+// The sweep: goes through the index entries that are due. Those of gone sessions are removed, those of touched
+// sessions get their new time.
 
-interface ClusterUserSessions {
-  /** Adds a new session, and ends those that are too many. Resolves to the ids of those. */
-  add(session: NewUserSession, max: number): Promise<readonly string[]>;
-}
-
-interface NewUserSession {
-  readonly id: string;
-  /** Key of the user's set. */
-  readonly userSet: string;
-  readonly ttlSeconds: number;
-}
-
-interface ClusterUserSessionsOptions {
+interface SessionSweepOptions {
   readonly commands: CommandRunner;
   readonly clock: Clock;
   /** Key of the sorted set of live sessions. */
   readonly index: string;
   buildKey(id: string): string;
+  buildUserSetKey(userId: string): string;
 }
 
-/** Most entries are right at once; where the first ones are not, more are looked at together. */
-const MAX_BATCH = 64;
+/** Small enough for one deadline. */
+const SWEEP_BATCH = 200;
 
-/** The next session that is opened goes on where this one stopped. */
-const MAX_ROUNDS = 100;
+function createSessionSweep(options: SessionSweepOptions): Sessions['sweepSessions'] {
+  const { commands, clock, index, buildKey, buildUserSetKey } = options;
 
-/**
- * On a cluster the set and the sessions lie in different slots, so they cannot be judged in one script.
- * Who ends a session has taken it out of the set before, and only while there were too many: whatever
- * many replicas do at once, as many are left as are allowed.
- */
-function createClusterUserSessions(options: ClusterUserSessionsOptions): ClusterUserSessions {
-  const { commands, clock, index, buildKey } = options;
-
-  async function readFirst(userSet: string, limit: number): Promise<readonly Entry[]> {
-    const flat = await commands.run((client) =>
-      client.zrangebyscore(userSet, '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, limit),
-    );
-    return flat.flatMap((id, at) => (at % 2 === 0 ? [{ id, dueAt: Number(flat[at + 1]) }] : []));
-  }
-
-  /** False when the entry was right already. */
-  async function correctEntry(userSet: string, { id, dueAt }: Entry, corrected: Set<string>) {
-    const leftMs = await commands.run((client) => client.pttl(buildKey(id)));
-    const expiresAt = clock.now() + leftMs;
-    // Once each: clocks and distances differ by more than a millisecond.
-    const isRight = leftMs >= 0 && (expiresAt <= dueAt || corrected.has(id));
-    if (isRight) return false;
-    corrected.add(id);
-    if (leftMs < 0) await commands.run((client) => client.zrem(userSet, id));
-    else await commands.run((client) => client.zadd(userSet, 'XX', expiresAt, id));
-    return true;
-  }
-
-  /** False when it is gone. */
-  async function endClaimed(id: string): Promise<boolean> {
-    const removed = await commands.run((client) => client.del(buildKey(id)));
-    await removeFromSet(commands, index, id);
-    return removed === 1;
-  }
-
-  return {
-    async add({ id: newId, userSet, ttlSeconds }, max) {
-      const ttlMs = ttlSeconds * 1000;
-      await commands.run((client) =>
-        addUserSessionScript.run(client, [userSet], [newId, clock.now() + ttlMs, ttlMs, 0]),
+  return async function sweepSessions() {
+    let removed = 0;
+    for (;;) {
+      const due = await commands.run((client) =>
+        client.zrangebyscore(index, '-inf', clock.now(), 'LIMIT', 0, SWEEP_BATCH),
       );
-      const ended: string[] = [];
-      const corrected = new Set<string>();
-      for (let round = 0; round < MAX_ROUNDS; round += 1) {
-        if ((await commands.run((client) => client.zcard(userSet))) <= max) break;
-        const limit = Math.min(2 ** (round + 1), MAX_BATCH);
-        const others = (await readFirst(userSet, limit)).filter(({ id }) => id !== newId);
-        const [first] = others;
-        if (first === undefined) break;
-        const corrections = await Promise.all(
-          others.map((entry) => correctEntry(userSet, entry, corrected)),
-        );
-        if (corrections.includes(true)) continue;
-        const claimed = await commands.run((client) =>
-          claimUserSessionScript.run(client, [userSet], [max, first.id]),
-        );
-        if (claimed === 1 && (await endClaimed(first.id))) ended.push(first.id);
-      }
-      return ended;
-    },
+      removed += (await Promise.all(due.map(sweepEntry))).filter(Boolean).length;
+      if (due.length < SWEEP_BATCH) return removed;
+    }
   };
+
+  /** True when the entry was removed. */
+  async function sweepEntry(id: string): Promise<boolean> {
+    const [leftMs, userId] = await Promise.all([
+      commands.run((client) => client.pttl(buildKey(id))),
+      commands.run((client) => client.hget(buildKey(id), 'userId')),
+    ]);
+    if (leftMs < 0) return removeFromSet(commands, index, id);
+    const expiresAt = clock.now() + leftMs;
+    // XX: a session that is ended at this moment must not come back into the index.
+    await commands.run((client) => client.zadd(index, 'XX', expiresAt, id));
+    if (userId !== null) await updateUserSet(buildUserSetKey(userId), id, { expiresAt, leftMs });
+    return false;
+  }
+
+  /** Where sessions are limited: also those that were opened before they were. */
+  async function updateUserSet(userSet: string, id: string, { expiresAt, leftMs }: Remaining) {
+    const args = [id, expiresAt, leftMs, 1];
+    const added = await commands.run((client) => addUserSessionScript.run(client, [userSet], args));
+    if (added === 0) return;
+    // It may have been ended meanwhile.
+    const exists = await commands.run((client) => client.exists(buildKey(id)));
+    if (exists === 0) await removeFromSet(commands, userSet, id);
+  }
 }
 
-interface Entry {
-  readonly id: string;
-  /** Epoch milliseconds; the session may expire later. */
-  readonly dueAt: number;
+interface Remaining {
+  /** Epoch milliseconds. */
+  readonly expiresAt: number;
+  readonly leftMs: number;
 }

@@ -4,14 +4,13 @@ import { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createListeners } from '../listeners.ts';
-import type { Store } from '../store.ts';
-import type { Backoff, RedisClient } from './connection.ts';
-import { endWhenSilent } from './silence.ts';
+import type { Bus } from '../store.ts';
+import { type Backoff, endWhenSilent, type RedisClient } from './connection.ts';
 
 export type SubscriberOptions = Omit<SubscriberConnectionOptions, 'onReady' | 'onMessage'>;
 
 export interface Subscriber {
-  readonly subscribe: Store['subscribe'];
+  readonly subscribe: Bus['subscribe'];
   close(): void;
 }
 

@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { Seal } from '../seal/seal.ts';
-import type { Store } from '../store.ts';
+import type { Bus } from '../store.ts';
 
 /** `Message` is what one feature's replicas say to each other; each has a channel of its own. */
 export interface Replicas<Message> {
@@ -24,7 +24,7 @@ export interface Replicas<Message> {
 }
 
 export interface ReplicasDeps<Message> {
-  readonly store: Pick<Store, 'publish' | 'subscribe'>;
+  readonly store: Bus;
   /** May wait for the shared store, the first time and now and then. */
   getSeal(): Promise<Seal>;
   readonly clock: Clock;

@@ -1,11 +1,64 @@
-// Records of a login under way: found by a secret that only its bearer knows, and sealed.
-import { generateSecret } from '../../platform/ids.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+// What lies in the store sealed: values that replicas change together, and records of a login under way, which are found
+// by a secret that only its bearer knows.
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import type { TraceParent, Tracing } from '../../telemetry/tracing/tracing.ts';
-import { buildOAuthKey } from '../keys.ts';
-import { checkRecordVersion, RECORD_VERSION } from '../record-version.ts';
-import type { Store } from '../store.ts';
+import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../keys.ts';
+import type { KeyValue } from '../store.ts';
 import type { Seal } from './seal.ts';
+
+/** Values that any replica reads and changes, sealed for their keys. One that no secret opens counts as none. */
+export interface SealedValues {
+  get(key: string): Promise<string | undefined>;
+  /** The value that stands there then: another replica may have been faster. */
+  getOrSet(key: string, text: string, ttlSeconds: number): Promise<string>;
+  getAndDelete(key: string): Promise<string | undefined>;
+  /**
+   * Writes what `change` makes of the value, and begins its time anew; nothing where it makes nothing. It is called again
+   * where another replica has changed the value meanwhile. Resolves to what it made last.
+   */
+  update(
+    key: string,
+    ttlSeconds: number,
+    change: (text: string | undefined) => string | undefined,
+  ): Promise<string | undefined>;
+}
+
+export interface SealedValuesDeps {
+  readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'getAndDelete' | 'compareAndSet'>;
+  readonly getSeal: () => Promise<Seal>;
+}
+
+export function createSealedValues({ store, getSeal }: SealedValuesDeps): SealedValues {
+  const open = async (key: string, sealed: string | undefined): Promise<string | undefined> =>
+    sealed === undefined ? undefined : (await getSeal()).open(key, sealed);
+
+  const seal = async (key: string, text: string): Promise<string> =>
+    (await getSeal()).seal(key, text);
+
+  return {
+    get: async (key) => open(key, await store.get(key)),
+    async getOrSet(key, text, ttlSeconds) {
+      const sealed = await seal(key, text);
+      for (;;) {
+        const standing = await store.getOrSet(key, sealed, ttlSeconds);
+        if (standing === sealed) return text;
+        const opened = await open(key, standing);
+        if (opened !== undefined) return opened;
+        if (await store.compareAndSet(key, standing, sealed, ttlSeconds)) return text;
+      }
+    },
+    getAndDelete: async (key) => open(key, await store.getAndDelete(key)),
+    async update(key, ttlSeconds, change) {
+      for (;;) {
+        const standing = await store.get(key);
+        const text = change(await open(key, standing));
+        if (text === undefined) return undefined;
+        const sealed = await seal(key, text);
+        if (await store.compareAndSet(key, standing, sealed, ttlSeconds)) return text;
+      }
+    },
+  };
+}
 
 export interface SealedRecords<Value> {
   /** Stores a value; returns the new secret by which it is found. */
@@ -16,7 +69,7 @@ export interface SealedRecords<Value> {
 }
 
 export interface RecordsDeps {
-  readonly store: Store;
+  readonly store: KeyValue;
   readonly seal: Seal;
   /** §21.2: the requests of one login are told as such. Undefined where nothing is traced. */
   readonly tracing?: Pick<Tracing, 'getActiveSpan'> | undefined;

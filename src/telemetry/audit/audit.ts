@@ -52,9 +52,6 @@ export interface AuditedEnd extends Pick<AuditedAction, 'user' | 'client' | 'ser
   readonly reason?: string | undefined;
 }
 
-/** What work came to: its result, or what it threw. */
-export type WorkEnd<Result> = { readonly result: Result } | { readonly thrown: unknown };
-
 export interface Audit {
   /** `AUDIT_REQUIRED`. */
   readonly isRequired: boolean;
@@ -67,17 +64,13 @@ export interface Audit {
   /** Writes one line. Never throws: a line that cannot be written is told in log and metrics. */
   write(action: AuditedAction, end: AuditedEnd, seconds?: number): void;
   /**
-   * Runs the work and writes what came of it, by default success, or a failure with the key of its error. With
+   * Runs the work and writes what came of it: success, or a failure with the key of its error. With
    * `AUDIT_REQUIRED` a line says before that it starts.
    *
    * @throws GatewayError `audit_unavailable` when that line cannot be written: the work does not run then.
    * Otherwise what the work throws.
    */
-  run<Result>(
-    action: AuditedAction,
-    work: () => Promise<Result>,
-    judge?: (end: WorkEnd<Result>) => AuditedEnd,
-  ): Promise<Result>;
+  run<Result>(action: AuditedAction, work: () => Promise<Result>): Promise<Result>;
   /** With `AUDIT_REQUIRED`, rejects while lines cannot be written: then calls are refused. */
   checkIsWritable(): Promise<void>;
   close(): void;

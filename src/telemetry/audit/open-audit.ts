@@ -1,8 +1,24 @@
-import type { AuditDestination } from '../../config/audit-destination.ts';
-import type { AuditConfig } from '../../config/groups/audit.ts';
-import type { Audit } from './audit.ts';
-import { type AuditDeps, createAudit } from './create-audit.ts';
+// §21.1: one line of JSON for each event, written before what it tells of is answered.
+
+import type { AuditConfig, AuditDestination } from '../../config/groups/audit.ts';
+import { fail, toGatewayError } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { toVisibleJson } from '../../platform/invisible.ts';
+import type { Log } from '../../platform/log.ts';
+import { stripUri } from '../../platform/strip-uri.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { Audit, AuditedAction, AuditedEnd } from './audit.ts';
 import { type LineSink, openPathSink, openStdoutSink } from './line-sink.ts';
+
+interface AuditDeps {
+  readonly sink: LineSink;
+  /** `AUDIT_REQUIRED`. */
+  readonly isRequired: boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, 'recordAuditLine'>;
+}
 
 /** Undefined without `AUDIT_LOG`. @throws AuditLogError when its file cannot be opened. */
 export function openAudit(
@@ -15,3 +31,164 @@ export function openAudit(
 
 const openSink = (destination: AuditDestination, { clock }: Pick<AuditDeps, 'clock'>): LineSink =>
   destination.kind === 'stdout' ? openStdoutSink() : openPathSink(destination.path, clock);
+
+function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audit {
+  /** Lines since the last that could be written. */
+  let lost = 0;
+  let isWritable = true;
+  const sayLost = createWarnThrottle(clock, (cause: unknown) =>
+    log.error(
+      isRequired
+        ? 'The audit log cannot be written. Calls are refused until it can (AUDIT_REQUIRED=true). Make room, or check AUDIT_LOG.'
+        : 'The audit log cannot be written, and lines are lost. Make room, or check AUDIT_LOG.',
+      { cause },
+    ),
+  );
+
+  /** What goes before the next line. Whoever takes it writes it, or gives it back by `recordFailure`. */
+  function takeLost(): { readonly count: number; readonly line: string } {
+    const count = lost;
+    lost = 0;
+    const line =
+      count === 0
+        ? ''
+        : renderLine(clock.now(), { event: 'gap', lost: count }, { outcome: 'failure' });
+    return { count, line };
+  }
+
+  function recordSuccess(taken: number): void {
+    isWritable = true;
+    if (taken > 0) log.warn('The audit log can be written again.', { lostLines: taken });
+  }
+
+  function recordFailure(taken: number, cause: unknown): void {
+    isWritable = false;
+    lost += taken;
+    sayLost(cause);
+  }
+
+  function write(action: AuditedAction, end: AuditedEnd, seconds?: number): void {
+    const taken = takeLost();
+    try {
+      sink.write(taken.line + renderLine(clock.now(), action, end, seconds));
+    } catch (cause) {
+      recordFailure(taken.count + 1, cause);
+      metrics.recordAuditLine(action.event, 'error');
+      return;
+    }
+    recordSuccess(taken.count);
+    metrics.recordAuditLine(action.event, 'success');
+  }
+
+  /** @throws GatewayError `audit_unavailable`. */
+  async function writeStart(action: AuditedAction): Promise<void> {
+    const taken = takeLost();
+    try {
+      await sink.writeThrough(taken.line + renderLine(clock.now(), action, { outcome: 'started' }));
+    } catch (cause) {
+      recordFailure(taken.count + 1, cause);
+      metrics.recordAuditLine(action.event, 'error');
+      fail('audit_unavailable', { headers: { 'Retry-After': '5' } });
+    }
+    recordSuccess(taken.count);
+    metrics.recordAuditLine(action.event, 'success');
+  }
+
+  /** Apart from the work, so that nothing of it is kept while it runs. */
+  function writeEnd<Result>(
+    action: AuditedAction,
+    startedAt: number,
+    working: Promise<Result>,
+  ): Promise<Result> {
+    const writeOutcome = (end: AuditedEnd) =>
+      write(action, end, (clock.monotonic() - startedAt) / 1000);
+    return working.then(
+      (result) => {
+        writeOutcome({ outcome: 'success' });
+        return result;
+      },
+      (thrown: unknown) => {
+        writeOutcome({ outcome: 'failure', reason: toGatewayError(thrown).key });
+        throw thrown;
+      },
+    );
+  }
+
+  return {
+    isRequired,
+    writeStart,
+    write,
+    async run(action, work) {
+      const startedAt = clock.monotonic();
+      if (isRequired) await writeStart(action);
+      return writeEnd(action, startedAt, work());
+    },
+    async checkIsWritable() {
+      if (!isRequired || isWritable) return;
+      // Without it nobody would notice that there is room again: a replica that is not ready gets no calls.
+      const taken = takeLost();
+      try {
+        await sink.writeThrough(taken.line);
+      } catch (cause) {
+        recordFailure(taken.count, cause);
+        throw cause;
+      }
+      recordSuccess(taken.count);
+    },
+    close: sink.close,
+  };
+}
+
+/** Of each text, in characters. */
+const MAX_TEXT = 255;
+/** What a pipe takes in one piece (PIPE_BUF). Longer ones are of callers who choose what has to be escaped. */
+const MAX_LINE_BYTES = 4096;
+
+function renderLine(
+  now: number,
+  action: AuditedAction | Gap,
+  end: AuditedEnd,
+  seconds?: number,
+): string {
+  for (let maxText = MAX_TEXT; ; maxText = Math.floor(maxText / 2)) {
+    const text = renderLineWithin(maxText, now, action, end, seconds);
+    if (maxText === 0 || Buffer.byteLength(text) <= MAX_LINE_BYTES) return text;
+  }
+}
+
+/** Says in the audit log itself that it is not complete. */
+interface Gap extends AuditedAction {
+  readonly event: 'gap';
+  readonly lost: number;
+}
+
+/** JSON leaves out what is undefined. */
+function renderLineWithin(
+  maxText: number,
+  now: number,
+  action: AuditedAction | Gap,
+  end: AuditedEnd,
+  seconds: number | undefined,
+): string {
+  const cut = (text: string | undefined): string | undefined =>
+    text !== undefined && text.length > maxText ? `${text.slice(0, maxText)}…` : text;
+  const line = {
+    time: new Date(now).toISOString(),
+    event: action.event,
+    outcome: end.outcome,
+    reason: end.reason,
+    user: cut(end.user ?? action.user),
+    client: cut(end.client ?? action.client),
+    ip: action.ip,
+    server: end.server ?? action.server,
+    tool: cut(action.tool),
+    prompt: cut(action.prompt),
+    resource: cut(action.resource && stripUri(action.resource)),
+    action: action.action,
+    target: cut(action.target),
+    lost: 'lost' in action ? action.lost : undefined,
+    duration: seconds === undefined ? undefined : Math.round(seconds * 1e6) / 1000,
+    trace: action.trace,
+  };
+  return `${toVisibleJson(line)}\n`;
+}

@@ -24,8 +24,8 @@ import type { CollectorConfig } from '../../config/groups/tracing.ts';
 import { type Clock, pause, systemClock } from '../../platform/clock.ts';
 import { generateInstanceId } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
-import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/version.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { RequestTrace, Span, TraceParent, Tracing } from './tracing.ts';
 
 const KINDS = { client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;

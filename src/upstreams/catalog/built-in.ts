@@ -1,15 +1,15 @@
 // §18.2: the built-in catalogue among the servers: first in order, without a prefix.
 
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
-import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
-import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
+import type { CacheHint } from '../../mcp/catalog/content.ts';
+import type { CallerContext, OwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { isObject } from '../../platform/json.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { BUILT_IN, type Entry } from './entry.ts';
+import { BUILT_IN, type Entry } from './prepare-list.ts';
 
 export interface BuiltIn {
   readonly catalog: OwnCatalog;
-  /** All pages. The same object as long as the catalogue lists the same. */
+  /** All pages. The same entries as long as the catalogue lists the same. */
   list(kind: ListKind, context: CallerContext): Promise<BuiltInList>;
   /** What it listed last. */
   peek(kind: ListKind): BuiltInList;
@@ -20,9 +20,14 @@ export interface BuiltIn {
 export interface BuiltInList {
   readonly entries: readonly Entry[];
   readonly byName: ReadonlyMap<string, Entry>;
+  /** How long it may be kept, and for whom: what holds for all of its pages. */
+  readonly cache: CacheHint;
 }
 
-const EMPTY: BuiltInList = { entries: [], byName: new Map() };
+const ALWAYS: CacheHint = { ttlMs: Number.POSITIVE_INFINITY, scope: 'public' };
+/** Of a page that does not say. */
+const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
+const EMPTY: BuiltInList = { entries: [], byName: new Map(), cache: ALWAYS };
 
 /** For a catalogue whose cursors lead round in circles. */
 const MAX_PAGES = 1_000;
@@ -35,11 +40,11 @@ export function createBuiltIn(catalog: OwnCatalog): BuiltIn {
     async list(kind, context) {
       const fixed = getFixed(kind);
       if (fixed) return fixed;
-      const items = await listAll(catalog, kind, context);
+      const { items, cache } = await listAll(catalog, kind, context);
       const known = kept.get(kind);
-      if (known && isSame(known.items, items)) return known.list;
+      if (known && isSame(known.items, items)) return { ...known.list, cache };
       const entries = items.map((item) => createEntry(kind, item));
-      const list = { entries, byName: new Map(entries.map((entry) => [entry.name, entry])) };
+      const list = { entries, byName: new Map(entries.map((entry) => [entry.name, entry])), cache };
       kept.set(kind, { items, list });
       return list;
     },
@@ -63,18 +68,25 @@ async function listAll(
   catalog: OwnCatalog,
   kind: ListKind,
   context: CallerContext,
-): Promise<readonly object[]> {
+): Promise<{ readonly items: readonly object[]; readonly cache: CacheHint }> {
   const items: object[] = [];
-  if (!catalog.offers[LIST_KINDS[kind].list]) return items;
+  let cache = ALWAYS;
+  if (!catalog.offers[LIST_KINDS[kind].list]) return { items, cache };
   let cursor: Cursor;
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const { items: some, nextCursor } = await catalog.list(kind, cursor, context);
+    const { items: some, nextCursor, ...said } = await catalog.list(kind, cursor, context);
     items.push(...some);
+    cache = joinCacheHints(cache, said.cache ?? NOT_CACHED);
     if (nextCursor === undefined) break;
     cursor = nextCursor;
   }
-  return items;
+  return { items, cache };
 }
+
+const joinCacheHints = (one: CacheHint, other: CacheHint): CacheHint => ({
+  ttlMs: Math.min(one.ttlMs, other.ttlMs),
+  scope: one.scope === 'public' && other.scope === 'public' ? 'public' : 'private',
+});
 
 function createEntry(kind: ListKind, object: object): Entry {
   const item = { ...object };

@@ -1,6 +1,10 @@
 // §18.2: who is told when lists change.
+
 import type { Clock } from '../../platform/clock.ts';
-import type { ListName } from '../../protocol/list-kinds.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
+import type { Log } from '../../platform/log.ts';
+import { createThrottle } from '../../platform/throttle.ts';
+import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import type { Server } from './server.ts';
 
@@ -20,54 +24,45 @@ export interface ListListener {
   serversChanged(): void;
 }
 
-const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];
-
 /** A server may say so a thousand times a second; each client hears of it once. */
 const MIN_DISTANCE_MS = 1_000;
+/** All listen to all servers: which they hear changes with the configuration file. */
+const ALL = 'all';
 
-export function createChangeHub(clock: Clock): ChangeHub {
-  const listeners = new Map<ListListener, (list: ListName) => void>();
+export function createChangeHub({
+  clock,
+  log,
+}: {
+  readonly clock: Clock;
+  readonly log: Log;
+}): ChangeHub {
+  const bus = createCountedBus<typeof ALL, ListListener>({
+    onError: (cause) => log.error('A listener failed; please report this.', { cause }),
+  });
 
   return {
     add(listener) {
-      const tell = createThrottle(clock, (list) => {
-        if (listeners.has(listener)) listener.listChanged(list);
+      let isListening = true;
+      const listChanged = createThrottle<ListName>(clock, MIN_DISTANCE_MS, (list) => {
+        if (isListening) listener.listChanged(list);
       });
-      listeners.set(listener, tell);
-      return () => void listeners.delete(listener);
+      const stop = bus.subscribe(ALL, { ...listener, listChanged });
+      return () => {
+        isListening = false;
+        stop();
+      };
     },
     announce(server, list, audience) {
-      for (const [listener, tell] of listeners) {
-        if (!listener.hears(server)) continue;
-        if (audience === undefined || audience === server.lists.getAudience(listener.caller))
-          tell(list);
-      }
+      bus.publish(ALL, ({ caller, hears, listChanged }) => {
+        const isForAll = audience === undefined || audience === server.lists.getAudience(caller);
+        if (isForAll && hears(server)) listChanged(list);
+      });
     },
     announceServers() {
-      for (const [listener, tell] of listeners) {
-        listener.serversChanged();
-        for (const list of LISTS) tell(list);
-      }
+      bus.publish(ALL, ({ serversChanged, listChanged }) => {
+        serversChanged();
+        for (const list of LIST_NAMES) listChanged(list);
+      });
     },
-  };
-}
-
-/** At once, then at most once in a while; the last change is always told. */
-function createThrottle(clock: Clock, tell: (list: ListName) => void) {
-  const waiting = new Map<ListName, { hasChanged: boolean }>();
-
-  return function tellInTime(list: ListName): void {
-    const known = waiting.get(list);
-    if (known) {
-      known.hasChanged = true;
-      return;
-    }
-    const state = { hasChanged: false };
-    waiting.set(list, state);
-    clock.after(MIN_DISTANCE_MS, () => {
-      waiting.delete(list);
-      if (state.hasChanged) tellInTime(list);
-    });
-    tell(list);
   };
 }

@@ -1,22 +1,15 @@
 // §18.2: what a server says of its tools is read by people and models: nothing in it is invisible.
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { createUnseenPattern, IGNORABLE } from '../../platform/invisible.ts';
 import { isObject } from '../../platform/json.ts';
-import {
-  HIDDEN_IN_PATTERN,
-  HIDDEN_IN_TEXT,
-  HIDDEN_IN_VALUE,
-  hasHidden,
-  LOOKS_LIKE_ANOTHER,
-  MAY_HIDE,
-} from './hidden-characters.ts';
 
-export interface CleanItem {
+interface CleanItem {
   /** With texts that hide nothing. The same object where there is nothing to do. */
   readonly item: RawItem;
   /** A name or value that calls must have exactly so, and that has characters which cannot be seen. */
   readonly hiding: string | undefined;
-  /** One that can be taken for another. */
+  /** A name or value that looks like another one. */
   readonly lookAlike: string | undefined;
   /** It was not read: that would hold up everybody else. */
   readonly isTooLarge: boolean;
@@ -158,3 +151,48 @@ const cutText = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max - 1).replace(HALF_AT_END, '')}…`;
 
 const HALF_AT_END = /[\ud800-\udbff]$/;
+
+// §18.2: characters that people do not see, and models read.
+
+/** Scripts whose words are written with joiners. */
+const JOINING = [
+  ...['Arab', 'Syrc', 'Mong', 'Nkoo', 'Deva', 'Beng', 'Guru', 'Gujr', 'Orya', 'Taml', 'Telu'],
+  ...['Knda', 'Mlym', 'Sinh', 'Khmr', 'Mymr', 'Tibt'],
+].map((script) => `\\p{scx=${script}}`);
+
+const PICTURE = '\\p{Extended_Pictographic}';
+const BEFORE_JOINER = `[${JOINING.join('')}${PICTURE}\\p{Emoji_Modifier}\\ufe0f]`;
+const AFTER_JOINER = `[${JOINING.join('')}${PICTURE}]`;
+
+/** What emoji, and languages such as Persian and Hindi, need: only where it does something. */
+const NEEDED = [
+  `(?<=${BEFORE_JOINER})[\\u200c\\u200d](?=${AFTER_JOINER})`,
+  `(?<=${PICTURE})[\\ufe0e\\ufe0f]`,
+  '(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
+].join('|');
+
+/** Control characters but for line feed and tab, and what else hides. */
+const HIDDEN_IN_TEXT = createUnseenPattern(`\\p{Cc}${IGNORABLE}`, `[\\t\\n]|${NEEDED}`);
+
+/** The same for values, which may be line ends of any kind. */
+const HIDDEN_IN_VALUE = createUnseenPattern(`\\p{Cc}${IGNORABLE}`, `[\\t\\n\\r]|${NEEDED}`);
+
+/** The same for regular expressions, which may name controls. */
+const HIDDEN_IN_PATTERN = createUnseenPattern(IGNORABLE, NEEDED);
+
+/** Whether JSON text may have any of them: there the first controls are escaped. */
+const MAY_HIDE = new RegExp(`\\\\u00[01]|\\\\[bfr]|[\\u007f-\\u009f${IGNORABLE}]`, 'u');
+
+export const hasHidden = (text: string, hidden: RegExp = HIDDEN_IN_VALUE): boolean =>
+  text.search(hidden) !== -1;
+
+/** UTS 39: a word in several of the scripts whose letters look alike, or letters that are others of ASCII. */
+const LOOKS_LIKE_ANOTHER = new RegExp(
+  [
+    '\\p{sc=Latn}[\\p{sc=Cyrl}\\p{sc=Grek}\\p{sc=Armn}\\p{sc=Cher}]',
+    '[\\p{sc=Cyrl}\\p{sc=Grek}\\p{sc=Armn}\\p{sc=Cher}]\\p{sc=Latn}',
+    '\\p{sc=Cyrl}\\p{sc=Grek}|\\p{sc=Grek}\\p{sc=Cyrl}',
+    '[\\uff10-\\uff19\\uff21-\\uff3a\\uff41-\\uff5a\\u{1d400}-\\u{1d7ff}]',
+  ].join('|'),
+  'u',
+);

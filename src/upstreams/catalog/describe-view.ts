@@ -2,18 +2,16 @@
 
 import type { CatalogDescription, Offers } from '../../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
-import { createTurns } from '../../platform/turns.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
+import { isObject } from '../../platform/json.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
+import { canSubscribe } from '../messages/description.ts';
 import type { UpstreamDescription } from '../upstream.ts';
-import type { Access } from './access.ts';
 import { cleanText } from './clean-item.ts';
-import { toWho } from './identify.ts';
 import { loadPrepared } from './joined-view.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan, PlannedServer } from './plan.ts';
-import type { View, Who } from './view.ts';
+import { type Access, toWho, type View, type Who } from './view.ts';
 
 export interface DescribeDeps {
   readonly view: View;
@@ -117,9 +115,6 @@ function readOffers(description: UpstreamDescription | undefined): Offers {
     logging: has('logging'),
   };
 }
-
-export const canSubscribe = ({ resources }: JsonObject): boolean =>
-  isObject(resources) && resources.subscribe === true;
 
 const joinOffers = (all: readonly Offers[]): Offers => ({
   tools: all.some(({ tools }) => tools),

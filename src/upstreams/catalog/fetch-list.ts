@@ -1,9 +1,12 @@
 // §18.4: one list of a server, all its pages, as much of it as is kept.
 import { hash } from 'node:crypto';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import type { Lock } from '../lock/lock.ts';
 import { type Upstream, type UpstreamCaller, UpstreamError } from '../upstream.ts';
+import { findItemProblem } from './check-item.ts';
 
 export interface FetchedList {
   /** As the server wrote them. */
@@ -130,3 +133,28 @@ const boundTtl = (ttlMs: unknown): number =>
   typeof ttlMs === 'number' && Number.isFinite(ttlMs)
     ? Math.min(Math.max(ttlMs, MIN_TTL_MS), MAX_TTL_MS)
     : DEFAULT_TTL_MS;
+
+// What takes long to find out of each item of a list, before anybody gets the list: while one server's is read, others have
+// their turn.
+
+interface ReadItemsDeps {
+  readonly clock: Clock;
+  readonly lock: Lock | undefined;
+}
+
+/** What is found out is remembered with each item. */
+export async function readItems(
+  server: string,
+  kind: ListKind,
+  items: readonly RawItem[],
+  { clock, lock }: ReadItemsDeps,
+): Promise<void> {
+  const { ruled } = LIST_KINDS[kind];
+  const work = createTurns(clock);
+  for (const item of items) {
+    const isUsable = findItemProblem(kind, item) === undefined;
+    if (work.isOver()) await work.next();
+    if (isUsable && ruled !== 'resource') lock?.check(server, ruled, item);
+    if (work.isOver()) await work.next();
+  }
+}

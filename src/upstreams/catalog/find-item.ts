@@ -1,30 +1,25 @@
 // §18.2: what a caller asks for by its name: found, or unknown in words that help.
 
 import { fail } from '../../errors/gateway-error.ts';
-import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
 import { createJudgeLikeness, type JudgeLikeness } from '../../platform/nearest-name.ts';
-import { createTurns, type Turns } from '../../platform/turns.ts';
-import { failUnknownItem } from '../../protocol/fail-unknown-item.ts';
-import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import type { Access } from './access.ts';
-import type { Entry } from './entry.ts';
+import { failUnknownItem, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import type { ResolveResource } from './linked-resources.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
-import type { ResolveResource } from './resolve-resource.ts';
+import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
-import type { Found, FoundResource, View, Who } from './view.ts';
+import type { Access, Found, FoundResource, View, Who } from './view.ts';
 
 export interface FindItem {
   /** @throws GatewayError `invalid_params` where nobody has it. */
-  find(kind: ListKind, name: string, who: Who, context: CallerContext): Found | Promise<Found>;
+  find(kind: ListKind, name: string, who: Who): Found | Promise<Found>;
   /** @throws GatewayError `invalid_params` where nobody has it. */
-  findResource(uri: string, who: Who, context: CallerContext): Promise<FoundResource>;
+  findResource(uri: string, who: Who): Promise<FoundResource>;
   /** `facts` are for the log. @throws GatewayError `invalid_params` always. */
   failAsUnknown(
     kind: ListKind,
     name: string,
     who: Who,
-    context: CallerContext,
     facts?: Readonly<Record<string, unknown>>,
   ): Promise<never>;
 }
@@ -37,20 +32,21 @@ export function createFindItem(deps: FindItemDeps): FindItem {
   const { view, resolveResource } = deps;
   const suggestName = createSuggestName(deps);
 
-  const failAsUnknown: FindItem['failAsUnknown'] = async (kind, name, who, context, facts) => {
-    const nearest = await suggestName(kind, name, who, context);
+  const failAsUnknown: FindItem['failAsUnknown'] = async (kind, name, who, facts) => {
+    // Where nobody can say what there is, nothing is suggested.
+    const nearest = await suggestName(kind, name, who).catch(() => undefined);
     return failUnknownItem(kind, name, { nearest, ...(facts && { facts }) });
   };
 
   return {
-    find(kind, name, who, context) {
-      const finding = view.find(kind, name, who, context);
-      if (finding === undefined) return failAsUnknown(kind, name, who, context);
+    find(kind, name, who) {
+      const finding = view.find(kind, name, who);
+      if (finding === undefined) return failAsUnknown(kind, name, who);
       if (!(finding instanceof Promise)) return finding;
-      return finding.then((found) => found ?? failAsUnknown(kind, name, who, context));
+      return finding.then((found) => found ?? failAsUnknown(kind, name, who));
     },
-    async findResource(uri, who, context) {
-      const found = await resolveResource(uri, who, context);
+    async findResource(uri, who) {
+      const found = await resolveResource(uri, who);
       return found ?? failUnknownItem('resources', uri);
     },
     failAsUnknown,
@@ -77,12 +73,7 @@ interface SuggestNameDeps {
 }
 
 /** Undefined where nothing is like it. Waits for no server: what they have said so far is looked through. */
-type SuggestName = (
-  kind: ListKind,
-  name: string,
-  who: Who,
-  context: CallerContext,
-) => Promise<string | undefined>;
+type SuggestName = (kind: ListKind, name: string, who: Who) => Promise<string | undefined>;
 
 /** So many are compared at most: what comes after them is not suggested. */
 const MAX_COMPARED = 10_000;
@@ -103,13 +94,13 @@ function createSuggestName({ view, access, clock }: SuggestNameDeps): SuggestNam
   const isVisible = (entry: Entry, who: Who) =>
     view.findServer(entry.server)?.isDown() !== true && access.mayList(entry, who);
 
-  return async function suggestName(kind, name, who, context) {
+  return async function suggestName(kind, name, who) {
     // URIs are copied and not remembered; and they may hold what only one call was given.
     if (LIST_KINDS[kind].ruled === 'resource') return undefined;
     const judge = createJudgeLikeness(name);
     if (judge === undefined) return undefined;
     const work = createTurns(clock);
-    const entries = await view.listAtHand(kind, who, context);
+    const entries = await view.listAtHand(kind, who);
     await access.prepareFor(who, work);
     const isMeant = (entry: Entry) => isVisible(entry, who);
     const nearest = await searchAfterOthers(() => findNearest(entries, { judge, isMeant, work }));

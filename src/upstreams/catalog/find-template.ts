@@ -1,5 +1,5 @@
 // §18.2: whose template fits a URI.
-import type { Entry } from './entry.ts';
+import type { Entry } from './prepare-list.ts';
 
 /** The first entry whose template fits. */
 export type FindTemplate = (entries: readonly Entry[], uri: string) => Entry | undefined;

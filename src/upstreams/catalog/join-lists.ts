@@ -1,9 +1,8 @@
 // §18.2: the lists of all servers as one. The order decides who has a name, on every replica the same.
 
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { BUILT_IN, type Entry } from './entry.ts';
-import type { Naming } from './naming.ts';
-import type { WarnOfItem } from './warn-of-item.ts';
+import type { WarnOfItem } from './check-item.ts';
+import { BUILT_IN, type Entry, type Naming } from './prepare-list.ts';
 
 export interface JoinedList {
   readonly entries: readonly Entry[];

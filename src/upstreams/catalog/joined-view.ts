@@ -1,37 +1,29 @@
 // §18.2: /mcp: everything, under names that say whose they are.
 
-import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
-import { askByCurrentPlan } from './current-plan.ts';
-import { BUILT_IN, type Entry } from './entry.ts';
 import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate } from './find-template.ts';
 import type { JoinedList } from './join-lists.ts';
-import type { Naming } from './naming.ts';
-import type { Plan, PlannedServer } from './plan.ts';
-import type { PreparedList } from './prepare-list.ts';
+import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
+import { BUILT_IN, type Entry, type Naming, type PreparedList } from './prepare-list.ts';
 import type { Found, FoundResource, ListView, View, Who } from './view.ts';
 
 export function createJoinedView(getPlan: () => Plan): View {
   const findTemplate = createFindTemplate();
 
   /** Where no call is under way, what it listed last is as much as can be known. */
-  async function listBuiltIn(kind: ListKind, context: CallerContext | undefined) {
+  async function listBuiltIn(kind: ListKind, { context }: Who) {
     const { builtIn } = getPlan();
     return context === undefined ? builtIn?.peek(kind) : builtIn?.list(kind, context);
   }
 
-  const list = (kind: ListKind, who: Who, context: CallerContext | undefined): Promise<ListView> =>
-    askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who, context));
+  const list = (kind: ListKind, who: Who): Promise<ListView> =>
+    askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who));
 
-  async function listBy(
-    { servers, joinLists }: Plan,
-    kind: ListKind,
-    who: Who,
-    context: CallerContext | undefined,
-  ): Promise<ListView> {
+  async function listBy({ servers, joinLists }: Plan, kind: ListKind, who: Who): Promise<ListView> {
     const planned = [...servers.values()];
-    const own = await listBuiltIn(kind, context);
+    const own = await listBuiltIn(kind, who);
+    const cache = own?.cache;
     const prepared = await Promise.all(planned.map((one) => loadPrepared(one, kind, who)));
     const parts = [
       own?.entries ?? NOTHING,
@@ -39,16 +31,20 @@ export function createJoinedView(getPlan: () => Plan): View {
     ];
     return {
       ...joinLists(kind, parts),
-      ttlMs: Math.min(...prepared.map((one) => one?.ttlMs ?? SHORT_TTL_MS), MAX_TTL_MS),
-      isPersonal: planned.some(({ server }) => server.isPersonal),
+      ttlMs: Math.min(
+        ...prepared.map((one) => one?.ttlMs ?? SHORT_TTL_MS),
+        cache?.ttlMs ?? MAX_TTL_MS,
+        MAX_TTL_MS,
+      ),
+      isPersonal: cache?.scope === 'private' || planned.some(({ server }) => server.isPersonal),
     };
   }
 
   /** Nearly always the list is there, and the first server that can have the name has it: nothing is waited for. */
-  function find(kind: ListKind, name: string, who: Who, context: CallerContext | undefined) {
+  function find(kind: ListKind, name: string, who: Who) {
     return (
       findAtHand(kind, name, who) ??
-      askByCurrentPlan(getPlan, (plan) => findAnywhere(plan, kind, name, who, context))
+      askByCurrentPlan(getPlan, (plan) => findAnywhere(plan, kind, name, who))
     );
   }
 
@@ -72,18 +68,32 @@ export function createJoinedView(getPlan: () => Plan): View {
     kind: ListKind,
     name: string,
     who: Who,
-    context: CallerContext | undefined,
   ): Promise<Found | undefined> {
     if (kind === 'templates') {
-      const atHand = findIn(await joinAtHand(kind, who, context), name);
-      return toFound(atHand ?? findIn(await list(kind, who, context), name));
+      const atHand = findIn(await joinAtHand(kind, who), name);
+      return toFound(atHand ?? findIn(await list(kind, who), name));
     }
-    const own = (await listBuiltIn(kind, context))?.byName.get(name);
+    const own = await findBuiltIn(kind, name, naming, who);
     if (own) return { kind: 'entry', entry: own };
     const owners = naming.findOwners(name).flatMap((owner) => servers.get(owner) ?? []);
     return (
       (await findAtQuick(owners, kind, name, who)) ?? findAtOwners(owners, kind, name, naming, who)
     );
+  }
+
+  /** Where it cannot say what it has, a name that can only be a server's is looked for there. */
+  async function findBuiltIn(
+    kind: ListKind,
+    name: string,
+    naming: Naming,
+    who: Who,
+  ): Promise<Entry | undefined> {
+    try {
+      return (await listBuiltIn(kind, who))?.byName.get(name);
+    } catch (error) {
+      if (naming.hasPrefix(name)) return undefined;
+      throw error;
+    }
   }
 
   /** Of several that can have the name, as without a prefix, none is waited for that lists slowly. */
@@ -125,22 +135,14 @@ export function createJoinedView(getPlan: () => Plan): View {
     return undefined;
   }
 
-  async function findListed(
-    uri: string,
-    who: Who,
-    context: CallerContext | undefined,
-  ): Promise<FoundResource | undefined> {
-    const listed = findIn(await joinAtHand('resources', who, context), uri);
+  async function findListed(uri: string, who: Who): Promise<FoundResource | undefined> {
+    const listed = findIn(await joinAtHand('resources', who), uri);
     return listed && toResource(listed, uri);
   }
 
   /** What servers have said so far. */
-  async function joinAtHand(
-    kind: ListKind,
-    who: Who,
-    context: CallerContext | undefined,
-  ): Promise<JoinedList> {
-    const own = await listBuiltIn(kind, context);
+  async function joinAtHand(kind: ListKind, who: Who): Promise<JoinedList> {
+    const own = await listBuiltIn(kind, who);
     const { servers, joinLists } = getPlan();
     const parts = [...servers.values()].map(
       (planned) => peekPrepared(planned, kind, who)?.entries ?? NOTHING,
@@ -149,28 +151,20 @@ export function createJoinedView(getPlan: () => Plan): View {
   }
 
   /** What one server lists nobody has to wait for another to read. */
-  async function findResource(
-    uri: string,
-    who: Who,
-    context: CallerContext | undefined,
-  ): Promise<FoundResource | undefined> {
-    const atHand = await findListed(uri, who, context);
+  async function findResource(uri: string, who: Who): Promise<FoundResource | undefined> {
+    const atHand = await findListed(uri, who);
     if (atHand) return atHand;
-    const listed = findIn(await list('resources', who, context), uri);
-    return listed ? toResource(listed, uri) : findUnlisted(uri, who, context);
+    const listed = findIn(await list('resources', who), uri);
+    return listed ? toResource(listed, uri) : findUnlisted(uri, who);
   }
 
-  async function findUnlisted(
-    uri: string,
-    who: Who,
-    context: CallerContext | undefined,
-  ): Promise<FoundResource | undefined> {
+  async function findUnlisted(uri: string, who: Who): Promise<FoundResource | undefined> {
     const servers = [...getPlan().servers.values()];
     const former = servers.find(({ server }) => server.lists.hadResource(uri, who.upstream));
     if (former) return { server: former.server.name, ownUri: uri, uri, annotations: {} };
     // As clients were shown the URI of one server it is no other's, whatever templates say.
     if (servers.some((planned) => isNamedFor(planned, uri, who))) return undefined;
-    const offered = await list('templates', who, context);
+    const offered = await list('templates', who);
     const fitting = findTemplate(offered.entries, uri);
     return fitting && toResource(fitting, uri);
   }
@@ -178,7 +172,7 @@ export function createJoinedView(getPlan: () => Plan): View {
   return {
     path: '',
     list,
-    listAtHand: async (kind, who, context) => (await joinAtHand(kind, who, context)).entries,
+    listAtHand: async (kind, who) => (await joinAtHand(kind, who)).entries,
     find,
     findListed,
     findResource,

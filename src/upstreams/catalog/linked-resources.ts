@@ -1,13 +1,18 @@
 // §18.2, MCP "Resource Links": results may name resources that no list has. They are read from the
 // server whose result it was, by the client that got it.
+
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
 import { buildResourceLinkKey } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
+import { createSealedValues, type SealedValuesDeps } from '../../store/seal/sealed-records.ts';
+import type { KeyValue } from '../../store/store.ts';
 import type { UpstreamCaller } from '../upstream.ts';
+import { BUILT_IN } from './prepare-list.ts';
+import type { FoundResource, View, Who } from './view.ts';
 
 export interface LinkedResources {
   /** Notes that the server named these in a result; what another named before stays with that one. Never throws. */
@@ -19,7 +24,7 @@ export interface LinkedResources {
 }
 
 export interface LinkedResourcesDeps {
-  readonly store: Pick<Store, 'get' | 'getOrSet' | 'set' | 'delete'>;
+  readonly store: SealedValuesDeps['store'] & Pick<KeyValue, 'delete'>;
   readonly getSeal: () => Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;
@@ -45,9 +50,10 @@ export const nameLinkOwner = (
 ): string => sessionId ?? `caller:${hashSha256(JSON.stringify([path, user?.sub, clientId]))}`;
 
 export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResources {
-  const { store, getSeal, clock, log, sessionKeyPrefix, sessionTtlSeconds } = deps;
-  /** Oldest first: by server, what this process has put into the store for each. */
-  const owners = new Map<string, Map<string, SavedLinks>>();
+  const { store, clock, log, sessionKeyPrefix, sessionTtlSeconds } = deps;
+  const firstServers = createSealedValues(deps);
+  /** By server, what this process has put into the store for each. */
+  const owners = createBoundedMap<string, Map<string, SavedLinks>>(MAX_OWNERS);
   const toKey = (owner: string, uri: string) =>
     buildResourceLinkKey(sessionKeyPrefix, owner, hashSha256(uri));
 
@@ -61,24 +67,19 @@ export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResource
     links.delete(key);
     links.set(key, now);
     servers.set(server, links);
-    owners.delete(owner);
     owners.set(owner, servers);
-    dropFirst(owners, MAX_OWNERS);
-    const dropped = dropFirst(links, MAX_LINKS);
-    if (dropped !== undefined) await store.delete(dropped);
+    const [oldest] = links.keys();
+    if (links.size <= MAX_LINKS || oldest === undefined) return;
+    links.delete(oldest);
+    await store.delete(oldest);
   }
 
   /** False where another server was first, maybe at another replica. */
   async function claim(key: string, server: string): Promise<boolean> {
-    const seal = await getSeal();
-    const sealed = seal.seal(key, server);
-    const standing = await store.getOrSet(key, sealed, sessionTtlSeconds);
-    if (standing === sealed) return true;
-    const first = seal.open(key, standing);
-    if (first !== undefined && first !== server) return false;
-    // Its time begins anew.
-    await store.set(key, sealed, sessionTtlSeconds);
-    return true;
+    const claimed = await firstServers.update(key, sessionTtlSeconds, (first = server) =>
+      first === server ? server : undefined,
+    );
+    return claimed !== undefined;
   }
 
   return {
@@ -98,21 +99,10 @@ export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResource
     },
     async find(owner, uri) {
       if (uri.length > MAX_URI) return undefined;
-      const key = toKey(owner, uri);
-      const sealed = await store.get(key);
-      if (sealed === undefined) return undefined;
-      return (await getSeal()).open(key, sealed);
+      return firstServers.get(toKey(owner, uri));
     },
     forget: (owner) => void owners.delete(owner),
   };
-}
-
-/** The key that was dropped. */
-function dropFirst(map: Map<string, unknown>, max: number): string | undefined {
-  const [first] = map.keys();
-  if (map.size <= max || first === undefined) return undefined;
-  map.delete(first);
-  return first;
 }
 
 /** URIs that the result of a tool, or a prompt, names: links and embedded resources. */
@@ -133,4 +123,43 @@ function readLinkedUri(item: unknown): readonly string[] {
         ? item.resource.uri
         : undefined;
   return typeof uri === 'string' ? [uri] : [];
+}
+
+// §18.2: which server a URI is for: who linked to it, who lists it, or whose template fits it.
+
+export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
+
+export function createResolveResource(
+  view: View,
+  joined: View,
+  links: LinkedResources,
+): ResolveResource {
+  /**
+   * What a client was given by a server is for that server alone: it may hold a secret. Nobody was given by a link what
+   * another server listed then.
+   */
+  return async function resolveResource(uri, who) {
+    const listed = await view.findListed(uri, who);
+    if (listed?.server === BUILT_IN) return listed;
+    const linker = await findLinker(uri, who, listed);
+    if (linker === undefined) return listed ?? view.findResource(uri, who);
+    return view.findServer(linker) === undefined ? listed : toLinked(uri, linker, who);
+  };
+
+  /** Where the store cannot say, what is listed can be read all the same. */
+  async function findLinker(uri: string, who: Who, listed: FoundResource | undefined) {
+    try {
+      return await links.find(nameLinkOwner(who.upstream, view.path), uri);
+    } catch (error) {
+      if (listed === undefined) throw error;
+      return undefined;
+    }
+  }
+
+  async function toLinked(uri: string, server: string, who: Who): Promise<FoundResource> {
+    // What another server lists at /mcp is not this server's: the rules about it are about the other.
+    const other = view === joined ? undefined : await joined.findListed(uri, who);
+    const isOther = other !== undefined && other.server !== server;
+    return { server, ownUri: uri, uri: isOther ? `${server}+${uri}` : uri, annotations: {} };
+  }
 }

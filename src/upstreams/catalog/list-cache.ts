@@ -1,7 +1,6 @@
 // §18.4: one list, served from memory while it is fetched anew.
 import type { Clock } from '../../platform/clock.ts';
 import type { FetchedList } from './fetch-list.ts';
-import { createWaitingTime, type WaitingTime, waitAtMost } from './wait-at-most.ts';
 
 export interface ListCache {
   /**
@@ -17,7 +16,7 @@ export interface ListCache {
   refresh(): void;
 }
 
-export interface ListCacheDeps {
+interface ListCacheDeps {
   readonly clock: Clock;
   fetch(): Promise<FetchedList>;
   /** How long the first list is waited for. */
@@ -140,6 +139,40 @@ export function createListCache(deps: ListCacheDeps): ListCache {
     refresh() {
       retryAt = Number.NEGATIVE_INFINITY;
       void refresh();
+    },
+  };
+}
+
+/** Resolves when the work has ended, in whichever way, or after `ms` milliseconds. How it fails is left to others. */
+export function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = ms > 0 ? clock.after(ms, resolve) : resolve;
+    const end = () => {
+      cancel();
+      resolve();
+    };
+    work.then(end, end);
+    if (ms <= 0) resolve();
+  });
+}
+
+/** How long a first answer may be waited for, of all who wait for it together. */
+export interface WaitingTime {
+  /** Milliseconds that are left; the time begins with the first call. */
+  left(): number;
+  /** There is a reason to wait again. */
+  restart(): void;
+}
+
+export function createWaitingTime(clock: Clock, ms: number): WaitingTime {
+  let endsAt: number | undefined;
+  return {
+    left() {
+      endsAt ??= clock.monotonic() + ms;
+      return Math.max(0, endsAt - clock.monotonic());
+    },
+    restart() {
+      endsAt = undefined;
     },
   };
 }

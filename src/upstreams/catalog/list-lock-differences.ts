@@ -1,12 +1,10 @@
 // §22.4: what is hidden because the lock did not approve it, for operators: what it says now, and what was approved.
-import { toCanonicalJson } from '../lock/canonical-json.ts';
-import type { LockedKind } from '../lock/fingerprint.ts';
-import { selectMembers } from '../lock/fingerprint.ts';
+import { type LockedKind, selectMembers, toCanonicalJson } from '../lock/fingerprint.ts';
 import type { Lock } from '../lock/lock.ts';
 import { GATEWAY_CALLER } from '../upstream.ts';
 import { findItemProblem } from './check-item.ts';
 import type { PlannedServer } from './plan.ts';
-import { selectTools } from './select-tools.ts';
+import { selectTools } from './prepare-list.ts';
 
 export interface LockDifferences {
   /** How many there are. */

@@ -3,13 +3,10 @@
 import { fail } from '../../errors/gateway-error.ts';
 import type { Cursor, Page, RawItem } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { createTurns, type Turns } from '../../platform/turns.ts';
+import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
-import type { Access } from './access.ts';
-import type { Entry } from './entry.ts';
-import { toWho } from './identify.ts';
-import type { ListView, View } from './view.ts';
+import type { Entry } from './prepare-list.ts';
+import { type Access, type ListView, toWho, type View } from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;
@@ -37,9 +34,9 @@ export function createListPage(deps: ListPageDeps): ListPage {
   const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
 
   return async function listPage(kind, cursor, context) {
-    const who = toWho(context);
+    const who = toWho(context, context);
     const work = createTurns(clock);
-    const list = await view.list(kind, who, context);
+    const list = await view.list(kind, who);
     if (work.isOver()) await work.next();
     await access.prepareFor(who, work);
     const isVisible = (entry: Entry) =>

@@ -2,22 +2,19 @@
 
 import type { CatalogListener } from '../../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
-import { createTurns } from '../../platform/turns.ts';
+import { createBatch } from '../../platform/throttle.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
-import { createUpdateBatch } from '../transport/update-batch.ts';
-import type { Access } from './access.ts';
+import { canSubscribe } from '../messages/description.ts';
 import type { ChangeHub } from './change-hub.ts';
-import { canSubscribe } from './describe-view.ts';
-import { BUILT_IN } from './entry.ts';
-import { toWho } from './identify.ts';
+import type { ResolveResource } from './linked-resources.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan } from './plan.ts';
-import type { ResolveResource } from './resolve-resource.ts';
+import { BUILT_IN } from './prepare-list.ts';
 import type { Server } from './server.ts';
-import type { View, Who } from './view.ts';
+import { type Access, toWho, type View, type Who } from './view.ts';
 
 export interface ListenDeps {
   readonly view: View;
@@ -40,8 +37,22 @@ export function listenToServers(
   const stops = new Map<Server, () => void>();
   const ownStops: (() => void)[] = [];
   let isOpen = true;
-  const stopBuiltIn = builtIn?.listen(caller, listener, uris);
+  const stopBuiltIn = builtIn?.listen(caller, { ...listener, resourceUpdated: tellOfOwn }, uris);
   if (stopBuiltIn) ownStops.push(stopBuiltIn);
+
+  /** Configuration and rules may have changed since it subscribed. Who cannot be asked about misses it. */
+  function tellOfOwn(uri: string): void {
+    const item = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
+    if (!isBuiltInServed() || !access.mayRead(item, toWho(caller))) return;
+    Promise.resolve(builtIn?.canWatch(uri, caller)).then(
+      (isWatched) => {
+        if (isWatched && isOpen) listener.resourceUpdated(uri);
+      },
+      () => {},
+    );
+  }
+
+  const isBuiltInServed = () => getPlan().builtIn?.catalog === builtIn;
 
   async function open(): Promise<void> {
     const who = toWho(caller);
@@ -76,7 +87,7 @@ export function listenToServers(
     const isNeeded = server.isPersonal || mayTellOfResources(server, who, own);
     const passLogs = createLogListener(server, who, own);
     if (!isNeeded && !mayTellOfElicitations(server, who, own) && passLogs === undefined) return;
-    const noteUpdate = createUpdateBatch(clock, (ownUri) => tellOfResource(server, ownUri, who));
+    const noteUpdate = createBatch(clock, (ownUri) => tellOfResource(server, ownUri, who));
     const stop = server.upstream.listen(
       who.upstream,
       {
@@ -115,7 +126,7 @@ export function listenToServers(
   async function groupByServer(who: Who): Promise<ReadonlyMap<string, readonly string[]>> {
     const groups = new Map<string, string[]>();
     for (const uri of uris ?? []) {
-      const found = await resolveResource(uri, who, undefined);
+      const found = await resolveResource(uri, who);
       if (!found || found.server === BUILT_IN || !access.mayRead(found, who)) continue;
       groups.set(found.server, [...(groups.get(found.server) ?? []), found.ownUri]);
     }
@@ -128,8 +139,8 @@ export function listenToServers(
     const { name } = server;
     for (const uri of [ownUri, `${name}+${ownUri}`]) {
       // Of most it is known without asking the store who linked to them.
-      const offered = await view.findResource(uri, who, undefined);
-      const found = offered?.server === name ? offered : await resolveResource(uri, who, undefined);
+      const offered = await view.findResource(uri, who);
+      const found = offered?.server === name ? offered : await resolveResource(uri, who);
       if (found?.server !== name || found.ownUri !== ownUri) continue;
       if (isOpen && access.mayRead(found, who)) listener.resourceUpdated(uri);
       return;
@@ -206,7 +217,7 @@ async function maySeeAny(
   const work = createTurns(clock);
   await access.prepareFor(who, work);
   for (const kind of ALL_KINDS) {
-    const entries = await view.listAtHand(kind, who, undefined);
+    const entries = await view.listAtHand(kind, who);
     for (const [index, entry] of entries.entries()) {
       if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
       if (entry.server === name && access.mayList(entry, who)) return true;

@@ -1,14 +1,13 @@
 // §22.6: operators approve at their page what servers say: exactly what they were shown, or nothing.
 
 import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import type { Log } from '../../platform/log.ts';
-import { createTurns } from '../../platform/turns.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import { approveServers } from '../lock/compare.ts';
 import { createLock } from '../lock/lock.ts';
-import { type LockFile, LockFileError } from '../lock/lock-file.ts';
-import type { StoredLock } from '../lock/stored-lock.ts';
-import { approveServers } from '../lock/update.ts';
+import { type LockFile, LockFileError, type StoredLock } from '../lock/lock-file.ts';
 import { UpstreamError } from '../upstream.ts';
 import type { PlannedServer } from './plan.ts';
 import {
@@ -71,7 +70,7 @@ export function createLockApproval(deps: LockApprovalDeps): LockApproval {
   /** Of two operators the second one finds what the first one wrote. */
   let writing: Promise<unknown> = Promise.resolve();
   /** Of all who look at a server at once one asks it: its lists may be long, and it may hang. */
-  const asking = new Map<PlannedServer, Promise<AnsweredServer | UnreadServer>>();
+  const asking = createSingleFlight<PlannedServer, AnsweredServer | UnreadServer>();
 
   async function findObstacle(): Promise<string | undefined> {
     if (hasReplicas)
@@ -117,17 +116,13 @@ export function createLockApproval(deps: LockApprovalDeps): LockApproval {
   async function ask(planned: PlannedServer): Promise<AnsweredServer | UnreadServer> {
     const { name: server } = planned.config;
     if (planned.server.isPersonal) return { server, problem: PERSONAL };
-    const known = asking.get(planned);
-    if (known !== undefined) return known;
-    const asked = askServer(planned, clock)
-      .catch((error: unknown) => {
+    return asking.run(planned, () =>
+      askServer(planned, clock).catch((error: unknown) => {
         if (error instanceof UpstreamError)
           return { server, problem: `could not be read: ${error.reason}` };
         throw error;
-      })
-      .finally(() => asking.delete(planned));
-    asking.set(planned, asked);
-    return asked;
+      }),
+    );
   }
 
   async function describeAll(answers: readonly (AnsweredServer | UnreadServer)[], file: LockFile) {

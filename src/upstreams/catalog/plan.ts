@@ -1,24 +1,47 @@
 // What the configuration file says, as long as it says it.
-import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { Policies } from '../../policy/policy.ts';
+import type { RulesConfig } from '../../policy/rules/rule-config.ts';
+import type { CompiledRules } from '../../policy/rules/rules.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import type { Lock } from '../lock/lock.ts';
+import type { ServersConfig, UpstreamConfig } from '../config/upstream-config.ts';
+import { type Lock, NO_LOCK } from '../lock/lock.ts';
 import type { BuiltIn } from './built-in.ts';
-import { isNameAllowed } from './check-item.ts';
+import { isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
-import { createNaming, type Naming } from './naming.ts';
-import { createPrepareList, type PrepareList } from './prepare-list.ts';
-import { selectTools } from './select-tools.ts';
+import {
+  createNaming,
+  createPrepareList,
+  type Naming,
+  type PrepareList,
+  selectTools,
+} from './prepare-list.ts';
 import type { Server } from './server.ts';
-import type { WarnOfItem } from './warn-of-item.ts';
 
-export interface Plan {
+/** What is read together, and served until it is read anew: the configuration file, and the lock beside it. */
+export interface Setup {
+  readonly file: ServersConfig & RulesConfig;
+  /** Undefined where there is none: everything is approved. */
+  readonly lock?: Lock | undefined;
+  /** The lock file is empty (`{}`): that there is no lock is meant. */
+  readonly meansNoLock?: boolean;
+}
+
+/** A setup whose rules are compiled. */
+export interface CompiledSetup {
+  readonly setup: Setup;
+  readonly rules: CompiledRules;
+  /** Who may see and use what. */
+  readonly policies: Policies;
+}
+
+/** All that follows from one setup. Nothing of it changes: the next setup makes another one. */
+export interface Plan extends CompiledSetup {
   /** Undefined where the file says `"builtIn": false`. */
   readonly builtIn: BuiltIn | undefined;
   /** In the file's order. */
   readonly servers: ReadonlyMap<string, PlannedServer>;
   readonly naming: Naming;
-  readonly policies: Policies;
+  /** `NO_LOCK` where the setup has none. */
   readonly lock: Lock;
   readonly joinLists: JoinLists;
   readonly warn: WarnOfItem;
@@ -31,19 +54,20 @@ export interface PlannedServer {
   readonly mayHave: MayHave;
 }
 
-export interface PlanParts {
-  readonly file: GatewayFile;
+interface PlanParts {
   readonly builtIn: BuiltIn;
   /** One for each of the file, by name. */
   readonly servers: ReadonlyMap<string, Server>;
-  readonly policies: Policies;
-  readonly lock: Lock;
   readonly warn: WarnOfItem;
 }
 
-export function createPlan({ file, builtIn, servers, policies, lock, warn }: PlanParts): Plan {
+export function createPlan(compiled: CompiledSetup, { builtIn, servers, warn }: PlanParts): Plan {
+  const { setup, policies } = compiled;
+  const { file, lock = NO_LOCK } = setup;
   const naming = createNaming(file);
   return {
+    ...compiled,
+    lock,
     builtIn: file.builtIn ? builtIn : undefined,
     servers: new Map(
       file.servers.flatMap((config) => {
@@ -56,8 +80,6 @@ export function createPlan({ file, builtIn, servers, policies, lock, warn }: Pla
       }),
     ),
     naming,
-    policies,
-    lock,
     joinLists: createJoinLists(naming, warn),
     warn,
   };
@@ -77,4 +99,19 @@ function createMayHave({ name, tools }: UpstreamConfig, lock: Lock): MayHave {
     if (kind === 'tools' && !selected.has(ownName)) return false;
     return isNameAllowed(kind, ownName) && lock.knows(name, ruled, ownName);
   };
+}
+
+/**
+ * Asks again where the configuration has changed meanwhile: of a server that went nothing comes, and its successor may
+ * have what was asked for.
+ */
+export async function askByCurrentPlan<Answer>(
+  getPlan: () => Plan,
+  ask: (plan: Plan) => Answer | Promise<Answer>,
+): Promise<Answer> {
+  for (;;) {
+    const plan = getPlan();
+    const answer = await ask(plan);
+    if (getPlan() === plan) return answer;
+  }
 }

@@ -1,16 +1,21 @@
 // §18.2: what of a server's list is served, and under which names.
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
+
+import { hash } from 'node:crypto';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import { isObject } from '../../platform/json.ts';
+import { compileGlob } from '../../platform/glob.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Policies } from '../../policy/policy.ts';
-import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { findItemProblem, showName } from './check-item.ts';
+import { type ItemKind, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import type { ToolSelection } from '../config/common-config.ts';
+import type { ServersConfig } from '../config/upstream-config.ts';
+import {
+  countKeptCharacters,
+  NAME_HASH_CHARACTERS,
+  type UpstreamConfig,
+} from '../config/upstream-config.ts';
+import { findItemProblem, showName, type WarnOfItem } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
-import type { Entry } from './entry.ts';
 import type { FetchedList } from './fetch-list.ts';
-import type { Naming } from './naming.ts';
-import { type SelectedTools, selectTools } from './select-tools.ts';
-import type { WarnOfItem } from './warn-of-item.ts';
 
 /** Of one server, in its order; each own name once. */
 export interface PreparedList {
@@ -19,7 +24,7 @@ export interface PreparedList {
   readonly byName: ReadonlyMap<string, Entry>;
 }
 
-export interface PrepareDeps {
+interface PrepareDeps {
   readonly config: UpstreamConfig;
   readonly naming: Naming;
   readonly policies: Pick<Policies, 'findHidden'>;
@@ -117,3 +122,106 @@ function createEntry(
     annotations: isObject(raw.annotations) ? raw.annotations : {},
   };
 }
+
+// §18.1: which tools of a server are served, and what they are said to do.
+
+interface SelectedTools {
+  has(ownName: string): boolean;
+  describe(ownName: string, item: RawItem): RawItem;
+}
+
+export function selectTools({ include, exclude, describe }: ToolSelection): SelectedTools {
+  const included = include.map(compileGlob);
+  const excluded = exclude.map(compileGlob);
+  return {
+    has: (ownName) =>
+      included.some((fits) => fits(ownName)) && !excluded.some((fits) => fits(ownName)),
+    describe: (ownName, item) =>
+      Object.hasOwn(describe, ownName) ? { ...item, description: describe[ownName] } : item,
+  };
+}
+
+// §18.2: how clients call what a server has, and to whom a name belongs.
+
+const STRICT_NAME = /^[a-zA-Z0-9_-]*$/;
+const NOT_STRICT = /[^a-zA-Z0-9_-]/gu;
+
+export interface Naming {
+  /** As clients of `/mcp` see the server's own name. */
+  join(server: Pick<UpstreamConfig, 'prefix'>, ownName: string): string;
+  /**
+   * The servers whose name it can be, in order: where it begins with a prefix and the separator, those of the longest
+   * such prefix, and nobody else's; otherwise those without a prefix.
+   */
+  findOwners(name: string): readonly string[];
+  /** Whether the name can only be that of a server with a prefix. */
+  hasPrefix(name: string): boolean;
+  /** What the server itself would call it; undefined where the name may be cut or made strict, so that nobody can tell. */
+  toOwnName(server: Pick<UpstreamConfig, 'prefix'>, name: string): string | undefined;
+}
+
+export function createNaming({
+  servers,
+  separator,
+  maxNameLength,
+  names,
+}: Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>): Naming {
+  const isStrict = names === 'strict';
+  /** What stays of a longer name, before `_` and the hash. */
+  const keptCharacters = countKeptCharacters(maxNameLength);
+  const cutNames = new RegExp(`^.{${keptCharacters}}_[0-9a-f]{${NAME_HASH_CHARACTERS}}$`, 'su');
+  const toStart = (prefix: string) => (prefix === '' ? '' : prefix + separator);
+  // Names that are cut begin with no more than this of a prefix.
+  const toMark = (prefix: string) => toStart(prefix).slice(0, keptCharacters);
+  const marks = new Map<string, string[]>();
+  for (const { prefix, name } of servers) {
+    const mark = toMark(prefix);
+    marks.set(mark, [...(marks.get(mark) ?? []), name]);
+  }
+  const longestFirst = [...marks].sort(([one], [other]) => other.length - one.length);
+  const findMark = (name: string) =>
+    isStrict && !STRICT_NAME.test(name)
+      ? undefined
+      : longestFirst.find(([mark]) => name.startsWith(mark));
+  const clean = (name: string) => (isStrict ? name.replace(NOT_STRICT, '_') : name);
+
+  /** A name that is too long ends in characters of its SHA-256, so that it stays another than its like. */
+  function shorten(name: string): string {
+    const characters = [...name];
+    if (characters.length <= maxNameLength) return clean(name);
+    const kept = characters.slice(0, keptCharacters).join('');
+    return `${clean(kept)}_${hash('sha256', name, 'hex').slice(0, NAME_HASH_CHARACTERS)}`;
+  }
+
+  function toOwnName({ prefix }: Pick<UpstreamConfig, 'prefix'>, name: string) {
+    const ownName = name.slice(toStart(prefix).length);
+    const isChanged = cutNames.test(name) || (isStrict && ownName.includes('_'));
+    return isChanged ? undefined : ownName;
+  }
+
+  return {
+    join: ({ prefix }, ownName) => shorten(toStart(prefix) + ownName),
+    findOwners: (name) => findMark(name)?.[1] ?? [],
+    hasPrefix: (name) => (findMark(name)?.[0] ?? '') !== '',
+    toOwnName,
+  };
+}
+
+/** One member of a list, of a server or of the built-in catalogue. */
+export interface Entry {
+  readonly kind: ItemKind;
+  /** Name of the server; `''` for the built-in catalogue. */
+  readonly server: string;
+  /** Name, URI or template as the server has it. */
+  readonly ownName: string;
+  /** As clients of `/mcp` see it; by this rules decide, at any path. */
+  readonly name: string;
+  /** As clients of `/mcp/<server>` see it. */
+  readonly ownItem: RawItem;
+  /** As clients of `/mcp` see it. */
+  readonly item: RawItem;
+  /** The server's own claim. */
+  readonly annotations: JsonObject;
+}
+
+export const BUILT_IN = '';

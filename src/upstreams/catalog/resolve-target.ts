@@ -1,30 +1,26 @@
 // §18.2: what a call is about, and how it is made: by whose server, and under its own name.
 
+import { fail } from '../../errors/gateway-error.ts';
+import type { RawResult } from '../../mcp/catalog/catalog.ts';
 import type { MirroredParam } from '../../mcp/catalog/descriptions.ts';
-import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type {
   CallableList,
   CallerContext,
+  OwnCatalog,
   Target,
   WantedItem,
 } from '../../mcp/catalog/served-catalog.ts';
-import type { JsonObject } from '../../platform/json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
-import type { RelayedRequest } from '../relay/relayed-call.ts';
-import { toItem } from './access.ts';
-import { BUILT_IN, type Entry } from './entry.ts';
+import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
 import { type FindItem, failAbsent } from './find-item.ts';
-import { toWho } from './identify.ts';
-import { mirrorArguments, readMirroredParams } from './mirrored-params.ts';
-import type { PassOn } from './pass-on.ts';
-import type { Found, FoundResource, Who } from './view.ts';
+import { type LinkedResources, listLinkedUris, nameLinkOwner } from './linked-resources.ts';
+import { BUILT_IN, type Entry } from './prepare-list.ts';
+import { type Found, type FoundResource, toItem, toWho, type View, type Who } from './view.ts';
 
-export type ResolveTarget = (
-  wanted: WantedItem,
-  context: CallerContext,
-) => Target | Promise<Target>;
+type ResolveTarget = (wanted: WantedItem, context: CallerContext) => Target | Promise<Target>;
 
-export interface ResolveTargetDeps extends FindItem {
+interface ResolveTargetDeps extends FindItem {
   readonly passOn: PassOn;
   /** What the gateway has itself; undefined where this path does not serve it. */
   getBuiltIn(): OwnCatalog | undefined;
@@ -34,14 +30,14 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
   const { find, findResource, failAsUnknown, passOn, getBuiltIn } = deps;
 
   return function resolveTarget(wanted, context) {
-    const who = toWho(context);
+    const who = toWho(context, context);
     if (wanted.list === 'resources') {
-      return findResource(wanted.name, who, context).then((found) =>
+      return findResource(wanted.name, who).then((found) =>
         toResourceTarget(found, wanted, who, context),
       );
     }
     // What is called is nearly always known at once: then nothing is waited for.
-    const finding = find(wanted.list, wanted.name, who, context);
+    const finding = find(wanted.list, wanted.name, who);
     return finding instanceof Promise
       ? finding.then((found) => toTarget(found, wanted, who, context))
       : toTarget(finding, wanted, who, context);
@@ -62,7 +58,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
       server: entry.server,
       listMirroredParams: () => (list === 'tools' ? readMirroredParams(entry) : NO_PARAMS),
       run: (args, running) => passOn(entry.server, who, toRequest(list, entry, args), running),
-      failAsUnknown: (running, facts) => failAsUnknown(list, wanted.name, who, running, facts),
+      failAsUnknown: (_running, facts) => failAsUnknown(list, wanted.name, who, facts),
     };
   }
 
@@ -77,7 +73,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
       server: server.name,
       listMirroredParams: () => NO_PARAMS,
       run: async () => failAbsent(server, who),
-      failAsUnknown: (running, facts) => failAsUnknown(list, askedName, who, running, facts),
+      failAsUnknown: (_running, facts) => failAsUnknown(list, askedName, who, facts),
     };
   }
 
@@ -95,8 +91,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
       server,
       listMirroredParams: () => NO_PARAMS,
       run: (_args, running) => passOn(server, who, request, running),
-      failAsUnknown: (running, facts) =>
-        failAsUnknown('resources', wanted.name, who, running, facts),
+      failAsUnknown: (_running, facts) => failAsUnknown('resources', wanted.name, who, facts),
     };
   }
 
@@ -110,11 +105,11 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     const { list, name } = wanted;
     const own = getBuiltIn()?.resolve(wanted, context);
     // The configuration has changed since it was found.
-    if (own === undefined) return failAsUnknown(list, name, who, context);
+    if (own === undefined) return failAsUnknown(list, name, who);
     const ruled = (target: Target): Target => ({
       ...target,
       item,
-      failAsUnknown: (running, facts) => failAsUnknown(list, name, who, running, facts),
+      failAsUnknown: (_running, facts) => failAsUnknown(list, name, who, facts),
     });
     return own instanceof Promise ? own.then(ruled) : ruled(own);
   }
@@ -131,3 +126,118 @@ function toRequest(list: CallableList, entry: Entry, args: JsonObject): RelayedR
     ? { method: 'tools/call', params, name: ownName, mirrored: mirrorArguments(entry, args) }
     : { method: 'prompts/get', params, name: ownName };
 }
+
+// §18.3: a call goes to its server; what its result links to is remembered.
+
+export type PassOn = (
+  server: string,
+  who: Who,
+  request: RelayedRequest,
+  context: CallerContext,
+) => Promise<RawResult>;
+
+/** Of one result. */
+const MAX_LINKS = 100;
+
+export function createPassOn(view: View, relayCall: RelayCall, links: LinkedResources): PassOn {
+  /** Most results link to nothing, and nothing is waited for. */
+  function keepLinks(server: string, result: RawResult, who: Who) {
+    const uris = listLinkedUris(result);
+    return uris.length === 0 ? result : rememberLinks(server, uris, who).then(() => result);
+  }
+
+  async function rememberLinks(server: string, uris: readonly string[], who: Who): Promise<void> {
+    const unlisted: string[] = [];
+    for (const uri of uris.slice(0, MAX_LINKS)) {
+      if ((await view.findListed(uri, who)) === undefined) unlisted.push(uri);
+    }
+    await links.remember(nameLinkOwner(who.upstream, view.path), server, unlisted);
+  }
+
+  return function passOn(server, who, request, context) {
+    const { use } = view.findServer(server) ?? failGone(server);
+    const { meta } = context.relay;
+    const passed = meta === undefined ? request : addMeta(request, meta);
+    return use((upstream) => relayCall(upstream, who.upstream, passed, context)).then((result) =>
+      keepLinks(server, result, who),
+    );
+  };
+}
+
+const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => ({
+  ...request,
+  params: { ...request.params, _meta: meta },
+});
+
+/** The configuration has changed since it was found. */
+const failGone = (server: string): never =>
+  fail('upstream_error', { jsonRpc: { code: -32603, message: `${server} is no longer there.` } });
+
+// MCP 2026-07-28 "x-mcp-header": arguments of a server's tool that are repeated in headers.
+
+const KEYWORD = 'x-mcp-header';
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
+const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);
+const MAX_LEVELS = 8;
+const MAX_PARAMS = 32;
+
+const known = new WeakMap<Entry, readonly MirroredParam[]>();
+
+/** None where one annotation is wrong: clients may heed the others, or none. */
+function readMirroredParams(entry: Entry): readonly MirroredParam[] {
+  const params = known.get(entry) ?? findParams(entry.ownItem.inputSchema);
+  known.set(entry, params);
+  return params;
+}
+
+function findParams(schema: unknown): readonly MirroredParam[] {
+  const annotations = findAnnotations(schema, []);
+  const params = annotations.flatMap(({ name, type, path }) =>
+    typeof name === 'string' && TOKEN.test(name) && TYPES.has(type) && path.length > 0
+      ? [{ header: `Mcp-Param-${name}`, path }]
+      : [],
+  );
+  const isRight =
+    params.length === annotations.length &&
+    params.length <= MAX_PARAMS &&
+    new Set(params.map(({ header }) => header.toLowerCase())).size === params.length;
+  return isRight ? params : [];
+}
+
+interface Annotation {
+  readonly name: unknown;
+  readonly type: unknown;
+  readonly path: readonly string[];
+}
+
+function findAnnotations(member: unknown, path: readonly string[]): readonly Annotation[] {
+  if (!isObject(member) || path.length > MAX_LEVELS) return [];
+  const { type, properties } = member;
+  const own = KEYWORD in member ? [{ name: member[KEYWORD], type, path }] : [];
+  if (!isObject(properties)) return own;
+  const inner = Object.entries(properties).flatMap(([key, value]) =>
+    findAnnotations(value, [...path, key]),
+  );
+  return [...own, ...inner];
+}
+
+/** The headers of a call, by name; the transport encodes their values. */
+function mirrorArguments(entry: Entry, args: JsonObject): Readonly<Record<string, string>> {
+  const params = readMirroredParams(entry);
+  if (params.length === 0) return NOT_MIRRORED;
+  return Object.fromEntries(
+    params.flatMap(({ header, path }) => {
+      const value = getMember(args, path);
+      return MIRRORED.has(typeof value) ? [[header, String(value)]] : [];
+    }),
+  );
+}
+
+const NOT_MIRRORED = {};
+const MIRRORED: ReadonlySet<string> = new Set(['string', 'number', 'boolean']);
+
+const getMember = (value: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>(
+    (at, key) => (isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined),
+    value,
+  );

@@ -1,9 +1,8 @@
 // §22.6: what approving a server would change in postern.lock: as it answers now, not as it was last listed.
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
-import type { Turns } from '../../platform/turns.ts';
+import type { Clock, Turns } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { findDifferences } from '../lock/compare.ts';
 import type { Fingerprint, LockedKind } from '../lock/fingerprint.ts';
 import type { Lock } from '../lock/lock.ts';
@@ -40,7 +39,7 @@ export interface AnsweredServer {
   readonly found: LockedServer;
 }
 
-/** An operator waits. */
+/** An operator waits for the answer, so a server gets no more time than this. */
 const READ_LIMIT_MS = 15_000;
 
 /** Lists that are served are asked for anew where they are no longer what the server says. @throws UpstreamError */

@@ -2,12 +2,11 @@
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
-import type { ListName } from '../../protocol/list-kinds.ts';
-import { ALL_KINDS, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
 import type { Lock } from '../lock/lock.ts';
-import { createNameAudience, EVERYBODY } from '../transport/name-audience.ts';
+import { createNameAudience, EVERYBODY } from '../transport/description-memory.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
@@ -16,7 +15,7 @@ import {
   UpstreamError,
 } from '../upstream.ts';
 import { findItemProblem } from './check-item.ts';
-import { type FetchedList, fetchList } from './fetch-list.ts';
+import { type FetchedList, fetchList, readItems } from './fetch-list.ts';
 import {
   createIsApproved,
   findLastApproved,
@@ -24,9 +23,13 @@ import {
   type LockedList,
   NONE_APPROVED,
 } from './last-approved.ts';
-import { createListCache, type ListCache } from './list-cache.ts';
-import { readItems } from './read-items.ts';
-import { createWaitingTime, type WaitingTime, waitAtMost } from './wait-at-most.ts';
+import {
+  createListCache,
+  createWaitingTime,
+  type ListCache,
+  type WaitingTime,
+  waitAtMost,
+} from './list-cache.ts';
 
 export interface ServerLists {
   /** See `ListCache.load`. */
@@ -115,7 +118,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     const known = holders.get(audience);
     const holder = known ?? createHolder(audience, asking);
     holder.caller = asking;
-    // Where there is only one, its place needs no care.
+    // A server that is the same for all has one holder: there is no order to keep.
     if (isPersonal || known === undefined) {
       holders.delete(audience);
       holders.set(audience, holder);

@@ -1,14 +1,11 @@
 // §18.2: /mcp/<server>: one server under its own names.
 
-import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { askByCurrentPlan } from './current-plan.ts';
-import type { Entry } from './entry.ts';
 import { createFindTemplate } from './find-template.ts';
 import { indexEntries, type JoinedList } from './join-lists.ts';
 import { loadPrepared, peekPrepared } from './joined-view.ts';
-import type { Plan, PlannedServer } from './plan.ts';
-import type { PreparedList } from './prepare-list.ts';
+import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
+import type { Entry, PreparedList } from './prepare-list.ts';
 import type { Found, FoundResource, ListView, View, Who } from './view.ts';
 
 /** `joined` is the view of `/mcp`. */
@@ -25,31 +22,26 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     getPlan().policies.dependOnCaller &&
     (LIST_KINDS[kind].ruled === 'resource' || findPlanned()?.config.prefix === '');
 
-  const list = (kind: ListKind, who: Who, context: CallerContext): Promise<ListView> =>
-    askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who, context));
+  const list = (kind: ListKind, who: Who): Promise<ListView> =>
+    askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who));
 
-  async function listBy(
-    { servers }: Plan,
-    kind: ListKind,
-    who: Who,
-    context: CallerContext,
-  ): Promise<ListView> {
+  async function listBy({ servers }: Plan, kind: ListKind, who: Who): Promise<ListView> {
     const planned = servers.get(name);
     const loaded = planned && (await loadPrepared(planned, kind, who));
     const ttlMs = loaded?.ttlMs ?? 1_000;
     const isPersonal = planned?.server.isPersonal === true;
     if (!loaded) return { ...indexEntries([], getOwnName), ttlMs, isPersonal };
     if (!dependsOnJoined(kind)) return { ...toOwnList(loaded.prepared), ttlMs, isPersonal };
-    const { entries } = await joined.list(kind, who, context);
+    const { entries } = await joined.list(kind, who);
     const own = entries.filter(({ server }) => server === name);
     return { ...indexEntries(own, getOwnName), ttlMs, isPersonal };
   }
 
-  const listAtHand: View['listAtHand'] = async (kind, who, context) => {
+  const listAtHand: View['listAtHand'] = async (kind, who) => {
     const planned = findPlanned();
     if (planned === undefined) return [];
     if (!dependsOnJoined(kind)) return peekPrepared(planned, kind, who)?.entries ?? [];
-    const entries = await joined.listAtHand(kind, who, context);
+    const entries = await joined.listAtHand(kind, who);
     return entries.filter(({ server }) => server === name);
   };
 
@@ -59,24 +51,23 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     return known;
   }
 
-  const find: View['find'] = (kind, ownName, who, context) =>
-    askByCurrentPlan(getPlan, (plan) => findBy(plan, kind, ownName, who, context));
+  const find: View['find'] = (kind, ownName, who) =>
+    askByCurrentPlan(getPlan, (plan) => findBy(plan, kind, ownName, who));
 
   async function findBy(
     { servers }: Plan,
     kind: ListKind,
     ownName: string,
     who: Who,
-    context: CallerContext | undefined,
   ): Promise<Found | undefined> {
     const planned = servers.get(name);
     if (planned === undefined) return undefined;
     const loaded = await loadPrepared(planned, kind, who);
-    if (!loaded) return findAbsent(planned, kind, ownName, who, context);
+    if (!loaded) return findAbsent(planned, kind, ownName, who);
     const entry = loaded.prepared.byOwnName.get(ownName);
     if (entry === undefined) return undefined;
     if (!dependsOnJoined(kind)) return { kind: 'entry', entry };
-    const found = await findJoinedEntry(kind, entry, who, context);
+    const found = await findJoinedEntry(kind, entry, who);
     return found?.kind === 'entry' && found.entry.server === name ? found : undefined;
   }
 
@@ -86,14 +77,13 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     kind: ListKind,
     ownName: string,
     who: Who,
-    context: CallerContext | undefined,
   ): Promise<Found | undefined> {
     if (!mayHave(kind, ownName)) return undefined;
     const { naming } = getPlan();
     const absent = { kind: 'absent', server, name: naming.join(config, ownName) } as const;
     if (!dependsOnJoined(kind)) return absent;
     if (!naming.findOwners(absent.name).includes(name)) return undefined;
-    const found = await joined.find(kind, absent.name, who, context);
+    const found = await joined.find(kind, absent.name, who);
     return found?.kind === 'entry' ? undefined : absent;
   }
 
@@ -102,56 +92,48 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     kind: ListKind,
     entry: Entry,
     who: Who,
-    context: CallerContext | undefined,
   ): Promise<Found | undefined> {
-    const found = await joined.find(kind, entry.name, who, context);
+    const found = await joined.find(kind, entry.name, who);
     if (LIST_KINDS[kind].ruled !== 'resource' || isOwn(found)) return found;
-    return joined.find(kind, `${name}+${entry.name}`, who, context);
+    return joined.find(kind, `${name}+${entry.name}`, who);
   }
 
   const isOwn = (found: Found | undefined): boolean =>
     found?.kind === 'entry' && found.entry.server === name;
 
-  const findListed: View['findListed'] = (uri, who, context) =>
-    askByCurrentPlan(getPlan, (plan) => findListedBy(plan, uri, who, context));
+  const findListed: View['findListed'] = (uri, who) =>
+    askByCurrentPlan(getPlan, (plan) => findListedBy(plan, uri, who));
 
   async function findListedBy(
     { servers, policies }: Plan,
     uri: string,
     who: Who,
-    context: CallerContext | undefined,
   ): Promise<FoundResource | undefined> {
     const planned = servers.get(name);
     if (planned === undefined) return undefined;
-    if (policies.dependOnCaller) return findJoined(joined.findListed, uri, who, context);
+    if (policies.dependOnCaller) return findJoined(joined.findListed, uri, who);
     const entry = peekPrepared(planned, 'resources', who)?.byOwnName.get(uri);
     return entry && { server: name, ownUri: uri, uri, annotations: entry.annotations };
   }
 
-  const findResource: View['findResource'] = (uri, who, context) =>
-    askByCurrentPlan(getPlan, (plan) => findResourceBy(plan, uri, who, context));
+  const findResource: View['findResource'] = (uri, who) =>
+    askByCurrentPlan(getPlan, (plan) => findResourceBy(plan, uri, who));
 
   async function findResourceBy(
     { servers, policies }: Plan,
     uri: string,
     who: Who,
-    context: CallerContext | undefined,
   ): Promise<FoundResource | undefined> {
     const planned = servers.get(name);
     if (planned === undefined) return undefined;
-    if (policies.dependOnCaller) return findJoined(joined.findResource, uri, who, context);
+    if (policies.dependOnCaller) return findJoined(joined.findResource, uri, who);
     const annotations = await findOwnAnnotations(planned, uri, who);
     return annotations && { server: name, ownUri: uri, uri, annotations };
   }
 
-  async function findJoined(
-    findIt: View['findResource'],
-    uri: string,
-    who: Who,
-    context: CallerContext | undefined,
-  ) {
+  async function findJoined(findIt: View['findResource'], uri: string, who: Who) {
     for (const candidate of [uri, `${name}+${uri}`]) {
-      const found = await findIt(candidate, who, context);
+      const found = await findIt(candidate, who);
       if (found?.server === name && found.ownUri === uri) return found;
     }
     return undefined;

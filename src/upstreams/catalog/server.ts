@@ -1,9 +1,10 @@
 // §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import type { ListName } from '../../protocol/list-kinds.ts';
+import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import type { Era } from '../../protocol/revisions.ts';
-import { dependsOnUser } from '../credentials/needs-user.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
+import { dependsOnUser } from '../credentials/server-credentials.ts';
 import type { Lock } from '../lock/lock.ts';
 import { createUsage } from '../transport/usage.ts';
 import { GATEWAY_CALLER, type Upstream } from '../upstream.ts';
@@ -11,7 +12,7 @@ import { createServerLists, type ServerLists } from './server-lists.ts';
 
 export interface Server {
   readonly name: string;
-  readonly upstream: Upstream;
+  readonly upstream: Upstream<UpstreamConfig>;
   /** Whether each user has lists of its own. */
   readonly isPersonal: boolean;
   readonly lists: ServerLists;
@@ -49,7 +50,7 @@ export interface ServerDeps {
   onListChange(server: Server, list: ListName, audience?: string): void;
 }
 
-export function createServer(upstream: Upstream, deps: ServerDeps): Server {
+export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDeps): Server {
   const { config } = upstream;
   const isPersonal = dependsOnUser(config);
   const closing = new AbortController();
@@ -89,7 +90,7 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
     reason = isUp ? undefined : why;
     since = deps.clock.now();
     if (isUp) lists.refresh();
-    for (const list of LISTS) deps.onListChange(server, list);
+    for (const list of LIST_NAMES) deps.onListChange(server, list);
   });
   const stopListening = isPersonal
     ? () => {}
@@ -101,5 +102,3 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
   if (!isPersonal) lists.refresh();
   return server;
 }
-
-const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];

@@ -1,49 +1,42 @@
 // §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
 import { isDeepStrictEqual } from 'node:util';
-import type { GatewayFile, UpstreamConfig } from '../../config/file/gateway-file.ts';
-import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
-import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Policies } from '../../policy/policy.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
-import { type Lock, NO_LOCK } from '../lock/lock.ts';
-import type { StoredLock } from '../lock/stored-lock.ts';
-import type { RelayCall } from '../relay/relayed-call.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
+import type { StoredLock } from '../lock/lock-file.ts';
+import type { RelayCall } from '../relay/server-request.ts';
 import type { Upstream } from '../upstream.ts';
-import { createAccess } from './access.ts';
+import { observeUpstream } from '../wrap-upstream.ts';
 import { createBuiltIn } from './built-in.ts';
 import { createChangeHub } from './change-hub.ts';
+import { createWarnOfItem } from './check-item.ts';
 import { createJoinedView } from './joined-view.ts';
-import { createLinkedResources } from './linked-resources.ts';
+import { createLinkedResources, type LinkedResourcesDeps } from './linked-resources.ts';
 import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
-import { listServerTools, type ServerTools } from './list-server-tools.ts';
 import { createLockApproval, type LockApproval } from './lock-approval.ts';
-import { observeUpstream } from './observe-upstream.ts';
-import { createPlan, type Plan } from './plan.ts';
-import { type AccessPreview, type PreviewOptions, previewAccess } from './preview-access.ts';
+import { type CompiledSetup, createPlan, type Plan } from './plan.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { createServerView } from './server-view.ts';
+import {
+  type AccessPreview,
+  listServerTools,
+  type PreviewOptions,
+  previewAccess,
+  type ServerTools,
+} from './tools-for-operators.ts';
+import { createAccess } from './view.ts';
 import { createViewCatalog } from './view-catalog.ts';
-import { createWarnOfItem } from './warn-of-item.ts';
-
-/** What may change while the gateway runs. */
-export interface CatalogSetup {
-  readonly file: GatewayFile;
-  /** Who may see and use what. */
-  readonly policies: Policies;
-  /** Without one everything is approved. */
-  readonly lock?: Lock | undefined;
-}
 
 export interface UpstreamCatalogsDeps {
   readonly builtIn: OwnCatalog;
   /** Nothing has to be reachable. */
-  openUpstream(config: UpstreamConfig): Upstream;
+  openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
   readonly relayCall: RelayCall;
-  readonly store: Pick<Store, 'get' | 'getOrSet' | 'set' | 'delete'>;
+  readonly store: LinkedResourcesDeps['store'];
   readonly getSeal: () => Promise<Seal>;
   readonly sessionKeyPrefix: string;
   readonly sessionTtlSeconds: number;
@@ -62,14 +55,16 @@ export interface UpstreamCatalogs {
   /** `/mcp`. */
   readonly all: ServedCatalog;
   /** Who may see and use what now. */
-  readonly policies: Policies;
+  readonly policies: Pick<Policies, 'judge'>;
   /** `/mcp/<server>`; the same object for as long as the file names the server. */
   findServer(name: string): ServedCatalog | undefined;
   /**
    * Servers that are reached as before keep their connections, processes and lists; those that went end once their
    * calls have.
    */
-  reload(setup: CatalogSetup): Promise<void>;
+  reload(next: CompiledSetup): Promise<void>;
+  /** What is served now. */
+  getPlan(): Plan;
   /** Each server that must be up for the gateway to be ready, and whether it is. */
   listRequired(): readonly { readonly name: string; readonly isUp: boolean }[];
   /** In the file's order. */
@@ -103,16 +98,15 @@ const MAX_USERS = 1_000;
 const DRAIN_MS = 600_000;
 
 export function createUpstreamCatalogs(
-  first: CatalogSetup,
+  first: CompiledSetup,
   deps: UpstreamCatalogsDeps,
 ): UpstreamCatalogs {
   const { clock, log } = deps;
   const builtIn = createBuiltIn(deps.builtIn);
-  const hub = createChangeHub(clock);
+  const hub = createChangeHub(deps);
   const views = new Map<string, ServedCatalog>();
   const draining = new Set<Promise<void>>();
-  let setup = first;
-  let plan = createPlanOf(new Map(first.file.servers.map((one) => [one.name, openServer(one)])));
+  let plan = createNextPlan(first, new Map());
 
   const getPlan = (): Plan => plan;
   const shared = {
@@ -131,22 +125,21 @@ export function createUpstreamCatalogs(
       clock,
       log,
       maxUsers: deps.maxUsers ?? MAX_USERS,
-      getLock: () => setup.lock,
+      getLock: () => plan.setup.lock,
       onListChange: hub.announce,
     });
   }
 
-  function createPlanOf(servers: ReadonlyMap<string, Server>): Plan {
-    const { file, policies, lock = NO_LOCK } = setup;
-    // Lists are prepared anew with each setup, and what is hidden is said again.
-    return createPlan({
-      file,
-      builtIn,
-      servers,
-      policies,
-      lock,
-      warn: createWarnOfItem(log),
-    });
+  /** Lists are prepared anew with each setup, and what is hidden is said again. */
+  function createNextPlan(next: CompiledSetup, former: Plan['servers']): Plan {
+    const servers = new Map(
+      next.setup.file.servers.map((config) => {
+        const known = former.get(config.name);
+        const isKept = known !== undefined && isSameConnection(known.config, config);
+        return [config.name, isKept ? known.server : openServer(config)];
+      }),
+    );
+    return createPlan(next, { builtIn, servers, warn: createWarnOfItem(log) });
   }
 
   function drain(server: Server, graceMs: number): void {
@@ -164,17 +157,8 @@ export function createUpstreamCatalogs(
 
   return {
     all,
-    policies: {
-      get allowAll() {
-        return plan.policies.allowAll;
-      },
-      get dependOnCaller() {
-        return plan.policies.dependOnCaller;
-      },
-      prepareFor: (caller, work) => plan.policies.prepareFor(caller, work),
-      judge: (item, caller, args) => plan.policies.judge(item, caller, args),
-      findHidden: (server, kind, said) => plan.policies.findHidden(server, kind, said),
-    },
+    getPlan,
+    policies: { judge: (item, caller, args) => plan.policies.judge(item, caller, args) },
     findServer(name) {
       if (!plan.servers.has(name)) return undefined;
       const known =
@@ -184,19 +168,11 @@ export function createUpstreamCatalogs(
       return known;
     },
     async reload(next) {
-      const old = plan.servers;
-      setup = next;
-      const servers = new Map(
-        next.file.servers.map((config) => {
-          const known = old.get(config.name);
-          const isKept = known !== undefined && isSameConnection(known.config, config);
-          return [config.name, isKept ? known.server : openServer(config)];
-        }),
-      );
-      plan = createPlanOf(servers);
+      const former = plan.servers;
+      plan = createNextPlan(next, former);
       for (const name of views.keys()) if (!plan.servers.has(name)) views.delete(name);
-      for (const [name, { server }] of old) {
-        if (servers.get(name) !== server) drain(server, DRAIN_MS);
+      for (const [name, { server }] of former) {
+        if (plan.servers.get(name)?.server !== server) drain(server, DRAIN_MS);
       }
       hub.announceServers();
     },
@@ -214,11 +190,11 @@ export function createUpstreamCatalogs(
     listServerTools(name, part) {
       const planned = plan.servers.get(name);
       // What an operator looks at counts as no refusal.
-      const { lock = NO_LOCK } = setup;
-      return planned && listServerTools(planned, { naming: plan.naming, lock }, part);
+      const { naming, lock } = plan;
+      return planned && listServerTools(planned, { naming, lock }, part);
     },
     listLockDifferences: (part) =>
-      setup.lock && listLockDifferences(plan.servers.values(), setup.lock, part),
+      plan.setup.lock && listLockDifferences(plan.servers.values(), plan.setup.lock, part),
     lockApproval: createLockApproval({
       storedLock: deps.storedLock,
       hasReplicas: deps.hasReplicas === true,

@@ -2,32 +2,28 @@
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { Completion, CompletionRequest, RawResult } from '../../mcp/catalog/catalog.ts';
-import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type {
-  CallerContext,
   IdentifiedCaller,
+  OwnCatalog,
   ServedCatalog,
 } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, isStringArray } from '../../platform/json.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
-import { failUnknownItem } from '../../protocol/fail-unknown-item.ts';
-import type { RelayCall } from '../relay/relayed-call.ts';
+import { failUnknownItem } from '../../protocol/list-kinds.ts';
+import { canSubscribe } from '../messages/description.ts';
+import type { RelayCall } from '../relay/server-request.ts';
 import { UpstreamError } from '../upstream.ts';
-import { type Access, toItem } from './access.ts';
 import type { ChangeHub } from './change-hub.ts';
-import { ALL_OFFERS, canSubscribe, describeView } from './describe-view.ts';
-import { BUILT_IN, type Entry } from './entry.ts';
+import { ALL_OFFERS, describeView } from './describe-view.ts';
 import { createFindItem, type FindItem, failAbsent } from './find-item.ts';
-import { toWho } from './identify.ts';
-import type { LinkedResources } from './linked-resources.ts';
+import { createResolveResource, type LinkedResources } from './linked-resources.ts';
 import { createListPage } from './list-page.ts';
 import { type ListenDeps, listenToServers } from './listen-to-servers.ts';
-import { createPassOn, type PassOn } from './pass-on.ts';
 import type { Plan } from './plan.ts';
-import { createResolveResource } from './resolve-resource.ts';
-import { createResolveTarget } from './resolve-target.ts';
-import type { View, Who } from './view.ts';
+import { BUILT_IN, type Entry } from './prepare-list.ts';
+import { createPassOn, createResolveTarget, type PassOn } from './resolve-target.ts';
+import { type Access, toItem, toWho, type View, type Who } from './view.ts';
 
 export interface ViewCatalogDeps {
   readonly view: View;
@@ -65,7 +61,7 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
       const sessionId = caller.session?.sessionId;
       if (sessionId !== undefined) links.forget(sessionId);
       getBuiltIn()?.endSession(caller);
-      // Whoever it belongs to cannot be told any more.
+      // The session has ended: there is nobody left to tell of a failure.
       endSessions(view, caller).catch(() => {});
     },
   };
@@ -78,7 +74,7 @@ async function endSessions(view: View, caller: IdentifiedCaller): Promise<void> 
 
 // §18.3: resources that tell when they change, and those who subscribe to them.
 
-type Watching = Pick<ServedCatalog, 'canWatch' | 'watchResources' | 'setWatched' | 'listen'>;
+type Watching = Pick<ServedCatalog, 'canWatch' | 'setWatched' | 'listen'>;
 
 function createWatching(deps: ListenDeps): Watching {
   const { view, access, resolveResource, getPlan } = deps;
@@ -89,7 +85,7 @@ function createWatching(deps: ListenDeps): Watching {
     if (await getBuiltIn()?.canWatch(uri, caller)) {
       return access.mayRead({ server: BUILT_IN, ownUri: uri, uri, annotations: {} }, who);
     }
-    const found = await resolveResource(uri, who, undefined);
+    const found = await resolveResource(uri, who);
     const server = found && view.findServer(found.server);
     if (!server || !access.mayRead(found, who)) return false;
     const description = await server.lists.describe(who.upstream);
@@ -98,13 +94,12 @@ function createWatching(deps: ListenDeps): Watching {
 
   return {
     canWatch,
-    watchResources: (changed) => getBuiltIn()?.watchResources(changed) ?? (() => {}),
 
     async setWatched(uri, isWatched, caller) {
       const builtIn = getBuiltIn();
       if (await builtIn?.canWatch(uri, caller)) return builtIn?.setWatched(uri, isWatched, caller);
       const who = toWho(caller);
-      const found = await resolveResource(uri, who, undefined);
+      const found = await resolveResource(uri, who);
       const server = found && view.findServer(found.server);
       // What the server says of a resource that the caller may not read would tell that there is one.
       if (!server || !access.mayRead(found, who)) return;
@@ -148,8 +143,8 @@ const MAX_VALUES = 100;
 const createComplete =
   (deps: CompletionDeps): ServedCatalog['complete'] =>
   async (completion, context) => {
-    const who = toWho(context);
-    const { server, ref } = await findReference(deps, completion.ref, who, context);
+    const who = toWho(context, context);
+    const { server, ref } = await findReference(deps, completion.ref, who);
     const builtIn = server === BUILT_IN ? deps.getBuiltIn() : undefined;
     if (builtIn) return builtIn.complete(completion, context);
     const description = await deps.view.findServer(server)?.lists.describe(who.upstream);
@@ -166,21 +161,16 @@ const createComplete =
 const NOTHING: Completion = { values: [], total: 0, hasMore: false };
 
 /** The reference in the server's own words. A client may name a URI in place of the template that it fits. */
-async function findReference(
-  deps: CompletionDeps,
-  ref: CompletionRequest['ref'],
-  who: Who,
-  context: CallerContext,
-) {
+async function findReference(deps: CompletionDeps, ref: CompletionRequest['ref'], who: Who) {
   if (ref.type === 'ref/prompt') {
-    const { server, ownName } = await findUsable(deps, 'prompts', ref.name, who, context);
+    const { server, ownName } = await findUsable(deps, 'prompts', ref.name, who);
     return { server, ref: { type: ref.type, name: ownName } };
   }
-  if (await deps.view.find('templates', ref.uri, who, context)) {
-    const { server, ownName } = await findUsable(deps, 'templates', ref.uri, who, context);
+  if (await deps.view.find('templates', ref.uri, who)) {
+    const { server, ownName } = await findUsable(deps, 'templates', ref.uri, who);
     return { server, ref: { type: ref.type, uri: ownName } };
   }
-  const { server, ownUri } = await findUsableResource(deps, ref.uri, who, context);
+  const { server, ownUri } = await findUsableResource(deps, ref.uri, who);
   return { server, ref: { type: ref.type, uri: ownUri } };
 }
 
@@ -190,26 +180,20 @@ async function findUsable(
   kind: 'prompts' | 'templates',
   name: string,
   who: Who,
-  context: CallerContext,
 ): Promise<Entry> {
-  const found = await deps.find(kind, name, who, context);
+  const found = await deps.find(kind, name, who);
   const item =
     found.kind === 'entry'
       ? found.entry
       : ({ kind: 'prompt', name: found.name, server: found.server.name, annotations: {} } as const);
   const denial = findDenial(deps, item, who);
-  if (denial !== undefined) return deps.failAsUnknown(kind, name, who, context, denial);
+  if (denial !== undefined) return deps.failAsUnknown(kind, name, who, denial);
   return found.kind === 'entry' ? found.entry : failAbsent(found.server, who);
 }
 
 /** What is unknown is told in the same words as a template that is denied: nobody finds out by them what there is. */
-async function findUsableResource(
-  deps: CompletionDeps,
-  uri: string,
-  who: Who,
-  context: CallerContext,
-) {
-  const found = await deps.findResource(uri, who, context).catch((thrown: unknown) => {
+async function findUsableResource(deps: CompletionDeps, uri: string, who: Who) {
+  const found = await deps.findResource(uri, who).catch((thrown: unknown) => {
     const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
     if (isUnknown) failUnknownItem('templates', uri);
     throw thrown;

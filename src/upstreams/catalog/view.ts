@@ -1,15 +1,18 @@
-import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
-import type { PolicyCaller } from '../../policy/policy.ts';
+import type { CallerContext, IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
+import type { Turns } from '../../platform/clock.ts';
+import type { Policies, PolicyCaller } from '../../policy/policy.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../upstream.ts';
-import type { Entry } from './entry.ts';
 import type { JoinedList } from './join-lists.ts';
+import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
 
 /** Who asks. */
 export interface Who {
   readonly upstream: UpstreamCaller;
   readonly policy: PolicyCaller;
+  /** Of the call under way; without one the built-in catalogue is not asked, and what it listed last serves. */
+  readonly context: CallerContext | undefined;
 }
 
 /** What one path serves: `/mcp` all, `/mcp/<server>` one server. Rules are not applied here. */
@@ -17,32 +20,15 @@ export interface View {
   /** `''` for `/mcp`, else the server's name. */
   readonly path: string;
   /** Those of servers that are down, too. */
-  list(kind: ListKind, who: Who, context: CallerContext): Promise<ListView>;
+  list(kind: ListKind, who: Who): Promise<ListView>;
   /** What `list` would say, as far as it is known without waiting for a server. */
-  listAtHand(
-    kind: ListKind,
-    who: Who,
-    context: CallerContext | undefined,
-  ): Promise<readonly Entry[]>;
+  listAtHand(kind: ListKind, who: Who): Promise<readonly Entry[]>;
   /** By the name, or the template, that clients see here. */
-  find(
-    kind: ListKind,
-    name: string,
-    who: Who,
-    context: CallerContext | undefined,
-  ): Found | undefined | Promise<Found | undefined>;
+  find(kind: ListKind, name: string, who: Who): Found | undefined | Promise<Found | undefined>;
   /** Who lists the URI, as far as that is known without waiting for a server. */
-  findListed(
-    uri: string,
-    who: Who,
-    context: CallerContext | undefined,
-  ): Promise<FoundResource | undefined>;
+  findListed(uri: string, who: Who): Promise<FoundResource | undefined>;
   /** To whom a URI is sent that nobody linked to: who lists it, or did, else whose template fits it. */
-  findResource(
-    uri: string,
-    who: Who,
-    context: CallerContext | undefined,
-  ): Promise<FoundResource | undefined>;
+  findResource(uri: string, who: Who): Promise<FoundResource | undefined>;
   /** Where a URI that nobody lists comes from: only one of these. */
   findServer(name: string): Server | undefined;
   /** In order. */
@@ -77,3 +63,34 @@ export interface FoundResource {
   readonly uri: string;
   readonly annotations: Entry['annotations'];
 }
+
+/** `context` is that of the call under way, where there is one. */
+export const toWho = (
+  { user, session, client: capabilities, clientId }: IdentifiedCaller,
+  context?: CallerContext,
+): Who => ({
+  upstream: { user, clientId, sessionId: session?.sessionId, capabilities },
+  policy: { user, clientId },
+  context,
+});
+
+// §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
+
+export interface Access {
+  /** Before many entries are asked about. */
+  prepareFor(who: Who, work: Turns): Promise<void>;
+  /** What only a scope is missing for is listed. */
+  mayList(entry: Entry, who: Who): boolean;
+  /** Whether its changes may be told. */
+  mayRead(found: FoundResource, who: Who): boolean;
+}
+
+export const createAccess = (getPolicies: () => Policies): Access => ({
+  prepareFor: (who, work) => getPolicies().prepareFor(who.policy, work),
+  mayList: (entry, who) => getPolicies().judge(entry, who.policy, undefined).kind !== 'denied',
+  mayRead: (found, who) =>
+    getPolicies().judge(toItem(found), who.policy, undefined).kind === 'allowed',
+});
+
+export const toItem = ({ server, uri, annotations }: FoundResource) =>
+  ({ kind: 'resource', name: uri, server, annotations }) as const;

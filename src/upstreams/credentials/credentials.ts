@@ -1,77 +1,112 @@
 // §18.6: what a server learns of the caller: nothing, unless its `auth` says so.
 
-import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
-import type { ExchangeToken } from '../../oauth/provider/exchange-token.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
-import { isSafeForTokens } from '../../platform/loopback.ts';
-import { CredentialError } from '../upstream.ts';
-import type { GetHeaders, GetToken } from './get-headers.ts';
-import type { Identity } from './identity.ts';
-import { createTokenExchange } from './token-exchange.ts';
+import {
+  defineMember,
+  type Member,
+  type MemberReader,
+  object,
+} from '../../config/file/shapes/object.ts';
+import { text } from '../../config/file/shapes/scalar.ts';
+import type { Shape } from '../../config/file/shapes/shape.ts';
+import { oneOf } from '../../config/rules.ts';
+import type { Endpoint } from '../../endpoint/endpoint.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import {
+  addToken,
+  type CredentialDeps,
+  type CredentialServer,
+  type CredentialType,
+  type GetHeaders,
+  type TypedAuth,
+} from './credential-type.ts';
+import { forward } from './forward.ts';
+import { identity } from './identity.ts';
+import { tokenExchange } from './token-exchange.ts';
 
-export interface CredentialsDeps {
-  /** Asked only for servers with `identity`. */
-  readonly identity: Identity;
-  /** Asked only for servers with `token-exchange`. */
-  readonly exchangeToken: ExchangeToken;
-  readonly clock: Clock;
-  readonly log: Log;
+/** In the order in which people read of them. */
+const CREDENTIAL_TYPES = [identity, tokenExchange, forward] as const;
+
+type AuthOf<Type> = Type extends CredentialType<infer Auth> ? Auth : never;
+
+/** What tells the server who calls: `none` where the file has no `auth`. */
+export type UpstreamAuth = { readonly type: 'none' } | AuthOf<(typeof CREDENTIAL_TYPES)[number]>;
+
+const ALL_TYPES: readonly CredentialType[] = CREDENTIAL_TYPES;
+
+/** Undefined for `none`. */
+export const findCredentialType = ({ type }: TypedAuth): CredentialType | undefined =>
+  ALL_TYPES.find((one) => one.type === type);
+
+export interface Credentials {
+  createGetHeaders(server: CredentialServer & { readonly auth: UpstreamAuth }): GetHeaders;
+  /** `isUsed`: whether some server has such credentials now. */
+  createEndpoints(isUsed: (type: CredentialType) => boolean): readonly Endpoint[];
 }
 
-export function createCredentials(
-  { name, url, auth }: Pick<HttpUpstreamConfig, 'name' | 'url' | 'auth'>,
-  deps: CredentialsDeps,
-): GetHeaders {
-  switch (auth.type) {
-    case 'none':
+export function openCredentials(deps: CredentialDeps): Credentials {
+  const opened = ALL_TYPES.map((type) => ({ type, ...type.open(deps) }));
+
+  return {
+    createGetHeaders(server) {
+      for (const { createGetToken } of opened) {
+        const getToken = createGetToken(server);
+        if (getToken !== undefined) return addToken(getToken);
+      }
       return () => NO_HEADERS;
-    case 'identity':
-      return addToken((caller) => deps.identity.issueToken(caller, url).catch(failIdentity));
-    case 'token-exchange':
-      return addToken(createTokenExchange({ server: name, ...auth }, deps));
-    case 'forward':
-      return addToken(createForward({ url, audience: auth.audience }));
-  }
+    },
+    createEndpoints: (isUsed) =>
+      opened.flatMap(({ type, createEndpoints }) => createEndpoints?.(() => isUsed(type)) ?? []),
+  };
 }
 
 const NO_HEADERS = {};
 
-const addToken = (getToken: GetToken): GetHeaders =>
-  async function getHeaders(caller) {
-    const token = await getToken(caller);
-    return token === undefined ? {} : { authorization: `Bearer ${token}` };
+// `auth` in the configuration file: `type`, and the members of that type.
+
+const typeRule = oneOf(...CREDENTIAL_TYPES.map(({ type }) => type));
+
+const typeMember = defineMember({
+  name: 'type',
+  shape: text(typeRule, { schema: { enum: CREDENTIAL_TYPES.map(({ type }) => type) } }),
+  summary: CREDENTIAL_TYPES.map(({ type, summary }) => `${type}: ${summary}`).join(' '),
+});
+
+/** Of all types, each once. */
+const typedMembers: readonly Member<string>[] = [
+  ...new Set(ALL_TYPES.flatMap(({ members }) => members)),
+];
+
+const listForeign = ({ members }: CredentialType): readonly Member<string>[] =>
+  typedMembers.filter((member) => !members.includes(member));
+
+export const authShape: Shape<UpstreamAuth> = object({
+  allowed: 'an object such as { "type": "identity" }',
+  members: [typeMember, ...typedMembers],
+  schema: { required: [typeMember.name], allOf: ALL_TYPES.map(createTypeSchema) },
+  build(members) {
+    if (!members.has(typeMember))
+      return members.report(`"type" is missing. It must be ${typeRule.allowed}.`);
+    const given = members.read(typeMember);
+    const type = CREDENTIAL_TYPES.find((one) => one.type === given);
+    if (type === undefined) return undefined;
+    reportForeign(members, type);
+    return type.read(members);
+  },
+});
+
+function createTypeSchema(credential: CredentialType): JsonObject {
+  const { type, required } = credential;
+  return {
+    if: { required: ['type'], properties: { type: { const: type } } },
+    // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
+    then: {
+      properties: Object.fromEntries(listForeign(credential).map(({ name }) => [name, false])),
+      ...(required.length > 0 && { required: required.map(({ name }) => name) }),
+    },
   };
-
-function failIdentity(cause: unknown): never {
-  throw new CredentialError('this service cannot sign now who calls', { cause });
 }
 
-// §18.6: `forward`: the caller's own token, for a server that it was made for.
-
-interface ForwardConfig {
-  readonly url: string;
-  readonly audience: string;
+function reportForeign({ has, report }: MemberReader, credential: CredentialType): void {
+  for (const member of listForeign(credential).filter(has))
+    report(`"type": "${credential.type}" has no such member: ${credential.whyNoOthers}.`, member);
 }
-
-function createForward({ url, audience }: ForwardConfig): GetToken {
-  const isSafe = isSafeForTokens(url);
-
-  return function forwardToken({ user }) {
-    if (user === undefined) return undefined;
-    if (!isSafe) {
-      throw new CredentialError(
-        'tokens are forwarded by https only, and its address has none; only the operator of this service can change that',
-      );
-    }
-    if (!namesAudience(user.claims.aud, audience)) {
-      throw new CredentialError(
-        'the token of this login was not made for it; only the operator of this service can change that',
-      );
-    }
-    return user.token;
-  };
-}
-
-const namesAudience = (aud: unknown, audience: string): boolean =>
-  Array.isArray(aud) ? aud.includes(audience) : aud === audience;

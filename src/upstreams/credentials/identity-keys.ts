@@ -2,12 +2,12 @@
 import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
 import { buildIdentityKeyName } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
+import type { KeyValue } from '../../store/store.ts';
 
 export interface IdentityKeys {
   /** Of this month. @throws StoreUnavailable when it was never read and cannot be now. */
@@ -24,7 +24,7 @@ export interface IdentityKey {
 }
 
 export interface IdentityKeysDeps {
-  readonly store: Store;
+  readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'compareAndSet'>;
   readonly getSeal: () => Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;
@@ -65,7 +65,10 @@ export function createIdentityKeys({ store, getSeal, clock, log }: IdentityKeysD
     }
   }
 
-  async function loadOrCreateKey(month: number, former: IdentityKey | undefined) {
+  async function loadOrCreateKey(
+    month: number,
+    former: IdentityKey | undefined,
+  ): Promise<IdentityKey> {
     const name = buildIdentityKeyName(month);
     const seal = await getSeal();
     const ttlSeconds = Math.ceil(((month + 1) * MONTH_MS + 2 * OVERLAP_MS - clock.now()) / 1000);
@@ -81,13 +84,17 @@ export function createIdentityKeys({ store, getSeal, clock, log }: IdentityKeysD
         'The key of identity tokens in the store was sealed with another OAUTH_STATE_SECRET: a new key takes its place. Set the same list of secrets on all replicas.',
       );
       const fresh = await generateKey();
-      await store.set(name, write(fresh), ttlSeconds);
-      return fresh;
+      return replaceKey(fresh);
     }
     const key = importKey(text);
     // A former secret may be removed an hour after the new one came.
-    if (!seal.isSealedByFirst(stored)) await store.set(name, write(key), ttlSeconds);
-    return key;
+    return seal.isSealedByFirst(stored) ? key : replaceKey(key);
+
+    /** Where another replica was faster, its key is the one of all. */
+    async function replaceKey(one: IdentityKey): Promise<IdentityKey> {
+      const isReplaced = await store.compareAndSet(name, stored, write(one), ttlSeconds);
+      return isReplaced ? one : loadOrCreateKey(month, former);
+    }
   }
 
   return {

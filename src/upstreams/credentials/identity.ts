@@ -1,12 +1,68 @@
 // §18.6: `identity`: a token of the gateway that says who calls.
 import { sign } from 'node:crypto';
+import { isSharedStore } from '../../config/groups/store.ts';
+import type { Endpoint } from '../../endpoint/endpoint.ts';
+import { createJsonReply } from '../../endpoint/message.ts';
+import { JSONRPC } from '../../endpoint/render-error.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { generateTokenId } from '../../platform/ids.ts';
+import { generateTokenId, hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
-import { GATEWAY_CALLER, type UpstreamCaller } from '../upstream.ts';
-import type { IdentityKey, IdentityKeys } from './identity-keys.ts';
-import { createTokenMemory } from './token-memory.ts';
+import { CredentialError, GATEWAY_CALLER, type UpstreamCaller } from '../upstream.ts';
+import { defineCredentialType, type GetToken } from './credential-type.ts';
+import { createIdentityKeys, type IdentityKey, type IdentityKeys } from './identity-keys.ts';
+
+export const identity = defineCredentialType<{ readonly type: 'identity' }>({
+  type: 'identity',
+  summary: 'a short-lived token of the gateway.',
+  members: [],
+  required: [],
+  whyNoOthers: 'its audience is the server’s URL, and it has no scopes',
+  read: () => ({ type: 'identity' }),
+  requirements: [
+    {
+      checkedAt: 'file',
+      isMet: ({ store, oauth }) => !isSharedStore(store) || oauth.stateSecret?.kind === 'given',
+      problem:
+        '"identity" with REDIS_URL needs OAUTH_STATE_SECRET, which seals the keys that all replicas share. Set it to the output of openssl rand -base64 48.',
+    },
+  ],
+  namesClient: true,
+  signsTokens: true,
+  open({ config, clock, ...deps }) {
+    const keys = createIdentityKeys({ ...deps, clock });
+    const issuer = createIdentity({ baseUrl: config.server.baseUrl, keys, clock });
+    return {
+      createGetToken: ({ url }) => createGetIdentity(issuer, url),
+      createEndpoints: (isUsed) => [createKeySetEndpoint(issuer, isUsed)],
+    };
+  },
+});
+
+export const createGetIdentity =
+  ({ issueToken }: Pick<Identity, 'issueToken'>, url: string): GetToken =>
+  (caller) =>
+    issueToken(caller, url).catch(failToIssue);
+
+function failToIssue(cause: unknown): never {
+  throw new CredentialError('this service cannot sign now who calls', { cause });
+}
+
+/** Where servers find the keys. Without a server that has `identity` there is no such document. */
+const createKeySetEndpoint = (
+  { getKeySet }: Pick<Identity, 'getKeySet'>,
+  isUsed: () => boolean,
+): Endpoint => ({
+  kind: 'open',
+  method: 'GET',
+  path: '/.well-known/jwks.json',
+  errors: JSONRPC,
+  async handle() {
+    if (!isUsed()) fail('not_found');
+    return createJsonReply(200, await getKeySet(), { 'Cache-Control': 'public, max-age=300' });
+  },
+});
 
 export interface Identity {
   /** A JWT (ES256, 60 s) for the server at `url`. @throws StoreUnavailable without a key. */
@@ -28,7 +84,7 @@ const RESERVE_MS = 30_000;
 const MAX_TOKENS = 5000;
 
 export function createIdentity({ baseUrl, keys, clock }: IdentityDeps): Identity {
-  const memory = createTokenMemory<string>(MAX_TOKENS, clock);
+  const memory = createExpiringMap<string>(MAX_TOKENS, clock.now);
 
   return {
     async issueToken(caller, url) {

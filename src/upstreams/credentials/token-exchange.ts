@@ -1,14 +1,94 @@
 // §18.6, RFC 8693: `token-exchange`: for the caller's token, the provider makes one for the server.
 
+import { createProviderEndpoints } from '../../auth/provider-metadata.ts';
+import { defineMember } from '../../config/file/shapes/object.ts';
+import { text } from '../../config/file/shapes/scalar.ts';
+import { isScopeToken } from '../../config/scope.ts';
 import type { UserContext } from '../../endpoint/user-context.ts';
-import type { ExchangeToken, TokenExchangeResult } from '../../oauth/provider/exchange-token.ts';
+import {
+  createExchangeToken,
+  type ExchangeToken,
+  type TokenExchangeResult,
+} from '../../oauth/provider/exchange-token.ts';
+import { createProviderApi } from '../../oauth/provider/provider-api.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import { CredentialError } from '../upstream.ts';
-import type { GetToken } from './get-headers.ts';
-import { createTokenMemory } from './token-memory.ts';
+import {
+  AUDIENCE,
+  type CredentialDeps,
+  defineCredentialType,
+  type GetToken,
+  NEEDS_LOGIN,
+} from './credential-type.ts';
+
+export interface TokenExchangeAuth {
+  readonly type: 'token-exchange';
+  readonly audience: string;
+  readonly scope?: string;
+}
+
+const scopeMember = defineMember({
+  name: 'scope',
+  shape: text(
+    {
+      parse: (given) => (given.split(' ').every(isScopeToken) ? given : undefined),
+      allowed: 'one or more scopes, with one space between them',
+    },
+    { schema: { type: 'string', pattern: '\\S' } },
+  ),
+  summary: 'The scopes to ask for, with token-exchange.',
+});
+
+export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
+  type: 'token-exchange',
+  summary: 'a token of the provider for this server.',
+  members: [AUDIENCE.member, scopeMember],
+  required: [AUDIENCE.member],
+  whyNoOthers: '',
+  read(members) {
+    const scope = members.read(scopeMember);
+    const audience = AUDIENCE.read(members);
+    return audience === undefined
+      ? undefined
+      : { type: 'token-exchange', audience, ...(scope !== undefined && { scope }) };
+  },
+  requirements: [
+    NEEDS_LOGIN,
+    {
+      checkedAt: 'start',
+      isMet: ({ oauth }) => oauth.providerClient.id !== undefined,
+      problem:
+        'needs OAUTH_CLIENT_ID, and with most providers OAUTH_CLIENT_SECRET: the client by which the gateway asks the provider for tokens.',
+    },
+  ],
+  needsUser: true,
+  asksProvider: true,
+  open(deps) {
+    const exchangeToken = createExchange(deps);
+    return {
+      createGetToken: ({ name }, auth) =>
+        createTokenExchange({ server: name, ...auth }, { ...deps, exchangeToken }),
+    };
+  },
+});
+
+/** The provider's token endpoint, by the gateway's own client. */
+function createExchange({ config: { oauth }, metadata, fetch }: CredentialDeps): ExchangeToken {
+  if (metadata === undefined || oauth.provider === undefined) {
+    return async () => ({ kind: 'refused', reason: 'there is no provider: set OIDC_ISSUER' });
+  }
+  return createExchangeToken({
+    providerClient: oauth.providerClient,
+    subjectTokenType: oauth.provider.accessToken,
+    endpoints: createProviderEndpoints(oauth.endpoints, metadata),
+    api: createProviderApi(fetch),
+  });
+}
 
 export interface TokenExchangeConfig {
   readonly server: string;
@@ -53,9 +133,9 @@ export function createTokenExchange(
   { server, audience, scope }: TokenExchangeConfig,
   { exchangeToken, clock, log }: TokenExchangeDeps,
 ): GetToken {
-  const tokens = createTokenMemory<KeptToken>(MAX_TOKENS, clock);
-  const failures = createTokenMemory<Failure>(MAX_FAILURES, clock);
-  const running = new Map<string, Promise<Outcome>>();
+  const tokens = createExpiringMap<KeptToken>(MAX_TOKENS, clock.now);
+  const failures = createExpiringMap<Failure>(MAX_FAILURES, clock.now);
+  const exchanges = createSingleFlight<string, Outcome>();
   const warn = createWarnThrottle(clock, (reason: string) =>
     log.warn('The provider made no token for a server. Check its client, audience and scope.', {
       server,
@@ -90,21 +170,13 @@ export function createTokenExchange(
     user: UserContext,
     before: KeptToken | undefined,
   ): Promise<Outcome> {
-    const exchanging = exchangeOnce(hash, user);
+    const exchanging = exchanges.run(hash, () => exchange(hash, user));
     if (before === undefined) return exchanging;
     return new Promise((resolve, reject) => {
       const late = { error: new CredentialError(UNREACHABLE), isRefusal: false };
       const cancel = clock.after(RENEWAL_WAIT_MS, () => resolve(late));
       exchanging.then(resolve, reject).finally(cancel);
     });
-  }
-
-  function exchangeOnce(hash: string, user: UserContext): Promise<Outcome> {
-    const known = running.get(hash);
-    if (known !== undefined) return known;
-    const started = exchange(hash, user).finally(() => running.delete(hash));
-    running.set(hash, started);
-    return started;
   }
 
   async function exchange(hash: string, user: UserContext): Promise<Outcome> {

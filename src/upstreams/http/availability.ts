@@ -1,8 +1,14 @@
 // §18.4: whether a server can be reached; while it cannot, it is looked for now and then, and calls fail at
 // once.
+
+import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { UpstreamError } from '../upstream.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
+import { knowsUsers } from '../credentials/server-credentials.ts';
+import { CredentialError, UpstreamError } from '../upstream.ts';
+import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
+import type { CallOutcome } from './server-call.ts';
 
 export interface Availability {
   /** Undefined until it was tried. */
@@ -21,9 +27,9 @@ export interface Availability {
   close(): void;
 }
 
-export type StateListener = (isUp: boolean, reason: string, wasUp: boolean | undefined) => void;
+type StateListener = (isUp: boolean, reason: string, wasUp: boolean | undefined) => void;
 
-export interface AvailabilityDeps {
+interface AvailabilityDeps {
   /** The server's name in the configuration. */
   readonly name: string;
   /** Rejects with an UpstreamError while the server is down. */
@@ -32,10 +38,9 @@ export interface AvailabilityDeps {
   readonly log: Log;
 }
 
-const FIRST_PAUSE_MS = 1000;
-const LONGEST_PAUSE_MS = 30_000;
-/** When it was looked for last though it was up, and how long after that it is not. */
-const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, pauseMs: FIRST_PAUSE_MS };
+const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
+/** When it was looked for last though it was up, and how often in a row. */
+const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, looks: 1 };
 
 export function createAvailability(deps: AvailabilityDeps): Availability {
   const { name, probe, clock, log } = deps;
@@ -65,7 +70,7 @@ export function createAvailability(deps: AvailabilityDeps): Availability {
     if (isUp === false || isClosed) return;
     tellReason(reason);
     change(false, reason.message);
-    probeAfter(FIRST_PAUSE_MS);
+    probeAfterFailures(1);
   }
 
   function tellReason({ message, cause }: UpstreamError): void {
@@ -73,13 +78,13 @@ export function createAvailability(deps: AvailabilityDeps): Availability {
     log.warn(`The MCP server ${name} is not available: ${message}`, { server: name, cause });
   }
 
-  function probeAfter(pauseMs: number): void {
+  function probeAfterFailures(failures: number): void {
     if (isClosed) return;
     // A probe may still be under way that then sets the next one.
     cancelProbe();
-    cancelProbe = clock.after(pauseMs, async () => {
+    cancelProbe = clock.after(computePauseMs(BACK_OFF, failures), async () => {
       await look();
-      if (isUp === false) probeAfter(Math.min(2 * pauseMs, LONGEST_PAUSE_MS));
+      if (isUp === false) probeAfterFailures(failures + 1);
     });
   }
 
@@ -100,11 +105,11 @@ export function createAvailability(deps: AvailabilityDeps): Availability {
   function suspect(): void {
     if (isUp === false || isClosed || isProbing || cancelLook !== undefined) return;
     const now = clock.monotonic();
-    const { lookedAt, pauseMs } = suspicion;
+    const { lookedAt, looks } = suspicion;
     const sinceMs = now - lookedAt;
-    const nextPauseMs = sinceMs > 2 * LONGEST_PAUSE_MS ? FIRST_PAUSE_MS : 2 * pauseMs;
-    const waitMs = Math.max(0, pauseMs - sinceMs);
-    suspicion = { lookedAt: now + waitMs, pauseMs: Math.min(nextPauseMs, LONGEST_PAUSE_MS) };
+    const waitMs = Math.max(0, computePauseMs(BACK_OFF, looks) - sinceMs);
+    const isLongAgo = sinceMs > 2 * BACK_OFF.longestMs;
+    suspicion = { lookedAt: now + waitMs, looks: isLongAgo ? 1 : looks + 1 };
     if (waitMs === 0) {
       void look();
       return;
@@ -136,6 +141,50 @@ export function createAvailability(deps: AvailabilityDeps): Availability {
       isClosed = true;
       cancelProbe();
       cancelLook?.();
+    },
+  };
+}
+
+// §18.4: what a request says of the server as a whole. What one caller comes to concerns that caller: beyond connections that
+// fail, only the gateway's own request decides that a server is down.
+
+export interface Judge {
+  /** A request was answered. */
+  noteOutcome(outcome: CallOutcome, isHandshake: boolean): void;
+  /** A request had no answer. */
+  noteFailure(failure: unknown): void;
+  /** The server could not be spoken to at all, be it for this caller alone. */
+  noteFailedHandshake(failure: unknown): void;
+}
+
+export function createJudge(config: HttpUpstreamConfig, availability: Availability): Judge {
+  const isPersonal = knowsUsers(config);
+  /** Of 401 and 403 nobody knows whom they concern, where users can be told apart. */
+  const mayConcernAll = (status: number): boolean =>
+    isDownStatus(status) || (status === 401 && !isPersonal);
+
+  function noteFailure(failure: unknown): void {
+    if (!(failure instanceof ConnectionError) || failure.isOwn) return;
+    if (failure.isEverybodys) availability.noteDown(failure);
+    // One connection that broke, or came to nothing while this process was busy.
+    else availability.suspect();
+  }
+
+  return {
+    noteOutcome(outcome, isHandshake) {
+      const status = outcome.kind === 'refused' ? outcome.status : undefined;
+      if (status !== undefined && mayConcernAll(status)) availability.suspect();
+      else if (!isHandshake && status !== 401 && status !== 403) availability.noteUp();
+    },
+    noteFailure,
+    noteFailedHandshake(failure) {
+      if (failure instanceof ConnectionError) noteFailure(failure);
+      else if (!(failure instanceof UpstreamError) || failure instanceof CredentialError) return;
+      else if (isPersonal && failure instanceof RefusalError && !mayConcernAll(failure.status)) {
+        return;
+      } else if (isPersonal || availability.isUp === true) availability.suspect();
+      // Nobody was served yet, and the server cannot tell callers apart.
+      else availability.noteDown(failure);
     },
   };
 }

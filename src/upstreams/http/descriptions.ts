@@ -1,9 +1,8 @@
 // §18.4: what an HTTP server says of itself: to each user where it is told who calls, else to all.
 import { isDeepStrictEqual } from 'node:util';
-import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
-import { knowsUsers } from '../credentials/needs-user.ts';
-import { createDescriptionMemory } from '../transport/description-memory.ts';
-import { createNameAudience } from '../transport/name-audience.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
+import { knowsUsers } from '../credentials/server-credentials.ts';
+import { createDescriptionMemory, createNameAudience } from '../transport/description-memory.ts';
 import { GATEWAY_CALLER, type UpstreamCaller, type UpstreamDescription } from '../upstream.ts';
 import type { Availability } from './availability.ts';
 

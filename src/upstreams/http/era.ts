@@ -1,17 +1,17 @@
 // §18.3: of which era a server is: `server/discover` is tried once, and what it said is remembered.
 
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Era } from '../../protocol/revisions.ts';
-import { NOT_STATELESS } from '../messages/demanded-era.ts';
-import { readDiscoverResult } from '../messages/description.ts';
-import { toStatelessParams } from '../messages/envelope.ts';
-import type { NameAudience } from '../transport/name-audience.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
+import { NOT_STATELESS, readDiscoverResult } from '../messages/description.ts';
+import { describeInHeaders, toStatelessParams } from '../messages/envelope.ts';
+import type { NameAudience } from '../transport/description-memory.ts';
 import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
-import type { CallOutcome } from './call.ts';
-import type { Connection } from './connection.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
-import { describeInHeaders } from './request-headers.ts';
+import type { HttpConnection } from './http-connection.ts';
+import type { CallOutcome } from './server-call.ts';
 
 export interface EraMemory {
   /** As the server last spoke, to whomever. */
@@ -27,7 +27,7 @@ export interface EraMemory {
 }
 
 export interface EraMemoryDeps {
-  readonly connection: Connection;
+  readonly connection: HttpConnection;
   readonly clock: Clock;
   readonly timeoutMs: number;
   readonly nameAudience: NameAudience;
@@ -39,7 +39,6 @@ export interface EraMemoryDeps {
 
 interface AudienceEra {
   current: Era | undefined;
-  detecting: Promise<Era> | undefined;
   askedAt: number;
 }
 
@@ -52,18 +51,16 @@ const DISCOVER_MS = 5000;
 export function createEraMemory(deps: EraMemoryDeps): EraMemory {
   const { connection, clock, nameAudience, onDescription } = deps;
   const timeoutMs = Math.min(deps.timeoutMs, DISCOVER_MS);
-  /** Least recently asked first. */
-  const eras = new Map<string, AudienceEra>();
+  const eras = createBoundedMap<string, AudienceEra>(MAX_AUDIENCES);
+  const detections = createSingleFlight<string, Era>();
   let last: Era | undefined;
 
-  function findOrAdd(caller: UpstreamCaller): AudienceEra {
-    const audience = nameAudience(caller);
-    const era = eras.get(audience) ?? { current: undefined, detecting: undefined, askedAt: 0 };
-    eras.delete(audience);
-    eras.set(audience, era);
-    const [oldest = ''] = eras.keys();
-    if (eras.size > MAX_AUDIENCES) eras.delete(oldest);
-    return era;
+  function findOrAdd(audience: string): AudienceEra {
+    const known = eras.get(audience);
+    if (known !== undefined) return known;
+    const added: AudienceEra = { current: undefined, askedAt: 0 };
+    eras.set(audience, added);
+    return added;
   }
 
   async function ask(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
@@ -102,11 +99,8 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
   }
 
   function detect(caller: UpstreamCaller): Promise<Era> {
-    const era = findOrAdd(caller);
-    era.detecting ??= ask(caller, era).finally(() => {
-      era.detecting = undefined;
-    });
-    return era.detecting;
+    const audience = nameAudience(caller);
+    return detections.run(audience, () => ask(caller, findOrAdd(audience)));
   }
 
   return {
@@ -117,7 +111,7 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
     find: (caller) => eras.get(nameAudience(caller))?.current,
     detect,
     async hasChanged(caller, before) {
-      const { current, askedAt } = findOrAdd(caller);
+      const { current, askedAt } = findOrAdd(nameAudience(caller));
       // Another request, which was refused at the same time, may have asked.
       if (current !== before) return true;
       if (clock.monotonic() - askedAt < ASK_AGAIN_MS) return false;

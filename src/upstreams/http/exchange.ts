@@ -1,9 +1,8 @@
 // MCP "Streamable HTTP": one request, and the messages that answer it, as JSON or as a stream of events.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import type { JsonObject } from '../../platform/json.ts';
-import { decodeUtf8 } from '../../platform/json.ts';
-import { parseServerJson } from '../messages/parse-json.ts';
+import { decodeUtf8, type JsonObject } from '../../platform/json.ts';
+import { parseServerJson } from '../messages/server-message.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
 import type { StreamPace } from '../transport/message-pace.ts';
 import { createPacedMessages } from '../transport/paced-messages.ts';

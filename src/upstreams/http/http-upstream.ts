@@ -1,16 +1,15 @@
 // §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
-import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
-import { openServerPool } from '../../platform/outbound/server-pool.ts';
-import { needsUser } from '../credentials/needs-user.ts';
+
+import { openServerPool } from '../../platform/outbound/outbound-network.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
+import { needsUser } from '../credentials/server-credentials.ts';
 import { createUsage } from '../transport/usage.ts';
 import type { Upstream } from '../upstream.ts';
-import { createAvailability } from './availability.ts';
-import { createConnection } from './connection.ts';
+import { createAvailability, createJudge } from './availability.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
-import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
-import { createJudge } from './judge.ts';
+import { createHttpConnection } from './http-connection.ts';
 import { createProtocol } from './protocol.ts';
-import type { Protocol } from './protocol-types.ts';
+import type { HttpUpstreamDeps, Protocol } from './protocol-types.ts';
 import { createSseProtocol } from './sse-protocol.ts';
 
 /** Under the second within which a call of a server that is gone has its answer. */
@@ -28,7 +27,7 @@ export function createHttpUpstream(
 
   const availability = createAvailability({ name, probe, clock, log });
   const judge = createJudge(config, availability);
-  const connection = createConnection(config, {
+  const connection = createHttpConnection(config, {
     openPool: () =>
       openServerPool(url, { ca: config.ca, connectTimeoutMs: CONNECT_TIMEOUT_MS, outbound }),
     getHeaders: (caller) =>

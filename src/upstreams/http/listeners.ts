@@ -1,8 +1,11 @@
 // Who wants to hear what changes at a server, and what is kept open for that: one stream for all that share a session.
+import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { ListName } from '../../protocol/list-kinds.ts';
-import { routeToListener } from '../messages/route-notification.ts';
+import type { Log } from '../../platform/log.ts';
+import { findListsThatChange } from '../messages/description.ts';
+import { readChange, tellListener } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import type { UpstreamCaller, UpstreamDescription, UpstreamListener } from '../upstream.ts';
 import { nameSharer } from './server-session.ts';
@@ -35,6 +38,7 @@ export interface Audience {
 
 export interface ListenersDeps {
   readonly clock: Clock;
+  readonly log: Log;
   /** Opens a stream, calls `onOpen` when it stands, and resolves when it has ended. */
   open(audience: Audience, signal: AbortSignal, onOpen: () => void): Promise<'again' | 'never'>;
   /** The audience wants more resources: true where it needs another stream for that. */
@@ -44,6 +48,7 @@ export interface ListenersDeps {
 }
 
 interface Entry {
+  readonly caller: UpstreamCaller;
   readonly listener: UpstreamListener;
   readonly uris: readonly string[] | undefined;
 }
@@ -51,23 +56,38 @@ interface Entry {
 interface Watch {
   caller: UpstreamCaller;
   readonly sessionHash: string | undefined;
-  readonly entries: Set<Entry>;
+  readonly audience: Audience;
   readonly loop: RetryLoop;
 }
 
 export function createListeners(deps: ListenersDeps): Listeners {
   const { clock, open, describe } = deps;
-  const watches = new Map<string, Watch>();
+  /** By the name of those who share a stream. */
+  const bus = createCountedBus<string, Entry, Watch>({
+    start: startWatch,
+    stop: ({ loop }) => loop.stop(),
+    onError: (cause) => deps.log.error('A listener failed; please report this.', { cause }),
+  });
 
-  function startWatch(caller: UpstreamCaller, first: Entry): Watch {
-    const entries = new Set([first]);
+  function startWatch(sharer: string, { caller }: Entry): Watch {
     const { sessionId } = caller;
     const sessionHash = sessionId === undefined ? undefined : deps.hashSession(sessionId);
     let isGone = false;
+    const audience: Audience = {
+      get caller() {
+        return watch.caller;
+      },
+      get uris() {
+        const entries = [...(bus.topics.get(sharer)?.listeners ?? [])];
+        return [...new Set(entries.flatMap(({ uris }) => uris ?? []))];
+      },
+      notify: (message) => tell(sharer, message),
+      log: (params) => bus.publish(sharer, ({ listener }) => listener.logged?.(params)),
+    };
     /** What changed while no stream stood was missed. */
     async function attempt(signal: AbortSignal, onOpen: () => void): Promise<'again' | 'never'> {
-      const end = await open(toAudience(watch), signal, () => {
-        if (isGone) tellMissed(entries, describe(watch.caller));
+      const end = await open(audience, signal, () => {
+        if (isGone) tellMissed(sharer, watch.caller);
         isGone = false;
         onOpen();
       }).finally(() => {
@@ -75,87 +95,48 @@ export function createListeners(deps: ListenersDeps): Listeners {
       });
       return end;
     }
-    const watch: Watch = { caller, sessionHash, entries, loop: startRetryLoop(clock, attempt) };
+    const watch: Watch = { caller, sessionHash, audience, loop: startRetryLoop(clock, attempt) };
     return watch;
   }
+
+  function tell(sharer: string, message: ServerNotification): void {
+    const change = readChange(message);
+    if (change === undefined) return;
+    bus.publish(sharer, ({ listener, uris }) => {
+      const isForeign = change.kind === 'resource' && uris?.includes(change.uri) === false;
+      if (!isForeign) tellListener(listener, change);
+    });
+  }
+
+  function tellMissed(sharer: string, caller: UpstreamCaller): void {
+    for (const list of findListsThatChange(describe(caller))) {
+      bus.publish(sharer, ({ listener }) => listener.listChanged(list));
+    }
+  }
+
+  const listWatches = (): readonly Watch[] =>
+    [...bus.topics.values()].flatMap(({ source }) => source ?? []);
 
   return {
     listen(caller, listener, uris) {
       const sharer = nameSharer(caller);
-      const entry = { listener, uris };
-      const known = watches.get(sharer);
-      const watch = known ?? startWatch(caller, entry);
-      watches.set(sharer, watch);
-      watch.caller = caller;
-      watch.entries.add(entry);
-      const hasMore = known !== undefined && uris !== undefined && uris.length > 0;
-      if (hasMore && deps.extend(toAudience(watch))) watch.loop.replace();
-
-      return function stopListening() {
-        if (!watch.entries.delete(entry) || watch.entries.size > 0) return;
-        watch.loop.stop();
-        watches.delete(sharer);
-      };
+      const known = bus.topics.get(sharer)?.source;
+      const stopListening = bus.subscribe(sharer, { caller, listener, uris });
+      if (known === undefined) return stopListening;
+      known.caller = caller;
+      const hasMore = uris !== undefined && uris.length > 0;
+      if (hasMore && deps.extend(known.audience)) known.loop.replace();
+      return stopListening;
     },
-    notify(caller, message) {
-      const watch = watches.get(nameSharer(caller));
-      if (watch !== undefined) tell(watch.entries, message);
-    },
-    refreshSession(sessionHash) {
-      for (const watch of watches.values()) {
-        if (watch.sessionHash === sessionHash) watch.loop.replace();
-      }
+    notify: (caller, message) => tell(nameSharer(caller), message),
+    refreshSession(hash) {
+      for (const { sessionHash, loop } of listWatches()) if (sessionHash === hash) loop.replace();
     },
     restart() {
-      for (const { loop } of watches.values()) loop.restart();
+      for (const { loop } of listWatches()) loop.restart();
     },
-    close() {
-      for (const { loop } of watches.values()) loop.stop();
-      watches.clear();
-    },
+    close: bus.endAll,
   };
-}
-
-const toAudience = (watch: Watch): Audience => ({
-  get caller() {
-    return watch.caller;
-  },
-  get uris() {
-    return [...new Set([...watch.entries].flatMap(({ uris }) => uris ?? []))];
-  },
-  notify: (message) => tell(watch.entries, message),
-  log(params) {
-    for (const { listener } of watch.entries) listener.logged?.(params);
-  },
-});
-
-function tell(entries: ReadonlySet<Entry>, message: ServerNotification): void {
-  const { uri } = message.params;
-  for (const { listener, uris } of entries) {
-    const isForeign = typeof uri === 'string' && uris !== undefined && !uris.includes(uri);
-    if (!isForeign) routeToListener(message, listener);
-  }
-}
-
-const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];
-
-function tellMissed(
-  entries: ReadonlySet<Entry>,
-  description: UpstreamDescription | undefined,
-): void {
-  const lists = LISTS.filter((list) => tellsChanges(description, list));
-  for (const { listener } of entries) {
-    for (const list of lists) listener.listChanged(list);
-  }
-}
-
-/** Whether the server says when this list changes. */
-export function tellsChanges(
-  description: UpstreamDescription | undefined,
-  list: ListName,
-): boolean {
-  const capability = description?.capabilities[list];
-  return Object(capability).listChanged === true;
 }
 
 // What is kept open for as long as somebody listens: tried again after a pause that grows.
@@ -174,8 +155,7 @@ interface RetryLoop {
  */
 type Attempt = (signal: AbortSignal, onOpen: () => void) => Promise<'again' | 'never'>;
 
-const FIRST_PAUSE_MS = 1000;
-const LONGEST_PAUSE_MS = 30_000;
+const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
   let current = start(() => {});
@@ -185,7 +165,7 @@ function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
     let release = onFirstOpen;
     const controller = new AbortController();
     const { signal } = controller;
-    let pauseMs = FIRST_PAUSE_MS;
+    let failures = 0;
     let cancelPause = () => {};
 
     /** What stood before is not needed any more. */
@@ -204,9 +184,9 @@ function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
         return;
       }
       // What stood for a while is no server that refuses.
-      if (clock.monotonic() - startedAt >= LONGEST_PAUSE_MS) pauseMs = FIRST_PAUSE_MS;
-      cancelPause = clock.after(pauseMs, () => void run());
-      pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+      if (clock.monotonic() - startedAt >= BACK_OFF.longestMs) failures = 0;
+      failures += 1;
+      cancelPause = clock.after(computePauseMs(BACK_OFF, failures), () => void run());
     }
 
     queueMicrotask(() => void run());

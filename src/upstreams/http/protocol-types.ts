@@ -1,8 +1,14 @@
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import type { Bus, KeyValue } from '../../store/store.ts';
+import type { GetHeaders } from '../credentials/credential-type.ts';
+import type { AnswerMemory } from '../transport/answer-memory.ts';
+import type { MessagePace } from '../transport/message-pace.ts';
 import type { Upstream } from '../upstream.ts';
-import type { Availability } from './availability.ts';
-import type { Connection } from './connection.ts';
-import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
-import type { Judge } from './judge.ts';
+import type { Availability, Judge } from './availability.ts';
+import type { HttpConnection } from './http-connection.ts';
 
 /** What is said to a server, by whichever transport of HTTP. */
 export interface Protocol
@@ -16,7 +22,29 @@ export interface Protocol
 }
 
 export interface ProtocolDeps extends Omit<HttpUpstreamDeps, 'getHeaders' | 'maxBytes'> {
-  readonly connection: Connection;
+  readonly connection: HttpConnection;
   readonly availability: Availability;
   readonly judge: Judge;
+}
+
+/** What a server that is reached by HTTP needs of the gateway. */
+export interface HttpUpstreamDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly store: KeyValue & Bus;
+  readonly getSeal: () => Promise<Seal>;
+  /** What tells the server who calls (§18.6), beside the headers of the configuration. */
+  readonly getHeaders: GetHeaders;
+  /** Bytes of an answer, or of an event of a stream. */
+  readonly maxBytes: number;
+  /** Both are the same for all servers. */
+  readonly answerMemory: AnswerMemory;
+  readonly messagePace: MessagePace;
+  readonly outbound: OutboundConfig;
+  /** Whether a client's session goes on, whichever replica it was ended at; never rejects. */
+  isSessionActive(sessionId: string): Promise<boolean>;
+  /** `MCP_SESSION_KEY_PREFIX`. */
+  readonly sessionKeyPrefix: string;
+  /** `MCP_SESSION_TTL_SECONDS`. */
+  readonly sessionTtlSeconds: number;
 }

@@ -1,10 +1,12 @@
 // What is said to a server: in the era that it speaks, after the handshake that the era wants.
-import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
+
+import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
 import { buildUpstreamSubscriptionsChannelName } from '../../store/keys.ts';
-import { knowsUsers, needsUser } from '../credentials/needs-user.ts';
-import { createNameAudience } from '../transport/name-audience.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
+import { knowsUsers, needsUser } from '../credentials/server-credentials.ts';
+import { createNameAudience } from '../transport/description-memory.ts';
 import { createSessionRecords } from '../transport/session-records.ts';
 import { createSubscriptionMemory, hashSession } from '../transport/subscription-memory.ts';
 import {
@@ -20,7 +22,6 @@ import type { Protocol, ProtocolDeps } from './protocol-types.ts';
 import { createSessionEra } from './session-era.ts';
 import { createSessionStream } from './session-stream.ts';
 import { createStatelessEra } from './stateless-era.ts';
-import { createOpenSubscriptionStream } from './subscription-stream.ts';
 
 const AN_HOUR_SECONDS = 3600;
 
@@ -36,7 +37,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   };
   const nameAudience = createNameAudience(knowsUsers(config));
   const descriptions = createDescriptions(config, availability);
-  const introductions = new Map<string, Promise<unknown>>();
+  const introductions = createSingleFlight<string, unknown>();
   const onDescription = descriptions.note;
 
   const era = createEraMemory({
@@ -49,6 +50,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   });
   const listeners = createListeners({
     clock,
+    log: deps.log,
     open: openStream,
     extend,
     hashSession,
@@ -77,6 +79,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   const statelessEra = createStatelessEra({
     ...shared,
     subscriptions,
+    describe: descriptions.find,
     hasChangedEra: (caller) => era.hasChanged(caller, 'stateless'),
   });
   const sessionStream = createSessionStream({
@@ -84,11 +87,6 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     sessions: sessionEra.sessions,
     isSessionActive: deps.isSessionActive,
     request: sessionEra.request,
-  });
-  const openSubscriptionStream = createOpenSubscriptionStream({
-    connection,
-    describe: descriptions.find,
-    readSubscriptions: subscriptions.read,
   });
   availability.onChange((isUp, _reason, wasUp) => {
     if (isUp && wasUp === false) listeners.restart();
@@ -112,17 +110,10 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   }
 
   /** Hears again what the server says; once for all who are told the same, and ask at the same time. */
-  function introduce(caller: UpstreamCaller): Promise<unknown> {
-    const audience = nameAudience(caller);
-    const introducing =
-      introductions.get(audience) ??
-      (era.find(caller) === 'stateless'
-        ? era.detect(caller)
-        : sessionEra.introduce(caller)
-      ).finally(() => introductions.delete(audience));
-    introductions.set(audience, introducing);
-    return introducing;
-  }
+  const introduce = (caller: UpstreamCaller): Promise<unknown> =>
+    introductions.run(nameAudience(caller), () =>
+      era.find(caller) === 'stateless' ? era.detect(caller) : sessionEra.introduce(caller),
+    );
 
   const sendInEra = (caller: UpstreamCaller, request: UpstreamRequest) =>
     era.find(caller) === 'stateless'
@@ -133,7 +124,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     availability.check();
     if (era.find(audience.caller) === undefined) await shakeHands(audience.caller);
     return era.find(audience.caller) === 'stateless'
-      ? openSubscriptionStream(audience, signal, onOpen)
+      ? statelessEra.openStream(audience, signal, onOpen)
       : sessionStream.open(audience, signal, onOpen);
   }
 

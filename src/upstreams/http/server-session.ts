@@ -1,11 +1,12 @@
 // A session of the gateway at a server: what is kept of it in memory, and in the store.
 import { type JsonObject, parseObject } from '../../platform/json.ts';
-import type { LogSeverity } from '../../protocol/log-severity.ts';
-import { readCompletedElicitation } from '../messages/route-notification.ts';
+import type { LogSeverity } from '../../protocol/methods.ts';
+import type { HeaderList } from '../messages/envelope.ts';
+import { readChange } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { createServerQuestions, type ServerQuestions } from '../transport/server-questions.ts';
-import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
-import type { HeaderList } from './request-headers.ts';
+import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
+import { type CallOutcome, findError, type Refusal } from './server-call.ts';
 
 export interface ServerSession {
   /** Undefined where the server keeps no sessions. */
@@ -78,10 +79,10 @@ export function routeToSession(
     questions.cancel(message.params.requestId);
     return true;
   }
-  const elicitationId = readCompletedElicitation(message);
+  const change = readChange(message);
   return (
-    elicitationId !== undefined &&
-    openRequests.some((request) => request.onElicitationComplete?.(elicitationId) === true)
+    change?.kind === 'elicitation' &&
+    openRequests.some((request) => request.onElicitationComplete?.(change.elicitationId) === true)
   );
 }
 
@@ -133,3 +134,34 @@ function createOpenRequests(): OpenRequests {
     findOnly: () => (size === 1 ? places.find((open) => open !== undefined)?.request : undefined),
   };
 }
+
+// Which refusals say that a request of the session era was not run, so that it may be sent once more.
+
+/** Whether a handshake failed by what the server answered: what failed on the way has a cause. */
+export const isAnswered = (error: unknown): boolean =>
+  error instanceof UpstreamError &&
+  error.cause === undefined &&
+  (error.failure === 'unavailable' || error.failure === 'invalid');
+
+/**
+ * MCP "Session Management": 404 is the answer to a session that is gone. Some servers say 400 instead, with an error
+ * that names the session and no request. Any other 400 may come from a call that has run.
+ */
+export const isSessionLost = ({ id }: ServerSession, outcome: CallOutcome): boolean =>
+  id !== undefined &&
+  outcome.kind === 'refused' &&
+  (outcome.status === 404 ||
+    (outcome.status === 400 &&
+      namesNoRequest(outcome) &&
+      /session|not initialized/i.test(findError(outcome)?.message ?? '')));
+
+/** 2026-07-28: `HeaderMismatch`, `MissingRequiredClientCapability`, `UnsupportedProtocolVersion`. */
+const ERA_CODES: readonly unknown[] = [-32020, -32021, -32022];
+
+/** Whether a server of the stateless era may have said it, which is then to be asked. */
+export const isOfOtherEra = (outcome: CallOutcome): boolean =>
+  outcome.kind === 'refused' &&
+  [400, 404, 405].includes(outcome.status) &&
+  (namesNoRequest(outcome) || ERA_CODES.includes(findError(outcome)?.code));
+
+const namesNoRequest = ({ body }: Refusal): boolean => typeof body?.id !== 'number';

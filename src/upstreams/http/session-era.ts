@@ -1,15 +1,15 @@
 // Servers of 2024-11-05 to 2025-11-25: requests within a session that begins with `initialize`.
 
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { NO_SESSIONS } from '../messages/demanded-era.ts';
-import { readInitializeResult } from '../messages/description.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
+import { NO_SESSIONS, readInitializeResult } from '../messages/description.ts';
 import {
   CLIENT_INFO,
   declareCapabilities,
   SESSION_VERSION,
   toSessionParams,
+  traceInHeaders,
 } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
@@ -25,17 +25,17 @@ import {
   UpstreamError,
   type UpstreamRequest,
 } from '../upstream.ts';
-import type { CallOutcome } from './call.ts';
-import type { Connection } from './connection.ts';
-import { findError, getResult } from './outcome.ts';
-import { traceInHeaders } from './request-headers.ts';
+import type { HttpConnection } from './http-connection.ts';
+import { type CallOutcome, findError, getResult } from './server-call.ts';
 import {
   createServerSession,
+  isAnswered,
+  isOfOtherEra,
+  isSessionLost,
   readSessionId,
   routeToSession,
   type ServerSession,
 } from './server-session.ts';
-import { isAnswered, isOfOtherEra, isSessionLost } from './session-refusals.ts';
 import { createServerSessions, type ServerSessions } from './sessions.ts';
 
 export interface SessionEra {
@@ -47,7 +47,7 @@ export interface SessionEra {
 }
 
 export interface SessionEraDeps {
-  readonly connection: Connection;
+  readonly connection: HttpConnection;
   readonly records: SessionRecords;
   readonly subscriptions: SubscriptionMemory;
   readonly clock: Clock;

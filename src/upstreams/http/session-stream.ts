@@ -6,15 +6,15 @@ import {
   type ServerRequest,
 } from '../messages/server-message.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
-import { MAX_OPEN_REQUESTS } from './call.ts';
-import type { Connection } from './connection.ts';
 import type { ExchangeEnd } from './exchange.ts';
+import type { HttpConnection } from './http-connection.ts';
 import type { Audience } from './listeners.ts';
+import { MAX_OPEN_REQUESTS } from './server-call.ts';
 import { routeToSession, type ServerSession } from './server-session.ts';
 import type { ServerSessions } from './sessions.ts';
 
 export interface SessionStreamDeps {
-  readonly connection: Connection;
+  readonly connection: HttpConnection;
   readonly sessions: ServerSessions;
   /** Whether a client's session goes on; never rejects. */
   isSessionActive(sessionId: string): Promise<boolean>;

@@ -1,6 +1,7 @@
 // §18.3: which session at a server a caller's request belongs to. A client's session has one of its own, which
 // any replica goes on with; callers without a session share one for each user and client.
 import type { Clock } from '../../platform/clock.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { SessionRecords } from '../transport/session-records.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import { fromRecord, nameSharer, type ServerSession, toRecord } from './server-session.ts';
@@ -43,7 +44,7 @@ const WRITE_AGAIN_MS = 1_800_000;
 export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
   const { initialize, terminate, restore, records, clock } = deps;
   const entries = new Map<string, Entry>();
-  const openings = new Map<string, Promise<ServerSession>>();
+  const openings = createSingleFlight<string, ServerSession>();
   let cancelSweep: (() => void) | undefined;
 
   function find(caller: UpstreamCaller): ServerSession | undefined {
@@ -61,7 +62,17 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     if (sessionId === undefined || session.id === undefined) return;
     if (now - session.storedAt < WRITE_AGAIN_MS) return;
     session.storedAt = now;
-    void records.write(sessionId, JSON.stringify(toRecord(session)));
+    void keepRecord(sessionId, session, session);
+  }
+
+  /** Writes the session where none is kept, or the one that it replaces. Resolves to the one that is kept then. */
+  async function keepRecord(sessionId: string, session: ServerSession, replaced: ServerSession) {
+    const own = JSON.stringify(toRecord(session));
+    const kept = await records.update(sessionId, (text) => {
+      const standing = text === undefined ? undefined : fromRecord(text, 0);
+      return standing === undefined || standing.id === replaced.id ? own : text;
+    });
+    return kept === undefined || kept === own ? session : fromRecord(kept, clock.monotonic());
   }
 
   function remember(caller: UpstreamCaller, session: ServerSession): ServerSession {
@@ -75,7 +86,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
 
   function forgetOldest(): void {
     for (const [sharer, entry] of entries) {
-      // Others may open as many as they like: none ends what somebody waits for.
+      // A caller who opens many sessions must not end one with requests under way.
       if (isBusy(entry.session)) continue;
       forget(sharer, entry);
       return;
@@ -96,25 +107,14 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
   }
 
-  function shareOpening(
-    caller: UpstreamCaller,
-    open: () => Promise<ServerSession>,
-  ): Promise<ServerSession> {
-    const sharer = nameSharer(caller);
-    const underWay = openings.get(sharer);
-    if (underWay !== undefined) return underWay;
-    const opening = open()
-      .then((session) => remember(caller, session))
-      .finally(() => openings.delete(sharer));
-    openings.set(sharer, opening);
-    return opening;
-  }
+  const shareOpening = (caller: UpstreamCaller, open: () => Promise<ServerSession>) =>
+    openings.run(nameSharer(caller), async () => remember(caller, await open()));
 
   async function read(sessionId: string): Promise<ServerSession | undefined> {
     const text = await records.read(sessionId);
     if (text === undefined) return undefined;
-    // It may have been written long ago.
-    void records.write(sessionId, text);
+    // It may have been written long ago: its time begins anew.
+    void records.update(sessionId, (standing) => standing);
     return fromRecord(text, clock.monotonic());
   }
 
@@ -142,7 +142,11 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     if (stored !== undefined && stored.id !== lost.id) return stored;
     const session = await initialize(caller);
     if (sessionId !== undefined && session.id !== undefined) {
-      await records.write(sessionId, JSON.stringify(toRecord(session)));
+      const kept = await keepRecord(sessionId, session, lost);
+      if (kept !== undefined && kept.id !== session.id) {
+        void terminate(caller, session);
+        return kept;
+      }
     }
     void restore(caller, session);
     return session;
@@ -158,7 +162,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     },
     async end(caller) {
       const sharer = nameSharer(caller);
-      await openings.get(sharer)?.catch(() => {});
+      await openings.find(sharer)?.catch(() => {});
       const remembered = entries.get(sharer)?.session;
       entries.delete(sharer);
       const { sessionId } = caller;

@@ -5,14 +5,14 @@ import type { JsonObject } from '../../platform/json.ts';
 import { readInitializeResult } from '../messages/description.ts';
 import { CLIENT_INFO, declareCapabilities, SESSION_VERSION } from '../messages/envelope.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
-import { createConnection as createRpc, type Connection as Rpc } from '../stdio/connection.ts';
+import { createRpcConnection, type RpcConnection } from '../stdio/rpc-connection.ts';
 import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
-import type { Connection } from './connection.ts';
 import type { ExchangeEnd } from './exchange.ts';
 import { createInvalidError, toRefusal } from './failures.ts';
+import type { HttpConnection } from './http-connection.ts';
 
 export interface SseChannel {
-  readonly rpc: Rpc;
+  readonly rpc: RpcConnection;
   readonly description: UpstreamDescription;
   /** Resolves when the stream has ended. */
   readonly ended: Promise<void>;
@@ -20,7 +20,7 @@ export interface SseChannel {
 }
 
 export interface SseChannelDeps {
-  readonly connection: Connection;
+  readonly connection: HttpConnection;
   readonly url: string;
   readonly clock: Clock;
   readonly timeoutMs: number;
@@ -45,7 +45,7 @@ export async function openSseChannel(
     tellEnd = resolve;
   });
 
-  const rpc = createRpc({
+  const rpc = createRpcConnection({
     clock,
     timeoutMs,
     canAttribute: true,
@@ -145,7 +145,7 @@ function toEndError(end: ExchangeEnd): UpstreamError {
 }
 
 async function initialize(
-  rpc: Rpc,
+  rpc: RpcConnection,
   { capabilities }: UpstreamCaller,
   timeoutMs: number,
 ): Promise<UpstreamDescription> {

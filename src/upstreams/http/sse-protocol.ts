@@ -1,7 +1,8 @@
 // §18.3: servers of 2024-11-05: each client's session has a connection of its own, in this process.
-import type { HttpUpstreamConfig } from '../../config/file/gateway-file.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
-import type { LogSeverity } from '../../protocol/log-severity.ts';
+
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import type { LogSeverity } from '../../protocol/methods.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { toSessionParams } from '../messages/envelope.ts';
 import { hashSession } from '../transport/subscription-memory.ts';
 import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
@@ -42,6 +43,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
   );
   const listeners = createListeners({
     clock,
+    log,
     open: openStream,
     extend(audience) {
       useEntry(audience.caller, ({ rpc }) => subscribe(rpc, audience)).catch(() => {});

@@ -1,32 +1,46 @@
 // Servers of 2026-07-28: each request brings all that it needs.
 import type { JsonObject } from '../../platform/json.ts';
-import { toStatelessParams } from '../messages/envelope.ts';
+import { toListenParams } from '../messages/description.ts';
+import { describeInHeaders, toStatelessParams, traceInHeaders } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import {
   readSubscriptionChange,
   type SubscriptionMemory,
 } from '../transport/subscription-memory.ts';
-import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
-import type { CallOutcome } from './call.ts';
-import type { Connection } from './connection.ts';
-import { findError, getResult } from './outcome.ts';
-import { describeInHeaders, traceInHeaders } from './request-headers.ts';
+import type { UpstreamCaller, UpstreamDescription, UpstreamRequest } from '../upstream.ts';
+import type { HttpConnection } from './http-connection.ts';
+import type { Audience } from './listeners.ts';
+import { type CallOutcome, findError, getResult } from './server-call.ts';
 
 export interface StatelessEra {
   /** Undefined where the server is no longer a stateless one. */
   request(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject | undefined>;
+  /**
+   * MCP "Subscriptions": calls `onOpen` when the stream stands, and resolves when it has ended: whether it is to be
+   * opened again.
+   */
+  openStream(
+    audience: Audience,
+    signal: AbortSignal,
+    onOpen: () => void,
+  ): Promise<'again' | 'never'>;
 }
 
 export interface StatelessEraDeps {
-  readonly connection: Connection;
+  readonly connection: HttpConnection;
   readonly subscriptions: SubscriptionMemory;
   readonly timeoutMs: number;
+  readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
   /** A notification that belongs to no request. */
   onNotification(caller: UpstreamCaller, message: ServerNotification): void;
   /** Asked when an answer is none of this era: the server may have been replaced by an older one. */
   hasChangedEra(caller: UpstreamCaller): Promise<boolean>;
 }
+
+/** The longest time that timers know: streams end, but nobody waits for it. */
+const NO_TIMEOUT_MS = 2_147_483_647;
+const METHOD_NOT_FOUND = -32601;
 
 export function createStatelessEra(deps: StatelessEraDeps): StatelessEra {
   const { connection, subscriptions, timeoutMs } = deps;
@@ -57,6 +71,27 @@ export function createStatelessEra(deps: StatelessEraDeps): StatelessEra {
       // This era has no such requests: the stream of the client's session asks for the resource.
       return subscriptions.change(sessionId, uri, isWanted).then(() => ({}));
     },
+    async openStream(audience, signal, onOpen) {
+      const { caller } = audience;
+      const { sessionId } = caller;
+      const subscribed = sessionId === undefined ? [] : await subscriptions.read(sessionId);
+      const uris = [...new Set([...audience.uris, ...subscribed])];
+      const params = toListenParams(deps.describe(caller), uris);
+      if (params === undefined || signal.aborted) return 'never';
+      const request: UpstreamRequest = { ...LISTEN, params, signal };
+      const outcome = await connection.call(caller, {
+        method: request.method,
+        toParams: (id) => toStatelessParams(request, id, caller.capabilities),
+        headers: describeInHeaders(request),
+        timeoutMs: NO_TIMEOUT_MS,
+        signal,
+        onNotification(message) {
+          if (message.method === 'notifications/subscriptions/acknowledged') onOpen();
+          else audience.notify(message);
+        },
+      });
+      return isRefusal(outcome) ? 'never' : 'again';
+    },
   };
 }
 
@@ -67,3 +102,9 @@ const isForeign = (outcome: CallOutcome): boolean =>
   outcome.kind === 'refused' &&
   [400, 404, 405].includes(outcome.status) &&
   !KNOWN_CODES.includes(findError(outcome)?.code);
+
+const LISTEN = { method: 'subscriptions/listen', trace: {}, logLevel: undefined } as const;
+
+const isRefusal = (outcome: CallOutcome): boolean =>
+  findError(outcome)?.code === METHOD_NOT_FOUND ||
+  (outcome.kind === 'refused' && outcome.status < 500);

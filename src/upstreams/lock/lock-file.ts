@@ -1,7 +1,8 @@
 // §18.7: the text of postern.lock.
+
+import { toVisibleJson } from '../../platform/invisible.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { toVisibleJson } from '../../platform/visible-json.ts';
 import type { Fingerprint } from './fingerprint.ts';
 
 export const LOCK_FILE_NAME = 'postern.lock';
@@ -92,7 +93,7 @@ function readFingerprint(value: unknown, place: string): Fingerprint {
 
 const SHA256 = /^[0-9a-f]{64}$/;
 
-/** They only describe a difference: what is no text is left out. */
+/** Parts only say where two versions differ, so one that is no text is left out. */
 function readParts(value: unknown): Fingerprint['parts'] {
   const parts = isObject(value) ? Object.entries(value) : [];
   return Object.fromEntries(
@@ -135,4 +136,22 @@ function writeObject(value: unknown, levels: number, indent = ''): string {
       `${indent}  ${toVisibleJson(name)}: ${writeObject(one, levels - 1, `${indent}  `)}`,
   );
   return `{\n${lines.join(',\n')}\n${indent}}`;
+}
+
+// §22.6: postern.lock where it lies, for a gateway whose operators approve at their page. Features touch no files: the
+// command line gives it.
+
+export interface StoredLock {
+  readonly path: string;
+  /** As it is now; undefined where nothing is locked. @throws LockFileError for one that cannot be used. */
+  read(): LockFile | undefined;
+  /** Why it cannot be written, such as `EACCES`; undefined where nothing is known that would keep it from being. */
+  findObstacle(): Promise<string | undefined>;
+  /**
+   * Writes it, whole or not at all, and resolves once the gateway serves by it. False where it was written but could
+   * not be loaded: the log says why.
+   *
+   * @throws Error of the system
+   */
+  save(file: LockFile): Promise<boolean>;
 }

@@ -1,4 +1,7 @@
 // §18.7: what a server says of its tools stays as it was approved.
+
+import type { Policy } from '../../policy/policy.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { findChangedMembers } from './compare.ts';
 import { computeFingerprint, computeSha256, type LockedKind } from './fingerprint.ts';
 import { type LockedServer, type LockFile, parseLockFile } from './lock-file.ts';
@@ -70,3 +73,25 @@ function readName(item: unknown): string | undefined {
   if (typeof item !== 'object' || item === null || !('name' in item)) return undefined;
   return typeof item.name === 'string' ? item.name : undefined;
 }
+
+// §18.7: the lock as a policy: what was not approved is hidden from everybody.
+
+/** Counts what it hides: each time that a list was read. */
+export const createLockPolicy = (
+  lock: Lock,
+  metrics: Pick<Metrics, 'recordLockRefusal'>,
+): Policy => ({
+  findHidden(server, kind, said) {
+    const verdict = lock.check(server, kind, said);
+    if (verdict === 'approved') return undefined;
+    metrics.recordLockRefusal(server, kind, verdict);
+    return LOCKED[verdict];
+  },
+});
+
+/** The rest of a sentence that begins with the name of what is hidden. */
+export const LOCKED = {
+  new: 'is not in postern.lock. See what is new with postern lock --check; approve it with postern lock',
+  changed:
+    'is no longer what postern.lock approved. See what changed with postern lock --check; approve it with postern lock',
+} as const;

@@ -1,8 +1,7 @@
 // §18.7: what a server says now, as it would be approved.
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { createTurns } from '../../platform/turns.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { type FetchedList, fetchList } from '../catalog/fetch-list.ts';
 import { type Upstream, type UpstreamCaller, UpstreamError } from '../upstream.ts';
 import { computeFingerprint, type Fingerprint, type LockedKind } from './fingerprint.ts';

@@ -1,5 +1,6 @@
 // What a server says of itself, read without trust.
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import type { UpstreamDescription } from '../upstream.ts';
 import { isSessionVersion, STATELESS_VERSION } from './envelope.ts';
 
@@ -35,3 +36,39 @@ const describe = (
   serverInfo: isObject(serverInfo) ? serverInfo : {},
   instructions: typeof instructions === 'string' ? instructions : undefined,
 });
+
+/** Lists of which the server says when they change; none where it is not known. */
+export const findListsThatChange = (
+  description: UpstreamDescription | undefined,
+): readonly ListName[] =>
+  LIST_NAMES.filter((list) => Object(description?.capabilities[list]).listChanged === true);
+
+/** MCP "Resources": whether it says when those change that somebody subscribed to. */
+export const canSubscribe = ({ resources }: JsonObject): boolean =>
+  isObject(resources) && resources.subscribe === true;
+
+/**
+ * MCP 2026-07-28 "Subscriptions": the params of `subscriptions/listen`, for all that the server can tell; undefined
+ * where that is nothing.
+ */
+export function toListenParams(
+  description: UpstreamDescription | undefined,
+  uris: readonly string[],
+): JsonObject | undefined {
+  const hasResources = uris.length > 0 && canSubscribe(description?.capabilities ?? {});
+  const notifications = {
+    ...Object.fromEntries(
+      findListsThatChange(description).map((list) => [`${list}ListChanged`, true]),
+    ),
+    ...(hasResources && { resourceSubscriptions: uris }),
+  };
+  return Object.keys(notifications).length > 0 ? { notifications } : undefined;
+}
+
+// §18.3: what a server does not speak that the configuration file demands of it (`era`).
+
+export const NOT_STATELESS =
+  'it does not speak MCP 2026-07-28, which "era": "stateless" demands: remove "era" from its entry in the configuration file';
+
+export const NO_SESSIONS =
+  'it refuses to begin a session (initialize), which "era": "session" demands: remove "era" from its entry in the configuration file';

@@ -18,33 +18,33 @@ export function routeToRequest(
   return true;
 }
 
+/** What a server says to whoever listens. */
+export type Change =
+  | { readonly kind: 'list'; readonly list: ListName }
+  | { readonly kind: 'resource'; readonly uri: string }
+  | { readonly kind: 'elicitation'; readonly elicitationId: string };
+
 const LISTS: Readonly<Record<string, ListName>> = {
   'notifications/tools/list_changed': 'tools',
   'notifications/prompts/list_changed': 'prompts',
   'notifications/resources/list_changed': 'resources',
 };
 
-/** One that belongs to no request. */
-export function routeToListener(
-  { method, params }: ServerNotification,
-  listener: UpstreamListener,
-): void {
+/** Undefined for any other notification. */
+export function readChange({ method, params }: ServerNotification): Change | undefined {
   const list = Object.hasOwn(LISTS, method) ? LISTS[method] : undefined;
-  const { uri } = params;
-  if (list !== undefined) listener.listChanged(list);
-  else if (method === 'notifications/resources/updated' && typeof uri === 'string') {
-    listener.resourceUpdated(uri);
-  } else {
-    const elicitationId = readCompletedElicitation({ method, params });
-    if (elicitationId !== undefined) listener.elicitationCompleted?.(elicitationId);
+  if (list !== undefined) return { kind: 'list', list };
+  const { uri, elicitationId } = params;
+  if (method === 'notifications/resources/updated' && typeof uri === 'string') {
+    return { kind: 'resource', uri };
   }
+  return method === 'notifications/elicitation/complete' && typeof elicitationId === 'string'
+    ? { kind: 'elicitation', elicitationId }
+    : undefined;
 }
 
-/** Undefined for any other notification. */
-export const readCompletedElicitation = ({
-  method,
-  params: { elicitationId },
-}: Pick<ServerNotification, 'method' | 'params'>): string | undefined =>
-  method === 'notifications/elicitation/complete' && typeof elicitationId === 'string'
-    ? elicitationId
-    : undefined;
+export function tellListener(listener: UpstreamListener, change: Change): void {
+  if (change.kind === 'list') listener.listChanged(change.list);
+  else if (change.kind === 'resource') listener.resourceUpdated(change.uri);
+  else listener.elicitationCompleted?.(change.elicitationId);
+}

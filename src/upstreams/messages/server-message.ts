@@ -1,6 +1,6 @@
 // JSON-RPC 2.0: what a server writes, read without trust.
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { findExceededBound, isObject, type JsonObject } from '../../platform/json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 
 export type ServerMessage =
@@ -52,3 +52,18 @@ const isId = (id: unknown): id is RequestId => typeof id === 'string' || typeof 
 
 const isErrorObject = (error: unknown): error is JsonRpcErrorObject =>
   isObject(error) && Number.isInteger(error.code) && typeof error.message === 'string';
+
+// JSON of a server: bounded before it is parsed.
+
+/** Far more than anybody writes, far less than fills a stack or the memory. */
+const BOUNDS = { levels: 200, values: 500_000 };
+
+/** Undefined for what is no JSON, or nested too deep, or has too many values. */
+export function parseServerJson(text: string): { readonly value: unknown } | undefined {
+  if (findExceededBound(text, BOUNDS) !== undefined) return undefined;
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}

@@ -7,14 +7,13 @@ import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { UpstreamError, type UpstreamFailure } from '../upstream.ts';
-import { CallRefusedError } from './call-refused.ts';
-import { nameAskerInMessage } from './name-asker.ts';
-import type { RelayedRequest } from './relayed-call.ts';
+import { nameAskerInMessage } from './questions.ts';
+import type { RelayedRequest } from './server-request.ts';
 
-export interface FailureDeps {
+interface FailureDeps {
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -25,14 +24,14 @@ export interface FailureDeps {
  *
  * @throws GatewayError; and what is no failure of a server, as it was thrown.
  */
-export type ToFailedResult = (
+type ToFailedResult = (
   server: string,
   method: RelayedRequest['method'],
   thrown: unknown,
   client: FailedClient,
 ) => RawResult;
 
-export interface FailedClient {
+interface FailedClient {
   readonly era: Era;
   readonly capabilities: ClientCapabilities;
 }
@@ -149,3 +148,8 @@ function nameAskerInError(server: string, error: JsonRpcErrorObject): JsonRpcErr
 /** For the model of a client that cannot open pages. */
 const tellUrlRequired = (server: string): string =>
   `${server} needs its user to open a page first, for example to log in or to agree, and this client cannot be sent there. Use a client that supports elicitation by URL, or ask whoever runs the gateway for another way.`;
+
+/** Ends a call that cannot be passed on; `message` is for the client's model. */
+export class CallRefusedError extends Error {
+  override readonly name = 'CallRefusedError';
+}

@@ -1,7 +1,7 @@
 // §18.3: what a server may ask a client, and what it is told where there is no answer.
 import { GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
-import { isObject } from '../../platform/json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import { UpstreamError, type UpstreamQuestion } from '../upstream.ts';
 
 /** JSON-RPC 2.0 §5.1. */
@@ -59,3 +59,18 @@ const QUESTIONS = {
 
 const isQuestionMethod = (method: string): method is keyof typeof QUESTIONS =>
   Object.hasOwn(QUESTIONS, method);
+
+// §18.3: a client shows its user the message of an elicitation, and knows of one server only, the gateway: so the
+// message says which of the servers behind it asks.
+
+export const nameAsker = (server: string, question: UpstreamQuestion): UpstreamQuestion =>
+  question.method === 'elicitation/create'
+    ? { ...question, params: nameAskerInMessage(server, question.params) }
+    : question;
+
+/** Of params of an elicitation. */
+export const nameAskerInMessage = (server: string, params: JsonObject): JsonObject => ({
+  ...params,
+  message:
+    typeof params.message === 'string' ? `${server} asks: ${params.message}` : `${server} asks.`,
+});

@@ -8,15 +8,16 @@ import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { UpstreamError, type UpstreamQuestion } from '../upstream.ts';
-import { CallRefusedError } from './call-refused.ts';
-import { createToFailedResult } from './failures.ts';
-import { nameAsker } from './name-asker.ts';
-import { findQuestionProblem, refuseQuestion, toQuestionError } from './questions.ts';
-import type { RedeemAnswers } from './redeemed-answers.ts';
-import type { RelayCall, RelayedCall, RelayedRequest } from './relayed-call.ts';
-import { toRequestClient } from './request-client.ts';
-import { addAnswers, NO_ANSWERS, type Questions, runRounds } from './rounds.ts';
-import { sendToServer } from './server-request.ts';
+import { CallRefusedError, createToFailedResult } from './failures.ts';
+import { findQuestionProblem, nameAsker, refuseQuestion, toQuestionError } from './questions.ts';
+import { addAnswers, NO_ANSWERS, type Questions, type RedeemAnswers, runRounds } from './rounds.ts';
+import {
+  type RelayCall,
+  type RelayedCall,
+  type RelayedRequest,
+  sendToServer,
+  toRequestClient,
+} from './server-request.ts';
 import { relayToStatelessClient } from './stateless-client.ts';
 import type { SuspendedCalls } from './suspended/suspended-calls.ts';
 

@@ -1,10 +1,14 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a server of the stateless era answers with its questions, and gets the
 // request again with the answers.
 
+import { randomUUID } from 'node:crypto';
+import { GatewayError } from '../../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { buildRedeemedAnswersKey } from '../../store/keys.ts';
+import type { KeyValue } from '../../store/store.ts';
 import type { UpstreamQuestion } from '../upstream.ts';
-import { CallRefusedError } from './call-refused.ts';
+import { CallRefusedError } from './failures.ts';
 import { findQuestionProblem, readQuestion } from './questions.ts';
 
 /** What a request brings of its rounds before. */
@@ -15,7 +19,7 @@ export interface RoundAnswers {
 
 export type Questions = Readonly<Record<string, UpstreamQuestion>>;
 
-export interface RoundsOptions {
+interface RoundsOptions {
   /** Of the server, for messages. */
   readonly server: string;
   readonly capabilities: ClientCapabilities;
@@ -98,4 +102,31 @@ function readQuestions(
       return [key, question];
     }),
   );
+}
+
+// §18.3: the answers to what a server of the stateless era asked are passed on once. The server keeps nothing of the
+// call, so it could not tell a replay from the first time.
+
+/**
+ * Whether these answers, named when they were asked for, come for the first time, at any replica.
+ *
+ * @throws GatewayError `internal_error` when the store does not say.
+ */
+export type RedeemAnswers = (id: string) => Promise<boolean>;
+
+/** No `requestState` is good for longer. */
+const TTL_SECONDS = 3600;
+
+export function createRedeemAnswers(
+  store: Pick<KeyValue, 'getOrSet'>,
+  keyPrefix: string,
+): RedeemAnswers {
+  return async function redeemAnswers(id) {
+    const own = randomUUID();
+    const key = buildRedeemedAnswersKey(keyPrefix, id);
+    const first = await store.getOrSet(key, own, TTL_SECONDS).catch((cause: unknown) => {
+      throw new GatewayError('internal_error', { cause });
+    });
+    return first === own;
+  };
 }

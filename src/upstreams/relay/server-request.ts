@@ -1,11 +1,12 @@
 // §18.3: one request to a server, with all that belongs to it until its result. The transport counts the time.
+
+import type { Context, RawResult } from '../../mcp/catalog/catalog.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { LogSeverity } from '../../protocol/log-severity.ts';
-import type { TraceContext } from '../../protocol/trace-context.ts';
-import type { UpstreamQuestion } from '../upstream.ts';
+import type { TraceContext } from '../../protocol/json-rpc.ts';
+import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
+import type { Upstream, UpstreamCaller, UpstreamQuestion } from '../upstream.ts';
 import { refuseQuestion } from './questions.ts';
-import type { RelayedCall } from './relayed-call.ts';
 
 /** The client of a call, as its server meets it. */
 export interface RequestClient {
@@ -68,4 +69,73 @@ function limitQuestions(answer: RequestClient['answer']): RequestClient['answer'
       questions -= 1;
     }
   };
+}
+
+// What is passed on: one request of a client, to one server.
+
+/**
+ * Passes a call on to its server, and what both ask and tell each other meanwhile.
+ *
+ * @throws GatewayError; and in the stateless era what ends a call that asks (`StatelessRelay`), which must pass.
+ */
+export type RelayCall = (
+  upstream: Upstream,
+  caller: UpstreamCaller,
+  request: RelayedRequest,
+  context: Context,
+) => Promise<RawResult>;
+
+export interface RelayedRequest {
+  readonly method: 'tools/call' | 'prompts/get' | 'resources/read' | 'completion/complete';
+  /** With the server's own names and URIs; `_meta` has what the client wrote there for the server. */
+  readonly params: JsonObject;
+  /** The server's own name or URI that the request is about. */
+  readonly name?: string;
+  /** Arguments that go into headers, too, as header name and value. */
+  readonly mirrored?: Readonly<Record<string, string>>;
+}
+
+export interface RelayedCall {
+  readonly upstream: Upstream;
+  readonly caller: UpstreamCaller;
+  readonly request: RelayedRequest;
+}
+
+// How what a server says of a call reaches its client. All of it is hostile input: what does not fit is dropped.
+
+/** The client that waits for the call's result. */
+export function toRequestClient(
+  context: Context,
+  answer: RequestClient['answer'],
+  completeElicitation?: RequestClient['completeElicitation'],
+): RequestClient {
+  const { logLevel, wantsProgress, signal } = context.relay;
+  return {
+    signal,
+    trace: context.trace,
+    logLevel,
+    wantsProgress,
+    progress: (params) => passProgress(context, params),
+    log: (params) => passLog(context, params),
+    answer,
+    completeElicitation,
+  };
+}
+
+/** The progress token is the gateway's own towards the server; the context has the client's. */
+export function passProgress(
+  context: Pick<Context, 'progress'>,
+  { progress, total, message }: JsonObject,
+): void {
+  if (typeof progress !== 'number') return;
+  context.progress(
+    progress,
+    typeof total === 'number' ? total : undefined,
+    typeof message === 'string' ? message : undefined,
+  );
+}
+
+export function passLog(context: Pick<Context, 'log'>, { level, data, logger }: JsonObject): void {
+  if (!isLogSeverity(level)) return;
+  context.log(level, data, typeof logger === 'string' ? logger : undefined);
 }

@@ -4,16 +4,25 @@ import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { UpstreamError } from '../upstream.ts';
-import { CallRefusedError } from './call-refused.ts';
-import { nameAsker } from './name-asker.ts';
-import { refuseQuestion } from './questions.ts';
-import type { RedeemAnswers } from './redeemed-answers.ts';
-import type { RelayedCall } from './relayed-call.ts';
-import { passLog, passProgress, toRequestClient } from './request-client.ts';
-import { addAnswers, NO_ANSWERS, type Questions, type RoundAnswers, runRounds } from './rounds.ts';
-import { sendToServer } from './server-request.ts';
+import { CallRefusedError } from './failures.ts';
+import { nameAsker, refuseQuestion } from './questions.ts';
+import {
+  addAnswers,
+  NO_ANSWERS,
+  type Questions,
+  type RedeemAnswers,
+  type RoundAnswers,
+  runRounds,
+} from './rounds.ts';
+import {
+  passLog,
+  passProgress,
+  type RelayedCall,
+  sendToServer,
+  toRequestClient,
+} from './server-request.ts';
 import type { ClientReply, Listener } from './suspended/calls-elsewhere.ts';
-import { type Outcome, toUpstreamError } from './suspended/outcome.ts';
+import { type Outcome, toUpstreamError } from './suspended/outcome-records.ts';
 import type { NewCall, SuspendedCalls } from './suspended/suspended-calls.ts';
 
 /** Where a call goes on that waits for an answer. */
@@ -104,7 +113,7 @@ const nameAskers = (server: string, questions: Questions): Questions =>
     Object.entries(questions).map(([key, question]) => [key, nameAsker(server, question)]),
   );
 
-/** Its era has no such requests: it was replaced by an older server just now. */
+/** Servers of the stateless era send no requests: an older server must have taken its place just now. */
 async function refuseToWait(): Promise<never> {
   throw refuseQuestion('A server of MCP 2026-07-28 asks by the result of the call.');
 }

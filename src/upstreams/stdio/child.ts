@@ -1,17 +1,23 @@
 // §18.3: one process of a server: its start, its streams, its end with all that it started.
+
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import nodeProcess from 'node:process';
-import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import { type Clock, pause } from '../../platform/clock.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
 import type { StreamPace } from '../transport/message-pace.ts';
 import { createPacedMessages } from '../transport/paced-messages.ts';
 import type { UpstreamError } from '../upstream.ts';
-import { type ChildExit, type EndReason, explainExit, explainStart } from './end-reason.ts';
-import { readErrorOutput } from './error-output.ts';
+import {
+  type ChildExit,
+  type EndReason,
+  explainExit,
+  explainStart,
+  toCommand,
+} from './end-reason.ts';
 import { startWithout } from './inherited-files.ts';
 import { createLineSplitter } from './line-splitter.ts';
-import { toCommand } from './run-as.ts';
+import { readErrorOutput } from './output-log.ts';
 
 export interface Child {
   /** False where its command could not be started. */
@@ -43,7 +49,7 @@ export interface ChildDeps {
   countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer | undefined;
   /** All that it finds in its environment. */
   readonly environment: Readonly<Record<string, string>>;
-  /** `findInheritedFiles` */
+  /** Descriptors that the gateway itself inherited, as `findInheritedFiles` found them. */
   readonly inheritedFiles: readonly number[];
 }
 

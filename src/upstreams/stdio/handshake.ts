@@ -1,10 +1,15 @@
 // §18.3: which era a process speaks, and what it says of itself.
-import type { UpstreamConfig } from '../../config/file/gateway-file.ts';
+
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Era } from '../../protocol/revisions.ts';
-import { NO_SESSIONS, NOT_STATELESS } from '../messages/demanded-era.ts';
-import { readDiscoverResult, readInitializeResult } from '../messages/description.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
+import {
+  NO_SESSIONS,
+  NOT_STATELESS,
+  readDiscoverResult,
+  readInitializeResult,
+} from '../messages/description.ts';
 import {
   CLIENT_INFO,
   declareCapabilities,
@@ -12,7 +17,7 @@ import {
   toStatelessParams,
 } from '../messages/envelope.ts';
 import { GATEWAY_CALLER, type UpstreamDescription, UpstreamError } from '../upstream.ts';
-import type { Connection } from './connection.ts';
+import type { RpcConnection } from './rpc-connection.ts';
 
 /** What is sent first: servers of the session era may ignore `server/discover`, or even end by it. */
 export type FirstRequest = 'server/discover' | 'initialize';
@@ -24,7 +29,7 @@ const INITIALIZE_MS = 120_000;
 
 /** @throws UpstreamError */
 export async function shakeHands(
-  connection: Connection,
+  connection: RpcConnection,
   first: FirstRequest,
   capabilities: ClientCapabilities,
   demanded: UpstreamConfig['era'],
@@ -45,7 +50,7 @@ export async function shakeHands(
 
 async function shakeHandsIn(
   era: Era,
-  connection: Connection,
+  connection: RpcConnection,
   capabilities: ClientCapabilities,
 ): Promise<UpstreamDescription> {
   if (era === 'session') {
@@ -62,7 +67,7 @@ const isRefusal = (error: unknown): boolean =>
   error instanceof UpstreamError && error.failure === 'error';
 
 /** Undefined where the server does not speak 2026-07-28. @throws UpstreamError when it has ended. */
-async function discover(connection: Connection): Promise<UpstreamDescription | undefined> {
+async function discover(connection: RpcConnection): Promise<UpstreamDescription | undefined> {
   const { capabilities } = GATEWAY_CALLER;
   const params = toStatelessParams(OWN_REQUEST, 0, capabilities);
   let result: JsonObject;
@@ -84,7 +89,7 @@ const OWN_REQUEST = {
 };
 
 async function initialize(
-  connection: Connection,
+  connection: RpcConnection,
   capabilities: ClientCapabilities,
 ): Promise<UpstreamDescription> {
   const params = {

@@ -1,3 +1,5 @@
+import { createGrowingBuffer } from '../../platform/memory/growing-buffer.ts';
+
 /** What a line-splitter tells; the bytes are valid during the call only. */
 export interface LineHandlers {
   /** A whole line, without its end. */
@@ -12,7 +14,6 @@ export interface LineSplitter {
   readonly heldBytes: number;
 }
 
-const NOTHING = Buffer.alloc(0);
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
@@ -24,42 +25,19 @@ export function createLineSplitter(
   maxBytes: number,
   { onLine, onTooLong }: LineHandlers,
 ): LineSplitter {
-  let held = NOTHING;
-  let length = 0;
+  const held = createGrowingBuffer();
   let isSkipping = false;
-
-  function hold(piece: Buffer): void {
-    const needed = length + piece.length;
-    if (needed > held.length) {
-      const larger = Buffer.allocUnsafe(Math.max(needed, Math.min(2 * held.length, maxBytes + 1)));
-      held.copy(larger, 0, 0, length);
-      held = larger;
-    }
-    piece.copy(held, length);
-    length = needed;
-  }
-
-  function release(): void {
-    held = NOTHING;
-    length = 0;
-  }
 
   /** What belongs to the current line; `isLast` where the line ends with it. */
   function take(piece: Buffer, isLast: boolean): void {
+    const length = held.byteLength();
     if (!isSkipping && length + piece.length > maxBytes) {
-      hold(piece.subarray(0, maxBytes - length));
+      held.append(piece.subarray(0, maxBytes - length));
       isSkipping = true;
-      const start = held.subarray(0, length);
-      release();
-      onTooLong(start);
-    } else if (!isSkipping && isLast && length === 0) {
-      onLine(withoutReturn(piece));
+      onTooLong(held.take());
     } else if (!isSkipping) {
-      hold(piece);
-      if (!isLast) return;
-      const line = withoutReturn(held.subarray(0, length));
-      release();
-      onLine(line);
+      held.append(piece);
+      if (isLast) onLine(withoutReturn(held.take()));
     }
     if (isLast) isSkipping = false;
   }
@@ -74,7 +52,7 @@ export function createLineSplitter(
       if (start < chunk.length) take(chunk.subarray(start), false);
     },
     get heldBytes() {
-      return length;
+      return held.byteLength();
     },
   };
 }

@@ -1,38 +1,48 @@
-// §18.3: who is told what changes at a server, and of which resources.
-
-import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { ListName } from '../../protocol/list-kinds.ts';
-import { toStatelessParams } from '../messages/envelope.ts';
-import { routeToListener } from '../messages/route-notification.ts';
+// §18.3: who is told what changes at the processes of a server, and of which resources: at this replica and at others.
+import type { Clock } from '../../platform/clock.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
+import { findListsThatChange } from '../messages/description.ts';
+import { type Change, readChange, tellListener } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
-import { GATEWAY_CALLER, type UpstreamListener } from '../upstream.ts';
-import { GATEWAY_KEY, type ProcessKey } from './process-key.ts';
-import type { RunningServer } from './server-run.ts';
-import { createSubscriptions, type Subscriptions, type SubscriptionWire } from './subscriptions.ts';
+import type { UpstreamCaller, UpstreamListener, UpstreamRequest } from '../upstream.ts';
+import type { StdioReplicas } from './replicas.ts';
+import {
+  findOwner,
+  findProcessKey,
+  GATEWAY_KEY,
+  type ProcessKey,
+  type RunningServer,
+} from './server-run.ts';
+import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
 export interface Listeners {
   /** Until the result is called. */
-  add(
-    key: ProcessKey,
-    sessionId: string | undefined,
-    listener: UpstreamListener,
-    uris: readonly string[],
-  ): () => void;
+  listen(caller: UpstreamCaller, listener: UpstreamListener, uris: readonly string[]): () => void;
+  /** `resources/subscribe`, `resources/unsubscribe`. @throws UpstreamError */
+  changeSubscription(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject>;
   /** A notification of the key's process that belongs to no request. */
   notify(key: ProcessKey, message: ServerNotification): void;
-  /** A process for the same at another replica says that the resource has changed. */
-  tellUpdate(keyId: string, uri: string): void;
   /** The key's process has started. */
   connect(key: ProcessKey, running: RunningServer, timeoutMs: number): void;
   disconnect(key: ProcessKey): void;
-  /** Of the process of this key. */
-  findSubscriptions(key: ProcessKey): Subscriptions;
-  /** Whether somebody subscribed to a resource of it. */
+  /** Whether somebody subscribed to a resource of the key's process. */
   hasSubscriptions(key: ProcessKey): boolean;
-  /** Clients' sessions that subscribed to something, whether they listen or not. */
-  listSessions(): ReadonlySet<string>;
-  /** The session has ended. */
-  forgetSession(sessionId: string): void;
+  endSession(caller: UpstreamCaller): Promise<void>;
+  close(): void;
+}
+
+export interface ListenersDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Undefined where no other process shares the store; `onUpdate` is told what processes elsewhere say. */
+  openReplicas?(onUpdate: (keyId: string, uri: string) => void): StdioReplicas;
+  /** Whether a client's session goes on; never rejects. */
+  isSessionActive(sessionId: string): Promise<boolean>;
+  /** Resolves when the caller's process runs. */
+  wake(caller: UpstreamCaller): Promise<void>;
 }
 
 interface Listening {
@@ -40,171 +50,187 @@ interface Listening {
   readonly listener: UpstreamListener;
 }
 
+/** What is known of a key's process, whether it runs or not. */
 interface Room {
-  readonly listening: Set<Listening>;
   readonly subscriptions: Subscriptions;
   /** Whether there ever was a process. */
   wasConnected: boolean;
 }
 
-export function createListeners(): Listeners {
+/** Rooms; with so many it is worth looking for empty ones. */
+const MANY = 100;
+const SWEEP_MS = 900_000;
+
+const METHODS: readonly string[] = ['resources/subscribe', 'resources/unsubscribe'];
+
+export const isSubscription = ({ method }: UpstreamRequest): boolean => METHODS.includes(method);
+
+export function createListeners(
+  { name, isolation }: StdioUpstreamConfig,
+  { clock, log, openReplicas, isSessionActive, wake }: ListenersDeps,
+): Listeners {
   const rooms = new Map<string, Room>();
+  /** By the id of their process's key. */
+  const listening = createCountedBus<string, Listening>({ onError });
+  /** What ends the watch over sessions that have subscriptions here, with or without a stream. */
+  const held = new Map<string, () => void>();
+  const replicas = openReplicas?.((keyId, uri) => tell(keyId, { kind: 'resource', uri }));
+
+  function onError(cause: unknown): void {
+    log.error('A listener failed; please report this.', { server: name, cause });
+  }
 
   function findRoom({ id }: ProcessKey): Room {
     dropEmpty();
-    const room = rooms.get(id) ?? createRoom();
+    const room = rooms.get(id) ?? {
+      subscriptions: createSubscriptions(onError),
+      wasConnected: false,
+    };
     rooms.set(id, room);
     return room;
   }
 
   function dropEmpty(): void {
     if (rooms.size < MANY) return;
-    for (const [id, { listening, subscriptions }] of rooms) {
-      const { count, isConnected } = subscriptions;
-      if (listening.size === 0 && count === 0 && !isConnected) rooms.delete(id);
+    for (const [id, { subscriptions }] of rooms) {
+      const isUsed = subscriptions.isConnected || subscriptions.count > 0;
+      if (!isUsed && !listening.topics.has(id)) rooms.delete(id);
     }
   }
 
-  function toListener({ id }: Pick<ProcessKey, 'id'>): UpstreamListener {
-    const { listening = [], subscriptions } = rooms.get(id) ?? {};
-    return {
-      listChanged(list) {
-        for (const { listener } of listening) listener.listChanged(list);
-      },
-      resourceUpdated(uri) {
-        for (const entry of listening) {
-          const owners = entry.sessionId === undefined ? [entry] : [entry, entry.sessionId];
-          const isWanted = owners.some((owner) => subscriptions?.isWanted(owner, uri));
-          if (isWanted) entry.listener.resourceUpdated(uri);
-        }
-      },
-      elicitationCompleted(elicitationId) {
-        // A process that all share could ask nobody.
-        if (id === GATEWAY_KEY.id) return;
-        for (const { listener } of listening) listener.elicitationCompleted?.(elicitationId);
-      },
-    };
+  const findSubscriptions = (caller: UpstreamCaller): Subscriptions =>
+    findRoom(findProcessKey(isolation, caller)).subscriptions;
+
+  const hasSubscriptions = ({ id }: Pick<ProcessKey, 'id'>): boolean =>
+    (rooms.get(id)?.subscriptions.count ?? 0) > 0;
+
+  function tell(keyId: string, change: Change): void {
+    // A process that all share could ask nobody.
+    if (change.kind === 'elicitation' && keyId === GATEWAY_KEY.id) return;
+    listening.publish(keyId, (entry) => {
+      if (change.kind !== 'resource' || isWanted(keyId, entry, change.uri)) {
+        tellListener(entry.listener, change);
+      }
+    });
   }
 
+  function isWanted(keyId: string, entry: Listening, uri: string): boolean {
+    const subscriptions = rooms.get(keyId)?.subscriptions;
+    const owners = entry.sessionId === undefined ? [entry] : [entry, entry.sessionId];
+    return owners.some((owner) => subscriptions?.isWanted(owner, uri));
+  }
+
+  /** What the client's session has subscribed to, at whichever replica: also where there is no process just now. */
+  async function takeUp(caller: UpstreamCaller, sessionId: string, uris: readonly string[]) {
+    const { replaceAll } = findSubscriptions(caller);
+    replaceAll(sessionId, uris);
+    if (uris.length > 0) {
+      hold(caller, sessionId);
+      await wake(caller);
+    } else release(sessionId);
+  }
+
+  const watch = (caller: UpstreamCaller, sessionId: string): (() => void) | undefined =>
+    replicas?.watch(sessionId, (uris) => void takeUp(caller, sessionId, uris).catch(() => {}));
+
+  /** Elsewhere it may unsubscribe, or end. */
+  function hold(caller: UpstreamCaller, sessionId: string): void {
+    const stopWatching = held.has(sessionId) ? undefined : watch(caller, sessionId);
+    if (stopWatching !== undefined) held.set(sessionId, stopWatching);
+  }
+
+  function release(sessionId: string): void {
+    held.get(sessionId)?.();
+    held.delete(sessionId);
+  }
+
+  function forgetSession(sessionId: string): void {
+    release(sessionId);
+    for (const { subscriptions } of rooms.values()) subscriptions.removeAll(sessionId);
+  }
+
+  /** Sessions may end without a word: what they subscribed to would be kept for ever. */
+  function sweepLater(): void {
+    cancelSweep = clock.after(SWEEP_MS, () => {
+      sweepLater();
+      const subscribed = [...rooms.values()].flatMap(({ subscriptions }) =>
+        subscriptions.listSessions(),
+      );
+      for (const sessionId of new Set([...held.keys(), ...subscribed])) {
+        void forgetIfEnded(sessionId);
+      }
+    });
+  }
+
+  async function forgetIfEnded(sessionId: string): Promise<void> {
+    if (!(await isSessionActive(sessionId))) forgetSession(sessionId);
+  }
+
+  let cancelSweep = () => {};
+  sweepLater();
   return {
-    add(key, sessionId, listener, uris) {
-      const { listening, subscriptions } = findRoom(key);
+    listen(caller, listener, uris) {
+      const { sessionId } = caller;
+      const subscriptions = findSubscriptions(caller);
       const entry = { sessionId, listener };
-      listening.add(entry);
+      const stop = listening.subscribe(findProcessKey(isolation, caller).id, entry);
       // What the server does not agree to is not told of.
       for (const uri of uris) subscriptions.add(entry, uri).catch(() => {});
+      // Starts a process where none runs: it alone can tell of changes.
+      if (uris.length > 0) wake(caller).catch(() => {});
+      const stopWatching = sessionId === undefined ? undefined : watch(caller, sessionId);
       return () => {
-        listening.delete(entry);
+        stop();
         subscriptions.removeAll(entry);
+        stopWatching?.();
       };
     },
-    notify: (key, message) => routeToListener(message, toListener(key)),
-    tellUpdate: (id, uri) => toListener({ id }).resourceUpdated(uri),
+    /** Subscriptions are one for all who share a process. */
+    async changeSubscription(caller, { method, params }) {
+      const subscriptions = findSubscriptions(caller);
+      const owner = findOwner(caller);
+      const uri = String(params.uri);
+      const isSubscribed = method === 'resources/subscribe';
+      if (isSubscribed) await subscriptions.add(owner, uri);
+      else subscriptions.remove(owner, uri);
+      try {
+        await replicas?.change(owner, uri, isSubscribed);
+        if (isSubscribed && caller.sessionId !== undefined) hold(caller, caller.sessionId);
+      } catch (error) {
+        subscriptions.remove(owner, uri);
+        throw error;
+      }
+      return {};
+    },
+    notify(key, message) {
+      const change = readChange(message);
+      if (change === undefined) return;
+      tell(key.id, change);
+      if (change.kind === 'resource' && hasSubscriptions(key)) {
+        replicas?.noteUpdate(key.id, change.uri);
+      }
+    },
     connect(key, running, timeoutMs) {
       const room = findRoom(key);
-      const wasConnected = room.wasConnected;
+      const { wasConnected } = room;
       room.wasConnected = true;
-      room.subscriptions.connect(createSubscriptionWire(running, timeoutMs));
+      room.subscriptions.connect(running, timeoutMs);
+      if (!wasConnected) return;
       // What has changed while no process was there was missed.
-      if (wasConnected)
-        for (const list of findListsThatChange(running)) toListener(key).listChanged(list);
+      for (const list of findListsThatChange(running.description)) {
+        tell(key.id, { kind: 'list', list });
+      }
     },
     disconnect: ({ id }) => rooms.get(id)?.subscriptions.disconnect(),
-    findSubscriptions: (key) => findRoom(key).subscriptions,
-    hasSubscriptions: ({ id }) => (rooms.get(id)?.subscriptions.count ?? 0) > 0,
-    listSessions: () =>
-      new Set(
-        [...rooms.values()].flatMap(({ subscriptions }) => [...subscriptions.listSessions()]),
-      ),
-    forgetSession(sessionId) {
-      for (const { subscriptions } of rooms.values()) subscriptions.removeAll(sessionId);
+    hasSubscriptions,
+    async endSession({ sessionId }) {
+      if (sessionId === undefined) return;
+      forgetSession(sessionId);
+      await replicas?.forget(sessionId);
+    },
+    close() {
+      cancelSweep();
+      replicas?.close();
     },
   };
 }
-
-const createRoom = (): Room => ({
-  listening: new Set(),
-  subscriptions: createSubscriptions(),
-  wasConnected: false,
-});
-
-/** Rooms; with so many it is worth looking for empty ones. */
-const MANY = 100;
-
-// MCP "Resources", "Subscriptions": how a server of either era is told which changes are wanted.
-
-const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];
-
-/** Lists of which the server says when they change. */
-const findListsThatChange = ({ description }: RunningServer): readonly ListName[] =>
-  LISTS.filter((list) => has(description.capabilities[list], 'listChanged'));
-
-/** From now on it tells of its lists, too. */
-const createSubscriptionWire = (running: RunningServer, timeoutMs: number): SubscriptionWire =>
-  WIRES[running.description.era](running, timeoutMs);
-
-const WIRES = { session: createSessionWire, stateless: createStatelessWire } as const;
-
-function createSessionWire({ connection }: RunningServer, timeoutMs: number): SubscriptionWire {
-  return {
-    async subscribe(uri) {
-      await connection.ask('resources/subscribe', { uri }, timeoutMs);
-    },
-    unsubscribe: (uri) =>
-      void connection.ask('resources/unsubscribe', { uri }, timeoutMs).catch(() => {}),
-  };
-}
-
-/** One subscription says all that is wanted; a change of it is a new one. */
-function createStatelessWire(running: RunningServer): SubscriptionWire {
-  const { connection } = running;
-  const lists = findListsThatChange(running);
-  const uris = new Set<string>();
-  let cancel = () => {};
-  let isOpening = false;
-
-  function open(): void {
-    isOpening = false;
-    const notifications = {
-      ...Object.fromEntries(lists.map((list) => [`${list}ListChanged`, true])),
-      ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
-    };
-    const cancelFormer = cancel;
-    cancel = Object.keys(notifications).length > 0 ? openWith({ notifications }) : () => {};
-    cancelFormer();
-  }
-
-  const openWith = (params: JsonObject): (() => void) =>
-    connection.openSubscription(
-      toStatelessParams({ ...OWN_REQUEST, params }, 0, GATEWAY_CALLER.capabilities),
-    );
-
-  /** Several changes at once are one. */
-  function openSoon(): void {
-    if (isOpening) return;
-    isOpening = true;
-    queueMicrotask(open);
-  }
-
-  openSoon();
-  return {
-    async subscribe(uri) {
-      uris.add(uri);
-      openSoon();
-    },
-    unsubscribe(uri) {
-      uris.delete(uri);
-      openSoon();
-    },
-  };
-}
-
-const OWN_REQUEST = {
-  method: 'subscriptions/listen',
-  signal: new AbortController().signal,
-  trace: {},
-  logLevel: undefined,
-};
-
-const has = (capability: unknown, member: string): boolean =>
-  isObject(capability) && capability[member] === true;

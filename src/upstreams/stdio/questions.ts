@@ -1,11 +1,9 @@
 // §18.3: requests of a server (session era): elicitation, sampling and roots are questions to a client.
 import type { JsonObject } from '../../platform/json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
-import { isQuestion } from '../messages/answer-request.ts';
 import type { ServerRequest } from '../messages/server-message.ts';
-import { createServerQuestions } from '../transport/server-questions.ts';
-import { attribute } from './attribution.ts';
-import type { Call } from './calls.ts';
+import { createServerQuestions, isQuestion } from '../transport/server-questions.ts';
+import { attribute, type OpenRequest } from './open-requests.ts';
 
 export interface Questions {
   /** Answers, at some time, whatever it is. */
@@ -15,7 +13,7 @@ export interface Questions {
 }
 
 export interface QuestionsDeps {
-  listCalls(): readonly Call[];
+  listOpenRequests(): readonly OpenRequest[];
   /** Whether all calls of the process are of one user, so that a question can be told to belong to one of them. */
   readonly canAsk: boolean;
   /** One was refused because of that. */
@@ -28,16 +26,16 @@ export interface QuestionsDeps {
 const MAX_OPEN = 100;
 
 export function createQuestions(deps: QuestionsDeps): Questions {
-  const { listCalls, canAsk, send } = deps;
+  const { listOpenRequests, canAsk, send } = deps;
   const open = createServerQuestions();
 
-  const findCall = (): Call | undefined =>
-    canAsk ? attribute(listCalls(), ({ onRequest }) => onRequest !== undefined) : undefined;
+  const findRequest = (): OpenRequest | undefined =>
+    canAsk ? attribute(listOpenRequests(), ({ onRequest }) => onRequest !== undefined) : undefined;
 
   async function answer(question: ServerRequest): Promise<void> {
-    const call = findCall();
-    const resume = call?.deadline.pause();
-    const response = await open.answer(question, call?.onRequest);
+    const request = findRequest();
+    const resume = request?.deadline.pause();
+    const response = await open.answer(question, request?.onRequest);
     resume?.();
     if (response !== undefined) send(response);
   }

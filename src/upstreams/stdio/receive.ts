@@ -1,15 +1,14 @@
 // §18.3: what a process writes, told to whom it is for.
 import { decodeUtf8, isObject, type JsonObject } from '../../platform/json.ts';
-import { parseServerJson } from '../messages/parse-json.ts';
-import { readCompletedElicitation } from '../messages/route-notification.ts';
+import { readChange } from '../messages/route-notification.ts';
 import {
+  parseServerJson,
   readServerMessage,
   type ServerMessage,
   type ServerNotification,
 } from '../messages/server-message.ts';
 import { UpstreamError } from '../upstream.ts';
-import { attribute } from './attribution.ts';
-import type { Calls } from './calls.ts';
+import { attribute, type OpenRequests } from './open-requests.ts';
 import type { Questions } from './questions.ts';
 
 /** Takes a message of the process, or a batch of them. */
@@ -30,9 +29,9 @@ const ANSWER: Received = { isMessage: true, count: 0 };
 const OTHER: Received = { isMessage: true, count: 1 };
 
 export interface ReceiveDeps {
-  readonly calls: Calls;
+  readonly openRequests: OpenRequests;
   readonly questions: Questions;
-  /** Whether all calls are of one user: only then messages that do not say whose they are are passed on. */
+  /** Whether all requests are of one user: only then messages that do not say whose they are are passed on. */
   readonly canAttribute: boolean;
   /** Whether a request of this id ended before it was answered; asked once. */
   takeForgotten(id: unknown): boolean;
@@ -43,38 +42,40 @@ export interface ReceiveDeps {
 }
 
 export function createReceive(deps: ReceiveDeps): Receive {
-  const { calls, questions, canAttribute, takeForgotten, onNotification, onStrayAnswer } = deps;
+  const { openRequests, questions, canAttribute, takeForgotten, onNotification, onStrayAnswer } =
+    deps;
 
   const notified: Readonly<Record<string, (params: JsonObject) => void>> = {
     'notifications/progress'(params) {
-      const call = calls.find(params.progressToken);
-      call?.deadline.renew();
-      call?.onProgress?.(params);
+      const request = openRequests.find(params.progressToken);
+      request?.deadline.renew();
+      request?.onProgress?.(params);
     },
     'notifications/message'(params) {
       if (!canAttribute) return;
-      attribute(calls.list(), ({ onLog }) => onLog !== undefined)?.onLog?.(params);
+      attribute(openRequests.list(), ({ onLog }) => onLog !== undefined)?.onLog?.(params);
     },
     'notifications/cancelled': ({ requestId }) => questions.cancel(requestId),
   };
 
   function isTakenByCall(message: ServerNotification): boolean {
-    const elicitationId = readCompletedElicitation(message);
-    if (elicitationId === undefined) return false;
-    return calls.list().some((call) => call.onElicitationComplete?.(elicitationId));
+    const change = readChange(message);
+    if (change?.kind !== 'elicitation') return false;
+    const { elicitationId } = change;
+    return openRequests.list().some((request) => request.onElicitationComplete?.(elicitationId));
   }
 
   function receiveAnswer(answer: Extract<ServerMessage, { kind: 'result' | 'error' }>): Received {
-    const call = calls.find(answer.id);
-    if (call === undefined) {
+    const request = openRequests.find(answer.id);
+    if (request === undefined) {
       // An answer that crossed the cancellation is nobody's fault.
       if (!takeForgotten(answer.id)) onStrayAnswer();
       return OTHER;
     }
-    if (answer.kind === 'result') call.resolve(answer.result);
+    if (answer.kind === 'result') request.resolve(answer.result);
     else {
       const { error } = answer;
-      call.reject(new UpstreamError('error', error.message, { jsonRpcError: error }));
+      request.reject(new UpstreamError('error', error.message, { jsonRpcError: error }));
     }
     return ANSWER;
   }
@@ -88,8 +89,9 @@ export function createReceive(deps: ReceiveDeps): Receive {
 
   /** Where what is no message answers a request all the same, that one fails. */
   function failAnswered(value: unknown, reason: string): void {
-    const call = isObject(value) && !('method' in value) ? calls.find(value.id) : undefined;
-    call?.reject(new UpstreamError('invalid', reason));
+    const request =
+      isObject(value) && !('method' in value) ? openRequests.find(value.id) : undefined;
+    request?.reject(new UpstreamError('invalid', reason));
   }
 
   function receiveOne(value: unknown): Received {

@@ -1,23 +1,24 @@
 // §18.3: each replica has processes of its own, and a client's stream may be at another replica than the one that took
 // its subscription: what sessions subscribed to is in the store, and what has changed is told to all replicas.
 
-import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
+import { createBatch } from '../../platform/throttle.ts';
 import { buildUpstreamSubscriptionsChannelName } from '../../store/keys.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { Store } from '../../store/store.ts';
+import type { Bus, KeyValue } from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { createSessionRecords } from '../transport/session-records.ts';
 import {
   createSubscriptionMemory,
   hashSession,
   type SubscriptionMemory,
 } from '../transport/subscription-memory.ts';
-import { createUpdateBatch } from '../transport/update-batch.ts';
 
 export interface StdioReplicas extends Pick<SubscriptionMemory, 'change' | 'forget'> {
   /** Tells what the session subscribed to at any replica, now and when that changes, until the result is called. */
@@ -28,7 +29,7 @@ export interface StdioReplicas extends Pick<SubscriptionMemory, 'change' | 'forg
 }
 
 export interface StdioReplicasDeps {
-  readonly store: Store;
+  readonly store: KeyValue & Bus;
   readonly getSeal: () => Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;
@@ -59,17 +60,17 @@ export function createStdioReplicas(
 ): StdioReplicas {
   const identity = `stdio ${name} subscriptions`;
   const channel = buildUpstreamSubscriptionsChannelName(deps.keyPrefix, hashSha256(identity));
-  const watchers = new Set<Watcher>();
+  /** By the hash of their session's id. */
+  const watchers = createCountedBus<string, Watcher>({
+    onError: (cause) => deps.log.error('A listener failed; please report this.', { cause }),
+  });
   const batches = new Map<string, (uri: string) => void>();
   const memory = createSubscriptionMemory({
     records: createSessionRecords(identity, deps),
     store: deps.store,
     channel,
-    onChange(sessionHash) {
-      for (const watcher of watchers) {
-        if (hashSession(watcher.sessionId) === sessionHash) void tellSubscriptions(watcher);
-      }
-    },
+    onChange: (sessionHash) =>
+      watchers.publish(sessionHash, (watcher) => void tellSubscriptions(watcher)),
   });
   const replicas = createReplicas<UpdateMessage>({
     ...deps,
@@ -82,7 +83,8 @@ export function createStdioReplicas(
 
   async function tellSubscriptions(watcher: Watcher): Promise<void> {
     const uris = await memory.read(watcher.sessionId).catch(() => undefined);
-    if (uris !== undefined && watchers.has(watcher)) watcher.tell(uris);
+    const isWatching = watchers.topics.get(hashSession(watcher.sessionId))?.listeners.has(watcher);
+    if (uris !== undefined && isWatching) watcher.tell(uris);
   }
 
   /** Those of other processes are not kept waiting by one that tells of many. */
@@ -90,19 +92,22 @@ export function createStdioReplicas(
     if (batches.size >= MAX_BATCHES) batches.clear();
     const batch =
       batches.get(keyId) ??
-      createUpdateBatch(deps.clock, (uri) => replicas.send({ from: replicas.ownName, keyId, uri }));
+      createBatch(deps.clock, (uri) => replicas.send({ from: replicas.ownName, keyId, uri }));
     batches.set(keyId, batch);
     return batch;
   }
 
   return {
     change: memory.change,
-    forget: memory.forget,
+    async forget(sessionId) {
+      await memory.forget(sessionId);
+      await deps.store.publish(channel, hashSession(sessionId));
+    },
     watch(sessionId, tell) {
       const watcher = { sessionId, tell };
-      watchers.add(watcher);
+      const stop = watchers.subscribe(hashSession(sessionId), watcher);
       void tellSubscriptions(watcher);
-      return () => void watchers.delete(watcher);
+      return stop;
     },
     noteUpdate: (keyId, uri) => findBatch(keyId)(uri),
     close() {

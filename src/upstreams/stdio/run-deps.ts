@@ -1,10 +1,10 @@
 // What all processes of a server have in common.
 
-import type { ProgramUser, StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
-import { PASSED_ON } from '../../config/file/passed-on.ts';
+import { PASSED_ON } from '../../config/file/expand.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import type { ProgramUser, StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { createOutputLog } from './output-log.ts';
 import type { RunDeps } from './server-run.ts';
 

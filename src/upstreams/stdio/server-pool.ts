@@ -1,12 +1,10 @@
 // §18.3: the processes of a server: one for all, one for each user, or one for each session.
-
-import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { UpstreamError } from '../upstream.ts';
-import type { ProcessKey } from './process-key.ts';
-import type { RunningServer } from './server-run.ts';
+import type { ProcessKey, RunningServer } from './server-run.ts';
 import type { SupervisedServer } from './supervised-server.ts';
 
 export interface ServerPool {

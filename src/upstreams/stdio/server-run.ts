@@ -1,19 +1,17 @@
 // §18.3: one process of a server, from its start over the first messages to its end.
-
-import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { quote } from '../../platform/text.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import type { AnswerMemory } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
-import { type UpstreamDescription, UpstreamError } from '../upstream.ts';
+import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
 import { startChild } from './child.ts';
-import { type Connection, createConnection } from './connection.ts';
 import type { EndReason } from './end-reason.ts';
 import { type FirstRequest, shakeHands } from './handshake.ts';
 import type { OutputLog } from './output-log.ts';
-import { GATEWAY_KEY, type ProcessKey } from './process-key.ts';
+import { createRpcConnection, type RpcConnection } from './rpc-connection.ts';
 
 export interface ServerRun {
   /** Closes its input, and ends it. Resolves when it and all that it started have ended. */
@@ -23,7 +21,7 @@ export interface ServerRun {
 /** A process that requests can be sent to. */
 export interface RunningServer {
   readonly description: UpstreamDescription;
-  readonly connection: Connection;
+  readonly connection: RpcConnection;
 }
 
 /** What is the same for all processes of a server. */
@@ -44,7 +42,7 @@ export interface RunDeps {
   countProcess(change: 1 | -1): void;
 }
 
-export interface RunOptions {
+interface RunOptions {
   /** Whose process it is. */
   readonly key: ProcessKey;
   readonly first: FirstRequest;
@@ -72,7 +70,7 @@ export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
   let hasEnded = false;
   const lastWords = createLastWords();
 
-  const connection = createConnection({
+  const connection = createRpcConnection({
     clock,
     timeoutMs: config.timeoutMs,
     canAttribute: config.isolation !== 'shared',
@@ -172,3 +170,38 @@ function createLastWords(): LastWords {
     list: () => lines,
   };
 }
+
+/** §18.3: for whom there is a process of its own. */
+export interface ProcessKey {
+  /** Who has the same shares a process. */
+  readonly id: string;
+  /** Whose process it is; undefined where all share it, and without authentication. */
+  readonly user: string | undefined;
+  /** The client's session that it ends with, not by being idle. */
+  readonly sessionId: string | undefined;
+}
+
+/** Of the gateway itself, and of all where the process is shared. */
+export const GATEWAY_KEY: ProcessKey = { id: 'gateway', user: undefined, sessionId: undefined };
+
+export function findProcessKey(
+  isolation: StdioUpstreamConfig['isolation'],
+  { user, clientId, sessionId }: UpstreamCaller,
+): ProcessKey {
+  const isGateway = user === undefined && clientId === undefined && sessionId === undefined;
+  if (isolation === 'shared' || isGateway) return GATEWAY_KEY;
+  const owner = { user: user?.sub, sessionId: undefined };
+  if (isolation === 'user') return { ...owner, id: toId('user', user?.sub) };
+  // A client of the stateless era has none: it shares one with itself.
+  return sessionId === undefined
+    ? { ...owner, id: toId('client', user?.sub, clientId) }
+    : { ...owner, id: toId('session', sessionId), sessionId };
+}
+
+/** Users choose their names: none can be taken for another, or for another kind. */
+const toId = (...parts: readonly (string | undefined)[]): string =>
+  JSON.stringify(parts.map((part) => part ?? null));
+
+/** Whose subscriptions they are. */
+export const findOwner = ({ user, clientId, sessionId }: UpstreamCaller): string =>
+  sessionId ?? toId('client', user?.sub, clientId);

@@ -1,7 +1,7 @@
 // §18.4: whether a server is up, as its callers and the operator are told.
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { EndReason } from './end-reason.ts';
 
 export interface ServerState {

@@ -1,11 +1,10 @@
 // §18.3: an MCP server whose processes run on this machine.
-
-import type { StdioUpstreamConfig } from '../../config/file/gateway-file.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { createWarnThrottle } from '../../platform/log-throttle.ts';
-import { LOG_SEVERITIES, type LogSeverity } from '../../protocol/log-severity.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import { LOG_SEVERITIES, type LogSeverity } from '../../protocol/methods.ts';
 import type { Era } from '../../protocol/revisions.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { toSessionParams, toStatelessParams } from '../messages/envelope.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
 import {
@@ -15,22 +14,16 @@ import {
   type UpstreamRequest,
 } from '../upstream.ts';
 import type { FirstRequest } from './handshake.ts';
-import { createListeners } from './listeners.ts';
-import { findProcessKey, GATEWAY_KEY } from './process-key.ts';
-import type { StdioReplicas } from './replicas.ts';
+import { createListeners, isSubscription, type ListenersDeps } from './listeners.ts';
 import { createRunDeps, type ProcessDeps } from './run-deps.ts';
 import { createServerPool } from './server-pool.ts';
-import type { RunningServer } from './server-run.ts';
+import { findProcessKey, GATEWAY_KEY, type RunningServer } from './server-run.ts';
 import { createServerState } from './server-state.ts';
-import { createSessionSubscriptions, isSubscription } from './session-subscriptions.ts';
 import { createSupervisedServer } from './supervised-server.ts';
 
-export interface StdioUpstreamDeps extends ProcessDeps {
-  /** Undefined where no other process shares the store; `onUpdate` is told what processes elsewhere say. */
-  openReplicas?(onUpdate: (keyId: string, uri: string) => void): StdioReplicas;
-  /** Whether a client's session goes on; never rejects. */
-  isSessionActive(sessionId: string): Promise<boolean>;
-}
+export interface StdioUpstreamDeps
+  extends ProcessDeps,
+    Pick<ListenersDeps, 'openReplicas' | 'isSessionActive'> {}
 
 /** Starts the first process in the background. */
 export function createStdioUpstream(
@@ -42,12 +35,8 @@ export function createStdioUpstream(
   const memory: { first: FirstRequest } = { first: 'server/discover' };
   const runDeps = createRunDeps(config, deps);
   const state = createServerState(name, clock, log);
-  const listeners = createListeners();
-  const subscriptions = createSessionSubscriptions(config, {
-    clock,
-    listeners,
-    replicas: deps.openReplicas?.(listeners.tellUpdate),
-    isSessionActive: deps.isSessionActive,
+  const listeners = createListeners(config, {
+    ...deps,
     wake: (caller) => use(caller, undefined, () => {}),
   });
   const wantLogLevel = createWantLogLevel();
@@ -87,10 +76,7 @@ export function createStdioUpstream(
             if (key.id !== GATEWAY_KEY.id) state.noteFailedProcess(reason, retryMs);
             else if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
           },
-          onNotification(message) {
-            listeners.notify(key, message);
-            subscriptions.tellReplicas(key, message);
-          },
+          onNotification: (message) => listeners.notify(key, message),
         },
       ),
   });
@@ -131,30 +117,20 @@ export function createStdioUpstream(
     peekDescription,
     request: (caller, request) =>
       use(caller, request.signal, (running) => {
-        if (isSubscription(request)) return subscriptions.change(caller, request);
+        if (isSubscription(request)) return listeners.changeSubscription(caller, request);
         if (isolation !== 'shared') wantLogLevel(running, request.logLevel);
         return send(running, caller, request);
       }),
-    listen(caller, listener, uris = []) {
-      const { sessionId } = caller;
-      const stop = listeners.add(findProcessKey(isolation, caller), sessionId, listener, uris);
-      // There may be no process now that could tell.
-      if (uris.length > 0) use(caller, undefined, () => {}).catch(() => {});
-      const stopWatching = subscriptions.watch(caller);
-      return () => {
-        stop();
-        stopWatching?.();
-      };
-    },
+    listen: (caller, listener, uris = []) => listeners.listen(caller, listener, uris),
     onStateChange: state.onChange,
     async endSession(caller) {
       const key = findProcessKey(isolation, caller);
-      await subscriptions.endSession(caller);
+      await listeners.endSession(caller);
       if (key.sessionId !== undefined) await pool.end(key);
     },
     async close(graceMs) {
       await pool.close(graceMs);
-      subscriptions.close();
+      listeners.close();
     },
   };
 }
@@ -178,7 +154,10 @@ function createWantLogLevel(): WantLogLevel {
     const { connection, description } = running;
     const canSet = description.era === 'session' && description.capabilities.logging !== undefined;
     if (level === undefined || !canSet) return;
-    const wanted = new Set([level, ...connection.listCalls().map(({ logLevel }) => logLevel)]);
+    const wanted = new Set([
+      level,
+      ...connection.listOpenRequests().map(({ logLevel }) => logLevel),
+    ]);
     const least = LOG_SEVERITIES.find((severity) => wanted.has(severity));
     if (least === undefined || levels.get(running) === least) return;
     levels.set(running, least);

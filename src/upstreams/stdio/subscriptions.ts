@@ -1,5 +1,9 @@
-// §18.3: the resources of one process that somebody subscribed to, counted: the server is asked once for each.
-import { UpstreamError } from '../upstream.ts';
+// §18.3: the resources of one process that somebody subscribed to: the server is asked once for each.
+import { createCountedBus } from '../../platform/counted-bus.ts';
+import { toListenParams } from '../messages/description.ts';
+import { toStatelessParams } from '../messages/envelope.ts';
+import { GATEWAY_CALLER, UpstreamError } from '../upstream.ts';
+import type { RunningServer } from './server-run.ts';
 
 export interface Subscriptions {
   /** Resources that somebody subscribed to. */
@@ -8,31 +12,26 @@ export interface Subscriptions {
   /** Resolves when the server has agreed. @throws UpstreamError */
   add(owner: SubscriptionOwner, uri: string): Promise<void>;
   remove(owner: SubscriptionOwner, uri: string): void;
-  /** The owner wants these, and no others. */
+  /** The owner wants these, and no others. What the server does not agree to is not told of. */
   replaceAll(owner: SubscriptionOwner, uris: readonly string[]): void;
   /** Clients' sessions that subscribed to something. */
-  listSessions(): ReadonlySet<string>;
+  listSessions(): readonly string[];
   /** The owner is gone. */
   removeAll(owner: SubscriptionOwner): void;
   /** Whether the owner wants to know that the resource, or a part of it, has changed. */
   isWanted(owner: SubscriptionOwner, uri: string): boolean;
   /** A process has started, which knows of no subscription. */
-  connect(wire: SubscriptionWire): void;
+  connect(running: RunningServer, timeoutMs: number): void;
   disconnect(): void;
 }
 
 /** A client's session by its ID, or a listener. */
 export type SubscriptionOwner = string | object;
 
-/** How a process of either era is told. */
-export interface SubscriptionWire {
-  subscribe(uri: string): Promise<void>;
-  unsubscribe(uri: string): void;
-}
-
-interface Wanted {
-  readonly owners: Set<SubscriptionOwner>;
+interface Agreement {
   agreed: Promise<void>;
+  /** Then the server need not be told that nobody wants it any more. */
+  isRefused: boolean;
 }
 
 /** URIs that are wanted at one process, and characters of each. */
@@ -43,76 +42,62 @@ const MAX_OF_OWNER = 200;
 /** A server chooses how many slashes there are. */
 const MAX_PARENTS = 60;
 
-export function createSubscriptions(): Subscriptions {
-  const wanted = new Map<string, Wanted>();
+export function createSubscriptions(onError: (cause: unknown) => void): Subscriptions {
   let wire: SubscriptionWire | undefined;
+  const wanted = createCountedBus<string, SubscriptionOwner, Agreement>({
+    start(uri) {
+      const agreement = { agreed: ask(uri), isRefused: false };
+      agreement.agreed.catch(() => {
+        agreement.isRefused = true;
+        if (wanted.topics.get(uri)?.source === agreement) wanted.end(uri);
+      });
+      return agreement;
+    },
+    stop({ isRefused }, uri) {
+      if (!isRefused) wire?.unsubscribe(uri);
+    },
+    onError,
+    bounds: { topics: MAX_URIS, topicsOfListener: MAX_OF_OWNER, failFull },
+  });
 
   async function ask(uri: string): Promise<void> {
     await wire?.subscribe(uri);
   }
 
-  function remove(owner: SubscriptionOwner, uri: string): void {
-    const found = wanted.get(uri);
-    if (!found?.owners.delete(owner) || found.owners.size > 0) return;
-    wanted.delete(uri);
-    wire?.unsubscribe(uri);
-  }
-
-  function createWanted(uri: string): Wanted {
-    if (wanted.size >= MAX_URIS || uri.length > MAX_URI) {
-      throw new UpstreamError('unavailable', 'too many of its resources are subscribed to');
-    }
-    const created = { owners: new Set<SubscriptionOwner>(), agreed: ask(uri) };
-    created.agreed.catch(() => {
-      if (wanted.get(uri) === created) wanted.delete(uri);
-    });
-    wanted.set(uri, created);
-    return created;
-  }
-
-  const countOf = (owner: SubscriptionOwner): number =>
-    [...wanted.values()].filter(({ owners }) => owners.has(owner)).length;
-
   async function add(owner: SubscriptionOwner, uri: string): Promise<void> {
-    const known = wanted.get(uri);
-    if (!known?.owners.has(owner) && countOf(owner) >= MAX_OF_OWNER) throw createTooManyError();
-    const found = known ?? createWanted(uri);
-    found.owners.add(owner);
-    await found.agreed;
+    if (uri.length > MAX_URI) failFull('topics');
+    wanted.subscribe(uri, owner);
+    await wanted.topics.get(uri)?.source?.agreed;
   }
 
   return {
     get count() {
-      return wanted.size;
+      return wanted.topics.size;
     },
     get isConnected() {
       return wire !== undefined;
     },
     add,
-    remove,
+    remove: (owner, uri) => wanted.unsubscribe(uri, owner),
     replaceAll(owner, uris) {
-      for (const uri of [...wanted.keys()]) if (!uris.includes(uri)) remove(owner, uri);
-      // What the server does not agree to is not told of.
+      for (const [uri] of wanted.topics) if (!uris.includes(uri)) wanted.unsubscribe(uri, owner);
       for (const uri of uris) add(owner, uri).catch(() => {});
     },
     listSessions: () =>
-      new Set(
-        [...wanted.values()].flatMap(({ owners }) =>
-          [...owners].filter((owner) => typeof owner === 'string'),
-        ),
+      [...wanted.topics.values()].flatMap(({ listeners }) =>
+        [...listeners].filter((owner) => typeof owner === 'string'),
       ),
-    removeAll(owner) {
-      for (const uri of [...wanted.keys()]) remove(owner, uri);
-    },
+    removeAll: wanted.unsubscribeAll,
     isWanted: (owner, uri) =>
       uri.length <= MAX_URI &&
-      listParents(uri).some((parent) => wanted.get(parent)?.owners.has(owner)),
-    connect(newWire) {
-      wire = newWire;
-      // What it no longer has is not told of.
-      for (const [uri, found] of wanted) {
-        found.agreed = ask(uri);
-        found.agreed.catch(() => {});
+      listParents(uri).some((parent) => wanted.topics.get(parent)?.listeners.has(owner)),
+    connect(running, timeoutMs) {
+      wire = WIRES[running.description.era](running, timeoutMs);
+      for (const [uri, { source }] of wanted.topics) {
+        if (source === undefined) continue;
+        source.agreed = ask(uri);
+        // What it no longer has is not told of.
+        source.agreed.catch(() => {});
       }
     },
     disconnect() {
@@ -121,13 +106,17 @@ export function createSubscriptions(): Subscriptions {
   };
 }
 
-const createTooManyError = () =>
-  new UpstreamError('error', 'too many subscriptions', {
+function failFull(what: 'topics' | 'topicsOfListener'): never {
+  if (what === 'topics') {
+    throw new UpstreamError('unavailable', 'too many of its resources are subscribed to');
+  }
+  throw new UpstreamError('error', 'too many subscriptions', {
     jsonRpcError: {
       code: -32602,
       message: `A session can subscribe to at most ${MAX_OF_OWNER} resources.`,
     },
   });
+}
 
 /** The URI, and those that it is a part of, with and without the slash at their end. */
 function listParents(uri: string): readonly string[] {
@@ -139,3 +128,68 @@ function listParents(uri: string): readonly string[] {
   }
   return parents;
 }
+
+// MCP "Resources", "Subscriptions": how a process of either era is told. One that is connected tells of its lists, too.
+
+interface SubscriptionWire {
+  subscribe(uri: string): Promise<void>;
+  unsubscribe(uri: string): void;
+}
+
+const WIRES = { session: createSessionWire, stateless: createStatelessWire } as const;
+
+function createSessionWire({ connection }: RunningServer, timeoutMs: number): SubscriptionWire {
+  return {
+    async subscribe(uri) {
+      await connection.ask('resources/subscribe', { uri }, timeoutMs);
+    },
+    unsubscribe: (uri) =>
+      void connection.ask('resources/unsubscribe', { uri }, timeoutMs).catch(() => {}),
+  };
+}
+
+/** One subscription says all that is wanted; a change of it is a new one. */
+function createStatelessWire({ connection, description }: RunningServer): SubscriptionWire {
+  const uris = new Set<string>();
+  let cancel = () => {};
+  let isOpening = false;
+
+  function open(): void {
+    isOpening = false;
+    const params = toListenParams(description, [...uris]);
+    const cancelFormer = cancel;
+    cancel =
+      params === undefined
+        ? () => {}
+        : connection.openSubscription(
+            toStatelessParams({ ...OWN_REQUEST, params }, 0, GATEWAY_CALLER.capabilities),
+          );
+    cancelFormer();
+  }
+
+  /** Several changes at once are one. */
+  function openSoon(): void {
+    if (isOpening) return;
+    isOpening = true;
+    queueMicrotask(open);
+  }
+
+  openSoon();
+  return {
+    async subscribe(uri) {
+      uris.add(uri);
+      openSoon();
+    },
+    unsubscribe(uri) {
+      uris.delete(uri);
+      openSoon();
+    },
+  };
+}
+
+const OWN_REQUEST = {
+  method: 'subscriptions/listen',
+  signal: new AbortController().signal,
+  trace: {},
+  logLevel: undefined,
+};

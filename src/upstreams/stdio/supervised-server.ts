@@ -1,16 +1,16 @@
 // §18.3: a place for one process of a server, which is started again when it ends.
-
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { computePauseMs } from '../../platform/back-off.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { UpstreamError } from '../upstream.ts';
-import { createAbortedError } from './calls.ts';
-import type { Connection } from './connection.ts';
 import type { EndReason } from './end-reason.ts';
 import type { FirstRequest } from './handshake.ts';
-import type { ProcessKey } from './process-key.ts';
+import { createAbortedError } from './open-requests.ts';
+import type { RpcConnection } from './rpc-connection.ts';
 import {
+  type ProcessKey,
   type RunDeps,
   type RunEnd,
   type RunningServer,
@@ -52,18 +52,21 @@ const START_WAIT_MS = 60_000;
 const RESTART_WAIT_MS = 1000;
 /** Milliseconds after which a process ran well: its end is no failure to start. */
 const RAN_WELL_MS = 30_000;
+/** §18.4: between starts. */
+const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 export function createSupervisedServer(
   deps: SupervisedServerDeps,
   { key, capabilities, onUp, onDown, onNotification }: ServerOptions,
 ): SupervisedServer {
   const { clock, memory } = deps;
-  const backOff = createBackOff();
   const waiters = createWaiters<RunningServer>(clock);
   let run: ServerRun | undefined;
   let running: RunningServer | undefined;
   let lastEnd: EndReason | undefined;
   let retry: { readonly at: number; readonly cancel: () => void } | undefined;
+  /** Starts in a row that failed. */
+  let failures = 0;
   let isClosed = false;
 
   function start(): void {
@@ -93,12 +96,13 @@ export function createSupervisedServer(
     // Some servers of the session era end by a request that they do not know.
     const mayBeProbe = readyMs === undefined && isStarted && first === 'server/discover';
     if (mayBeProbe) memory.first = 'initialize';
-    if (mayBeProbe && !backOff.hasFailed) {
+    if (mayBeProbe && failures === 0) {
       start();
       return;
     }
-    if (readyMs !== undefined && readyMs >= RAN_WELL_MS) backOff.reset();
-    const delay = backOff.next();
+    if (readyMs !== undefined && readyMs >= RAN_WELL_MS) failures = 0;
+    failures += 1;
+    const delay = computePauseMs(BACK_OFF, failures);
     lastEnd = reason;
     retry = { at: clock.monotonic() + delay, cancel: clock.after(delay, start) };
     waiters.reject(createDownError());
@@ -143,7 +147,11 @@ export function createSupervisedServer(
 const createEndedError = () => new UpstreamError('unavailable', 'its process was ended');
 
 /** Resolves when no request is under way, after `graceMs` at the latest. */
-const waitForIdle = ({ waitUntilIdle }: Connection, clock: Clock, graceMs: number): Promise<void> =>
+const waitForIdle = (
+  { waitUntilIdle }: RpcConnection,
+  clock: Clock,
+  graceMs: number,
+): Promise<void> =>
   new Promise((resolve) => {
     const cancel = clock.after(graceMs, resolve);
     void waitUntilIdle().then(() => {
@@ -151,38 +159,6 @@ const waitForIdle = ({ waitUntilIdle }: Connection, clock: Clock, graceMs: numbe
       resolve();
     });
   });
-
-/** §18.4: milliseconds until a process is started again. */
-interface BackOff {
-  /** Whether the last start failed. */
-  readonly hasFailed: boolean;
-  /** The time to wait after one more failure. */
-  next(): number;
-  reset(): void;
-}
-
-const FIRST_MS = 1000;
-const LONGEST_MS = 30_000;
-
-function createBackOff(): BackOff {
-  let delay = FIRST_MS;
-  let hasFailed = false;
-  return {
-    get hasFailed() {
-      return hasFailed;
-    },
-    next() {
-      const next = delay;
-      hasFailed = true;
-      delay = Math.min(2 * delay, LONGEST_MS);
-      return next;
-    },
-    reset() {
-      delay = FIRST_MS;
-      hasFailed = false;
-    },
-  };
-}
 
 /** Those that wait for the same thing, each for a time of its own. */
 interface Waiters<Value> {

@@ -1,8 +1,10 @@
 // §18.4: what a server said of itself, to each of those whom it may say something else.
-import { isDeepStrictEqual } from 'node:util';
-import type { UpstreamDescription } from '../upstream.ts';
 
-export interface DescriptionMemory {
+import { hash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { GATEWAY_CALLER, type UpstreamCaller, type UpstreamDescription } from '../upstream.ts';
+
+interface DescriptionMemory {
   find(owner: string): UpstreamDescription | undefined;
   note(owner: string, description: UpstreamDescription): void;
   forget(owner: string): void;
@@ -77,3 +79,18 @@ export function createDescriptionMemory(): DescriptionMemory {
     isExpired: (owner) => (kept.get(owner)?.generation ?? generation) < generation,
   };
 }
+
+/** A name for each user and client where the server can tell them apart (`isPersonal`), else one for all. */
+export type NameAudience = (caller: UpstreamCaller) => string;
+
+/** §18.4: who is told the same by a server. */
+export const createNameAudience = (isPersonal: boolean): NameAudience =>
+  isPersonal ? nameCaller : () => EVERYBODY;
+
+export const EVERYBODY = '';
+
+/** Users choose their names: as a hash none can be taken for the gateway itself, and all are of one length. */
+const nameCaller: NameAudience = (caller) =>
+  caller === GATEWAY_CALLER
+    ? 'gateway'
+    : hash('sha256', JSON.stringify([caller.user?.sub, caller.clientId]), 'base64url');

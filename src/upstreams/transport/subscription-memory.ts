@@ -1,8 +1,9 @@
 // Resources to which clients' sessions have subscribed at a server: kept in the store, so that any replica can subscribe
 // to them again.
+
+import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
-import { hashSha256 } from '../../platform/sha256.ts';
-import type { Store } from '../../store/store.ts';
+import type { Bus } from '../../store/store.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
 import type { SessionRecords } from './session-records.ts';
 
@@ -18,7 +19,7 @@ export interface SubscriptionMemory {
 
 export interface SubscriptionMemoryDeps {
   readonly records: SessionRecords;
-  readonly store: Store;
+  readonly store: Bus;
   readonly channel: string;
   /** Called on each replica, with a hash of the session's id. */
   onChange(sessionHash: string): void;
@@ -35,15 +36,15 @@ export function createSubscriptionMemory(deps: SubscriptionMemoryDeps): Subscrip
   const changing = new Map<string, Promise<void>>();
   let unsubscribe: (() => void) | undefined;
 
-  async function read(sessionId: string): Promise<readonly string[]> {
-    const { uris } = parseObject((await records.read(sessionId)) ?? '') ?? {};
-    return isStringArray(uris) ? uris : [];
-  }
-
   async function write(sessionId: string, uri: string, isWanted: boolean): Promise<void> {
-    const others = (await read(sessionId)).filter((other) => other !== uri);
-    const uris = isWanted ? [...others, uri] : others;
-    if (uris.length > MAX_URIS) {
+    let isTooMany = false;
+    await records.update(sessionId, (text) => {
+      const others = parseUris(text).filter((other) => other !== uri);
+      const uris = isWanted ? [...others, uri] : others;
+      isTooMany = uris.length > MAX_URIS;
+      return isTooMany ? undefined : JSON.stringify({ uris });
+    });
+    if (isTooMany) {
       throw new UpstreamError('error', 'too many subscriptions', {
         jsonRpcError: {
           code: INVALID_PARAMS,
@@ -51,7 +52,6 @@ export function createSubscriptionMemory(deps: SubscriptionMemoryDeps): Subscrip
         },
       });
     }
-    await records.write(sessionId, JSON.stringify({ uris }));
   }
 
   async function note(sessionId: string, uri: string, isWanted: boolean): Promise<void> {
@@ -69,10 +69,11 @@ export function createSubscriptionMemory(deps: SubscriptionMemoryDeps): Subscrip
     async read(sessionId) {
       // From now on there is a stream that depends on it.
       unsubscribe ??= store.subscribe(channel, onChange);
-      const uris = await read(sessionId);
-      // The session goes on, and so must what it wants.
-      if (uris.length > 0) await records.write(sessionId, JSON.stringify({ uris }));
-      return uris;
+      // The session goes on, and so must what it wants: its time begins anew.
+      const kept = await records.update(sessionId, (text) =>
+        parseUris(text).length > 0 ? text : undefined,
+      );
+      return parseUris(kept);
     },
     note,
     async change(sessionId, uri, isWanted) {
@@ -82,6 +83,11 @@ export function createSubscriptionMemory(deps: SubscriptionMemoryDeps): Subscrip
     forget: async (sessionId) => void (await records.take(sessionId)),
     close: () => unsubscribe?.(),
   };
+}
+
+function parseUris(text: string | undefined): readonly string[] {
+  const { uris } = parseObject(text ?? '') ?? {};
+  return isStringArray(uris) ? uris : [];
 }
 
 /** What a request of a client's session changes. */

@@ -1,10 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { createProviderEndpoints } from '../../../src/auth/provider/provider-endpoints.ts';
-import { createProviderMetadata } from '../../../src/auth/provider/provider-metadata.ts';
-import { createExchangeToken } from '../../../src/oauth/provider/exchange-token.ts';
-import { createProviderApi } from '../../../src/oauth/provider/provider-api.ts';
-import { createCredentials } from '../../../src/upstreams/credentials/credentials.ts';
+import { createProviderMetadata } from '../../../src/auth/provider-metadata.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { openCredentials } from '../../../src/upstreams/credentials/credentials.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
@@ -46,34 +44,27 @@ const provider = useFresh(async () => {
     client: { readonly authMethod: 'post' | 'basic' } = { authMethod: 'post' },
     subjectTokenType: 'access_token' | 'id_token' = 'access_token',
   ) =>
-    createCredentials(
-      {
-        name: 'wiki',
-        url: `${AUDIENCE}/mcp`,
-        auth: { type: 'token-exchange', audience: AUDIENCE, ...auth },
-      },
-      {
-        identity: {
-          issueToken: () => Promise.reject(new Error('not asked')),
-          getKeySet: () => Promise.reject(new Error('not asked')),
-        },
-        exchangeToken: createExchangeToken({
-          providerClient: { id: 'gateway', secret: 'pass word', ...client },
-          subjectTokenType,
-          endpoints: createProviderEndpoints(
-            {
-              authorizationUrl: undefined,
-              tokenUrl: `${endpoint.url}/token`,
-              revocationUrl: undefined,
-            },
-            createProviderMetadata({ issuer: endpoint.url, fetch, clock, log }),
-          ),
-          api: createProviderApi(fetch),
-        }),
-        clock,
-        log,
-      },
-    );
+    openCredentials({
+      config: loadConfig({
+        OIDC_ISSUER: endpoint.url,
+        OAUTH_MODE: 'broker',
+        OAUTH_TOKEN_URL: `${endpoint.url}/token`,
+        OAUTH_CLIENT_ID: 'gateway',
+        OAUTH_CLIENT_SECRET: 'pass word',
+        OAUTH_CLIENT_AUTH: client.authMethod,
+        OAUTH_ACCESS_TOKEN: subjectTokenType,
+      }),
+      store: { get: refuse, getOrSet: refuse, compareAndSet: refuse },
+      getSeal: refuse,
+      fetch,
+      metadata: createProviderMetadata({ issuer: endpoint.url, fetch, clock, log }),
+      clock,
+      log,
+    }).createGetHeaders({
+      name: 'wiki',
+      url: `${AUDIENCE}/mcp`,
+      auth: { type: 'token-exchange', audience: AUDIENCE, ...auth },
+    });
 
   return {
     clock,
@@ -86,6 +77,8 @@ const provider = useFresh(async () => {
     close: endpoint.close,
   };
 });
+
+const refuse = () => Promise.reject(new Error('not asked'));
 
 const signIn = (claims: Readonly<Record<string, unknown>> = {}) =>
   issuer.sign({ sub: 'ada', exp: NOW + 3600, ...claims });

@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import type { UpstreamAuth, UpstreamConfig } from '../../../src/config/file/gateway-file.ts';
 import { loadConfig } from '../../../src/config/load.ts';
-import { findAuthProblems } from '../../../src/upstreams/credentials/check-auth.ts';
-import { createCredentials } from '../../../src/upstreams/credentials/credentials.ts';
+import { formatProblem } from '../../../src/config/problem.ts';
+import type { UpstreamConfig } from '../../../src/upstreams/config/upstream-config.ts';
+import {
+  openCredentials,
+  type UpstreamAuth,
+} from '../../../src/upstreams/credentials/credentials.ts';
+import { findAuthProblems } from '../../../src/upstreams/credentials/server-credentials.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
@@ -15,18 +19,17 @@ const AUDIENCE = 'https://wiki.example';
 const issuer = useShared(startIssuer);
 
 const create = (auth: UpstreamAuth, url = 'https://wiki.example/mcp') =>
-  createCredentials(
-    { name: 'wiki', url, auth },
-    {
-      identity: {
-        issueToken: () => Promise.reject(new Error('not asked')),
-        getKeySet: () => Promise.reject(new Error('not asked')),
-      },
-      exchangeToken: () => Promise.reject(new Error('not asked')),
-      clock: manualClock(),
-      log: collectLog().log,
-    },
-  );
+  openCredentials({
+    config: loadConfig({ AUTH_REQUIRED: 'false' }),
+    store: { get: refuse, getOrSet: refuse, compareAndSet: refuse },
+    getSeal: refuse,
+    fetch: refuse,
+    metadata: undefined,
+    clock: manualClock(),
+    log: collectLog().log,
+  }).createGetHeaders({ name: 'wiki', url, auth });
+
+const refuse = () => Promise.reject(new Error('not asked'));
 
 describe('none', () => {
   test('§18.6 without auth a server learns nothing of the caller', async () => {
@@ -101,7 +104,7 @@ describe('at start', () => {
     { auth: { type: 'forward', audience: AUDIENCE }, env: OIDC, problem: undefined },
     { auth: { type: 'none' }, env: { AUTH_REQUIRED: 'false' }, problem: undefined },
   ] as const)('§18.6 $auth.type with $env: $problem', ({ auth, env, problem }) => {
-    const problems = findAuthProblems([serverOf(auth)], loadConfig({ ...env }));
+    const problems = findAuthProblems([serverOf(auth)], loadConfig({ ...env })).map(formatProblem);
     expect(problems).toEqual(
       problem === undefined
         ? []

@@ -2,8 +2,8 @@ import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from '
 import { describe, expect, test } from 'vitest';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { createCredentials } from '../../../src/upstreams/credentials/credentials.ts';
-import { createIdentity } from '../../../src/upstreams/credentials/identity.ts';
+import { addToken } from '../../../src/upstreams/credentials/credential-type.ts';
+import { createGetIdentity, createIdentity } from '../../../src/upstreams/credentials/identity.ts';
 import { createIdentityKeys } from '../../../src/upstreams/credentials/identity-keys.ts';
 import { GATEWAY_CALLER, type UpstreamCaller } from '../../../src/upstreams/upstream.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
@@ -57,10 +57,7 @@ function startReplica(secrets: readonly string[] = [SECRET], store: Store = shar
   const seal = createSeal(secrets);
   const keys = createIdentityKeys({ store, getSeal: async () => seal, clock, log });
   const identity = createIdentity({ baseUrl: BASE, keys, clock });
-  const getHeaders = createCredentials(
-    { name: 'wiki', url: URL_OF_SERVER, auth: { type: 'identity' } },
-    { identity, exchangeToken: () => Promise.reject(new Error('not asked')), clock, log },
-  );
+  const getHeaders = addToken(createGetIdentity(identity, URL_OF_SERVER));
   return {
     identity,
     lines,
@@ -235,11 +232,11 @@ describe('the keys', () => {
     const monthMs = 30 * DAY_MS;
     const untilNext = monthMs - (clock.now() % monthMs);
     const [current] = await replica.kids();
-    clock.advance(untilNext - DAY_MS + 1000);
+    clock.sleep(untilNext - DAY_MS + 1000);
     const both = await replica.kids();
     expect(both).toHaveLength(2);
     expect(both).toContain(current);
-    clock.advance(2 * DAY_MS - 3000);
+    clock.sleep(2 * DAY_MS - 3000);
     expect(await replica.kids()).toEqual(both);
     clock.advance(3000);
     expect(await replica.kids()).toEqual(both.filter((kid: string) => kid !== current));

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import { expect, test } from 'vitest';
-import { createGatewayFileSchema } from '../../../src/config/file/gateway-file-schema.ts';
+import { createGatewayFileSchema } from '../../../src/gateway/configuration/gateway-file.ts';
 import { findProblems } from '../../support/upstreams/gateway-file.ts';
 
 const shipped: unknown = JSON.parse(

@@ -393,7 +393,7 @@ test('§18.3 sessions of many users: the one that is ended to make room is none 
   const records = {
     read: async () => undefined,
     readOrWrite: async (_id: string, text: string) => text,
-    write: async () => {},
+    update: async () => undefined,
     take: async () => undefined,
   };
   const sessions = createServerSessions({

@@ -1,6 +1,6 @@
 // §18.5: which OAuth client a token was made for.
 import { describe, expect, test } from 'vitest';
-import { hashSha256 } from '../../../src/platform/sha256.ts';
+import { hashSha256 } from '../../../src/platform/ids.ts';
 import { createClientOf } from '../../../src/policy/rules/client-of.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { manualClock } from '../../support/gateway/clock.ts';

@@ -1,9 +1,9 @@
 // §18.5: who may use what: rules without conditions.
 import { describe, expect, test } from 'vitest';
-import type { RuleConfig } from '../../../src/config/file/gateway-file.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { checkRules } from '../../../src/policy/rules/check-rules.ts';
 import { createRules } from '../../../src/policy/rules/create-rules.ts';
+import type { RuleConfig } from '../../../src/policy/rules/rule-config.ts';
 import { decide, prompt, resource, rule, tool, userWith } from '../../support/upstreams/rules.ts';
 
 const allows = async (may: readonly string[], item: Parameters<typeof decide>[1]) =>

@@ -73,3 +73,27 @@ test('§18.3 stdio: a stream that is opened later, at another replica, has the s
   expect(await nextUpdate(stream)).toEqual(UPDATED);
   stream.hangUp();
 });
+
+test('§18.3 stdio: a stream that is opened while there is no process has the subscriptions once there is one', async () => {
+  const [first, second] = await startReplicas('shared');
+  const here = await openClient(first);
+  expect((await here.ask('resources/subscribe', { uri: URI })).result).toEqual({});
+  const there = await here.at(second);
+  await run(there, 'exit');
+  const stream = await there.watch();
+  await expect.poll(() => run(there, 'subscriptions'), PATIENT).toBe(`["+${URI}"]`);
+  stream.hangUp();
+});
+
+test('§18.3 stdio: what is given up at one replica ends at the process of the other', async () => {
+  const [first, second] = await startReplicas('shared');
+  const one = await openClient(first);
+  const other = await openClient(first);
+  for (const client of [one, other]) await client.ask('resources/subscribe', { uri: URI });
+  expect((await (await one.at(second)).ask('resources/unsubscribe', { uri: URI })).result).toEqual(
+    {},
+  );
+  expect(await (await other.at(second)).end()).toBe(204);
+  const probe = await openClient(first);
+  await expect.poll(() => run(probe, 'subscriptions'), PATIENT).toBe(`["+${URI}","-${URI}"]`);
+});

@@ -169,3 +169,15 @@ test('§18.3 no user takes what others may have kept: what does not fit for all 
   await bytes.release('ada', entry('first of ada', 15));
   expect(await reserve('ivy', 15)).toBe(true);
 });
+
+test('§18.3 a client that hangs up while the store is asked for its call is not waited for', async () => {
+  const { first, second } = await openReplicas();
+  const { id, replica, outcome } = first.begin(ASKING, LISTENER);
+  const asked = await outcome;
+  const key = asked.kind === 'question' ? asked.key : '';
+  const reply = { id, replica, key, answer: ANSWER, sub: 'ada', server: 'one' };
+  const client = new AbortController();
+  const resumed = second.resume(reply, { ...LISTENER, signal: client.signal });
+  client.abort();
+  await expect(resumed).rejects.toThrow('the client hung up');
+});

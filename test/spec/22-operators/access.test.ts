@@ -1,7 +1,7 @@
 // §22.1: who may use the operators' page.
 import { describe, expect, test } from 'vitest';
-import { ConfigError } from '../../../src/config/config-error.ts';
 import { loadConfig } from '../../../src/config/load.ts';
+import { ConfigError } from '../../../src/config/problem.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { startOperators } from '../../support/gateway/operators.ts';

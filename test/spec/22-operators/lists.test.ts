@@ -135,7 +135,7 @@ describe('registered clients', () => {
       ],
     });
     expect(text).not.toContain('refresh-1');
-    clock.advance(86_400_001);
+    clock.sleep(86_400_001);
     expect((await show('/clients')).json.clients).toHaveLength(1);
   });
 

@@ -261,6 +261,11 @@ describe('what a waiting call keeps of its body', () => {
     ['_meta', 'session', sessionCall({ _meta: { junk } })],
     ['arguments that its tool does not look at', 'session', sessionCall({ arguments: { junk } })],
     ['_meta', 'stateless', statelessCall({})],
+    [
+      'arguments that its tool does not look at',
+      'stateless',
+      statelessRequest('tools/call', { name: 'waits', arguments: { junk } }),
+    ],
   ])('§4.4 nothing of %s (%s)', async (_what, era, { headers, message }) => {
     const body = Buffer.from(JSON.stringify(message));
     const users = await Promise.all(

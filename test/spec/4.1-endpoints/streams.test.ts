@@ -4,8 +4,8 @@ import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:h
 import { connect, type Socket } from 'node:net';
 import { inject } from 'light-my-request';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { LoggedRequest } from '../../../src/edge/access-log.ts';
-import { createGetCorsHeaders } from '../../../src/edge/cors.ts';
+import { createGetCorsHeaders } from '../../../src/edge/host-and-origin.ts';
+import type { LoggedRequest } from '../../../src/edge/observe-requests.ts';
 import { createPipeline, type Pipeline } from '../../../src/edge/pipeline.ts';
 import { toHeaderList } from '../../../src/edge/reply-headers.ts';
 import { createRouter } from '../../../src/edge/router.ts';

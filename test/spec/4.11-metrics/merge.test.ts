@@ -1,9 +1,6 @@
 // §4.11: one text for several processes.
 import { expect, test } from 'vitest';
-import {
-  keepCounters,
-  mergeOpenMetrics,
-} from '../../../src/telemetry/metrics/merge-open-metrics.ts';
+import { keepCounters, mergeOpenMetrics } from '../../../src/cli/serve/workers/merge-metrics.ts';
 
 const text = (...lines: string[]) => [...lines, '# EOF', ''].join('\n');
 

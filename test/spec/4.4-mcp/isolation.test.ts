@@ -17,7 +17,8 @@ import { type Call, checkCall, secretCatalog, type User } from './isolation-call
 import { connectMany, connectPipelined, type Post } from './isolation-connections.ts';
 
 const USERS = 8;
-const CALLS = chooseCount(2000, 10_000);
+const CALLS = chooseCount(800, 10_000);
+const MIXED_CALLS = chooseCount(800, 2000);
 const IN_FLIGHT_PER_USER = 12;
 const HOST = new URL(BASE_URL).host;
 const NO_LIMITS = { MCP_RATE_LIMIT_MAX: '1000000', MCP_GLOBAL_RATE_LIMIT_MAX: '1000000' };
@@ -139,11 +140,11 @@ const PLANS: Readonly<Record<string, Plan>> = {
     tools: ['say-secret'],
     count: CALLS,
   },
-  'in both eras': { eras: ['session', 'stateless'], tools: ['say-secret'], count: 2000 },
+  'in both eras': { eras: ['session', 'stateless'], tools: ['say-secret'], count: MIXED_CALLS },
   'in both eras, some streamed': {
     eras: ['session', 'stateless'],
     tools: ['say-secret', 'count'],
-    count: 2000,
+    count: MIXED_CALLS,
   },
 };
 
@@ -163,10 +164,10 @@ test.each(
 );
 
 test.each(Object.entries(PLANS))(
-  '§4.4 isolation: 2,000 calls of 8 users %s, to one of two replicas each, get their own answers',
+  `§4.4 isolation: ${MIXED_CALLS} calls of 8 users %s, to one of two replicas each, get their own answers`,
   async (_, plan) => {
     const where = await twoReplicas();
-    const problems = await problemsOf(where, { ...plan, count: 2000 }, connectPipelined);
+    const problems = await problemsOf(where, { ...plan, count: MIXED_CALLS }, connectPipelined);
     expect(where.errors).toEqual([]);
     expect(problems).toEqual([]);
   },

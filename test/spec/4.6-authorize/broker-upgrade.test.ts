@@ -1,6 +1,6 @@
 // §16: a rolling upgrade, in which replicas of two versions share one store.
 import { expect, test } from 'vitest';
-import { hashSha256 } from '../../../src/platform/sha256.ts';
+import { hashSha256 } from '../../../src/platform/ids.ts';
 import { buildOAuthKey } from '../../../src/store/keys.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';

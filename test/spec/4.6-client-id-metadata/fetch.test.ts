@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, expect, test } from 'vitest';
-import { ClientDocumentRefused } from '../../../src/oauth/client-id-metadata/client-document-refused.ts';
+import { ClientDocumentRefused } from '../../../src/oauth/client-id-metadata/client-document.ts';
 import { createPublicNetwork } from '../../../src/oauth/client-id-metadata/network.ts';
 import { isPublicAddress } from '../../../src/oauth/client-id-metadata/open-connection.ts';
 import { systemClock } from '../../../src/platform/clock.ts';

@@ -5,7 +5,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { createDocumentOffer } from '../../../src/oauth/client-id-metadata/document-offer.ts';
 import type { Network } from '../../../src/oauth/client-id-metadata/network.ts';
-import { createServerMetadata } from '../../../src/oauth/discovery/server-metadata.ts';
+import { createServerMetadata } from '../../../src/oauth/discovery.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';

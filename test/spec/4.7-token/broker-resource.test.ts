@@ -1,6 +1,6 @@
 // §13, RFC 8707: what the provider is asked to make tokens for.
 import { expect, test } from 'vitest';
-import { hashSha256 } from '../../../src/platform/sha256.ts';
+import { hashSha256 } from '../../../src/platform/ids.ts';
 import { buildOAuthKey } from '../../../src/store/keys.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Broker, MCP, startBroker } from '../../support/oauth/broker.ts';

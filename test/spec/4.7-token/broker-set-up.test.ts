@@ -1,6 +1,6 @@
 // §13: a fault of the gateway's set-up is said to be one, and costs no client its tokens.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { hashSha256 } from '../../../src/platform/sha256.ts';
+import { hashSha256 } from '../../../src/platform/ids.ts';
 import { buildOAuthKey } from '../../../src/store/keys.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { BASE, MCP, startBroker } from '../../support/oauth/broker.ts';

@@ -65,6 +65,27 @@ describe('what is logged of a login', () => {
     },
   );
 
+  test.each(['broker', 'proxy'])(
+    '§4.7 log: the line of a token request has client, user and grant, in %s mode',
+    async (mode) => {
+      broker = closeAfterTest(await startBroker({ OAUTH_MODE: mode }));
+      const client = await broker.steps.register();
+      expect(last()).toMatchObject({ msg: 'Answered.', client: client.id });
+      const tokens = { access_token: await broker.sign({ sub: 'ada' }), expires_in: 300 };
+      broker.answer(200, { ...tokens, refresh_token: 'r-0' });
+      await redeem(client, mode);
+      const facts = { msg: 'Answered.', path: '/oauth/token', client: client.id, user: 'ada' };
+      expect(last()).toMatchObject({ ...facts, grant: 'authorization_code' });
+      // Once with the last answer of the grant, once with a new one.
+      for (const scope of [undefined, 'openid']) {
+        await broker.steps.refresh(client, 'r-0', scope === undefined ? {} : { scope });
+        expect(last()).toMatchObject({ ...facts, grant: 'refresh_token' });
+      }
+      await broker.steps.post('/oauth/revoke', { token: 'r-0', client_id: client.id });
+      expect(last()).not.toHaveProperty('user');
+    },
+  );
+
   test('§4.7 log: a client that a document describes has its name, too', async () => {
     const host = await startDocumentHost({ names: ['client.example'] });
     const id = 'https://client.example/client.json';

@@ -1,7 +1,6 @@
 // Faults of the store at single steps of a refresh: a login must survive them.
 import { beforeEach, expect, test } from 'vitest';
-import { createFlightRecords } from '../../../src/oauth/broker/flight-records.ts';
-import { createSingleFlight } from '../../../src/oauth/broker/single-flight.ts';
+import { createFlightRecords, createRunOnce } from '../../../src/oauth/broker/run-once.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { startBroker } from '../../support/oauth/broker.ts';
@@ -60,8 +59,7 @@ test('§17 refresh: a replacement that was kept is not forgotten before the clie
 test('§13 refresh: a failure that comes late does not end the work of another replica', async () => {
   const { clock, store } = broker;
   const seal = createSeal(['a secret that all replicas have, long enough']);
-  const startReplica = () =>
-    createSingleFlight(createFlightRecords<string>({ store, seal }), clock);
+  const startReplica = () => createRunOnce(createFlightRecords<string>({ store, seal }), clock);
   let failSlow = (_: Error) => {};
   let endNext = (_: string) => {};
   const slowWork = new Promise<string>((_, reject) => {

@@ -53,30 +53,30 @@ describe('how long a registration lasts', () => {
   test('§4.8 register: in broker mode one day, until its client gets a token', async () => {
     broker = closeAfterTest(await startBroker());
     const [unused, used] = [await broker.steps.register(), await broker.steps.register()];
-    broker.clock.advance(DAY - HOUR);
+    broker.clock.sleep(DAY - HOUR);
     expect(await isKnown(unused)).toBe(true);
     await logIn(used);
     broker.clock.advance(HOUR);
     expect([await isKnown(unused), await isKnown(used)]).toEqual([false, true]);
-    broker.clock.advance(29 * DAY);
+    broker.clock.sleep(29 * DAY);
     expect(await isKnown(used)).toBe(true);
     await broker.steps.refresh(used, 'r');
-    broker.clock.advance(29 * DAY);
+    broker.clock.sleep(29 * DAY);
     expect(await isKnown(used)).toBe(true);
-    broker.clock.advance(2 * DAY);
+    broker.clock.sleep(2 * DAY);
     expect(await isKnown(used)).toBe(false);
   });
 
   test('§4.8 register: DCR_RENEW=false counts from the first token', async () => {
     broker = closeAfterTest(await startBroker({ DCR_RENEW: 'false' }));
     const client = await broker.steps.register();
-    broker.clock.advance(DAY / 2);
+    broker.clock.sleep(DAY / 2);
     await logIn(client);
-    broker.clock.advance(20 * DAY);
+    broker.clock.sleep(20 * DAY);
     await logIn(client);
-    broker.clock.advance(9 * DAY);
+    broker.clock.sleep(9 * DAY);
     expect(await isKnown(client)).toBe(true);
-    broker.clock.advance(2 * DAY);
+    broker.clock.sleep(2 * DAY);
     expect(await isKnown(client)).toBe(false);
   });
 
@@ -86,7 +86,7 @@ describe('how long a registration lasts', () => {
     const client = await steps.register();
     broker.answer(200, { access_token: 'opaque' });
     expect((await steps.redeem(client, await steps.logIn(client))).status).toBe(502);
-    clock.advance(DAY);
+    clock.sleep(DAY);
     expect(await isKnown(client)).toBe(false);
   });
 
@@ -102,11 +102,11 @@ describe('how long a registration lasts', () => {
     const { steps, clock, gateway } = broker;
     const client = await steps.register();
     const isRedirected = async () => (await steps.authorize(client)).status === 302;
-    clock.advance(29 * DAY);
+    clock.sleep(29 * DAY);
     broker.answer(200, { access_token: 'a' });
     const { status } = await steps.refresh(client, 'r');
     expect([status, await isRedirected()]).toEqual([200, true]);
-    clock.advance(2 * DAY);
+    clock.sleep(2 * DAY);
     expect(await isRedirected()).toBe(false);
     expect(gateway.log.at(-1)).toMatchObject({ error: 'unknown_client' });
   });
@@ -180,7 +180,7 @@ describe('redirect URIs of the gateway’s own origin', () => {
         uri,
         status,
       ]);
-      broker.clock.advance(DAY);
+      broker.clock.sleep(DAY);
     }
     await host.close();
   });

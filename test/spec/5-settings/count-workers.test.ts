@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { countQuotaCpus, countWorkers } from '../../../src/cli/serve/count-workers.ts';
+import { countQuotaCpus, countWorkers } from '../../../src/cli/serve/start.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { expect, test } from 'vitest';
-import { SHARED_ADDRESS_LIMITS } from '../../../src/cli/init/render-env.ts';
+import { SHARED_ADDRESS_LIMITS } from '../../../src/cli/init/render-files.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { codeBlocks, readPage } from '../../support/gateway/documentation-pages.ts';
 

@@ -1,7 +1,7 @@
 // §14: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, against a real proxy of the test's.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ConfigError } from '../../../src/config/config-error.ts';
 import { loadConfig } from '../../../src/config/load.ts';
+import { ConfigError } from '../../../src/config/problem.ts';
 import { createClientDocuments } from '../../../src/oauth/client-id-metadata/client-documents.ts';
 import {
   type OutboundNetwork,

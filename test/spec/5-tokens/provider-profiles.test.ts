@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigError } from '../../../src/config/config-error.ts';
 import { brokerSettings } from '../../../src/config/groups/broker.ts';
 import { providerSettings } from '../../../src/config/groups/provider.ts';
 import { providerClientSettings } from '../../../src/config/groups/provider-client.ts';
 import { loadConfig } from '../../../src/config/load.ts';
+import { ConfigError } from '../../../src/config/problem.ts';
 import { PROVIDERS, type Provider } from '../../../src/config/provider-profiles.ts';
-import { createReader } from '../../../src/config/read-env.ts';
+import { createReader } from '../../../src/config/setting.ts';
 import {
   buildAuthorizationParameters,
   buildRefreshParameters,

@@ -161,7 +161,7 @@ describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
   test('§8 refresh: a login is known after a holiday, whatever strangers did at its address', async () => {
     const broker = await start();
     const { client } = await redeem(broker, 'kept');
-    broker.clock.advance(10 * 86_400_000);
+    broker.clock.sleep(10 * 86_400_000);
     broker.answer(400, { error: 'invalid_grant' });
     const strangers: number[] = [];
     for (let n = 0; n < 4; n += 1) {

@@ -1,6 +1,6 @@
 // A gateway with servers behind it, as a configuration file puts them there.
 
-import type { GatewayFile } from '../../../src/config/file/gateway-file.ts';
+import type { GatewayFile } from '../../../src/gateway/configuration/gateway-file.ts';
 import type { Deps } from '../../../src/gateway/gateway.ts';
 import { createLocalCatalog } from '../../../src/index.ts';
 import type { Catalog } from '../../../src/mcp/catalog/catalog.ts';

@@ -1,18 +1,36 @@
 // Configuration files, parsed as the command parses them.
-import type { GatewayFile } from '../../../src/config/file/gateway-file.ts';
-import { parseGatewayFile } from '../../../src/config/file/parse-gateway-file.ts';
-import type { ParseOptions } from '../../../src/config/file/parse-options.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { formatProblem } from '../../../src/config/problem.ts';
+import type { GatewayFile } from '../../../src/gateway/configuration/gateway-file.ts';
+import {
+  type ParseOptions,
+  parseGatewayFile,
+} from '../../../src/gateway/configuration/parse-gateway-file.ts';
+
+/** What tests say of the settings, and of what the file names. */
+export interface FileOptions
+  extends Partial<Pick<ParseOptions, 'fileName' | 'format' | 'env' | 'readText'>> {
+  /** Whether `REDIS_URL` is set. */
+  readonly hasRedis?: boolean;
+  /** Whether `OAUTH_STATE_SECRET` is set. */
+  readonly hasStateSecret?: boolean;
+}
+
+const toSettings = ({ hasRedis, hasStateSecret }: FileOptions) =>
+  loadConfig({
+    AUTH_REQUIRED: 'false',
+    ...(hasRedis && { REDIS_URL: 'redis://localhost' }),
+    ...(hasStateSecret && { OAUTH_STATE_SECRET: 'one-secret-of-more-than-32-characters' }),
+  });
 
 /** JSON from the text, or from the value that it spells. */
-export function parseFile(content: unknown, options: Partial<ParseOptions> = {}) {
+export async function parseFile(content: unknown, options: FileOptions = {}) {
   const text = typeof content === 'string' ? content : JSON.stringify(content, null, 2);
-  return parseGatewayFile(text, {
+  const parsed = await parseGatewayFile(text, {
     fileName: 'mcp.json',
     format: 'json',
     env: {},
-    hasRedis: false,
-    hasStateSecret: false,
-    runProgramsAs: undefined,
+    config: toSettings(options),
     findProgramUser: async () => ({ kind: 'problem', message: 'There are no users here.' }),
     resolvePath: (path) => `/etc/postern/${path}`,
     readText(path) {
@@ -20,26 +38,26 @@ export function parseFile(content: unknown, options: Partial<ParseOptions> = {})
     },
     ...options,
   });
+  return parsed.kind === 'problems'
+    ? { ...parsed, problems: parsed.problems.map(formatProblem) }
+    : parsed;
 }
 
-export async function readFile(
-  content: unknown,
-  options: Partial<ParseOptions> = {},
-): Promise<GatewayFile> {
+export async function readFile(content: unknown, options: FileOptions = {}): Promise<GatewayFile> {
   const parsed = await parseFile(content, options);
   if (parsed.kind === 'problems') throw new Error(parsed.problems.join('\n'));
   return parsed.file;
 }
 
 /** Of one server that is called `it`. */
-export async function readServer(server: object, options: Partial<ParseOptions> = {}) {
+export async function readServer(server: object, options: FileOptions = {}) {
   const { servers } = await readFile({ mcpServers: { it: server } }, options);
   return servers[0];
 }
 
 export async function findProblems(
   content: unknown,
-  options: Partial<ParseOptions> = {},
+  options: FileOptions = {},
 ): Promise<readonly string[]> {
   const parsed = await parseFile(content, options);
   return parsed.kind === 'problems' ? parsed.problems : [];
@@ -48,7 +66,7 @@ export async function findProblems(
 /** What is wrong with one server that is called `it`, each without file, line and the server's path. */
 export async function findServerProblems(
   server: unknown,
-  options: Partial<ParseOptions> = {},
+  options: FileOptions = {},
 ): Promise<readonly string[]> {
   const problems = await findProblems({ mcpServers: { it: server } }, options);
   return problems.map((problem) => problem.replace(/^mcp\.json:\d+: mcpServers\.it[.:]? ?/, ''));

@@ -2,13 +2,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { HttpUpstreamConfig } from '../../../src/config/file/gateway-file.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
+import type { HttpUpstreamConfig } from '../../../src/upstreams/config/upstream-config.ts';
 import { createHttpUpstream } from '../../../src/upstreams/http/http-upstream.ts';
-import type { HttpUpstreamDeps } from '../../../src/upstreams/http/http-upstream-deps.ts';
+import type { HttpUpstreamDeps } from '../../../src/upstreams/http/protocol-types.ts';
 import { createAnswerMemory } from '../../../src/upstreams/transport/answer-memory.ts';
 import { createMessagePace } from '../../../src/upstreams/transport/message-pace.ts';
 import type { Upstream } from '../../../src/upstreams/upstream.ts';

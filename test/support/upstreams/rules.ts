@@ -1,11 +1,10 @@
 // Rules, and what they are asked about.
 
-import type { RuleConfig } from '../../../src/config/file/gateway-file.ts';
-import type { UserContext } from '../../../src/endpoint/user-context.ts';
-import { readEmail } from '../../../src/endpoint/user-context.ts';
+import { readEmail, type UserContext } from '../../../src/endpoint/user-context.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
 import { createRules } from '../../../src/policy/rules/create-rules.ts';
+import type { RuleConfig } from '../../../src/policy/rules/rule-config.ts';
 import type { RuleCaller, RuleDecision, RuledItem } from '../../../src/policy/rules/rules.ts';
 
 export const rule = (changes: Partial<RuleConfig>): RuleConfig => ({

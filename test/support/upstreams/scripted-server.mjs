@@ -184,7 +184,9 @@ const methods = {
     logLevel = level;
     return {};
   },
-  'resources/list': () => ({ resources: [{ uri: 'a://1', name: 'one' }] }),
+  'resources/list': () => ({
+    resources: modes.has('more-resources') ? RESOURCES : RESOURCES.slice(0, 1),
+  }),
   'resources/subscribe': ({ uri }) => {
     if (uri === 'none://') throw Object.assign(new Error('no such resource'), { code: -32002 });
     subscriptions.push(`+${uri}`);
@@ -200,6 +202,7 @@ const listAskingTools = () =>
   modes.has('lists-asking-tools') && clientCapabilities.elicitation !== undefined
     ? ['book', 'survey']
     : [];
+const RESOURCES = ['1', '2', 'fence'].map((name) => ({ uri: `a://${name}`, name }));
 const subscriptions = [];
 tools.subscriptions = () => subscriptions;
 

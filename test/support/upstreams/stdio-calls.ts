@@ -1,7 +1,7 @@
 // Calls to servers on stdio, also for programs that are no tests.
 import { fileURLToPath } from 'node:url';
-import type { StdioUpstreamConfig } from '../../../src/config/file/gateway-file.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
+import type { StdioUpstreamConfig } from '../../../src/upstreams/config/upstream-config.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { onTestFinished } from 'vitest';
-import type { StdioUpstreamConfig } from '../../../src/config/file/gateway-file.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
+import type { StdioUpstreamConfig } from '../../../src/upstreams/config/upstream-config.ts';
 import { createStdioUpstream } from '../../../src/upstreams/stdio/stdio-upstream.ts';
 import { createAnswerMemory } from '../../../src/upstreams/transport/answer-memory.ts';
 import { createMessagePace } from '../../../src/upstreams/transport/message-pace.ts';
@@ -12,7 +12,7 @@ import {
   type UpstreamCaller,
   type UpstreamRequest,
 } from '../../../src/upstreams/upstream.ts';
-import { withholdRoots } from '../../../src/upstreams/withhold-roots.ts';
+import { withholdRoots } from '../../../src/upstreams/wrap-upstream.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
 import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';
 

@@ -1,19 +1,32 @@
-// What the walk found, as far as it decides which clients log in.
-import type { Finding } from '../finding.ts';
+// Which clients would log in and which not, and why.
+import { isOnThisMachine } from '../../../platform/address.ts';
+import {
+  type Advice,
+  type Check,
+  type Finding,
+  type Found,
+  ok,
+  type Report,
+  runChecks,
+  unknown,
+  warning,
+} from '../finding.ts';
+import { findClientsOwnRedirects } from '../settings/check-authorization.ts';
+import type { SettingsAtHand } from '../settings/settings-at-hand.ts';
+import { EDITOR_SCHEME } from '../walk/log-in.ts';
 import type { Walk } from '../walk/walk.ts';
-import { findUnknownRedirectUris } from './find-unknown-redirect-uris.ts';
-import { judgeClients } from './judge-clients.ts';
+import { findUnknownRedirectUris, KNOWN_CLIENTS, type KnownClient } from './known-clients.ts';
 
-export async function checkClients(walk: Walk): Promise<readonly Finding[]> {
+/** By what the walk found. */
+export async function checkClients(walk: Walk): Promise<Found> {
   // Without authentication there is no login to fail.
   if ((await walk.callWithoutToken()).status !== 401) return [];
-  const [places, resource, registration, login] = await Promise.all([
-    walk.readServerMetadata(),
+  const [document, resource, registration, login] = await Promise.all([
+    walk.readServerDocument(),
     walk.readResourceMetadata(),
     walk.register(),
     walk.logIn(),
   ]);
-  const document = places.find((place) => place.document !== undefined)?.document;
   const servers = resource?.authorization_servers;
   if (document === undefined) return [];
   return judgeClients({
@@ -34,3 +47,153 @@ export async function checkClients(walk: Walk): Promise<readonly Finding[]> {
         : new Set<string>(),
   });
 }
+
+interface ClientFacts {
+  /** Of the gateway. */
+  readonly baseUrl: string;
+  readonly isIssuerRight: boolean;
+  /** Whether anybody can register; undefined where that was not found out. */
+  readonly canRegister: boolean | undefined;
+  readonly offersDocuments: boolean;
+  readonly refusesSchemes: boolean;
+  /** Those that the provider does not know, where it has to know them: proxy mode. */
+  readonly unknownRedirectUris: ReadonlySet<string>;
+}
+
+interface Obstacle {
+  readonly check: string;
+  readonly isMet: (client: KnownClient, facts: ClientFacts) => boolean;
+  /** Before the names. */
+  readonly what: string;
+  /** As they are made, whatever the gateway does. */
+  readonly isByDesign?: true;
+  readonly advice: Advice;
+}
+
+/** The first that a client meets is the one that counts. */
+const OBSTACLES: readonly Obstacle[] = [
+  {
+    check: 'clients.internet',
+    isMet: ({ isHosted }, { baseUrl }) =>
+      isHosted === true && isOnThisMachine(new URL(baseUrl).hostname),
+    what: 'Cannot reach this address, as they connect from the internet',
+    advice: {
+      setting: 'BASE_URL',
+      remedy: 'give the gateway a public https address if you want them.',
+    },
+  },
+  {
+    check: 'clients.issuer',
+    isMet: ({ comparesIssuer }, { isIssuerRight }) => comparesIssuer === true && !isIssuerRight,
+    what: 'Would refuse to log in, as the metadata names another issuer',
+    advice: { setting: 'OAUTH_MODE', remedy: 'set OAUTH_MODE=broker.' },
+  },
+  {
+    check: 'clients.registration',
+    isMet: ({ becomesKnown }, { canRegister, offersDocuments }) =>
+      canRegister === false &&
+      (becomesKnown === 'registers' || (becomesKnown === 'document' && !offersDocuments)),
+    what: 'Could not log in without a client ID of yours, as they cannot register',
+    advice: {
+      setting: 'DCR_ACCESS_TOKEN',
+      remedy: 'remove it if it is set, or register a client for each.',
+    },
+  },
+  {
+    check: 'clients.scheme',
+    isMet: ({ redirectUri }, { refusesSchemes }) => refusesSchemes && !/^https?:/.test(redirectUri),
+    what: 'Could not register, as they are called back by a scheme of their own',
+    advice: {
+      setting: 'OAUTH_REDIRECT_SCHEMES',
+      remedy: 'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode',
+    },
+  },
+  {
+    check: 'clients.redirect-uri',
+    isMet: ({ redirectUri }, { unknownRedirectUris }) => unknownRedirectUris.has(redirectUri),
+    what: 'Would be refused by the provider, which does not know their redirect URI',
+    advice: {
+      setting: 'OAUTH_MODE',
+      remedy:
+        'set OAUTH_MODE=broker, or register the redirect URI of each at the provider (docs/providers.md).',
+    },
+  },
+  {
+    check: 'clients.issuer-unknown',
+    isMet: ({ comparesIssuer }, { isIssuerRight }) =>
+      comparesIssuer === undefined && !isIssuerRight,
+    what: 'May refuse to log in, as the metadata names another issuer; newer versions compare it',
+    advice: { setting: 'OAUTH_MODE', remedy: 'set OAUTH_MODE=broker.' },
+  },
+  {
+    check: 'clients.client-id',
+    isMet: ({ becomesKnown }) => becomesKnown === 'client ID',
+    what: 'Would log in with a client ID, as they never register',
+    isByDesign: true,
+    advice: { remedy: 'make one by POST /oauth/register, and enter it there.' },
+  },
+];
+
+function judgeClients(facts: ClientFacts): readonly Finding[] {
+  const found = new Map<Obstacle | undefined, KnownClient[]>();
+  for (const client of KNOWN_CLIENTS) {
+    const obstacle = OBSTACLES.find(({ isMet }) => isMet(client, facts));
+    found.set(obstacle, [...(found.get(obstacle) ?? []), client]);
+  }
+  const fine = found.get(undefined) ?? [];
+  return [
+    fine.length > 0
+      ? ok('clients', `Would log in: ${listNames(fine)}.`)
+      : warning('clients', 'None of the known clients would log in, for the reasons below.'),
+    ...OBSTACLES.flatMap((obstacle) => {
+      const clients = found.get(obstacle);
+      const { check, what, advice, isByDesign } = obstacle;
+      const judge = isByDesign ? ok : warning;
+      return clients === undefined ? [] : [judge(check, `${what}: ${listNames(clients)}.`, advice)];
+    }),
+  ];
+}
+
+const listNames = (clients: readonly KnownClient[]): string =>
+  clients.map(({ name }) => name).join(', ');
+
+/** As far as the settings decide it: for a gateway that does not run yet. */
+export async function checkConfiguredClients(settings: SettingsAtHand): Promise<Found> {
+  const { auth, oauth, server } = settings.config;
+  if (!auth.required) return [];
+  return judgeClients({
+    baseUrl: server.baseUrl,
+    isIssuerRight: oauth.mode === 'broker' || oauth.metadataIssuer === 'self',
+    canRegister: oauth.registration.accessToken === undefined,
+    offersDocuments: oauth.clientIdMetadata.allowedHosts.length > 0,
+    refusesSchemes: !oauth.redirectUris.schemes.includes(EDITOR_SCHEME),
+    unknownRedirectUris: await findClientsOwnRedirects(settings),
+  });
+}
+
+/** Failures that shut out no client, or that the checks of clients look at themselves. */
+const OTHER_FAILURES = /^(cors|registration|tools|token|server|gateway\.ready\.servers)(\.|$)/;
+
+const NOT_TRIED: readonly Check<unknown>[] = [
+  {
+    section: 'Clients',
+    run: async () =>
+      unknown(
+        'clients',
+        'which clients can log in. Not tried: none can before what fails above works.',
+      ),
+  },
+];
+
+/** Not tried where something failed before that all of them need. */
+export const runClientChecks = <Subject>(
+  before: readonly Finding[],
+  checks: readonly Check<Subject>[],
+  subject: Subject,
+  report: Report,
+): Promise<readonly Finding[]> =>
+  runChecks(before.some(isInTheWay) ? NOT_TRIED : checks, subject, report);
+
+/** Whether no client could log in because of it. */
+export const isInTheWay = ({ status, check }: Finding): boolean =>
+  status === 'failure' && !OTHER_FAILURES.test(check);

@@ -1,4 +1,6 @@
 // The clients of docs/clients.md, and what each needs of a gateway to log in.
+import type { Probe } from '../instruments.ts';
+import { askAuthorization } from '../provider/authorization-request.ts';
 
 export interface KnownClient {
   /** As docs/clients.md names it. */
@@ -73,3 +75,30 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
   program('Cursor', { redirectUri: 'cursor://anysphere.cursor-mcp/oauth/callback' }),
   program('VS Code', { becomesKnown: 'document', redirectUri: 'http://127.0.0.1:33418/' }),
 ];
+
+/**
+ * Redirect URIs of known clients that the provider does not know, where it sees those and not the gateway's own:
+ * in proxy mode.
+ */
+interface FindOptions {
+  /** Of the gateway. */
+  readonly baseUrl: string;
+  readonly probe: Probe;
+}
+
+/** `url` is an authorization request to the provider. @throws FetchError */
+export async function findUnknownRedirectUris(
+  url: string,
+  { baseUrl, probe }: FindOptions,
+): Promise<ReadonlySet<string>> {
+  const sent = new URL(url).searchParams.get('redirect_uri') ?? '';
+  const unknownUris = new Set<string>();
+  if (sent === `${baseUrl}/oauth/callback`) return unknownUris;
+  for (const redirectUri of new Set(KNOWN_CLIENTS.map((client) => client.redirectUri))) {
+    const asked = new URL(url);
+    asked.searchParams.set('redirect_uri', redirectUri);
+    const { kind } = await askAuthorization(asked.href, probe);
+    if (kind === 'redirect-uri-unknown') unknownUris.add(redirectUri);
+  }
+  return unknownUris;
+}

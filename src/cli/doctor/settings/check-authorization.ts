@@ -1,25 +1,24 @@
 // Whether the provider would let a user log in through the gateway: redirect URI, scopes, resource.
-
-import {
-  buildCallbackUrl,
-  buildProviderRequest,
-} from '../../../oauth/broker/redirect-to-provider.ts';
+import { buildProviderRequest } from '../../../oauth/broker/redirect-to-provider.ts';
 import {
   buildAuthorizationParameters,
+  buildCallbackUrl,
+  createCodeChallenge,
   selectResources,
 } from '../../../oauth/provider/provider-parameters.ts';
-import { createCodeChallenge } from '../../../oauth/request/pkce.ts';
 import { generateSecret } from '../../../platform/ids.ts';
-import { findUnknownRedirectUris } from '../clients/find-unknown-redirect-uris.ts';
-import { type Finding, ok, warning } from '../finding.ts';
-import { askAuthorization } from '../provider/ask-authorization.ts';
-import { checkAuthorizationRequest } from '../provider/check-authorization-request.ts';
-import { judgeAuthorization } from '../provider/judge-authorization.ts';
-import { LOOPBACK_REDIRECT_URI } from '../walk/register.ts';
+import { findUnknownRedirectUris } from '../clients/known-clients.ts';
+import { type Found, ok, warning } from '../finding.ts';
+import {
+  askAuthorization,
+  checkAuthorizationRequest,
+  judgeAuthorization,
+} from '../provider/authorization-request.ts';
+import { LOOPBACK_REDIRECT_URI } from '../walk/log-in.ts';
 import { isDiscovered } from './check-discovery.ts';
 import type { ProviderAtHand, SettingsAtHand } from './settings-at-hand.ts';
 
-export async function checkAuthorization(settings: SettingsAtHand): Promise<readonly Finding[]> {
+export async function checkAuthorization(settings: SettingsAtHand): Promise<Found> {
   const { access, probe } = settings;
   if (access === undefined || !(await isDiscovered(access))) return [];
   const url = await buildRequest(settings, access);
@@ -59,27 +58,25 @@ async function buildRequest(
 }
 
 /** In proxy mode clients bring redirect URIs of their own, which the provider has to know. */
-export async function checkProxyRedirects(settings: SettingsAtHand): Promise<readonly Finding[]> {
+export async function checkProxyRedirects(settings: SettingsAtHand): Promise<Found> {
   const url = buildProxyRequest(settings);
   if (url === undefined) return [];
   const outcome = await askAuthorization(url, settings.probe);
   if (outcome.kind !== 'accepted' && outcome.kind !== 'redirect-uri-unknown')
-    return [judgeAuthorization(outcome, url)];
+    return judgeAuthorization(outcome, url);
   const unknownUris = await findClientsOwnRedirects(settings);
-  return [
-    unknownUris.size === 0
-      ? ok('provider.redirect-uri', 'The provider knows the redirect URIs of all known clients.')
-      : warning(
-          'provider.redirect-uri',
-          `The provider does not know the redirect URIs ${[...unknownUris].join(', ')}.`,
-          {
-            why: 'In proxy mode it has to know those of every client that your users have.',
-            setting: 'OAUTH_MODE',
-            remedy:
-              'set OAUTH_MODE=broker: the provider then has to know one, <BASE_URL>/oauth/callback. Or register those that your users need.',
-          },
-        ),
-  ];
+  return unknownUris.size === 0
+    ? ok('provider.redirect-uri', 'The provider knows the redirect URIs of all known clients.')
+    : warning(
+        'provider.redirect-uri',
+        `The provider does not know the redirect URIs ${[...unknownUris].join(', ')}.`,
+        {
+          why: 'In proxy mode it has to know those of every client that your users have.',
+          setting: 'OAUTH_MODE',
+          remedy:
+            'set OAUTH_MODE=broker: the provider then has to know one, <BASE_URL>/oauth/callback. Or register those that your users need.',
+        },
+      );
 }
 
 /** Those that the provider does not know; none where it sees the gateway's only. */

@@ -1,33 +1,26 @@
 // The provider's discovery document and key set, read as the gateway reads them.
-
-import { IssuerMismatch } from '../../../auth/provider/issuer-mismatch.ts';
-import { buildDiscoveryUrl } from '../../../auth/provider/provider-metadata.ts';
+import { buildDiscoveryUrl, IssuerMismatch } from '../../../auth/provider-metadata.ts';
 import { GatewayError } from '../../../errors/gateway-error.ts';
 import { FetchError } from '../../../platform/fetch-with-limits.ts';
+import { isStringArray, type JsonObject } from '../../../platform/json.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { quote } from '../../../platform/text.ts';
-import { type Advice, type Finding, failure, ok, warning } from '../finding.ts';
-import { describeNetworkFailure, type FailureKind } from '../network/describe-failure.ts';
+import { type Advice, type Found, failure, ok, warning } from '../finding.ts';
+import { describeNetworkFailure, type FailureKind } from '../network-failure.ts';
 import type { ProviderAtHand, SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'provider.discovery';
 
-export async function checkDiscovery({
-  access,
-  config,
-  probe,
-}: SettingsAtHand): Promise<readonly Finding[]> {
+export async function checkDiscovery({ access, config, probe }: SettingsAtHand): Promise<Found> {
   if (access === undefined) return [];
   const { issuer, jwksUrl } = access.provider;
   const url = buildDiscoveryUrl(issuer);
   try {
     await access.metadata.get();
-    return [
-      ok(
-        CHECK,
-        `The provider's discovery document can be read, and names ${issuer} as its issuer.`,
-      ),
-    ];
+    return ok(
+      CHECK,
+      `The provider's discovery document can be read, and names ${issuer} as its issuer.`,
+    );
   } catch (error) {
     // Without need of the document nothing fails for the lack of it.
     const { tokenUrl, authorizationUrl } = config.oauth.endpoints;
@@ -36,7 +29,7 @@ export async function checkDiscovery({
     const foundIssuer =
       error instanceof IssuerMismatch ? (await probe(url)).json?.issuer : undefined;
     const { check, what, advice } = explain(error, { url, issuer, foundIssuer });
-    return [(isNeeded ? failure : warning)(check, what, advice)];
+    return (isNeeded ? failure : warning)(check, what, advice);
   }
 }
 
@@ -107,31 +100,30 @@ const explainNetwork = (error: unknown, url: string, setting: string): Explanati
   };
 };
 
-export async function checkKeySet({ access }: SettingsAtHand): Promise<readonly Finding[]> {
+export async function checkKeySet({ access }: SettingsAtHand): Promise<Found> {
   if (access === undefined || !(await isDiscovered(access))) return [];
   const url = access.provider.jwksUrl ?? (await access.metadata.get()).jwks_uri;
   try {
     access.keySet.start();
     await access.keySet.waitForKeys();
-    return [
-      ok('provider.key-set', "The provider's key set can be read, and has keys that can be used."),
-    ];
+    return ok(
+      'provider.key-set',
+      "The provider's key set can be read, and has keys that can be used.",
+    );
   } catch (error) {
     const cause = error instanceof GatewayError ? error.cause : error;
     if (cause instanceof FetchError) {
       const { what, advice } = explainNetwork(cause, url, 'OIDC_JWKS_URL');
-      return [failure('provider.key-set', what, advice)];
+      return failure('provider.key-set', what, advice);
     }
-    return [
-      failure(
-        'provider.key-set',
-        `The provider's key set cannot be used: ${describeCause(cause)}.`,
-        {
-          setting: 'OIDC_JWKS_URL',
-          remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
-        },
-      ),
-    ];
+    return failure(
+      'provider.key-set',
+      `The provider's key set cannot be used: ${describeCause(cause)}.`,
+      {
+        setting: 'OIDC_JWKS_URL',
+        remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
+      },
+    );
   }
 }
 
@@ -143,3 +135,46 @@ export const isDiscovered = ({ provider, metadata }: ProviderAtHand): Promise<bo
         () => true,
         () => false,
       );
+
+/** What the discovery document says that the provider can do, against what the gateway will ask of it. */
+export async function checkCapabilities({
+  access,
+  config: { oauth },
+  probe,
+}: SettingsAtHand): Promise<Found> {
+  if (access === undefined || !(await isDiscovered(access))) return [];
+  const { json } = await probe(buildDiscoveryUrl(access.provider.issuer));
+  const { secret, authMethod } = oauth.providerClient;
+  const method = `client_secret_${authMethod}`;
+  return [
+    ...(secret !== undefined && lacks(json, 'token_endpoint_auth_methods_supported', method)
+      ? [
+          warning(
+            'provider.client-auth',
+            `The provider does not list ${method} as a way to send the secret.`,
+            {
+              setting: 'OAUTH_CLIENT_AUTH',
+              remedy: `set OAUTH_CLIENT_AUTH=${authMethod === 'post' ? 'basic' : 'post'}.`,
+            },
+          ),
+        ]
+      : []),
+    ...(lacks(json, 'code_challenge_methods_supported', 'S256')
+      ? [
+          warning(
+            'provider.pkce',
+            'The provider does not list PKCE with S256, which the gateway sends.',
+            {
+              remedy: 'use a provider, or a version of it, that knows PKCE (RFC 7636).',
+            },
+          ),
+        ]
+      : []),
+  ];
+}
+
+/** A provider that does not say is not complained of. */
+function lacks(document: JsonObject | undefined, name: string, value: string): boolean {
+  const listed = document?.[name];
+  return isStringArray(listed) && !listed.includes(value);
+}

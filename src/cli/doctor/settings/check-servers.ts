@@ -1,24 +1,25 @@
 // The MCP servers of the configuration file, asked as the gateway asks them.
 import type { Config } from '../../../config/config.ts';
-import type { GatewayFile, UpstreamConfig } from '../../../config/file/gateway-file.ts';
+import type { Problem } from '../../../config/problem.ts';
+import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { hideSecretArguments } from '../../../platform/secret-texts.ts';
+import { countNoun } from '../../../platform/text.ts';
 import { fetchList } from '../../../upstreams/catalog/fetch-list.ts';
-import { dependsOnUser, needsUser } from '../../../upstreams/credentials/needs-user.ts';
+import type { UpstreamConfig } from '../../../upstreams/config/upstream-config.ts';
+import { dependsOnUser, needsUser } from '../../../upstreams/credentials/server-credentials.ts';
 import { NEXT_START } from '../../../upstreams/stdio/server-state.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../../../upstreams/upstream.ts';
-import { openServers } from '../../setup/open-servers.ts';
+import { openServers, readUser } from '../../setup/open-servers.ts';
 import {
   describeUser,
   findProgramUserProblems,
   isProgram,
-} from '../../setup/programs/check-program-users.ts';
-import { warnOfOwnUser } from '../../setup/programs/warn-of-own-user.ts';
-import { readUser } from '../../setup/read-user.ts';
-import { createCollectingLog, type LogEntry } from '../collecting-log.ts';
-import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
-import { allowOwnProcess, checkIsolation } from './check-isolation.ts';
-import { checkNames } from './check-names.ts';
+  warnOfOwnUser,
+} from '../../setup/program-users.ts';
+import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
+import { createCollectingLog, type LogEntry } from '../instruments.ts';
+import { allowOwnProcess, checkIsolation, checkNames } from './check-tools.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'server';
@@ -32,7 +33,7 @@ export async function checkServers({
   env,
   token,
   clock,
-}: SettingsAtHand): Promise<readonly Finding[]> {
+}: SettingsAtHand): Promise<Found> {
   if (setup === undefined || setup.file.servers.length === 0) return [];
   const user = token === undefined ? undefined : readUser(token, clock.now());
   const caller: UpstreamCaller = user === undefined ? GATEWAY_CALLER : { ...GATEWAY_CALLER, user };
@@ -67,7 +68,7 @@ export async function checkServers({
 /** Which user of the system programs run as. */
 function checkUsers(
   servers: readonly UpstreamConfig[],
-  problems: readonly string[],
+  problems: readonly Problem[],
   config: Config,
 ): readonly Finding[] {
   const advice = { setting: 'RUN_PROGRAMS_AS' };
@@ -75,7 +76,7 @@ function checkUsers(
     .filter(isProgram)
     .flatMap(({ name, runAs }) => (runAs ? [`${name} as ${describeUser(runAs)}`] : []));
   return [
-    ...problems.map((problem) => failure(USER_CHECK, problem, advice)),
+    ...problems.map(({ message }) => failure(USER_CHECK, message, advice)),
     ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, text, advice)),
     ...(others.length > 0 && problems.length === 0
       ? [ok(USER_CHECK, `Programs run as other users than the gateway: ${others.join(', ')}.`)]
@@ -108,7 +109,7 @@ async function checkServer(
         ? warning(CHECK, `${name} answers, and has no tools. ${tellEra(upstream, caller)}`)
         : ok(
             CHECK,
-            `${name} answers, and has ${count} ${count === 1 ? 'tool' : 'tools'}. ${tellEra(upstream, caller)}`,
+            `${name} answers, and has ${countNoun(count, 'tool')}. ${tellEra(upstream, caller)}`,
           ),
       ...checkNames(file, config, tools),
       ...(await Promise.race([

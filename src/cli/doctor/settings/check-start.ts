@@ -1,10 +1,12 @@
-// What the gateway itself warns of at start.
+// What can be said of the settings alone: what the gateway warns of at start, and its limits.
+import type { LimitRule } from '../../../config/groups/limits.ts';
 import { logStartWarnings } from '../../../config/start-log.ts';
-import { createCollectingLog, type LogEntry } from '../collecting-log.ts';
-import { type Finding, ok, warning } from '../finding.ts';
+import { isOnThisMachine } from '../../../platform/address.ts';
+import { type Finding, type Found, ok, warning } from '../finding.ts';
+import { createCollectingLog, type LogEntry } from '../instruments.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
-export async function checkStart({ config }: SettingsAtHand): Promise<readonly Finding[]> {
+export async function checkStart({ config }: SettingsAtHand): Promise<Found> {
   const { log, entries } = createCollectingLog();
   logStartWarnings(config, log);
   const { server, oauth } = config;
@@ -32,4 +34,51 @@ function describePath(baseUrl: string): readonly Finding[] {
       remedy: 'a host name of its own for the gateway is simpler.',
     }),
   ];
+}
+
+const PEOPLE = 10;
+
+/** What one person easily needs: a model that works makes many calls, and people have several clients. */
+const NEEDED = { callsPerMinute: 60, registrationsPerHour: 5 };
+
+/** §8: what the limits per address leave for each of many users behind one address, as in an office. */
+export async function checkLimits({ config }: SettingsAtHand): Promise<Found> {
+  const { limits, server } = config;
+  if (!limits.enabled || isOnThisMachine(new URL(server.baseUrl).hostname)) return [];
+  const { mcp, dcr } = limits.groups;
+  const tight = [
+    ...(computeShare(mcp, 60_000) < NEEDED.callsPerMinute
+      ? [
+          mcp.max.user === undefined
+            ? 'MCP_USER_RATE_LIMIT_MAX, MCP_RATE_LIMIT_MAX'
+            : 'MCP_RATE_LIMIT_MAX',
+        ]
+      : []),
+    ...(computeShare(dcr, 3_600_000) < NEEDED.registrationsPerHour ? ['DCR_RATE_LIMIT_MAX'] : []),
+  ];
+  const what = `With these limits ${PEOPLE} people behind one address share ${describe(mcp, 'calls of /mcp')} and ${describe(dcr, 'registrations of clients')}.`;
+  if (tight.length === 0) return ok('limits', what);
+  return warning('limits', what, {
+    why: 'Beyond that they get 429. In an office, or behind a NAT, all users have one address.',
+    setting: tight.join(', '),
+    remedy:
+      'if that is too little: MCP_RATE_LIMIT_MAX=10000 with MCP_USER_RATE_LIMIT_MAX=300, and DCR_RATE_LIMIT_MAX=200.',
+  });
+}
+
+/** Of one of them, where all ask alike. */
+const computeShare = ({ max, windowMs }: LimitRule, perMs: number): number =>
+  (Math.min(max.user ?? max.ip, max.ip / PEOPLE) * perMs) / windowMs;
+
+function describe({ max, windowMs }: LimitRule, what: string): string {
+  const perUser = max.user === undefined ? '' : ` (${format(max.user)} each at most)`;
+  return `${format(max.ip)} ${what} ${describeWindow(windowMs)}${perUser}`;
+}
+
+const format = (count: number): string => count.toLocaleString('en');
+
+function describeWindow(windowMs: number): string {
+  if (windowMs === 60_000) return 'a minute';
+  if (windowMs === 3_600_000) return 'an hour';
+  return `in ${windowMs / 1000} s`;
 }

@@ -6,19 +6,19 @@ import { getErrorCode } from '../../../platform/error-code.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { toSentence } from '../../../platform/text.ts';
 import type { RedisExamination } from '../../../store/redis/examine.ts';
-import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../../store/seal/login-seal.ts';
+import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../../store/seal/secrets.ts';
 import type { RedisServerFacts } from '../../../store/store.ts';
-import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
+import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
-export async function checkStore(settings: SettingsAtHand): Promise<readonly Finding[]> {
+export async function checkStore(settings: SettingsAtHand): Promise<Found> {
   const { store } = settings.config;
   return store.kind === 'embedded'
     ? [await checkFolder(store.dataDir)]
     : checkRedis(settings, store.url);
 }
 
-/** The first start makes it: what matters then is the folder around it. */
+/** The first start makes the folder. Until then, the one around it has to be writable. */
 async function checkFolder(dataDir: string): Promise<Finding> {
   try {
     await access(findExisting(resolve(dataDir)), constants.R_OK | constants.W_OK | constants.X_OK);
@@ -38,17 +38,14 @@ async function checkFolder(dataDir: string): Promise<Finding> {
 const findExisting = (path: string): string =>
   existsSync(path) || dirname(path) === path ? path : findExisting(dirname(path));
 
-async function checkRedis(
-  { config, clock, log }: SettingsAtHand,
-  url: string,
-): Promise<readonly Finding[]> {
+async function checkRedis({ config, clock, log }: SettingsAtHand, url: string): Promise<Found> {
   // The driver takes as long to load as all the rest.
   const { examineRedis } = await import('../../../store/redis/examine.ts');
   let examination: RedisExamination;
   try {
     examination = await examineRedis(url, { clock, log });
   } catch (error) {
-    return [explainUnreachable(describeCause(error), url)];
+    return explainUnreachable(describeCause(error), url);
   }
   const { servers, latencyMs, sealedRecords } = examination;
   return [
@@ -131,7 +128,7 @@ function explainUnreachable(said: string, url: string): Finding {
   });
 }
 
-/** A server that waits for TLS, or for none, says nothing. */
+/** A server that expects TLS, or expects none, does not answer what it does not expect. */
 const adviseOnSilence = (url: string): string =>
   /^rediss/.test(url)
     ? 'check that Redis runs and can be reached from here. If it has no TLS, write redis:// in place of rediss://.'

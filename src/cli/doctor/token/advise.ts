@@ -1,10 +1,10 @@
-// Why a token is refused, by the reason that the gateway has for it (§7.1), and what to change.
+// What a token says of itself, why it is refused, and what to change. The token itself is never printed.
 import type { Provider } from '../../../config/provider-profiles.ts';
-import type { Advice } from '../finding.ts';
-import { adviseOnAudience, adviseOnOpaqueToken } from '../provider/audience-advice.ts';
-import { readTokenParts } from './describe.ts';
+import { type JsonObject, parseObject } from '../../../platform/json.ts';
+import { quote } from '../../../platform/text.ts';
+import { type Advice, type Finding, unknown, warning } from '../finding.ts';
 
-export interface RefusedToken {
+interface RefusedToken {
   readonly reason: string | undefined;
   readonly token: string;
   readonly provider: Provider;
@@ -12,12 +12,13 @@ export interface RefusedToken {
   readonly audience: readonly string[];
 }
 
-export interface TokenAdvice {
+interface TokenAdvice {
   /** Undefined where it has no name of its own. */
   readonly check?: string;
   readonly advice: Advice;
 }
 
+/** `reason` is the one that the gateway has for its refusal (§7.1). */
 export function adviseOnToken({ reason, token, provider, audience }: RefusedToken): TokenAdvice {
   const parts = readTokenParts(token);
   if (parts === undefined)
@@ -70,3 +71,128 @@ export function adviseOnToken({ reason, token, provider, audience }: RefusedToke
       };
   }
 }
+
+/** Why the tokens of a provider name another audience, and what to click. docs/provider-*.md say it at length. */
+interface Audiences {
+  /** What the token should name; undefined where that is not known. */
+  readonly expected: string | undefined;
+  /** The `aud` of the token. */
+  readonly found: unknown;
+}
+
+/** After "The token is for another audience". */
+const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undefined) => string>> =
+  {
+    generic: (expected, found) =>
+      `register ${expected} as an API (audience, resource) at the provider, or ${
+        found === undefined
+          ? "set OIDC_AUDIENCE to what the provider's tokens name for this gateway alone."
+          : `set OIDC_AUDIENCE=${found} if that names this gateway alone.`
+      }`,
+    entra: () =>
+      'set OIDC_AUDIENCE to the application (client) ID of the API whose scope is in OAUTH_ADDED_SCOPES. An aud of 00000003-0000-0000-c000-000000000000 is Microsoft Graph: no scope of your API was asked for.',
+    okta: () =>
+      'set OIDC_AUDIENCE to the Audience of the custom authorization server (Security → API).',
+    auth0: (expected) =>
+      `create an API whose identifier is ${expected} (Applications → APIs), or set OIDC_AUDIENCE to the identifier of the one that you have.`,
+    keycloak: (expected) =>
+      `add an Audience mapper with the Included Custom Audience ${expected} to the client (Client scopes → <client>-dedicated → Add mapper). An aud of "account", or none, means that this mapper is missing.`,
+    google: () => 'set OAUTH_CLIENT_ID to the client whose ID tokens these are.',
+    cognito: () => 'set OAUTH_CLIENT_ID to the app client that the token was issued to.',
+    authentik: () => 'set OAUTH_CLIENT_ID to the client ID of the provider in authentik.',
+    dex: () => 'set OAUTH_CLIENT_ID to the id of the static client that the gateway uses.',
+  };
+
+function adviseOnAudience(provider: Provider, { expected, found }: Audiences): string {
+  const one = Array.isArray(found) && found.length === 1 ? found[0] : found;
+  return ADVICE[provider](
+    expected ?? 'what the gateway expects',
+    typeof one === 'string' ? one : undefined,
+  );
+}
+
+/** Why access tokens of a provider are opaque. */
+const OPAQUE: Partial<Readonly<Record<Provider, string>>> = {
+  auth0:
+    'Auth0 issues opaque tokens where no API was asked for: create an API and set OIDC_AUDIENCE to its identifier.',
+  okta: 'The org authorization server issues tokens that only Okta can read: use a custom one (OIDC_ISSUER=https://<org>.okta.com/oauth2/<id>).',
+  google:
+    "Google's access tokens are opaque: OAUTH_MODE=broker with OIDC_PROVIDER=google hands out the ID token instead.",
+};
+
+const adviseOnOpaqueToken = (provider: Provider): string =>
+  OPAQUE[provider] ??
+  'have the provider issue JWTs as access tokens for this API (RFC 9068; in Ory Hydra: strategies.access_token=jwt). If it cannot, OAUTH_MODE=broker with OAUTH_ACCESS_TOKEN=id_token hands out the ID token instead.';
+
+interface TokenParts {
+  readonly header: JsonObject;
+  readonly claims: JsonObject;
+}
+
+/** Undefined for what is no JWT: an opaque token. Nothing is verified. */
+export function readTokenParts(token: string): TokenParts | undefined {
+  const parts = token.split('.');
+  const [header, claims] = parts.map((part) => parseObject(Buffer.from(part, 'base64url')));
+  return parts.length === 3 && header !== undefined && claims !== undefined
+    ? { header, claims }
+    : undefined;
+}
+
+/** `says` is the gateway's own sentence. Of an opaque token it says at length what the advice says. */
+export const describeRefusal = (
+  verb: 'refuses' | 'would refuse',
+  token: string,
+  says: string,
+): string =>
+  readTokenParts(token) === undefined
+    ? `The gateway ${verb} the token, which is no JWT but opaque: only the provider can read it.`
+    : `The gateway ${verb} the token: ${says}`;
+
+/** Begins with a colon; empty for what cannot be read. */
+export function describeToken(token: string, now: number): string {
+  const parts = readTokenParts(token);
+  if (parts === undefined) return '';
+  const { sub, aud, exp, scope, scp, groups } = parts.claims;
+  const minutes = typeof exp === 'number' ? Math.round((exp - now / 1000) / 60) : undefined;
+  const facts = [
+    `sub ${quote(sub, 80)}`,
+    `aud ${quote(aud, 160)}`,
+    ...(minutes === undefined ? [] : [`${minutes} min left`]),
+    `scope ${quote(scope ?? scp, 120)}`,
+    // Rules and the operators' page look at them, so that a token without any explains what is missing.
+    groups === undefined ? 'no groups' : `groups ${quote(groups, 160)}`,
+  ];
+  return `: ${facts.join(', ')}`;
+}
+
+/**
+ * Some clients refresh whenever less than five minutes of an access token are left. With twice those five minutes, half of
+ * its life is free of refreshes.
+ */
+const MIN_SECONDS = 600;
+
+/** Nothing for a token that does not say when it was issued. */
+export function judgeLifetime(token: string): readonly Finding[] {
+  const { iat, exp } = readTokenParts(token)?.claims ?? {};
+  if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat >= MIN_SECONDS) return [];
+  return [
+    warning('token.lifetime', `Access tokens live ${describeSpan(exp - iat)} only.`, {
+      why: 'VS Code and others ask for a new one all the time once less than five minutes are left.',
+      remedy:
+        'have the provider issue access tokens that live 10 minutes or longer (in Keycloak: Realm settings, Tokens, Access Token Lifespan).',
+    }),
+  ];
+}
+
+const describeSpan = (seconds: number): string =>
+  seconds % 60 === 0 && seconds >= 120 ? `${seconds / 60} minutes` : `${seconds} s`;
+
+/** What only a token of the provider can show. */
+export const reportMissingToken = (baseUrl: string): Finding =>
+  unknown(
+    'token',
+    "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",
+    {
+      remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or give one of a user: --token-file FILE`,
+    },
+  );

@@ -1,6 +1,6 @@
 // The preflight that a browser sends before a page may call /mcp (Fetch §3.2).
-import { isOnThisMachine } from '../../../platform/loopback.ts';
-import { type Finding, failure, ok, warning } from '../finding.ts';
+import { isOnThisMachine } from '../../../platform/address.ts';
+import { type Finding, type Found, failure, ok, warning } from '../finding.ts';
 import type { Walk } from './walk.ts';
 
 const NEEDED_HEADERS = ['authorization', 'content-type', 'mcp-protocol-version', 'mcp-session-id'];
@@ -9,7 +9,7 @@ const READ_HEADERS = ['www-authenticate', 'mcp-session-id'];
 /** Where the Inspector runs, as most browser clients on a developer's machine do. */
 const LOCAL_ORIGIN = 'http://localhost:6274';
 
-export async function checkCors(walk: Walk): Promise<readonly Finding[]> {
+export async function checkCors(walk: Walk): Promise<Found> {
   const own = new URL(walk.baseUrl).origin;
   const [ownProblem, localProblem] = await Promise.all([
     findProblem(walk, own),
@@ -28,7 +28,7 @@ export async function checkCors(walk: Walk): Promise<readonly Finding[]> {
   ];
 }
 
-/** A gateway for others need not let pages of its users' own machines in. */
+/** A public gateway need not accept pages that run on its users' machines. */
 function explainLocal(problem: string, baseUrl: string): Finding {
   const isPublic = !isOnThisMachine(new URL(baseUrl).hostname);
   return (isPublic ? ok : warning)(

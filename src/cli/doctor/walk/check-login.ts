@@ -1,22 +1,22 @@
-// From the client's authorization request to the provider's login page.
-import { HOW_TO_CHANGE_SECRET } from '../../../store/seal/login-seal.ts';
-import { type Finding, failure, ok, unknown } from '../finding.ts';
-import { checkAuthorizationRequest } from '../provider/check-authorization-request.ts';
-import type { LoginOutcome } from './log-in.ts';
+// How clients become known, and from their authorization request to the provider's login page.
+import { HOW_TO_CHANGE_SECRET } from '../../../store/seal/secrets.ts';
+import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
+import { checkAuthorizationRequest } from '../provider/authorization-request.ts';
+import type { LoginOutcome, Registration } from './log-in.ts';
 import type { Walk } from './walk.ts';
 
-const CHECK = 'login';
+const LOGIN_CHECK = 'login';
 
-export async function checkLogin(walk: Walk): Promise<readonly Finding[]> {
+export async function checkLogin(walk: Walk): Promise<Found> {
   const outcome = await walk.logIn();
-  return outcome === undefined ? [] : [judge(outcome)];
+  return outcome === undefined ? [] : [judgeLogin(outcome)];
 }
 
-function judge(outcome: LoginOutcome): Finding {
+function judgeLogin(outcome: LoginOutcome): Finding {
   switch (outcome.kind) {
     case 'at-provider':
       return ok(
-        CHECK,
+        LOGIN_CHECK,
         `A login leads to ${new URL(outcome.url).host}${outcome.hasConsentPage ? ', by the consent page' : ''}.`,
       );
     case 'page-forgotten':
@@ -38,12 +38,16 @@ function judge(outcome: LoginOutcome): Finding {
       });
     case 'limited':
       return unknown(
-        CHECK,
+        LOGIN_CHECK,
         'whether a login works: the gateway has received too many (429).',
         outcome.advice,
       );
     case 'refused':
-      return failure(CHECK, `The gateway refuses a login: ${outcome.said}`, adviseOn(outcome.said));
+      return failure(
+        LOGIN_CHECK,
+        `The gateway refuses a login: ${outcome.said}`,
+        adviseOn(outcome.said),
+      );
   }
 }
 
@@ -80,7 +84,7 @@ function adviseOn(said: string) {
 }
 
 /** What the provider says of the request with which the browser comes to it. */
-export async function checkProviderLogin({ logIn, probe }: Walk): Promise<readonly Finding[]> {
+export async function checkProviderLogin({ logIn, probe }: Walk): Promise<Found> {
   const outcome = await logIn();
   if (outcome?.kind !== 'at-provider') return [];
   return checkAuthorizationRequest(outcome.url, probe, {
@@ -89,4 +93,78 @@ export async function checkProviderLogin({ logIn, probe }: Walk): Promise<readon
     remedy:
       "start the provider, or check that users' browsers can reach it; the gateway may reach it by another way.",
   });
+}
+
+const REGISTRATION_CHECK = 'registration';
+
+/** RFC 7591, and client ID metadata documents: how clients become known. */
+export async function checkRegistration(walk: Walk): Promise<Found> {
+  const document = await walk.readServerDocument();
+  if (document === undefined) return [];
+  const registration = await walk.register();
+  const offersDocuments = document.client_id_metadata_document_supported === true;
+  return [
+    registration === undefined
+      ? warning(REGISTRATION_CHECK, 'The metadata names no registration_endpoint.', {
+          why: 'Clients that register by themselves need a client ID instead. A Postern gateway always names one.',
+          remedy:
+            'check that this is the gateway, and that no proxy in front changes the document.',
+        })
+      : judgeRegistration(registration),
+    ...judgeSchemes(registration),
+    offersDocuments
+      ? ok('client-documents', 'Clients may also come with a client ID metadata document.')
+      : ok(
+          'client-documents',
+          'Client ID metadata documents are not offered, so clients register instead.',
+          {
+            why: 'They are offered where CIMD_ALLOWED_HOSTS names hosts and the gateway reaches one of them.',
+          },
+        ),
+  ];
+}
+
+function judgeRegistration(registration: Registration): Finding {
+  switch (registration.kind) {
+    case 'registered':
+      return ok(
+        REGISTRATION_CHECK,
+        `Clients can register: this check did, as "postern doctor" (${registration.clientId}), which has no rights and is forgotten by itself.`,
+      );
+    case 'token-needed':
+      return warning(
+        REGISTRATION_CHECK,
+        'Registration needs a token (DCR_ACCESS_TOKEN), which few clients send.',
+        {
+          setting: 'DCR_ACCESS_TOKEN',
+          remedy:
+            'remove it to let clients register themselves, or give each client a client ID that you registered.',
+        },
+      );
+    case 'limited':
+      return unknown(
+        REGISTRATION_CHECK,
+        'whether clients can register: the gateway has received too many registrations (429).',
+        registration.advice,
+      );
+    case 'refused':
+      return failure(REGISTRATION_CHECK, `Clients cannot register: ${registration.said}.`, {
+        remedy: "the gateway's log says why.",
+      });
+  }
+}
+
+function judgeSchemes(registration: Registration | undefined): readonly Finding[] {
+  if (registration?.kind !== 'registered' || registration.refusedSchemes === undefined) return [];
+  return [
+    warning(
+      'registration.schemes',
+      `Editors that are called back by a scheme of their own (cursor://) cannot register: ${registration.refusedSchemes}`,
+      {
+        setting: 'OAUTH_REDIRECT_SCHEMES',
+        remedy:
+          'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode. Or set OAUTH_MODE=broker, which allows them.',
+      },
+    ),
+  ];
 }

@@ -1,12 +1,10 @@
 // Whether the gateway can be reached at all, and whether it is one.
 import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
-import { type Advice, type Finding, failure, ok, warning } from '../finding.ts';
-import { describeNetworkFailure, type FailureKind } from '../network/describe-failure.ts';
-import type { Answer } from '../network/probe.ts';
-import { MCP_CALL } from './mcp-call.ts';
-import { adviseOnLimit } from './read-limit.ts';
-import { readErrorData, readReason } from './read-reason.ts';
+import { type Advice, type Finding, type Found, failure, ok, warning } from '../finding.ts';
+import type { Answer } from '../instruments.ts';
+import { describeNetworkFailure, type FailureKind } from '../network-failure.ts';
+import { adviseOnLimit, MCP_CALL, readErrorData, readReason } from './read-answer.ts';
 import type { Walk } from './walk.ts';
 
 /** Nothing answers: before the first start of a gateway that is as it should be. */
@@ -30,14 +28,14 @@ const REMEDIES: Readonly<Record<FailureKind, string>> = {
   other: 'check that the URL is that of the gateway.',
 };
 
-export async function checkReach(walk: Walk): Promise<readonly Finding[]> {
+export async function checkReach(walk: Walk): Promise<Found> {
   try {
     const answer = await walk.callWithoutToken();
     return [await judgeAnswer(answer, walk), ...(await checkCertificate(walk))];
   } catch (error) {
     const { kind, text } = describeNetworkFailure(error, walk.endpoint);
     const check = kind.startsWith('certificate') ? CERTIFICATE : REACHABLE;
-    return [failure(check, text, { remedy: REMEDIES[kind] })];
+    return failure(check, text, { remedy: REMEDIES[kind] });
   }
 }
 
@@ -82,7 +80,7 @@ async function judgeAnswer(answer: Answer, walk: Walk): Promise<Finding> {
   return ok(REACHABLE, `${endpoint} answers (${milliseconds} ms).`);
 }
 
-/** Whoever wants a token may be one; else it speaks JSON-RPC, in a stream perhaps. */
+/** A 401 may be that of a gateway. What else it answers is JSON-RPC, perhaps in a stream. */
 const isFromMcp = ({ status, json, headers }: Answer): boolean =>
   status === 401 ||
   json?.jsonrpc === '2.0' ||

@@ -1,10 +1,9 @@
-// A login as a client and a browser begin it: as far as the provider, where a person would be asked.
-import { generateSecret } from '../../../platform/ids.ts';
-import { hashSha256 } from '../../../platform/sha256.ts';
+// What a client and a browser begin: it registers (RFC 7591), and logs in as far as the provider, where a person would be
+// asked.
+import { generateSecret, hashSha256 } from '../../../platform/ids.ts';
 import type { Advice } from '../finding.ts';
-import type { Answer, Probe } from '../network/probe.ts';
-import { adviseOnLimit } from './read-limit.ts';
-import { readError } from './register.ts';
+import type { Answer, Probe } from '../instruments.ts';
+import { adviseOnLimit, readError } from './read-answer.ts';
 
 /** As whom the login is begun. */
 export interface LoginClient {
@@ -12,7 +11,7 @@ export interface LoginClient {
   readonly redirectUri: string;
 }
 
-export interface LoginOptions extends LoginClient {
+interface LoginOptions extends LoginClient {
   readonly authorizationUrl: string;
   /** RFC 8707. */
   readonly resource: string;
@@ -31,7 +30,7 @@ export type LoginOutcome =
   | { readonly kind: 'limited'; readonly advice: Advice }
   | { readonly kind: 'refused'; readonly said: string };
 
-/** Replicas differ now and then: each login is begun anew, by connections of its own. */
+/** Each login opens connections of its own, which may lead to another replica. */
 const ROUNDS = 3;
 
 /**
@@ -78,7 +77,7 @@ async function beginLogin({
   const answer = await probe(url.href);
   const form = readConsentForm(answer);
   const isHalfLeft = readHalfLeft(answer);
-  if (form === undefined) return { outcome: judge(answer, redirectUri, false), isHalfLeft };
+  if (form === undefined) return { outcome: judgeLogin(answer, redirectUri, false), isHalfLeft };
   const decided = await probe(form.action, {
     method: 'POST',
     headers: {
@@ -87,16 +86,16 @@ async function beginLogin({
     },
     body: form.body,
   });
-  return { outcome: judge(decided, redirectUri, true), isHalfLeft };
+  return { outcome: judgeLogin(decided, redirectUri, true), isHalfLeft };
 }
 
-/** Without a limit there is enough. */
+/** True where there is no limit. */
 function readHalfLeft({ headers }: Answer): boolean {
   const read = (name: string) => Number(headers.get(name) ?? Number.NaN);
   return !(read('x-ratelimit-remaining') * 2 < read('x-ratelimit-limit'));
 }
 
-function judge(answer: Answer, redirectUri: string, hasConsentPage: boolean): LoginOutcome {
+function judgeLogin(answer: Answer, redirectUri: string, hasConsentPage: boolean): LoginOutcome {
   const location = answer.headers.get('location');
   if (location !== null && URL.canParse(location, answer.url)) {
     const target = new URL(location, answer.url);
@@ -134,3 +133,61 @@ function readConsentForm({ status, text, url }: Answer): ConsentForm | undefined
   form.set('decision', 'approve');
   return { action: new URL(action, url).href, body: form.toString() };
 }
+
+export type Registration =
+  | {
+      readonly kind: 'registered';
+      readonly clientId: string;
+      /** Schemes of editors are refused, so these were left out. */
+      readonly refusedSchemes: string | undefined;
+    }
+  | { readonly kind: 'token-needed' }
+  | { readonly kind: 'limited'; readonly advice: Advice }
+  | { readonly kind: 'refused'; readonly said: string };
+
+/** Where doctor says that it could be called back; nobody listens there, and nothing is sent there. */
+export const LOOPBACK_REDIRECT_URI = 'http://127.0.0.1:33418/callback';
+
+/** Of an editor that is called back by a scheme of its own (RFC 8252 §7.1). */
+export const EDITOR_SCHEME = 'cursor';
+const EDITOR_REDIRECT_URI = `${EDITOR_SCHEME}://anysphere.cursor-mcp/oauth/callback`;
+
+/** Once: few registrations are allowed in an hour. `refusesEditors`: where the settings at hand say so, it is not tried. @throws FetchError */
+export async function register(
+  url: string,
+  probe: Probe,
+  refusesEditors: boolean,
+): Promise<Registration> {
+  if (refusesEditors) {
+    const answer = await send(url, [LOOPBACK_REDIRECT_URI], probe);
+    return judgeRegistration(answer, `OAUTH_REDIRECT_SCHEMES does not list ${EDITOR_SCHEME}.`);
+  }
+  const withEditor = await send(url, [LOOPBACK_REDIRECT_URI, EDITOR_REDIRECT_URI], probe);
+  if (withEditor.json?.error !== 'invalid_redirect_uri')
+    return judgeRegistration(withEditor, undefined);
+  return judgeRegistration(await send(url, [LOOPBACK_REDIRECT_URI], probe), readError(withEditor));
+}
+
+function judgeRegistration(answer: Answer, refusedSchemes: string | undefined): Registration {
+  const clientId = answer.json?.client_id;
+  if (answer.status === 201 && typeof clientId === 'string') {
+    return { kind: 'registered', clientId, refusedSchemes };
+  }
+  if (answer.status === 401) return { kind: 'token-needed' };
+  return answer.status === 429
+    ? { kind: 'limited', advice: adviseOnLimit(answer, 'DCR') }
+    : { kind: 'refused', said: readError(answer) };
+}
+
+const send = (url: string, redirectUris: readonly string[], probe: Probe): Promise<Answer> =>
+  probe(url, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
+    body: JSON.stringify({
+      client_name: 'postern doctor',
+      redirect_uris: redirectUris,
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: 'none',
+    }),
+  });

@@ -1,53 +1,30 @@
-// What a client sees of a gateway of which it has only the URL. Each part is asked for once, by whichever
-// check needs it first.
+// What a client sees of a gateway of which it has only the URL.
+import { isOnThisMachine } from '../../../platform/address.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
-import { isOnThisMachine } from '../../../platform/loopback.ts';
-import type { Instruments } from '../instruments.ts';
-import { memoize } from '../memoize.ts';
-import type { Answer } from '../network/probe.ts';
-import { findServerMetadata, type MetadataAtPath } from './find-server-metadata.ts';
-import { type LoginClient, type LoginOutcome, logIn } from './log-in.ts';
-import { MCP_CALL } from './mcp-call.ts';
-import { LOOPBACK_REDIRECT_URI, type Registration, register } from './register.ts';
+import type { Answer, Instruments, Probe } from '../instruments.ts';
+import { LOOPBACK_REDIRECT_URI, type LoginClient, logIn, register } from './log-in.ts';
+import { MCP_CALL } from './read-answer.ts';
 
-export interface WalkOptions extends Instruments {
+interface WalkOptions extends Instruments {
   /** Without a slash at its end, and without `/mcp`. */
   readonly baseUrl: string;
   /** Whether the settings, where they are at hand, let no editor register with a scheme of its own. */
   readonly refusesEditors?: boolean;
 }
 
-export interface Walk extends WalkOptions {
-  /** Of MCP. */
-  readonly endpoint: string;
-  /** The answer to a call without a token. @throws FetchError */
-  readonly callWithoutToken: () => Promise<Answer>;
-  /** What `/health/ready` says. */
-  readonly readReadiness: () => Promise<Answer>;
-  /** What the gateway says that it lacks (§4.3): `keySet`, `store`, `servers`. */
-  readonly listLacking: () => Promise<readonly string[]>;
-  /** RFC 9728 §5.1: where the challenge leads; undefined without one. */
-  readonly findChallenge: () => Promise<string | undefined>;
-  /** Where the challenge leads, or else where clients look by themselves (§3.1); undefined where there is nothing. */
-  readonly findResourceMetadata: () => Promise<string | undefined>;
-  /** RFC 9728; undefined where it cannot be read. */
-  readonly readResourceMetadata: () => Promise<JsonObject | undefined>;
-  /** RFC 8414: all places where clients look for it, in the order in which they look. */
-  readonly readServerMetadata: () => Promise<readonly MetadataAtPath[]>;
-  /** Undefined where there is no endpoint to register at. */
-  readonly register: () => Promise<Registration | undefined>;
-  /** Of its own registration, or else the one that every gateway has. */
-  readonly findClient: () => Promise<LoginClient | undefined>;
-  readonly logIn: () => Promise<LoginOutcome | undefined>;
-}
+/** Each part is asked for once, by whichever check needs it first. What cannot be asked throws a FetchError. */
+export type Walk = ReturnType<typeof createWalk>;
 
-export function createWalk(options: WalkOptions): Walk {
+export function createWalk(options: WalkOptions) {
   const { baseUrl, probe, refusesEditors = false } = options;
+  /** Of MCP. */
   const endpoint = `${baseUrl}/mcp`;
+
   const callWithoutToken = memoize(() => probe(endpoint, MCP_CALL));
 
   const readReadiness = memoize(() => probe(`${baseUrl}/health/ready`));
 
+  /** What the gateway says that it lacks (§4.3): `keySet`, `store`, `servers`. */
   const listLacking = async () => {
     const { checks } = (await readReadiness()).json ?? {};
     const entries = isObject(checks) ? Object.entries(checks) : [];
@@ -56,11 +33,13 @@ export function createWalk(options: WalkOptions): Walk {
     );
   };
 
+  /** RFC 9728 §5.1: where the challenge leads; undefined without one. */
   const findChallenge = memoize(async () => {
     const header = (await callWithoutToken()).headers.get('www-authenticate') ?? '';
     return /resource_metadata="([^"]+)"/.exec(header)?.[1];
   });
 
+  /** Where the challenge leads, or else where clients look by themselves (§3.1); undefined where there is nothing. */
   const findResourceMetadata = memoize(async () => {
     const url = await findChallenge();
     if (url !== undefined || (await callWithoutToken()).status !== 401) return url;
@@ -68,27 +47,34 @@ export function createWalk(options: WalkOptions): Walk {
     return answers.find(({ status, json }) => status === 200 && json !== undefined)?.url;
   });
 
+  /** RFC 9728; undefined where it cannot be read. */
   const readResourceMetadata = memoize(async () => {
     const url = await findResourceMetadata();
     return url === undefined || !URL.canParse(url) ? undefined : (await probe(url)).json;
   });
 
+  /** RFC 8414: all places where clients look for it, in the order in which they look. */
   const readServerMetadata = memoize(async () => {
     const [issuer] = readTexts((await readResourceMetadata())?.authorization_servers);
     return findServerMetadata(issuer ?? baseUrl, probe);
   });
 
+  /** The first of them that is there. */
+  const readServerDocument = async () =>
+    (await readServerMetadata()).find(({ document }) => document !== undefined)?.document;
+
   const readEndpoint = async (name: string): Promise<string | undefined> => {
-    const found = (await readServerMetadata()).find(({ document }) => document !== undefined);
-    const url = found?.document?.[name];
+    const url = (await readServerDocument())?.[name];
     return typeof url === 'string' && URL.canParse(url) ? url : undefined;
   };
 
+  /** Undefined where there is no endpoint to register at. */
   const registerOnce = memoize(async () => {
     const url = await readEndpoint('registration_endpoint');
     return url === undefined ? undefined : register(url, probe, refusesEditors);
   });
 
+  /** Of its own registration, or else the one that every gateway has. */
   const findClient = memoize(async (): Promise<LoginClient | undefined> => {
     const registration = await registerOnce();
     if (registration?.kind === 'registered')
@@ -120,6 +106,7 @@ export function createWalk(options: WalkOptions): Walk {
     findResourceMetadata,
     readResourceMetadata,
     readServerMetadata,
+    readServerDocument,
     register: registerOnce,
     findClient,
     logIn: logInOnce,
@@ -135,3 +122,55 @@ export function listResourceMetadataUrls(endpoint: string): readonly string[] {
 
 const readTexts = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((one: unknown) => typeof one === 'string') : [];
+
+/** Runs `load` at the first call; all get its outcome. */
+function memoize<Value>(load: () => Promise<Value>): () => Promise<Value> {
+  let loading: Promise<Value> | undefined;
+  return () => {
+    loading ??= load();
+    return loading;
+  };
+}
+
+/**
+ * RFC 8414 §3.1 and §5: an issuer's metadata lies at one of several well-known paths, and clients differ in
+ * which of them they try.
+ */
+export interface MetadataAtPath {
+  readonly url: string;
+  readonly status: number;
+  /** Undefined where it is none. */
+  readonly document: JsonObject | undefined;
+  /** What the answer says where it is an error. */
+  readonly said: string | undefined;
+}
+
+async function findServerMetadata(
+  issuer: string,
+  probe: Probe,
+): Promise<readonly MetadataAtPath[]> {
+  const answers = await Promise.all(listMetadataUrls(issuer).map((url) => probe(url)));
+  return answers.map(toMetadata);
+}
+
+/** In the order of the MCP specification: the issuer's path is put behind the well-known one, then before it. */
+function listMetadataUrls(issuer: string): readonly string[] {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, '');
+  return [
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}/.well-known/openid-configuration${path}`,
+    ...(path === '' ? [] : [`${origin}${path}/.well-known/openid-configuration`]),
+  ];
+}
+
+function toMetadata({ url, status, json }: Answer): MetadataAtPath {
+  const isDocument = status === 200 && json !== undefined;
+  const said = json?.error_description;
+  return {
+    url,
+    status,
+    document: isDocument ? json : undefined,
+    said: typeof said === 'string' ? said : undefined,
+  };
+}

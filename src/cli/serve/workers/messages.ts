@@ -1,6 +1,9 @@
-// What a worker and the main process tell each other when the worker was asked for the metrics.
+// What the main process and its workers tell each other: by the environment at the start, by messages later.
 import { isObject } from '../../../platform/json.ts';
+import { describeCommand } from '../../command/invocation.ts';
+import type { Protection } from '../../setup/config-file/find-losses.ts';
 
+/** When a worker was asked for the metrics. */
 export interface WorkerMessage {
   /**
    * `merge`, to the main process: here is my text, I want that of all workers. It comes as `merged`.
@@ -15,3 +18,32 @@ export interface WorkerMessage {
 
 export const isWorkerMessage = (message: unknown): message is WorkerMessage =>
   isObject(message) && typeof message.kind === 'string' && typeof message.text === 'string';
+
+const LOCK_COMMAND_VARIABLE = 'POSTERN_WORKER_LOCK_COMMAND';
+const PROTECTION_VARIABLE = 'POSTERN_WORKER_PROTECTION';
+
+/**
+ * For the environment of a new worker. It reads the configuration file anew, and knows by what the others serve whether
+ * the file has lost its rules or its lock since. How `postern lock` is typed here, the main process alone knows.
+ */
+export const writeWorkerEnvironment = (
+  served: Protection | undefined,
+): Readonly<Record<string, string>> => ({
+  [LOCK_COMMAND_VARIABLE]: describeCommand(['lock'], process),
+  ...(served && { [PROTECTION_VARIABLE]: JSON.stringify(served) }),
+});
+
+export const readLockCommand = (
+  env: Readonly<Record<string, string | undefined>>,
+): string | undefined => env[LOCK_COMMAND_VARIABLE];
+
+/** What this worker was started with; undefined where there is no file. */
+export function readProtection(env: Readonly<Record<string, string | undefined>>) {
+  const text = env[PROTECTION_VARIABLE];
+  const served: unknown = text === undefined ? undefined : JSON.parse(text);
+  return isProtection(served) ? served : undefined;
+}
+
+/** Also of messages by which workers tell the main process what they have loaded. */
+export const isProtection = (value: unknown): value is Protection =>
+  isObject(value) && typeof value.hasRules === 'boolean' && typeof value.hasLock === 'boolean';

@@ -1,16 +1,21 @@
 // WORKERS: the main process, which serves nothing itself.
+
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../../../config/config.ts';
 import { logListening, logStartWarnings } from '../../../config/start-log.ts';
-import { createLog } from '../../../platform/log.ts';
-import type { EnvFile } from '../../command/env-file.ts';
-import { logEnvironment } from '../../command/log-environment.ts';
+import { computePauseMs } from '../../../platform/back-off.ts';
+import { systemClock } from '../../../platform/clock.ts';
+import { createLog, type Log } from '../../../platform/log.ts';
+import { type EnvFile, logEnvironment } from '../../command/env-file.ts';
+import { StartError } from '../../command/errors.ts';
 import { handleProcessEnd } from '../../command/process-end.ts';
-import { describeProtection } from '../../setup/config-file/find-losses.ts';
-import { onHangUp } from '../../setup/config-file/hang-up.ts';
+import { describeProtection, type Protection } from '../../setup/config-file/find-losses.ts';
+import { onHangUp } from '../../setup/config-file/follow-config-file.ts';
 import { type ConfigFile, logConfigFile } from '../../setup/config-file/open-config-file.ts';
-import { createWorkerPool } from './worker-pool.ts';
+import { createMetricsMerger } from './merge-metrics.ts';
+import { startWorker, type WorkerEnd, type WorkerProcess } from './worker-process.ts';
 
-export interface SuperviseOptions {
+interface SuperviseOptions {
   /** How many. */
   readonly workers: number;
   readonly envFile: EnvFile | undefined;
@@ -36,4 +41,115 @@ export async function superviseWorkers(
   if (configFile !== undefined) onHangUp({ reload: pool.hangUp, close: pool.close });
   await pool.start(workers);
   logListening(config, config.server.port, log, { workers });
+}
+
+/** A worker that dies sooner after its start, the second time in a row, is replaced after a pause. */
+const STEADY_MS = 10_000;
+const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
+
+/** `atStart`: what the configuration file says at start. */
+function createWorkerPool(log: Log, atStart: Protection | undefined) {
+  const running = new Set<WorkerProcess>();
+  const shareMetrics = createMetricsMerger(running);
+  let isEnding = false;
+  let served = atStart;
+
+  function add(): WorkerProcess {
+    const worker = startWorker(served);
+    running.add(worker);
+    shareMetrics(worker);
+    worker.onLoad((loaded) => {
+      served = loaded;
+    });
+    void worker.ended.then(() => running.delete(worker));
+    return worker;
+  }
+
+  /**
+   * Resolves when all serve. The first starts alone: what keeps it from starting would keep all, and is printed once. Then
+   * this process ends as well.
+   *
+   * @throws StartError when one was killed before it served.
+   */
+  async function start(count: number): Promise<void> {
+    await addFirst();
+    await Promise.all(Array.from({ length: count - 1 }, addFirst));
+  }
+
+  async function addFirst(): Promise<void> {
+    const worker = add();
+    const end = await Promise.race([worker.serving, worker.ended]);
+    // Asked to end meanwhile: `close` waits for it, and the process ends.
+    if (isEnding) return new Promise(() => {});
+    if (end !== undefined) failStart(end);
+    void replaceWhenEnded(worker);
+  }
+
+  async function replaceWhenEnded(first: WorkerProcess): Promise<void> {
+    let quickDeaths = 0;
+    for (let worker = first; ; worker = addReplacement()) {
+      const end = await worker.ended;
+      if (isEnding) return;
+      const isQuick = systemClock.monotonic() - worker.startedAt < STEADY_MS;
+      quickDeaths = isQuick ? quickDeaths + 1 : 0;
+      const delayMs = choosePause(quickDeaths);
+      logEnd(log, worker, end, delayMs);
+      await pause(delayMs);
+      if (isEnding) return;
+    }
+  }
+
+  function addReplacement(): WorkerProcess {
+    const worker = add();
+    const { id, pid, serving } = worker;
+    void serving.then(() => log.info('A new worker serves.', { worker: id, pid }));
+    return worker;
+  }
+
+  /** Shuts all down and waits for them. @throws Error when one did not end cleanly. */
+  async function close(): Promise<void> {
+    isEnding = true;
+    const ends = await Promise.all(Array.from(running, (worker) => worker.shutDown()));
+    if (ends.includes('failed')) throw new Error('a worker did not end cleanly');
+  }
+
+  // At a second signal, or after an error here. A worker that hangs would not notice it.
+  process.on('exit', () => {
+    for (const worker of running) worker.kill();
+  });
+
+  /** SIGHUP for those that serve: they load their configuration file anew. */
+  function hangUp(): void {
+    for (const worker of running) worker.hangUp();
+  }
+
+  return { start, close, hangUp };
+}
+
+/** Milliseconds; the first death may have been bad luck. */
+const choosePause = (quickDeaths: number): number =>
+  quickDeaths < 2 ? 0 : computePauseMs(BACK_OFF, quickDeaths - 1);
+
+function failStart({ signal }: WorkerEnd): never {
+  if (signal === null) process.exit(1);
+  throw new StartError([
+    `A worker was killed by ${signal} while it started. Look for what kills processes on this machine, such as a memory limit.`,
+  ]);
+}
+
+function logEnd(log: Log, { id, pid }: WorkerProcess, end: WorkerEnd, delayMs: number): void {
+  const facts = { worker: id, pid, ...end, replacedInMs: delayMs };
+  // Somebody sent it SIGTERM, and it has finished what it had.
+  if (end.code === 0)
+    log.info('A worker shut down, as it was asked to. A new one replaces it.', facts);
+  else if (end.signal === null)
+    log.error(
+      'A worker died, and its open requests were lost. A new one replaces it. Its last lines in the log say why.',
+      facts,
+    );
+  else
+    log.error(
+      'A worker was killed, and its open requests were lost. A new one replaces it. Look for what kills processes on this machine, such as a memory limit.',
+      facts,
+    );
 }

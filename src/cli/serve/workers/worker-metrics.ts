@@ -41,6 +41,6 @@ export function createWorkerMetrics(): Metrics {
   };
 }
 
-/** Without the main process there is nobody to answer to, and this process is about to end. */
+/** Without the main process nobody waits for an answer, and this process is about to end. */
 const sendToMain = (message: WorkerMessage): void =>
   void process.send?.(message, undefined, undefined, () => {});

@@ -1,12 +1,16 @@
+import type { Worker } from 'node:cluster';
 import cluster from 'node:cluster';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../../platform/clock.ts';
+import { isObject } from '../../../platform/json.ts';
 import { getModuleUrl } from '../../../platform/own-files.ts';
 import type { Protection } from '../../setup/config-file/find-losses.ts';
-import { writeLockCommand } from './lock-command.ts';
-import { isWorkerMessage, type WorkerMessage } from './messages.ts';
-import { isProtection, writeProtection } from './protection.ts';
-import { closeUnacknowledged } from './unacknowledged-connection.ts';
+import {
+  isProtection,
+  isWorkerMessage,
+  type WorkerMessage,
+  writeWorkerEnvironment,
+} from './messages.ts';
 
 export interface WorkerEnd {
   readonly code: number | null;
@@ -41,7 +45,7 @@ const SCRIPT = fileURLToPath(getModuleUrl('cli/serve/workers/worker'));
 /** With the environment of this process, and what the other workers serve. */
 export function startWorker(served: Protection | undefined): WorkerProcess {
   cluster.setupPrimary({ exec: SCRIPT });
-  const worker = cluster.fork({ ...writeProtection(served), ...writeLockCommand() });
+  const worker = cluster.fork(writeWorkerEnvironment(served));
   closeUnacknowledged(worker);
   let isServing = false;
   const serving = new Promise<undefined>((resolve) => {
@@ -82,4 +86,27 @@ export function startWorker(served: Protection | undefined): WorkerProcess {
     },
     kill: () => void worker.process.kill('SIGKILL'),
   };
+}
+
+/**
+ * Closes the connection that was on its way to a worker when the worker died. `node:cluster` sends a
+ * worker one connection at a time and forgets the one that is never acknowledged: it would stay
+ * open, and its client would wait for an answer that nobody gives.
+ */
+function closeUnacknowledged({ process: child }: Worker): void {
+  const send = child.send;
+  let sent: { readonly seq: unknown; readonly handle: unknown } | undefined;
+  child.send = (...args: readonly unknown[]): boolean => {
+    const [message, handle] = args;
+    if (isObject(message) && message.act === 'newconn') sent = { seq: message.seq, handle };
+    return Reflect.apply(send, child, args);
+  };
+  child.on('internalMessage', (message: unknown) => {
+    // When it is told of an acknowledgment, node:cluster has sent the next one already.
+    if (isObject(message) && message.ack === sent?.seq) sent = undefined;
+  });
+  child.once('exit', () => {
+    const handle = sent?.handle;
+    if (isObject(handle) && typeof handle.close === 'function') handle.close();
+  });
 }

@@ -3,15 +3,13 @@ import cluster from 'node:cluster';
 import type { Config } from '../../../config/config.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { createLog, type Log } from '../../../platform/log.ts';
-import { endWithError } from '../../command/end-with-error.ts';
+import { endWithError, StartError } from '../../command/errors.ts';
 import { handleWorkerEnd } from '../../command/process-end.ts';
-import { StartError } from '../../command/start-error.ts';
 import { loadCatalog } from '../../setup/catalog-file/load-catalog.ts';
 import { describeProtection } from '../../setup/config-file/find-losses.ts';
 import { openConfigFile } from '../../setup/config-file/open-config-file.ts';
-import { runGateway } from '../run-gateway.ts';
-import { readLockCommand } from './lock-command.ts';
-import { readProtection } from './protection.ts';
+import { runGateway } from '../serve.ts';
+import { readLockCommand, readProtection } from './messages.ts';
 
 runWorker().catch((error: unknown) => endWithError(error, { process, console }));
 

@@ -1,7 +1,20 @@
-// What a configuration file must not lose while it is loaded anew: a file that was cut, or a lock that was removed,
-// would give everybody everything.
+// What was loaded of the configuration file in a few words, and what it must not lose while it is loaded anew: a file that
+// was cut, or a lock that was removed, would give everybody everything.
+
+import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import { LOCK_FILE_NAME } from '../../../upstreams/lock/lock-file.ts';
-import type { Setup } from './read-setup.ts';
+
+/** For the log. */
+export const summarizeSetup = ({
+  file: { servers, rules, meansNoRules },
+  lock,
+  meansNoLock,
+}: Setup) => ({
+  servers: servers.map(({ name }) => name),
+  rules: meansNoRules ? 'everyone' : rules.length,
+  ...(lock !== undefined && { lock: LOCK_FILE_NAME }),
+  ...(meansNoLock && { lock: 'none' }),
+});
 
 /** What keeps users from something. */
 export interface Protection {

@@ -1,19 +1,24 @@
+import { closeSync, openSync } from 'node:fs';
+import { formatProblem } from '../../../config/problem.ts';
 import type { Log } from '../../../platform/log.ts';
-import { describeProtection, findLosses } from './find-losses.ts';
-import { onHangUp } from './hang-up.ts';
-import { type LoadSetup, summarizeSetup } from './load-setup.ts';
-import type { ReadSetup, Setup } from './read-setup.ts';
+import type { Setup } from '../../../upstreams/catalog/plan.ts';
+import { describeProtection, findLosses, summarizeSetup } from './find-losses.ts';
+import type { ReadSetup } from './read-setup.ts';
 import { computeStamp, watchFile } from './watch-file.ts';
 
 /** What a process does with the file. */
 export interface FollowActions {
-  readonly load: LoadSetup;
+  /**
+   * From now on the gateway is to serve what the setup says. `changed`: the files that were changed since the last time;
+   * none where somebody asked for it.
+   */
+  readonly load: (setup: Setup, changed: readonly string[]) => Promise<void>;
   /** Before the process ends because its terminal was closed. */
   readonly close: () => Promise<void>;
   readonly log: Log;
 }
 
-export interface FollowOptions extends FollowActions {
+interface FollowOptions extends FollowActions {
   /** What is served. */
   readonly setup: Setup;
   /** The lock lies beside the file. */
@@ -81,7 +86,7 @@ export function followConfigFile(options: FollowOptions): Following {
     if (parsed.kind === 'problems') {
       log.error(
         'The configuration file has problems, so the one that was loaded before is kept. Correct it, and it is loaded by itself.',
-        { path, problems: parsed.problems },
+        { path, problems: parsed.problems.map(formatProblem) },
       );
       return false;
     }
@@ -125,4 +130,44 @@ export function followConfigFile(options: FollowOptions): Following {
       lockWatch.stop();
     },
   };
+}
+
+/** SIGHUP has two meanings: load the configuration anew, and: the terminal was closed. */
+interface HangUpActions {
+  readonly reload: () => void;
+  /** What to do before the process ends. */
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * From now on SIGHUP reloads. Where it came because the terminal was closed in which this process was
+ * started, the process ends by it, as it would without a listener, but closes before.
+ */
+export function onHangUp({ reload, close }: HangUpActions): void {
+  const isInTerminal = process.stdin.isTTY === true;
+
+  function handleSignal(): void {
+    if (isInTerminal && !hasTerminal()) void end();
+    else reload();
+  }
+
+  async function end(): Promise<void> {
+    process.off('SIGHUP', handleSignal);
+    // There is nobody to tell.
+    await close().catch(() => {});
+    // Not by process.exit: Node.js 20 aborts there when it finds its terminal gone.
+    process.kill(process.pid, 'SIGHUP');
+  }
+
+  process.on('SIGHUP', handleSignal);
+}
+
+/** Whether the process still has the terminal that controls it. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return true;
+  } catch {
+    return false;
+  }
 }

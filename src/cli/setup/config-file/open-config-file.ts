@@ -1,12 +1,13 @@
 // --config FILE, POSTERN_CONFIG: the configuration file of a process that serves.
 import type { Config } from '../../../config/config.ts';
+import { formatProblem } from '../../../config/problem.ts';
 import type { Log } from '../../../platform/log.ts';
-import type { StoredLock } from '../../../upstreams/lock/stored-lock.ts';
-import { StartError } from '../../command/start-error.ts';
-import { findLosses, type Protection } from './find-losses.ts';
+import type { Setup } from '../../../upstreams/catalog/plan.ts';
+import type { StoredLock } from '../../../upstreams/lock/lock-file.ts';
+import { StartError } from '../../command/errors.ts';
+import { findLosses, type Protection, summarizeSetup } from './find-losses.ts';
 import type { FollowActions, Following, WatchedFile } from './follow-config-file.ts';
-import { summarizeSetup } from './load-setup.ts';
-import type { ReadSetup, Setup } from './read-setup.ts';
+import type { ReadSetup } from './read-setup.ts';
 
 export interface ConfigFile {
   readonly path: string;
@@ -45,8 +46,7 @@ export async function openConfigFile(
   const watch = (one: string): WatchedFile => ({ path: one, stamp: computeStamp(one) });
   const lockPath = findLockPath(path);
   const watched = { file: watch(path), lock: watch(lockPath) };
-  const { findProgramUserProblems } = await import('../programs/check-program-users.ts');
-  const { warnOfOwnUser } = await import('../programs/warn-of-own-user.ts');
+  const { findProgramUserProblems, warnOfOwnUser } = await import('../program-users.ts');
   const read = async (): Promise<ReadSetup> => {
     const parsed = await readSetup(path, config, process.env);
     if (parsed.kind === 'problems') return parsed;
@@ -55,13 +55,13 @@ export async function openConfigFile(
     if (problems.length > 0)
       return {
         kind: 'problems',
-        problems: problems.map((problem) => `${path}: ${problem}`),
+        problems: problems.map((problem) => ({ ...problem, place: path })),
         isWhole: parsed.isWhole,
       };
     return { ...parsed, warnings: [...parsed.warnings, ...warnOfOwnUser(servers, config)] };
   };
   const parsed = await read();
-  if (parsed.kind === 'problems') throw new StartError(parsed.problems);
+  if (parsed.kind === 'problems') throw new StartError(parsed.problems.map(formatProblem));
   const { setup, warnings } = parsed;
   const losses = served === undefined ? [] : findLosses(served, setup);
   if (losses.length > 0) throw new StartError(losses.map((loss) => `${path}: ${loss}`));

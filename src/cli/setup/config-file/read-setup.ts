@@ -1,21 +1,23 @@
-// What a configuration file puts behind the gateway: the file itself, and the lock beside it.
+// The configuration file and the lock beside it, as they are on disk now.
+import { readFileSync } from 'node:fs';
+import { dirname, extname, resolve } from 'node:path';
 import type { Config } from '../../../config/config.ts';
-import type { GatewayFile } from '../../../config/file/gateway-file.ts';
-import type { Env } from '../../../config/read-env.ts';
-import { findAuthProblems } from '../../../upstreams/credentials/check-auth.ts';
-import { createLock, type Lock } from '../../../upstreams/lock/lock.ts';
+import type { Problem } from '../../../config/problem.ts';
+import type { Env } from '../../../config/setting.ts';
+import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts';
+import {
+  type ParsedGatewayFile,
+  type ParseOptions,
+  parseGatewayFile,
+} from '../../../gateway/configuration/parse-gateway-file.ts';
+import { getErrorCode } from '../../../platform/error-code.ts';
+import { decodeUtf8 } from '../../../platform/json.ts';
+import type { Setup } from '../../../upstreams/catalog/plan.ts';
+import { findAuthProblems } from '../../../upstreams/credentials/server-credentials.ts';
+import { createLock } from '../../../upstreams/lock/lock.ts';
 import { LockFileError } from '../../../upstreams/lock/lock-file.ts';
 import { findLockPath, type LockOnDisk, readLockOnDisk } from '../lock-file-on-disk.ts';
-import { readConfigFile } from './read-config-file.ts';
-import { warnOfMissingRules } from './warn-of-missing-rules.ts';
-
-export interface Setup {
-  readonly file: GatewayFile;
-  /** Undefined where there is none: everything is approved. */
-  readonly lock: Lock | undefined;
-  /** The lock file is empty (`{}`): that there is no lock is meant. */
-  readonly meansNoLock: boolean;
-}
+import { findProgramUser } from '../program-users.ts';
 
 export type ReadSetup = (
   | {
@@ -24,7 +26,7 @@ export type ReadSetup = (
       /** For the log: what works, but may not be what was meant. */
       readonly warnings: readonly string[];
     }
-  | { readonly kind: 'problems'; readonly problems: readonly string[] }
+  | { readonly kind: 'problems'; readonly problems: readonly Problem[] }
 ) & {
   /** Whether the text of the file shows that nothing of it is missing. */
   readonly isWhole: boolean;
@@ -38,7 +40,10 @@ export async function readSetup(path: string, config: Config, env: Env): Promise
   const problems = [
     ...(parsed.kind === 'problems'
       ? parsed.problems
-      : findAuthProblems(parsed.file.servers, config).map((problem) => `${path}: ${problem}`)),
+      : findAuthProblems(parsed.file.servers, config).map((problem) => ({
+          ...problem,
+          place: path,
+        }))),
     ...('problem' in lock ? [lock.problem] : []),
   ];
   if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0) {
@@ -62,11 +67,102 @@ export async function readSetup(path: string, config: Config, env: Env): Promise
 }
 
 /** One that cannot be read must not count as none: that would approve everything. */
-function readLock(path: string): LockOnDisk | { readonly problem: string } {
+function readLock(path: string): LockOnDisk | { readonly problem: Problem } {
   try {
     return readLockOnDisk(findLockPath(path));
   } catch (error) {
-    if (error instanceof LockFileError) return { problem: error.message };
+    if (error instanceof LockFileError) return { problem: { message: error.message } };
     throw error;
   }
+}
+
+/** Far more than anybody writes: what is larger is another file. */
+const MAX_BYTES = 1_048_576;
+
+export type ReadConfigFile = ParsedGatewayFile & {
+  /**
+   * Whether the text itself shows that nothing of it is missing. JSON that is cut does not parse; YAML may, and shows
+   * it by its document end (`...`).
+   */
+  readonly isWhole: boolean;
+};
+
+/** `path` is as the user wrote it; messages name the file by it. Never rejects. */
+export async function readConfigFile(
+  path: string,
+  config: ParseOptions['config'],
+  env: Env,
+): Promise<ReadConfigFile> {
+  const content = readText(path);
+  if ('problem' in content) return { kind: 'problems', problems: [content.problem], isWhole: true };
+  const format = /^\.ya?ml$/i.test(extname(path)) ? 'yaml' : 'json';
+  const parsed = await parseGatewayFile(content.text, {
+    fileName: path,
+    format,
+    env,
+    config,
+    findProgramUser,
+    resolvePath: (other) => resolve(dirname(path), other),
+    readText: (other) => readFileSync(other, 'utf8'),
+  });
+  return { ...parsed, isWhole: format === 'json' || DOCUMENT_END.test(content.text) };
+}
+
+/** At the end of the text, but for comments. */
+const DOCUMENT_END = /(?:^|[\r\n])\.\.\.[ \t]*(?:#[^\r\n]*)?\s*$/;
+
+type Content = { readonly text: string } | { readonly problem: Problem };
+
+function readText(path: string): Content {
+  const refuse = (message: string): Content => ({ problem: { place: path, message } });
+  if (extname(path).toLowerCase() === '.toml')
+    return refuse('Postern reads JSON and YAML, not TOML.');
+  if (/^\.[cm]?[jt]s$/i.test(extname(path)))
+    return refuse(
+      `Postern reads JSON and YAML here. Tools of your own are given by --catalog ${path}.`,
+    );
+  try {
+    const bytes = readFileSync(path);
+    if (bytes.length > MAX_BYTES) return refuse('a configuration file has at most 1 MiB.');
+    const text = decodeUtf8(bytes);
+    return text === undefined ? refuse('the file is not in UTF-8. Save it in UTF-8.') : { text };
+  } catch (error) {
+    return refuse(describeReadError(path, error));
+  }
+}
+
+function describeReadError(path: string, error: unknown): string {
+  const code = getErrorCode(error);
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return `there is no such file (${resolve(path)}). It is named by --config or POSTERN_CONFIG.`;
+    case 'EISDIR':
+      return 'this is a folder. Name the file in it.';
+    default:
+      return `the file cannot be read (${code ?? String(error)}).`;
+  }
+}
+
+// §18.5: without rules everybody may use everything, and of that nothing can be seen until somebody does.
+
+/** A sentence in production, unless the file says that it is meant. */
+function warnOfMissingRules(
+  { servers, rules, meansNoRules }: GatewayFile,
+  { auth, server }: Pick<Config, 'auth' | 'server'>,
+): readonly string[] {
+  const isMeant = rules.length > 0 || meansNoRules;
+  if (servers.length === 0 || isMeant || server.environment !== 'production') return [];
+  const who = auth.required ? 'Everybody who can log in' : 'Everybody who reaches the gateway';
+  const names = servers.map(({ name }) => name).join(', ');
+  const shared = servers.flatMap((one) =>
+    one.kind === 'stdio' && one.isolation === 'shared' ? [one.name] : [],
+  );
+  const sharing =
+    shared.length === 0
+      ? ''
+      : ` Of these, all users share one process, which cannot tell them apart: ${shared.join(', ')} ("isolation" changes that).`;
+  return [
+    `There are no rules. ${who} may use all that these servers offer: ${names}.${sharing} Write who may use what under "rules", or "rules": "everyone" (rules: everyone in YAML) if this is meant.`,
+  ];
 }

@@ -1,9 +1,15 @@
 // Lists, and objects whose members have any name.
 import type { JsonObject } from '../../../platform/json.ts';
 import type { FileNode } from '../syntax/file-node.ts';
-import { openObject } from './open-object.ts';
-import { nameKind } from './scalar.ts';
-import { type Place, placeItem, placeMember, report, type Shape } from './shape.ts';
+import {
+  nameKind,
+  openObject,
+  type Place,
+  placeItem,
+  placeMember,
+  report,
+  type Shape,
+} from './shape.ts';
 
 export const list = <T>(
   item: Shape<T>,

@@ -3,8 +3,7 @@ import type { JsonObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
 import type { ObjectNode } from '../syntax/file-node.ts';
-import { openObject } from './open-object.ts';
-import { type Place, placeMember, report, type Shape } from './shape.ts';
+import { openObject, type Place, placeMember, report, type Shape } from './shape.ts';
 
 export interface Member<T> {
   readonly name: string;

@@ -5,7 +5,7 @@ import { quote } from '../../../platform/text.ts';
 import { anyText, flag, type integer, type Rule } from '../../rules.ts';
 import { expandVariables, hasVariable } from '../expand.ts';
 import type { FileNode } from '../syntax/file-node.ts';
-import { type Place, report, type Shape } from './shape.ts';
+import { nameKind, type Place, report, type Shape } from './shape.ts';
 
 interface ScalarOptions {
   /** JSON Schema of what `rule` takes. */
@@ -86,6 +86,22 @@ function describeWrongType(
   return `${shown} is not valid. It must be ${allowed}${type === 'string' ? '' : ', without quotes'}.`;
 }
 
-/** What it is, for what is neither text, number nor flag. */
-export const nameKind = ({ kind }: FileNode): string =>
-  kind === 'list' ? 'A list' : kind === 'object' ? 'An object' : 'This value';
+// Other programs expand `$TOKEN`, too. Here it is sent as it is, and a server that refuses it does not say why.
+
+/** The whole value, or all after the scheme of a header. */
+const BARE = /^(?:[A-Za-z]+ )?\$[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** Does not repeat it: it may be a secret that begins so. */
+const WARNING =
+  'This is no variable without braces, and stays as it is. If one is meant, write ${NAME}.';
+
+export const isBareVariable = (given: string): boolean => BARE.test(given);
+
+export const warnOfBareVariable = (shape: Shape<string>): Shape<string> => ({
+  schema: shape.schema,
+  read(node, place) {
+    const isBare = node.kind === 'scalar' && isBareVariable(String(node.value));
+    if (isBare) place.context.warn(node.line, place.path, WARNING);
+    return shape.read(node, place);
+  },
+});

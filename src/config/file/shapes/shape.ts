@@ -1,8 +1,8 @@
 // What a value of the configuration file may be: read from the file, and described as JSON Schema, by one
 // object, so that the two cannot differ.
 import type { JsonObject } from '../../../platform/json.ts';
-import type { Env } from '../expand.ts';
-import type { FileNode } from '../syntax/file-node.ts';
+import type { Env } from '../../setting.ts';
+import type { FileNode, MemberNode, ObjectNode } from '../syntax/file-node.ts';
 
 export interface Shape<T> {
   /** JSON Schema (draft 7). */
@@ -41,4 +41,26 @@ export const placeItem = ({ path, context }: Place, index: number): Place => ({
 
 export function report({ path, context }: Place, line: number, message: string): undefined {
   context.report(line, path, message);
+}
+
+/** What it is, for what is neither text, number nor flag. */
+export const nameKind = ({ kind }: FileNode): string =>
+  kind === 'list' ? 'A list' : kind === 'object' ? 'An object' : 'This value';
+
+/** The object, each name once; undefined for what is none. Reports what is wrong. */
+export function openObject(node: FileNode, place: Place, allowed: string): ObjectNode | undefined {
+  if (node.kind !== 'object')
+    return report(place, node.line, `${nameKind(node)} is not valid. It must be ${allowed}.`);
+  const first = new Map<string, MemberNode>();
+  for (const member of node.members) {
+    const earlier = first.get(member.name);
+    if (earlier === undefined) first.set(member.name, member);
+    else
+      report(
+        placeMember(place, member.name),
+        member.line,
+        `This is given twice, first in line ${earlier.line}. Remove one of them.`,
+      );
+  }
+  return { ...node, members: [...first.values()] };
 }

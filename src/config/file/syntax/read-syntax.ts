@@ -1,6 +1,16 @@
 import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
+import {
+  type Document,
+  type ErrorCode,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Pair,
+  parseDocument,
+} from 'yaml';
 import type { FileNode, MemberNode, SyntaxResult } from './file-node.ts';
-import { readYaml } from './read-yaml.ts';
 
 export type FileFormat = 'json' | 'yaml';
 
@@ -99,4 +109,113 @@ const MESSAGES: Readonly<Record<string, string>> = {
   InvalidEscapeCharacter: 'a backslash in a text is written twice, for example "C:\\\\tools"',
   InvalidCharacter:
     'this character is not allowed here. In a text, a tab is written as \\t and a line break as \\n',
+};
+
+/** Each is looked up in the document, and repeats what it stands for. */
+const MAX_ALIASES = 100;
+/** Aliases of aliases multiply. */
+const MAX_NODES = 20_000;
+
+/** YAML 1.2: one document, the plain types of JSON. */
+function readYaml(text: string): SyntaxResult {
+  const lines = new LineCounter();
+  const document = parseDocument(text, {
+    version: '1.2',
+    schema: 'core',
+    stringKeys: true,
+    // Said by our own code, as for JSON.
+    uniqueKeys: false,
+    // The library's own texts may show a part of the file, which may be a secret.
+    prettyErrors: false,
+    resolveKnownTags: false,
+    lineCounter: lines,
+  });
+  // An unknown tag is a warning there.
+  const [first] = [...document.errors, ...document.warnings];
+  if (first !== undefined)
+    return { kind: 'broken', line: lines.linePos(first.pos[0]).line, message: describe(first) };
+  if (document.contents === null) return { kind: 'broken', line: 1, message: 'The file is empty.' };
+  return convertDocument(document, lines);
+}
+
+/** Thrown and caught here: what cannot be a tree of plain values. */
+class YamlContentError extends Error {
+  readonly line: number;
+
+  constructor(line: number, message: string) {
+    super(message);
+    this.line = line;
+  }
+}
+
+function convertDocument(document: Document, lines: LineCounter): SyntaxResult {
+  let nodes = 0;
+  let aliases = 0;
+
+  function convert(node: unknown, lineAbove: number): FileNode {
+    nodes += 1;
+    const line = findLine(node, lineAbove);
+    if (nodes > MAX_NODES) throw new YamlContentError(line, 'Aliases make the file too large.');
+    if (isAlias(node)) return convertAlias(node.resolve(document), line);
+    if (isMap(node))
+      return {
+        kind: 'object',
+        line,
+        members: node.items.map((pair) => convertPair(pair, line)),
+      };
+    if (isSeq(node))
+      return { kind: 'list', line, items: node.items.map((item) => convert(item, line)) };
+    const value = isScalar(node) ? node.value : null;
+    if (!isPlain(value)) throw new YamlContentError(line, 'This value is of no type of JSON.');
+    return { kind: 'scalar', line, value };
+  }
+
+  function convertAlias(target: unknown, line: number): FileNode {
+    aliases += 1;
+    if (target === undefined) throw new YamlContentError(line, describe({ code: 'BAD_ALIAS' }));
+    if (aliases > MAX_ALIASES)
+      throw new YamlContentError(line, `The file has more than ${MAX_ALIASES} aliases (*name).`);
+    return convert(target, line);
+  }
+
+  function convertPair({ key, value }: Pair, lineAbove: number): MemberNode {
+    const line = findLine(key, lineAbove);
+    const name = isScalar(key) ? key.value : undefined;
+    if (typeof name !== 'string') throw new YamlContentError(line, 'A name must be plain text.');
+    return { name, line, value: convert(value, line) };
+  }
+
+  function findLine(node: unknown, lineAbove: number): number {
+    const range = isMap(node) || isSeq(node) || isScalar(node) || isAlias(node) ? node.range : null;
+    return range ? lines.linePos(range[0]).line : lineAbove;
+  }
+
+  try {
+    return { kind: 'tree', root: convert(document.contents, 1) };
+  } catch (error) {
+    if (error instanceof YamlContentError)
+      return { kind: 'broken', line: error.line, message: error.message };
+    throw error;
+  }
+}
+
+const isPlain = (value: unknown): value is string | number | boolean | null =>
+  value === null || ['string', 'number', 'boolean'].includes(typeof value);
+
+const describe = ({ code }: { readonly code: ErrorCode }): string =>
+  `This is not YAML that Postern reads: ${YAML_MESSAGES[code] ?? 'it cannot be read from here on'}.`;
+
+const YAML_MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
+  BAD_ALIAS: 'an alias (*name) needs an anchor (&name) before it',
+  BAD_DQ_ESCAPE: 'a backslash in double quotes is written twice. Single quotes need none',
+  BAD_INDENT: 'this line is indented wrongly',
+  BAD_SCALAR_START: 'a text that begins with this character must be in quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'a text that contains a colon and a space must be in quotes',
+  MISSING_CHAR: 'a character is missing here, such as a closing quote, a comma or a colon',
+  MULTILINE_IMPLICIT_KEY: 'a name must be on one line, and a colon and a space must follow it',
+  MULTIPLE_DOCS: 'only one document is allowed, so no second ---',
+  NON_STRING_KEY: 'a name must be plain text',
+  TAB_AS_INDENT: 'lines are indented by spaces, not by tabs',
+  TAG_RESOLVE_FAILED: 'tags (!name) are not allowed',
+  UNEXPECTED_TOKEN: 'this is not expected here. A text that begins with *, &, !, [ or { is quoted',
 };

@@ -1,11 +1,10 @@
 // What an author may write into a definition: the compiler knows from the types, JavaScript does not.
-import { DefinitionError } from '../../../errors/definition-error.ts';
+import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
-import { describeType } from './describe-type.ts';
 
 /** `text` and `function` are required, `any` is not, or is checked elsewhere. */
-export type Members = Readonly<Record<string, 'text' | 'function' | 'any'>>;
+type Members = Readonly<Record<string, 'text' | 'function' | 'any'>>;
 
 const TYPE_NAMES = { text: 'a string that is not empty', function: 'a function' } as const;
 
@@ -51,3 +50,11 @@ export function checkMembers(
 
 const hasType = (value: unknown, type: 'text' | 'function'): boolean =>
   type === 'function' ? typeof value === 'function' : typeof value === 'string' && value !== '';
+
+/** What a value is, in words for authors: `a string`, `nothing`. */
+export function describeType(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}

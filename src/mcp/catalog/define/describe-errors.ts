@@ -19,7 +19,7 @@ const MAX_PROBLEMS = 20;
 const MAX_PROBLEM = 300;
 const MAX_VALUE = 100;
 
-/** Of alternatives many errors make one problem. */
+/** More than problems are shown: where a schema has alternatives, many errors are one problem. */
 const MAX_ERRORS = 200;
 
 /**

@@ -40,7 +40,7 @@ function findDeepest(errors: readonly ErrorObject[]): ErrorObject | undefined {
   return [...errors].sort((one, other) => countSegments(other) - countSegments(one))[0];
 }
 
-/** `int` is short for `integer`, as other languages have it. */
+/** Other languages write `int`, `str` or `bool`: the beginning of a type is enough to find it. */
 const findNearestType = (text: string): string | undefined =>
   (text.length > 1 ? TYPES.find((type) => type.startsWith(text.toLowerCase())) : undefined) ??
   findNearestName(text, TYPES);

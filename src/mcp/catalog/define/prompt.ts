@@ -1,11 +1,10 @@
 // §2.6: prompts, typed from their lists of arguments.
-import { DefinitionError } from '../../../errors/definition-error.ts';
+import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject } from '../../../platform/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { PromptResult } from '../content.ts';
 import type { Described, PromptDescription } from '../descriptions.ts';
-import { checkMembers } from './check-members.ts';
-import { describeType } from './describe-type.ts';
+import { checkMembers, describeType } from './check-members.ts';
 
 /** Made by {@link definePrompt}. */
 export interface Prompt {

@@ -1,11 +1,10 @@
 // §2.7: resources, and templates of them.
-import { DefinitionError } from '../../../errors/definition-error.ts';
+import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject } from '../../../platform/json.ts';
 import type { Context } from '../catalog.ts';
 import type { CacheHint, ResourceContent } from '../content.ts';
 import type { ResourceDescription, ResourceTemplateDescription } from '../descriptions.ts';
-import { checkMembers } from './check-members.ts';
-import { describeType } from './describe-type.ts';
+import { checkMembers, describeType } from './check-members.ts';
 import type { Complete, Completers } from './prompt.ts';
 import { parseUriTemplate, type VariableIn } from './uri-template.ts';
 

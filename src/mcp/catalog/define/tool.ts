@@ -1,7 +1,8 @@
 // §2.4: tools, each typed from its own schemas.
-import { DefinitionError } from '../../../errors/definition-error.ts';
+import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
+import type { FromJsonSchema } from '../client-requests.ts';
 import type { Content, ToolResult } from '../content.ts';
 import type {
   Described,
@@ -10,11 +11,8 @@ import type {
   ToolAnnotations,
   ToolDescription,
 } from '../descriptions.ts';
-import type { FromJsonSchema } from '../from-json-schema.ts';
-import { checkMembers } from './check-members.ts';
-import { compileSchema, type FindProblem } from './compile-schema.ts';
-import { describeType } from './describe-type.ts';
-import { readMirroredParams } from './mirrored-params.ts';
+import { checkMembers, describeType } from './check-members.ts';
+import { compileSchema, type FindProblem, readMirroredParams } from './compile-schema.ts';
 
 /** A tool with its compiled schemas. Made by {@link defineTool}. */
 export interface Tool {
@@ -109,7 +107,7 @@ export interface ToolDefinition<Input, Output> extends Described {
  * What `run` returns, by the `outputSchema`. In brackets: while the compiler still infers, `Output`
  * is never, and `run: () => new Promise(…)` gets its type all the same.
  */
-export type ResultOf<Output> = [Output] extends [undefined]
+type ResultOf<Output> = [Output] extends [undefined]
   ? ContentResult
   : ToolFailure | StructuredResult<FromJsonSchema<Output>>;
 
@@ -169,3 +167,23 @@ function toStructuredResult(result: JsonObject, findProblem: FindProblem): ToolR
   const text = { type: 'text', text: JSON.stringify(structuredContent) } as const;
   return { content: [text], ...result } as ToolResult;
 }
+
+/** By a symbol that all copies of this package share: a catalogue may have brought one of its own. */
+const MARK = Symbol.for('postern.ToolError');
+
+/** Characters of what a model is told. */
+const MAX_WORDS = 10_000;
+
+/**
+ * Thrown by a tool for its model to read: the message becomes the text of a result with `isError`, as it is, up to 10,000
+ * characters. Put no secrets into it.
+ */
+export class ToolError extends Error {
+  override readonly name = 'ToolError';
+  readonly [MARK] = true;
+}
+
+export const isToolError = (thrown: unknown): thrown is Error =>
+  thrown instanceof Error && MARK in thrown;
+
+export const readWords = ({ message }: Error): string => String(message).slice(0, MAX_WORDS);

@@ -1,7 +1,7 @@
 // RFC 6570, as far as resource templates need it: {name} matches within one segment, one {+name}
 // also slashes. Matched by looking for the texts between the variables, in linear time: the URI is
 // the caller's, and an expression with several variables could be made to run for minutes.
-import { DefinitionError } from '../../../errors/definition-error.ts';
+import { DefinitionError } from '../../../errors/gateway-error.ts';
 
 export interface UriTemplate {
   /** Names of the variables, in order. */

@@ -4,8 +4,14 @@ import { RE2JS } from '@bufbuild/re2';
 import { quote } from '../../../platform/text.ts';
 import type { RuleCaller, RuledItem } from '../rules.ts';
 import { readScopes } from '../who.ts';
-import { inspectExpression, type Lookup, type VariableName } from './inspect-expression.ts';
-import { type Bounds, type CelValue, lookUp } from './look-up.ts';
+import {
+  type Bounds,
+  type CelValue,
+  inspectExpression,
+  type Lookup,
+  lookUp,
+  type VariableName,
+} from './inspect-expression.ts';
 import { type CallerPart, rewriteExpression } from './rewrite-expression.ts';
 import { STRICT_FUNCTIONS } from './strict-functions.ts';
 

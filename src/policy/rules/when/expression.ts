@@ -4,7 +4,7 @@ import type { parse } from '@bufbuild/cel';
 export type Expression = NonNullable<ReturnType<typeof parse>['expr']>;
 
 type Kind = Expression['exprKind'];
-export type Call = Extract<Kind, { readonly case: 'callExpr' }>['value'];
+export type FunctionCall = Extract<Kind, { readonly case: 'callExpr' }>['value'];
 export type Loop = Extract<Kind, { readonly case: 'comprehensionExpr' }>['value'];
 
 /** A variable, and members of it. */

@@ -1,10 +1,12 @@
 // §18.5: what an expression looks at, and whether it may be used. A rule is one person's; what it costs is
 // everybody's: so no expression can take longer than its length times the size of what it looks at.
+
+import { isObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
 import {
-  type Call,
   type Expression,
+  type FunctionCall,
   type Loop,
   type Path,
   readPath,
@@ -14,7 +16,7 @@ import {
 /** What of a variable is looked at: all of it, or these members and what of each. */
 export type Lookup = 'all' | Map<string, Lookup>;
 
-export interface Inspection {
+interface Inspection {
   /** What is looked at of each variable that is named. */
   readonly lookups: ReadonlyMap<VariableName, Lookup>;
   /** Regular expressions that texts are compared with. */
@@ -106,7 +108,7 @@ export function inspectExpression(root: Expression): Inspection {
     lookups.set(name, addPath(lookups.get(name), members));
   }
 
-  function visitCall(call: Call, place: Place): void {
+  function visitCall(call: FunctionCall, place: Place): void {
     if (!FUNCTIONS.has(call.function)) {
       problems.add(describeUnknownFunction(call));
       return;
@@ -115,7 +117,7 @@ export function inspectExpression(root: Expression): Inspection {
     visitAll([call.target, ...call.args], place);
   }
 
-  function visitPattern({ target, args }: Call): void {
+  function visitPattern({ target, args }: FunctionCall): void {
     const pattern = args[0] && readText(args[0]);
     if (target === undefined || args.length !== 1 || pattern === undefined) {
       problems.add("matches needs a pattern that is written there: text.matches('^a+$').");
@@ -149,7 +151,7 @@ function addPath(lookup: Lookup | undefined, [member, ...rest]: readonly string[
 
 const isVariable = (name: string): name is VariableName => Object.hasOwn(VARIABLES, name);
 
-function describeUnknownFunction(call: Call): string {
+function describeUnknownFunction(call: FunctionCall): string {
   const name = call.function;
   const known = FUNCTION_NAMES.join(', ');
   if (FUNCTION_NAMES.includes(name)) return `${name} is not used as it must be.`;
@@ -159,4 +161,65 @@ function describeUnknownFunction(call: Call): string {
 function suggest(name: string, known: readonly string[]): string {
   const nearest = findNearestName(name, known);
   return nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+}
+
+// What an expression looks at, as values of CEL: only that, and only so much.
+
+/** How much may be looked at. */
+export interface Bounds {
+  /** Objects, lists, texts, numbers and so on. */
+  readonly values: number;
+  /** In all texts and names together. */
+  readonly characters: number;
+}
+
+/** What a value of JSON becomes: an object only has the members that it has itself. */
+export type CelValue = string | number | boolean | null | CelValue[] | Map<string, CelValue>;
+
+/** @throws Error where there is more than the bounds allow. */
+export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue {
+  let values = bounds.values;
+  let characters = bounds.characters;
+
+  function countText(text: string): void {
+    characters -= text.length;
+    if (characters < 0) failBounds();
+  }
+
+  function select(source: unknown, wanted: Lookup): CelValue {
+    if (wanted === 'all' || !isObject(source)) return convert(source);
+    const members = new Map<string, CelValue>();
+    for (const [name, inside] of wanted) {
+      if (!Object.hasOwn(source, name)) continue;
+      const member = source[name];
+      if (member !== undefined) members.set(name, select(member, inside));
+    }
+    return members;
+  }
+
+  function convert(source: unknown): CelValue {
+    values -= 1;
+    if (values < 0) failBounds();
+    if (typeof source === 'string') {
+      countText(source);
+      return source;
+    }
+    // Of 1e400 a server would get null, which nothing was decided about.
+    if (typeof source === 'number' && !Number.isFinite(source)) failBounds();
+    if (typeof source === 'number' || typeof source === 'boolean' || source === null) return source;
+    if (Array.isArray(source)) return source.map(convert);
+    if (!isObject(source)) throw new Error('A value that JSON does not have.');
+    const members = new Map<string, CelValue>();
+    for (const [name, member] of Object.entries(source)) {
+      countText(name);
+      members.set(name, convert(member));
+    }
+    return members;
+  }
+
+  return select(value, lookup);
+}
+
+function failBounds(): never {
+  throw new Error('More than an expression may look at.');
 }

@@ -1,6 +1,6 @@
 // What the gateway understands otherwise than the library, put into an expression in place of what stands there; and what
 // depends on the caller alone, taken out of it: that is the same for each of ten thousand tools.
-import { type Call, type Expression, readPath } from './expression.ts';
+import { type Expression, type FunctionCall, readPath } from './expression.ts';
 import { HAS, IN_ANY, LIST, STRICT_OPERATORS } from './strict-functions.ts';
 
 type Kind = Expression['exprKind'];
@@ -32,7 +32,7 @@ function rewriteOperators(expression: Expression): void {
   }
 }
 
-function chooseFunction({ function: name, args: [, container] }: Call): string {
+function chooseFunction({ function: name, args: [, container] }: FunctionCall): string {
   if (name === '@in' && container !== undefined && mayBeObject(container)) return IN_ANY;
   return STRICT_OPERATORS.get(name) ?? name;
 }
@@ -93,7 +93,7 @@ function listPlaces(kind: Kind): readonly (Expression | undefined)[] {
   return [iterRange, accuInit, loopCondition, loopStep, result];
 }
 
-const toCall = (name: string, args: Call['args']): Kind => ({
+const toCall = (name: string, args: FunctionCall['args']): Kind => ({
   case: 'callExpr',
   value: { $typeName: 'cel.expr.Expr.Call', function: name, args },
 });

@@ -4,10 +4,8 @@ import type { Clock } from '../../../platform/clock.ts';
 import type { Replicas } from '../../../store/replicas/replicas.ts';
 import { UpstreamError } from '../../upstream.ts';
 import type { RequestClient } from '../server-request.ts';
-import type { SuspendedCallMessage } from './messages.ts';
-import type { Outcome } from './outcome.ts';
-import type { CallOwner, OutcomeRecords } from './outcome-records.ts';
-import { readNotification } from './own-calls.ts';
+import type { CallOwner, Outcome, OutcomeRecords } from './outcome-records.ts';
+import { readNotification, type SuspendedCallMessage } from './own-calls.ts';
 
 export interface CallsElsewhereDeps {
   readonly clock: Clock;
@@ -116,7 +114,9 @@ export function createWaitElsewhere({
 
       waits.set(ticket, wait);
       listener.signal.addEventListener('abort', leave);
-      askWhetherItGoesOn();
+      // Whoever hung up while the store was asked is not told again.
+      if (listener.signal.aborted) leave();
+      else askWhetherItGoesOn();
     });
   }
 }

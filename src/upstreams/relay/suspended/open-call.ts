@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { UpstreamError, UpstreamQuestion } from '../../upstream.ts';
 import { findQuestionProblem, refuseQuestion } from '../questions.ts';
 import type { RequestClient } from '../server-request.ts';
-import { type Outcome, toFailedOutcome } from './outcome.ts';
+import { type Outcome, toFailedOutcome } from './outcome-records.ts';
 
 /** The request that waits for what the call comes to; there is one at most. */
 export interface Waiter {

@@ -1,10 +1,13 @@
 // §18.3: what a call came to, for the replica where the client's retry waits: sealed, for one use.
 
-import { hashSha256 } from '../../../platform/sha256.ts';
+import type { JsonRpcErrorObject } from '../../../errors/gateway-error.ts';
+import { hashSha256 } from '../../../platform/ids.ts';
+import { isObject, type JsonObject, parseObject } from '../../../platform/json.ts';
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
 import type { Seal } from '../../../store/seal/seal.ts';
-import type { ByteEntry, Store } from '../../../store/store.ts';
-import { type Outcome, parseOutcome } from './outcome.ts';
+import type { ByteEntry, KeyValue, Windows } from '../../../store/store.ts';
+import { UpstreamError, type UpstreamFailure, type UpstreamQuestion } from '../../upstream.ts';
+import { readQuestion } from '../questions.ts';
 
 /** Another user's look does not find it. */
 export interface CallOwner {
@@ -20,7 +23,7 @@ export interface OutcomeRecords {
 }
 
 export interface OutcomeRecordsDeps {
-  readonly store: Pick<Store, 'set' | 'getAndDelete' | 'reserveBytes' | 'releaseBytes'>;
+  readonly store: Pick<KeyValue, 'set' | 'getAndDelete'> & KeptBytesDeps['store'];
   getSeal(): Promise<Seal>;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly keyPrefix: string;
@@ -84,7 +87,7 @@ interface KeptBytes {
 }
 
 interface KeptBytesDeps {
-  readonly store: Pick<Store, 'reserveBytes' | 'releaseBytes'>;
+  readonly store: Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly keyPrefix: string;
   /** `MAX_UPSTREAM_BYTES`. */
@@ -139,3 +142,62 @@ export function createKeptBytes(deps: KeptBytesDeps): KeptBytes {
     },
   };
 }
+
+// What a call at a server comes to next.
+
+export type Outcome =
+  | { readonly kind: 'result'; readonly result: JsonObject }
+  /** The call goes on; `key` names the question in what the client answers. */
+  | { readonly kind: 'question'; readonly key: string; readonly question: UpstreamQuestion }
+  | {
+      readonly kind: 'failed';
+      readonly failure: UpstreamFailure;
+      readonly message: string;
+      readonly jsonRpcError?: JsonRpcErrorObject | undefined;
+    };
+
+export const toFailedOutcome = (thrown: unknown): Outcome =>
+  thrown instanceof UpstreamError
+    ? {
+        kind: 'failed',
+        failure: thrown.failure,
+        message: thrown.message,
+        jsonRpcError: thrown.jsonRpcError,
+      }
+    : { kind: 'failed', failure: 'invalid', message: 'the call failed unexpectedly' };
+
+export const toUpstreamError = ({
+  failure,
+  message,
+  jsonRpcError,
+}: Extract<Outcome, { kind: 'failed' }>): UpstreamError =>
+  new UpstreamError(failure, message, jsonRpcError && { jsonRpcError });
+
+/** What another replica wrote. Undefined for what this version does not know. */
+function parseOutcome(text: string): Outcome | undefined {
+  const { kind, result, key, failure, message, jsonRpcError, ...rest } = parseObject(text) ?? {};
+  const question = readQuestion(rest.question);
+  if (kind === 'result' && isObject(result)) return { kind, result };
+  if (kind === 'question' && typeof key === 'string' && question !== undefined) {
+    return { kind, key, question };
+  }
+  if (kind !== 'failed' || !isFailure(failure) || typeof message !== 'string') return undefined;
+  return isJsonRpcError(jsonRpcError)
+    ? { kind, failure, message, jsonRpcError }
+    : { kind, failure, message };
+}
+
+const FAILURES: Readonly<Record<UpstreamFailure, true>> = {
+  unavailable: true,
+  timeout: true,
+  invalid: true,
+  overloaded: true,
+  aborted: true,
+  error: true,
+};
+
+const isFailure = (value: unknown): value is UpstreamFailure =>
+  typeof value === 'string' && Object.hasOwn(FAILURES, value);
+
+const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
+  isObject(value) && typeof value.code === 'number' && typeof value.message === 'string';

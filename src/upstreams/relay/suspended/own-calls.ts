@@ -2,13 +2,10 @@
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { Log } from '../../../platform/log.ts';
 import type { Replicas } from '../../../store/replicas/replicas.ts';
-import type { CallTable } from './call-table.ts';
-import type { SuspendedCallMessage } from './messages.ts';
 import type { OpenCall, Waiter } from './open-call.ts';
-import type { Outcome } from './outcome.ts';
-import type { CallOwner, OutcomeRecords } from './outcome-records.ts';
+import type { CallOwner, Outcome, OutcomeRecords } from './outcome-records.ts';
 
-export interface OwnCallsDeps {
+interface OwnCallsDeps {
   readonly table: CallTable;
   readonly records: OutcomeRecords;
   readonly replicas: Replicas<SuspendedCallMessage>;
@@ -106,3 +103,98 @@ export async function putRecord(
 
 /** Params that another replica passed on. */
 export const readNotification = (params: unknown): JsonObject => (isObject(params) ? params : {});
+
+// The calls of this replica that wait, or waited, for an answer of their client.
+
+interface SuspendedCall extends CallOwner {
+  readonly server: string;
+  /** Of its params; its open questions count beside them. */
+  readonly bytes: number;
+  readonly openCall: OpenCall;
+}
+
+interface CallTable {
+  has(id: string): boolean;
+  /** False when the user, or the process, has too many, or too much is kept for them. */
+  add(call: SuspendedCall): boolean;
+  /** False when what this user's calls keep, or those of all, has become too much. */
+  hasRoom(sub: string | undefined): boolean;
+  /** Undefined where it is another user's, or at another server. */
+  find(call: Pick<SuspendedCall, 'id' | 'sub' | 'server'>): OpenCall | undefined;
+  remove(id: string): void;
+  list(): readonly SuspendedCall[];
+}
+
+/** The bytes are those that a user's other calls may have. */
+const MAX_PER_USER = { calls: 16, bytes: 8 * 1024 * 1024 };
+const MAX_IN_ALL = { calls: 512, bytes: 64 * 1024 * 1024 };
+
+export function createCallTable(): CallTable {
+  const calls = new Map<string, SuspendedCall>();
+
+  function hasRoom(sub: string | undefined): boolean {
+    const all = [...calls.values()];
+    // Without authentication nothing is counted per user.
+    const ofUser = sub === undefined ? [] : all.filter((call) => call.sub === sub);
+    return fits(all, MAX_IN_ALL) && fits(ofUser, MAX_PER_USER);
+  }
+
+  return {
+    has: (id) => calls.has(id),
+    add(call) {
+      calls.set(call.id, call);
+      if (hasRoom(call.sub)) return true;
+      calls.delete(call.id);
+      return false;
+    },
+    hasRoom,
+    find({ id, sub, server }) {
+      const call = calls.get(id);
+      return call?.sub === sub && call?.server === server ? call?.openCall : undefined;
+    },
+    remove: (id) => void calls.delete(id),
+    list: () => [...calls.values()],
+  };
+}
+
+const fits = (calls: readonly SuspendedCall[], max: typeof MAX_IN_ALL): boolean =>
+  calls.length <= max.calls && calls.reduce((sum, call) => sum + countBytes(call), 0) <= max.bytes;
+
+const countBytes = ({ bytes, openCall }: SuspendedCall): number =>
+  bytes + openCall.countQuestionBytes();
+
+// What replicas say to each other about calls that wait for answers (store/replicas).
+
+/** `ticket` names one request of a client that waits at the replica `from`. */
+export type SuspendedCallMessage =
+  /** To the replica of the call: the client came back. Sent again while it waits, without the answer. */
+  | {
+      readonly about: 'resume';
+      readonly ticket: string;
+      readonly from: string;
+      readonly call: string;
+      readonly sub?: string | undefined;
+      readonly server: string;
+      readonly key?: string;
+      readonly answer?: unknown;
+    }
+  /** To the replica of the call: the client hung up. */
+  | { readonly about: 'left'; readonly ticket: string; readonly call: string }
+  /** To where it waits: the call goes on. */
+  | { readonly about: 'going_on'; readonly ticket: string }
+  /** To where it waits: nothing more comes of the call but what is in the store. */
+  | { readonly about: 'settled'; readonly ticket: string }
+  /** To where it waits: params of a notification of the server. */
+  | { readonly about: 'progress' | 'log'; readonly ticket: string; readonly params: unknown };
+
+const TOPICS: ReadonlySet<unknown> = new Set([
+  'resume',
+  'left',
+  'going_on',
+  'settled',
+  'progress',
+  'log',
+]);
+
+export const isSuspendedCallMessage = (value: unknown): value is SuspendedCallMessage =>
+  isObject(value) && TOPICS.has(value.about) && typeof value.ticket === 'string';

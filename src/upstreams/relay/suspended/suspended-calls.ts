@@ -7,19 +7,17 @@ import type { Log } from '../../../platform/log.ts';
 import { buildSuspendedCallChannelName } from '../../../store/keys.ts';
 import { createReplicas } from '../../../store/replicas/replicas.ts';
 import type { Seal } from '../../../store/seal/seal.ts';
-import type { Store } from '../../../store/store.ts';
+import type { Bus } from '../../../store/store.ts';
 import type { Metrics } from '../../../telemetry/metrics/metrics.ts';
-import { createCallTable } from './call-table.ts';
 import { type ClientReply, createWaitElsewhere, type Listener } from './calls-elsewhere.ts';
-import { isSuspendedCallMessage } from './messages.ts';
 import { type OpenCall, type OpenCallOptions, startOpenCall, type Waiter } from './open-call.ts';
-import type { Outcome } from './outcome.ts';
 import {
   type CallOwner,
   createOutcomeRecords,
+  type Outcome,
   type OutcomeRecordsDeps,
 } from './outcome-records.ts';
-import { putRecord, serveOwnCalls } from './own-calls.ts';
+import { createCallTable, isSuspendedCallMessage, putRecord, serveOwnCalls } from './own-calls.ts';
 
 export interface SuspendedCalls {
   /** Resolves to what the call comes to first. */
@@ -45,7 +43,7 @@ export interface StartedCall {
 }
 
 export interface SuspendedCallsDeps {
-  readonly store: OutcomeRecordsDeps['store'] & Pick<Store, 'publish' | 'subscribe'>;
+  readonly store: OutcomeRecordsDeps['store'] & Bus;
   getSeal(): Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;

@@ -188,3 +188,18 @@ describe('the end of listening', () => {
     expect(watchers('a')).toBe(0);
   });
 });
+
+test('§15 a subscription names at most 200 resources', async () => {
+  const name = (count: number) => ({
+    notifications: {
+      resourceSubscriptions: Array.from({ length: count }, (_, index) => `watched://${index}`),
+    },
+  });
+  const { json } = await stateless(gateway, LISTEN, name(201), {
+    headers: { accept: 'text/event-stream' },
+  });
+  expect(json.error.code).toBe(-32602);
+  const stream = await listen(name(200).notifications);
+  expect(await stream.next()).toEqual(acknowledged(1, {}));
+  stream.hangUp();
+});

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { createLocalCatalog, defineTool, elicit } from '../../../../src/index.ts';
 import { askingCatalog } from '../../../support/catalogs/stateless-asking-catalog.ts';
 import {
   ASKABLE,
@@ -190,3 +191,48 @@ describe('a restart between the rounds', () => {
     }
   });
 });
+
+const NAME_FORM = {
+  type: 'object',
+  properties: { name: { type: 'string' } },
+  required: ['name'],
+} as const;
+
+const sorting = createLocalCatalog({
+  tools: [
+    defineTool({
+      name: 'sorts',
+      description: 'Changes its arguments, and asks.',
+      inputSchema: {
+        type: 'object',
+        properties: { tags: { type: 'array', items: { type: 'string' } } },
+        required: ['tags'],
+      },
+      async run(args, { ask }) {
+        const tags: string[] = args.tags;
+        tags.sort();
+        await ask({ who: elicit('Who?', NAME_FORM) });
+        return { content: [{ type: 'text', text: tags.map((tag) => tag[0]).join() }] };
+      },
+    }),
+  ],
+});
+const sortingGateway = useGateway({ deps: { catalog: sorting } });
+
+test.each([1, 3000])(
+  '§15 state: a tool may change its arguments before it asks (%d characters each)',
+  async (length) => {
+    const token = await sortingGateway.issuer.sign({ sub: 'ada' });
+    const ask = (retry: object) =>
+      stateless(
+        sortingGateway,
+        'tools/call',
+        { name: 'sorts', arguments: { tags: ['b'.repeat(length), 'a'.repeat(length)] }, ...retry },
+        { token, meta: ASKABLE },
+      );
+    const { json: asked } = await ask({});
+    const { requestState } = asked.result;
+    const { json } = await ask({ requestState, inputResponses: { who: ADA } });
+    expect(json.result.content).toEqual([{ type: 'text', text: 'a,b' }]);
+  },
+);

@@ -1,0 +1,112 @@
+// Errors that end a command with a sentence for the user, and without a stack.
+
+import { ConfigError } from '../../config/problem.ts';
+import { DefinitionError } from '../../errors/gateway-error.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
+import { LockFileError } from '../../upstreams/lock/lock-file.ts';
+import type { Invocation } from './invocation.ts';
+
+/** Why the service cannot start: lines for the operator. */
+export class StartError extends Error {
+  override readonly name = 'StartError';
+  readonly lines: readonly string[];
+
+  constructor(lines: readonly string[]) {
+    super(lines.join('\n'));
+    this.lines = lines;
+  }
+}
+
+interface Place {
+  readonly host: string;
+  readonly port: number;
+  /** What to type for another port, where the user started this process. */
+  readonly describeWithPort?: ((port: number) => string) | undefined;
+}
+
+/** The development provider of a gateway may have one of the ports that follow: the other gateway's is behind them. */
+const NEXT_PORT = 10;
+const HIGHEST_PORT = 65_535;
+
+/** For a second gateway beside the one on this port. */
+export const chooseOtherPort = (port: number): number =>
+  port + NEXT_PORT > HIGHEST_PORT ? port - NEXT_PORT : port + NEXT_PORT;
+
+/** Why the service cannot listen there, and what to set. */
+export function describeListenError(
+  error: unknown,
+  { host, port, describeWithPort }: Place,
+): string {
+  switch (getErrorCode(error)) {
+    case 'EADDRINUSE': {
+      const other = chooseOtherPort(port);
+      const typed = describeWithPort === undefined ? `PORT=${other}` : describeWithPort(other);
+      return `PORT: port ${port} on ${host} is in use by another process. Stop that process, or choose another port: ${typed}`;
+    }
+    case 'EACCES':
+      return `PORT: this process is not allowed to listen on port ${port}. Set PORT to 1024 or above.`;
+    default:
+      return `HOST: cannot listen on ${host}:${port} (${getErrorCode(error) ?? String(error)}). Set HOST to an address of this machine.`;
+  }
+}
+
+/** A command line that cannot be understood: a sentence for the user. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+  /** Whose help says more; undefined where the command is not known. */
+  readonly command: string | undefined;
+
+  constructor(message: string, command?: string) {
+    super(message);
+    this.command = command;
+  }
+}
+
+/** Why a command did not do what it is for: a heading, and lines below it. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+  readonly heading: string;
+  readonly lines: readonly string[];
+
+  /** `heading` ends with a colon. */
+  constructor(heading: string, lines: readonly string[]) {
+    super([heading, ...lines].join('\n'));
+    this.heading = heading;
+    this.lines = lines;
+  }
+}
+
+/** The whole help would push the message off the screen. */
+const describeHelp = (command: string | undefined): string =>
+  command === undefined
+    ? 'postern --help lists all commands.'
+    : `postern ${command} --help lists its options, with examples.`;
+
+/** Prints why, and ends the process: exit code 2 for a wrong command line, else 1. */
+export function endWithError(error: unknown, { process, console }: Invocation): void {
+  // Messages quote files, which may be another's: nothing of them moves the cursor of a terminal.
+  console.error(escapeInvisible(describeError(error).join('\n')));
+  // Node alone knows the place of a syntax error, and prints it when nobody catches the error.
+  if (error instanceof SyntaxError) queueMicrotask(() => rethrow(error));
+  else process.exit(error instanceof UsageError ? 2 : 1);
+}
+
+function describeError(error: unknown): readonly string[] {
+  if (error instanceof UsageError) return [error.message, describeHelp(error.command)];
+  if (error instanceof ConfigError) return ['Invalid settings:', ...formatBullets(error.problems)];
+  if (error instanceof CommandError) return [error.heading, ...formatBullets(error.lines)];
+  if (error instanceof LockFileError) return ['The lock cannot be used:', `  - ${error.message}`];
+  if (error instanceof DefinitionError) return ['Postern cannot start:', `  - ${error.message}`];
+  if (error instanceof StartError) return ['Postern cannot start:', ...formatBullets(error.lines)];
+  if (error instanceof SyntaxError) return ['Postern cannot start because of a syntax error:'];
+  return ['Postern cannot start because of an unexpected error:', `  - ${String(error)}`];
+}
+
+function formatBullets(lines: readonly string[]): readonly string[] {
+  return lines.map((line) => `  - ${line}`);
+}
+
+function rethrow(error: Error): never {
+  throw error;
+}

@@ -1,0 +1,122 @@
+// What is checked, in this order. Of a running gateway it is that in which a client meets it.
+
+import { createDocumentOffer } from '../../oauth/client-id-metadata/document-offer.ts';
+import { createPublicNetwork } from '../../oauth/client-id-metadata/network.ts';
+import { isObject } from '../../platform/json.ts';
+import { checkClients, checkConfiguredClients } from './clients/check-clients.ts';
+import { type Check, type Found, ok, warning } from './finding.ts';
+import { createCollectingLog } from './instruments.ts';
+import { checkClient, checkClientSecret } from './provider/client-secret.ts';
+import { checkClock, checkWalkClock } from './provider/clock.ts';
+import { checkAuthorization, checkProxyRedirects } from './settings/check-authorization.ts';
+import { checkCapabilities, checkDiscovery, checkKeySet } from './settings/check-discovery.ts';
+import { checkServers } from './settings/check-servers.ts';
+import { checkLimits, checkStart } from './settings/check-start.ts';
+import { checkStore } from './settings/check-store.ts';
+import type { SettingsAtHand } from './settings/settings-at-hand.ts';
+import { checkToken, checkWalkToken } from './token/check-token.ts';
+import { checkCors } from './walk/check-cors.ts';
+import { checkChallenge, checkHealth } from './walk/check-entry.ts';
+import { checkLogin, checkProviderLogin, checkRegistration } from './walk/check-login.ts';
+import { checkResourceMetadata, checkServerMetadata } from './walk/check-metadata.ts';
+import { checkReach } from './walk/check-reach.ts';
+import type { Walk } from './walk/walk.ts';
+
+/** Without it nothing else can be found out. */
+export const REACH: Check<Walk> = { section: 'Gateway', run: checkReach };
+
+/** Whether it is ready, and calls itself by the address that was asked. */
+export const ENTRY_CHECKS: readonly Check<Walk>[] = [
+  { section: 'Gateway', run: checkHealth },
+  { section: 'Gateway', run: checkChallenge },
+];
+
+/** What clients read of the gateway before they log in. It counts in no limit that a login meets. */
+export const READING_CHECKS: readonly Check<Walk>[] = [
+  { section: 'Metadata', run: checkResourceMetadata },
+  { section: 'Metadata', run: checkServerMetadata },
+  { section: 'Browser clients', run: checkCors },
+];
+
+const LOGIN = 'whether users can log in';
+
+/** What clients need of the gateway itself. */
+export const GATEWAY_CHECKS: readonly Check<Walk>[] = [
+  ...READING_CHECKS,
+  { section: 'Registration', needsStore: 'whether clients can register', run: checkRegistration },
+  { section: 'Login', needsStore: LOGIN, run: checkLogin },
+];
+
+export const TOKEN_CHECK: Check<Walk> = {
+  section: 'Token',
+  needsStore: 'whether a token is accepted',
+  run: checkWalkToken,
+};
+
+/** What stands behind the gateway. Where the settings are at hand, SETTINGS_CHECKS look at it more closely. */
+export const BACKGROUND_CHECKS: readonly Check<Walk>[] = [
+  { section: 'Login', needsStore: LOGIN, run: checkProviderLogin },
+  { section: 'Login', needsStore: LOGIN, run: checkClientSecret },
+  { section: 'Login', run: checkWalkClock },
+  TOKEN_CHECK,
+];
+
+export const CLIENT_CHECKS: readonly Check<Walk>[] = [{ section: 'Clients', run: checkClients }];
+
+export const SETTINGS_CHECKS: readonly Check<SettingsAtHand>[] = [
+  { section: 'Settings', run: checkStart },
+  { section: 'Settings', run: checkLimits },
+  { section: 'Identity provider', run: checkDiscovery },
+  { section: 'Identity provider', run: checkKeySet },
+  { section: 'Identity provider', run: checkClock },
+  { section: 'Identity provider', run: checkCapabilities },
+  { section: "The gateway's client at the provider", run: checkClient },
+  { section: "The gateway's client at the provider", run: checkAuthorization },
+  { section: "The gateway's client at the provider", run: checkProxyRedirects },
+  { section: 'Client documents', run: checkDocuments },
+  { section: 'Token', run: checkToken },
+  { section: 'Servers behind the gateway', run: checkServers },
+];
+
+/** Where no gateway runs that could be asked. */
+export const ABSENT_GATEWAY_CHECKS: readonly Check<SettingsAtHand>[] = [
+  { section: 'Clients', run: checkConfiguredClients },
+];
+
+/** After the running gateway was asked, which leaves a login under way in the store. */
+export const STORE_CHECKS: readonly Check<SettingsAtHand>[] = [
+  { section: 'Store', run: checkStore },
+];
+
+const CHECK = 'client-documents';
+
+/** Whether metadata documents of clients can be fetched, tried as the gateway tries it. */
+async function checkDocuments({
+  config: { oauth },
+  clock,
+  tunnel,
+}: SettingsAtHand): Promise<Found> {
+  const { allowedHosts } = oauth.clientIdMetadata;
+  if (allowedHosts.length === 0)
+    return ok(CHECK, 'Client ID metadata documents are switched off: clients register instead.');
+  const { log, entries } = createCollectingLog();
+  const network = createPublicNetwork({ clock, tunnel });
+  const offer = createDocumentOffer({ allowedHosts, network, clock, log });
+  offer.start();
+  const isOffered = await offer.isOffered();
+  offer.close();
+  if (isOffered)
+    return ok(CHECK, `Client ID metadata documents can be fetched (${allowedHosts.join(', ')}).`);
+  const reasons = entries.map(({ facts }) => facts.reasons).find(isObject) ?? {};
+  const [host, reason] = Object.entries(reasons)[0] ?? [];
+  return warning(
+    CHECK,
+    `None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients register instead.`,
+    {
+      ...(host !== undefined && { why: `${host}: ${String(reason)}` }),
+      setting: 'CIMD_ALLOWED_HOSTS',
+      remedy:
+        'let the gateway reach them on port 443, set HTTPS_PROXY=http://host:port if only a proxy leads out, or set CIMD_ALLOWED_HOSTS=none.',
+    },
+  );
+}

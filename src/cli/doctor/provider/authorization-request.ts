@@ -1,0 +1,213 @@
+// What the provider says of the gateway's authorization request, before anybody logs in. With `prompt=none`
+// (OpenID Connect Core §3.1.2.1) it shows no page: it comes back to the redirect URI with `login_required`,
+// which it may do only where it knows that URI. Nothing that it answers is followed.
+
+import { quote } from '../../../platform/text.ts';
+import { type Advice, type Finding, type Found, failure, ok, unknown } from '../finding.ts';
+import { type Answer, type Probe, readWords } from '../instruments.ts';
+import { describeNetworkFailure } from '../network-failure.ts';
+
+type AuthorizationOutcome =
+  /** The provider knows the client and the redirect URI, and would let a user log in. */
+  | { readonly kind: 'accepted' }
+  | { readonly kind: 'redirect-uri-unknown'; readonly said: string }
+  | { readonly kind: 'client-unknown'; readonly said: string }
+  /** It knows both, and refuses something else of the request (RFC 6749 §4.1.2.1). */
+  | { readonly kind: 'refused'; readonly error: string; readonly said: string }
+  /** It refuses, and does not say what. */
+  | { readonly kind: 'error-page'; readonly said: string }
+  /** It shows the same page for any redirect URI. */
+  | { readonly kind: 'not-told' };
+
+/** Errors that only say that nobody is logged in (OpenID Connect Core §3.1.2.6). */
+const NEEDS_USER: ReadonlySet<string> = new Set([
+  'login_required',
+  'interaction_required',
+  'consent_required',
+  'account_selection_required',
+  // Google's older word for it.
+  'immediate_failed',
+]);
+
+/** No client has it registered: names below `.invalid` belong to nobody (RFC 6761 §6.4). */
+const FOREIGN_REDIRECT_URI = 'https://postern-doctor.invalid/oauth/callback';
+
+/** @throws FetchError */
+export async function askAuthorization(url: string, probe: Probe): Promise<AuthorizationOutcome> {
+  const redirectUri = new URL(url).searchParams.get('redirect_uri') ?? '';
+  const silent = await probe(replaceParameter(url, 'prompt', 'none'));
+  const back = readReturn(silent, redirectUri);
+  if (back !== undefined) return judgeReturn(back);
+
+  // Not every provider knows prompt=none: is the redirect URI treated differently from a foreign one?
+  const [own, foreign] = await Promise.all([
+    probe(url),
+    probe(replaceParameter(url, 'redirect_uri', FOREIGN_REDIRECT_URI)),
+  ]);
+  const returned = readReturn(own, redirectUri);
+  if (returned !== undefined) return judgeReturn(returned);
+  const said = [silent, own].map(readErrorText).find((text) => text !== undefined);
+  if (said !== undefined) return judgeErrorPage(said);
+  return computeSignature(own) === computeSignature(foreign)
+    ? { kind: 'not-told' }
+    : { kind: 'accepted' };
+}
+
+function replaceParameter(url: string, name: string, value: string): string {
+  const changed = new URL(url);
+  changed.searchParams.set(name, value);
+  return changed.href;
+}
+
+/** The parameters with which the browser would come back; undefined where it would not. */
+function readReturn({ headers, url }: Answer, redirectUri: string): URLSearchParams | undefined {
+  const location = headers.get('location');
+  if (location === null || !URL.canParse(location, url)) return undefined;
+  const target = new URL(location, url);
+  if (target.href !== redirectUri && !target.href.startsWith(`${redirectUri}?`)) return undefined;
+  return target.searchParams;
+}
+
+function judgeReturn(parameters: URLSearchParams): AuthorizationOutcome {
+  const error = parameters.get('error');
+  if (error === null || NEEDS_USER.has(error)) return { kind: 'accepted' };
+  const description = parameters.get('error_description');
+  return { kind: 'refused', error, said: [error, description].filter(Boolean).join(': ') };
+}
+
+function judgeErrorPage(said: string): AuthorizationOutcome {
+  if (/redirect[ _-]?(ur[il]|mismatch)|reply ur[il]|callback|AADSTS50011/i.test(said))
+    return { kind: 'redirect-uri-unknown', said };
+  if (/client|application|AADSTS700016/i.test(said)) return { kind: 'client-unknown', said };
+  return { kind: 'error-page', said };
+}
+
+/** What an error page, or the address of one, says; undefined for what is none. */
+function readErrorText({ status, text, headers, url }: Answer): string | undefined {
+  const location = headers.get('location');
+  if (location !== null && URL.canParse(location, url))
+    return readErrorAddress(new URL(location, url));
+  if (status < 400 && !/AADSTS\d+/.test(text)) return undefined;
+  const aadsts = /AADSTS\d+:[^"<\\]{0,300}/.exec(text)?.[0];
+  return aadsts ?? readWords(text);
+}
+
+/** Some redirect to a page of their own whose address says what is wrong; Google in base64. */
+function readErrorAddress({ pathname, searchParams }: URL): string | undefined {
+  const coded = Buffer.from(searchParams.get('authError') ?? '', 'base64').toString();
+  const said = ['error', 'error_description'].map((name) => searchParams.get(name));
+  const text = [coded, ...said].filter(Boolean).join(' ');
+  return /\/error\b/.test(pathname) || coded !== '' ? readWords(text) : undefined;
+}
+
+/** What differs between a login page and an error page. */
+function computeSignature({ status, headers, url }: Answer): string {
+  const location = headers.get('location');
+  if (location === null || !URL.canParse(location, url)) return String(status);
+  const { origin, pathname } = new URL(location, url);
+  // Some put the id of the attempt into the path.
+  return `${status} ${origin} ${pathname.split('/').slice(0, 2).join('/')}`;
+}
+
+/** What the provider makes of an authorization request: ours, or that of the gateway that runs. */
+interface Unreachable {
+  /** The sentence that says what does not answer. */
+  readonly what: string;
+  readonly setting: string;
+  readonly remedy: string;
+}
+
+export async function checkAuthorizationRequest(
+  url: string,
+  probe: Probe,
+  { what, setting, remedy }: Unreachable,
+): Promise<Found> {
+  try {
+    return judgeAuthorization(await askAuthorization(url, probe), url);
+  } catch (error) {
+    const { text } = describeNetworkFailure(error, url);
+    return failure('provider.reachable', `${what} ${text}`, { setting, remedy });
+  }
+}
+
+const CHECK = 'provider.redirect-uri';
+
+/** `url` is the authorization request. */
+export function judgeAuthorization(outcome: AuthorizationOutcome, url: string): Finding {
+  const { searchParams, host } = new URL(url);
+  const redirectUri = searchParams.get('redirect_uri') ?? '';
+  const clientId = searchParams.get('client_id') ?? '';
+  switch (outcome.kind) {
+    case 'accepted':
+      return ok(
+        CHECK,
+        `The provider knows the client ${quote(clientId)} and its redirect URI ${redirectUri}.`,
+      );
+    case 'redirect-uri-unknown':
+      return failure(CHECK, `The provider does not know the redirect URI ${redirectUri}.`, {
+        why: `It says: ${outcome.said}`,
+        setting: 'BASE_URL',
+        remedy: `register exactly ${redirectUri} for the client ${quote(clientId)} at the provider. If the address is not yours, correct BASE_URL.`,
+      });
+    case 'client-unknown':
+      return failure(
+        'provider.client-id',
+        `The provider does not know the client ${quote(clientId)}, or does not let it log users in.`,
+        {
+          why: `It says: ${outcome.said}`,
+          setting: 'OAUTH_CLIENT_ID',
+          remedy:
+            'set it to the client ID as the provider shows it, and check that OIDC_ISSUER names the tenant or realm in which the client is.',
+        },
+      );
+    case 'refused':
+      return failure(
+        'provider.authorization-request',
+        `The provider refuses the gateway's authorization request: ${outcome.said}`,
+        adviseOnRefusal(outcome.error),
+      );
+    case 'error-page':
+      return failure(
+        'provider.authorization-request',
+        'The provider shows an error page in place of a login page.',
+        {
+          why: `It says: ${outcome.said}`,
+          setting: 'OAUTH_CLIENT_ID',
+          remedy: `check the client ${quote(clientId)} and its redirect URI ${redirectUri} at the provider.`,
+        },
+      );
+    case 'not-told':
+      return unknown(
+        CHECK,
+        `whether ${host} knows the redirect URI ${redirectUri}: it tells only after a login.`,
+        { remedy: 'compare it with what is registered at the provider, character by character.' },
+      );
+  }
+}
+
+const REFUSALS: Readonly<Record<string, Advice>> = {
+  invalid_scope: {
+    setting: 'OAUTH_ADDED_SCOPES, OAUTH_ALLOWED_SCOPES',
+    remedy: 'name only scopes that the client has at the provider.',
+  },
+  invalid_target: {
+    setting: 'OIDC_AUDIENCE, OAUTH_RESOURCE_PARAMETER',
+    remedy:
+      'register the gateway as an API (resource) at the provider and set OIDC_AUDIENCE to its identifier, or set OAUTH_RESOURCE_PARAMETER=none if the provider does not know resource.',
+  },
+  unauthorized_client: {
+    setting: 'OAUTH_CLIENT_ID',
+    remedy: 'allow the authorization code grant for this client at the provider.',
+  },
+  access_denied: {
+    setting: 'OAUTH_CLIENT_ID, OIDC_AUDIENCE',
+    remedy:
+      'let the client use this API at the provider (a policy or a grant that names it), or correct OIDC_AUDIENCE.',
+  },
+};
+
+const adviseOnRefusal = (error: string): Advice =>
+  REFUSALS[error] ?? {
+    setting: 'OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS, OAUTH_RESOURCE_PARAMETER',
+    remedy: "compare what the gateway asks for with the client's settings at the provider.",
+  };

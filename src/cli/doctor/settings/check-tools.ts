@@ -1,0 +1,115 @@
+// Tools of a server that clients do not see, or do not find under the name that they make of it.
+import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts';
+import { joinPolicies } from '../../../policy/policy.ts';
+import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
+import { createNaming, createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
+import type {
+  StdioUpstreamConfig,
+  UpstreamConfig,
+} from '../../../upstreams/config/upstream-config.ts';
+import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../../../upstreams/upstream.ts';
+import { type Finding, warning } from '../finding.ts';
+
+const ISOLATION_CHECK = 'server.isolation';
+
+/** A client that can be asked everything. */
+const ABLE_CALLER: UpstreamCaller = {
+  ...GATEWAY_CALLER,
+  clientId: 'postern doctor',
+  capabilities: { elicitation: true, elicitationUrl: true, sampling: true, roots: true },
+};
+
+const isShared = (config: UpstreamConfig): config is StdioUpstreamConfig =>
+  config.kind === 'stdio' && config.isolation === 'shared';
+
+/** The same server, which can be asked as the gateway asks it, and as one of the clients that it could ask. */
+export const allowOwnProcess = (config: UpstreamConfig): UpstreamConfig =>
+  isShared(config) ? { ...config, isolation: 'user', maxProcesses: 2 } : config;
+
+/**
+ * §18.3: tools that a program lists only for clients that it can ask, where its `isolation` lets it ask none. `upstream` is
+ * of what `allowOwnProcess` made of `config`; `tools` is what everybody sees. Never rejects.
+ */
+export async function checkIsolation(
+  config: UpstreamConfig,
+  upstream: Upstream,
+  tools: FetchedList,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  if (!isShared(config)) return [];
+  const seen = new Set(tools.items.map(({ name }) => name));
+  // Some programs cannot run twice: that is no mistake of the settings.
+  const able = await fetchList(upstream, 'tools', ABLE_CALLER, signal).catch(() => undefined);
+  const hidden = able?.items.flatMap(({ name }) => (seen.has(name) ? [] : [String(name)])) ?? [];
+  if (hidden.length === 0) return [];
+  return [
+    warning(
+      ISOLATION_CHECK,
+      `Tools of ${config.name} that no client sees: ${describeNames(hidden)}.`,
+      {
+        why: 'It lists them only for clients that it can ask something. With "isolation": "shared" all users have one process, which cannot say whom it asks, so it is told that no client can be asked.',
+        setting: 'POSTERN_CONFIG',
+        remedy: `if they are needed, set "isolation": "user" for ${config.name} in the configuration file.`,
+      },
+    ),
+  ];
+}
+
+const NAMES_CHECK = 'server.names';
+/** What all clients that were tried take, with the name of the gateway that some put in front. */
+const SAFE_LENGTH = 48;
+
+/**
+ * Names that clients would change (docs/clients.md): their models then call what nobody has, or never see it. `tools` is
+ * what the server listed.
+ */
+export function checkNames(
+  file: GatewayFile,
+  config: UpstreamConfig,
+  tools: FetchedList,
+): readonly Finding[] {
+  const prepareList = createPrepareList({
+    config,
+    naming: createNaming(file),
+    policies: joinPolicies([]),
+    warn: () => {},
+  });
+  const names = [...prepareList('tools', tools).byName.keys()];
+  return [
+    ...warnOfNames(config, names.filter(isLong), {
+      why: 'Claude Code, OpenCode and Copilot cut longer ones, or refuse them, because they put the name of the gateway in front.',
+      remedy: `write "maxNameLength": ${SAFE_LENGTH} at the top of the configuration file, or give ${config.name} a shorter "prefix".`,
+      problem: `over ${SAFE_LENGTH} characters`,
+    }),
+    ...warnOfNames(config, names.filter(isReplaced), {
+      why: 'Some clients put another character in the place of a dot, and then call a tool that does not exist.',
+      remedy: 'write "names": "strict" at the top of the configuration file.',
+      problem: 'with a dot',
+    }),
+  ];
+}
+
+const isLong = (name: string): boolean => name.length > SAFE_LENGTH;
+const isReplaced = (name: string): boolean => name.includes('.');
+
+function warnOfNames(
+  { name }: UpstreamConfig,
+  names: readonly string[],
+  { problem, ...advice }: { problem: string; why: string; remedy: string },
+): readonly Finding[] {
+  if (names.length === 0) return [];
+  return [
+    warning(NAMES_CHECK, `Names of tools of ${name} ${problem}: ${describeNames(names)}.`, {
+      ...advice,
+      setting: 'POSTERN_CONFIG',
+    }),
+  ];
+}
+
+const SHOWN_NAMES = 5;
+
+/** The first of several names, and how many more there are. */
+function describeNames(names: readonly string[]): string {
+  const more = names.length - SHOWN_NAMES;
+  return [...names.slice(0, SHOWN_NAMES), ...(more > 0 ? [`${more} more`] : [])].join(', ');
+}

@@ -1,0 +1,185 @@
+// The files that `postern init` writes.
+import { isAbsolute, relative, sep } from 'node:path';
+import { parseEnv } from 'node:util';
+import { generateSecret } from '../../platform/ids.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { CommandError } from '../command/errors.ts';
+import type { Answers } from './answers.ts';
+import { findProvider, type KnownProvider } from './providers.ts';
+
+export const CONFIG_FILE = 'postern.yaml';
+/** A first tool, in the folder templates of the package. */
+export const CATALOG_FILE = 'catalog.mjs';
+/** Its test, beside it. */
+export const CATALOG_TEST_FILE = 'catalog.test.mjs';
+
+interface ConfigFacts {
+  /** Where editors find the schema, from the folder of the file. */
+  readonly schema: string;
+  readonly servers: JsonObject;
+  /** Whether tools of the gateway's own are served, built in or the user's. */
+  readonly hasOwnTools: boolean;
+}
+
+/** `postern.yaml` */
+export const renderConfig = ({ schema, servers, hasOwnTools }: ConfigFacts): string =>
+  `# yaml-language-server: $schema=${schema}
+# The MCP servers behind the gateway, and who may use which tool. A change is loaded at once.
+${hasOwnTools ? '' : '\n# The gateway has no tools of its own.\nbuiltIn: false\n'}
+${renderServers(servers)}
+# Who may use what. Without rules, everybody who logs in may use everything.
+#rules:
+#  - who: { groups: [staff] }
+#    may: ["*"]
+`;
+
+const EXAMPLE = `# For example:
+#mcpServers:
+#  files:
+#    command: npx
+#    args: ["-y", "@modelcontextprotocol/server-filesystem", "."]
+#  wiki:
+#    url: https://wiki.example.com/mcp
+mcpServers: {}
+`;
+
+function renderServers(servers: JsonObject): string {
+  const entries = Object.entries(servers);
+  if (entries.length === 0) return EXAMPLE;
+  return `mcpServers:\n${entries.map(([name, server]) => renderServer(name, server)).join('')}`;
+}
+
+/** Members in lines of their own; their values are JSON, which is YAML as well. */
+function renderServer(name: string, server: unknown): string {
+  const head = `  ${writeKey(name)}:`;
+  if (!isObject(server)) return `${head} ${JSON.stringify(server)}\n`;
+  const lines = Object.entries(server).map(
+    ([key, value]) => `    ${writeKey(key)}: ${writeValue(value)}\n`,
+  );
+  return `${head}\n${lines.join('')}`;
+}
+
+const writeKey = (key: string): string => (/^[a-z][\w-]*$/i.test(key) ? key : JSON.stringify(key));
+
+const writeValue = (value: unknown): string =>
+  typeof value === 'string' && /^[a-z][\w./@-]*$/i.test(value) && !RESERVED.test(value)
+    ? value
+    : JSON.stringify(value);
+
+/** What YAML takes for something else than a text. */
+const RESERVED = /^(true|false|null|yes|no|on|off|y|n)$/i;
+
+/** What the gateway refuses, and asks to replace (config/problems.ts). */
+const PLACEHOLDER = '…';
+
+interface EnvFacts {
+  readonly configFile: string;
+  /** The file of the first tool, where there is one. */
+  readonly catalogFile: string | undefined;
+  /** Taken from the file with servers, which then names the variables. */
+  readonly secrets: Readonly<Record<string, string>>;
+}
+
+export function renderEnv(
+  answers: Answers,
+  { configFile, catalogFile, secrets }: EnvFacts,
+): string {
+  const provider = findProvider(answers.provider);
+  const isShared = answers.store === 'redis';
+  return `# Settings of Postern: \`postern config --all\` prints them all. Secrets stand here: keep this file out of Git.
+POSTERN_CONFIG=${configFile}
+${catalogFile === undefined ? '' : `POSTERN_CATALOG=${catalogFile}\n`}
+# The address at which users reach it, if that is not http://localhost and PORT:
+#BASE_URL=https://mcp.example.com
+${provider === undefined ? NO_PROVIDER : renderLogin(provider, answers)}${
+  isShared
+    ? `
+# Sessions and logins of all processes. Each of them has the same two lines.
+${write('REDIS_URL', answers.redisUrl)}
+OAUTH_STATE_SECRET=${generateSecret()}
+`
+    : ''
+}${renderSecrets(secrets)}`;
+}
+
+const NO_PROVIDER = `
+# Until these are set, \`postern dev\` has a provider of its own, which accepts any name, and \`postern start\`
+# does not start. What your provider needs: the page /providers of the
+# gateway that it starts, http://localhost:3000/providers (in a checkout: docs/providers.md).
+#OAUTH_MODE=broker
+#OIDC_ISSUER=https://id.example.com
+#OAUTH_CLIENT_ID=
+#OAUTH_CLIENT_SECRET=
+`;
+
+const renderLogin = (
+  { title, profile, issuer, issuerExample, audienceExample, addedScopes, page }: KnownProvider,
+  answers: Answers,
+): string => `
+# Users log in with ${title}. What to register there: the page /${page} of any gateway that runs (in a
+# checkout: docs/${page}.md).
+OAUTH_MODE=broker
+${profile === undefined ? '' : `OIDC_PROVIDER=${profile}\n`}# ${issuerExample}
+${write('OIDC_ISSUER', answers.issuer ?? issuer)}
+${
+  answers.audience === undefined && audienceExample === undefined
+    ? ''
+    : `# The audience of its tokens, for example ${audienceExample}\n${write('OIDC_AUDIENCE', answers.audience)}\n`
+}${write('OAUTH_CLIENT_ID', answers.clientId)}
+${write('OAUTH_CLIENT_SECRET', answers.clientSecret)}
+${
+  addedScopes === undefined
+    ? ''
+    : `${write('OAUTH_ADDED_SCOPES', answers.clientId && addedScopes(answers.clientId))}\n`
+}
+${SHARED_ADDRESS_LIMITS}`;
+
+/** As in README.md and docs/deploy.md. The defaults are for one person behind an address. */
+export const SHARED_ADDRESS_LIMITS = `# Many users may share one address, as in an office: calls are counted by user, and the limits by address have room for all.
+MCP_USER_RATE_LIMIT_MAX=300
+MCP_RATE_LIMIT_MAX=10000
+DCR_RATE_LIMIT_MAX=200
+# 300 people with 3 clients each, whose tokens may all expire within the same minute.
+OAUTH_REFRESH_RATE_LIMIT_MAX=1000
+`;
+
+function renderSecrets(secrets: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(secrets).map(([name, value]) => `${write(name, value)}\n`);
+  return lines.length === 0 ? '' : `\n# Secrets of the servers\n${lines.join('')}`;
+}
+
+/** @throws CommandError for a value that no line can have. */
+function write(name: string, value = PLACEHOLDER): string {
+  const line = renderEnvLine(name, value);
+  if (line !== undefined) return line;
+  throw new CommandError('Nothing was written:', [
+    `${name}: .env cannot hold this value, which has quotation marks of every kind, or a carriage return. Set the variable elsewhere, and leave it out here.`,
+  ]);
+}
+
+const PLAIN = /^[\w./:@%+=,~…-]*$/;
+const QUOTES = ["'", '"', '`'];
+
+/**
+ * In quotes where it needs any. Undefined for a value that no line can have: without quotes, its second line would be a
+ * setting of its own, such as AUTH_REQUIRED=false.
+ */
+export function renderEnvLine(name: string, value: string): string | undefined {
+  if (PLAIN.test(value)) return `${name}=${value}`;
+  return QUOTES.filter((quote) => !value.includes(quote))
+    .map((quote) => `${name}=${quote}${value}${quote}`)
+    .find((line) => parseEnv(line)[name] === value);
+}
+
+/** With the file whose secrets were copied, where it lies in this folder. */
+export function renderGitIgnore(secretsFile: string | undefined): string {
+  const pattern = secretsFile === undefined ? undefined : toPattern(secretsFile);
+  return `.env\ndata/\nnode_modules/\n${pattern === undefined ? '' : `${pattern}\n`}`;
+}
+
+/** Undefined for a file that is elsewhere, or whose name no line can have. */
+export function toPattern(file: string): string | undefined {
+  const path = relative('.', file).replaceAll(sep, '/');
+  if (path.startsWith('..') || isAbsolute(path) || /[\n\r]| $/.test(path)) return undefined;
+  return `/${path.replace(/[\\*?[\]]/g, '\\$&')}`;
+}

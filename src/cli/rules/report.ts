@@ -1,0 +1,183 @@
+// What `postern rules test` prints: a line for each item, and what is said of no single one.
+import { builtInCatalog } from '../../catalog/index.ts';
+import type { UserContext } from '../../endpoint/user-context.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
+import { listTools } from '../../mcp/catalog/list-tools.ts';
+import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { toVisibleJson } from '../../platform/invisible.ts';
+import { findNearestName } from '../../platform/nearest-name.ts';
+import { compileMay, parsePattern } from '../../policy/rules/may.ts';
+import type { RuleDecision, RuledItem } from '../../policy/rules/rules.ts';
+import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
+import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
+
+export interface JudgedItem {
+  readonly item: RuledItem;
+  readonly decision: RuleDecision;
+  /** Of a call that is denied: the rule that allows one with other arguments. */
+  readonly withOtherArgs?: string | undefined;
+}
+
+interface Asked {
+  readonly path: string;
+  /** `"rules": "everyone"`. */
+  readonly meansNoRules: boolean;
+  readonly user: UserContext;
+  readonly clientId: string | undefined;
+  /** Sentences that are about no single item. */
+  readonly notes: readonly string[];
+}
+
+/** For programs: one object for each item. */
+export function toJson(items: readonly JudgedItem[]): string {
+  const rows = items.map(({ item: { kind, name, server }, decision, withOtherArgs }) => ({
+    kind,
+    name,
+    server,
+    decision: decision.kind,
+    ...(decision.kind === 'allowed' && decision.isByArgs === true && { byArguments: true }),
+    ...(decision.kind === 'scopes_missing' && { scopes: decision.scopes }),
+    rule: decision.kind === 'denied' ? null : (decision.rule ?? null),
+    ...(withOtherArgs !== undefined && { ruleWithOtherArguments: withOtherArgs }),
+  }));
+  return JSON.stringify(rows, undefined, 2);
+}
+
+export function renderItems(items: readonly JudgedItem[], asked: Asked): string {
+  const rows = items.map((judged) => [
+    describeDecision(judged.decision),
+    describeItem(judged.item),
+    describeRule(judged, asked),
+  ]);
+  const widths = [0, 1].map((column) =>
+    Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+  const notes = asked.notes.length === 0 ? [] : ['', ...asked.notes];
+  return [describeAsked(items, asked), '', ...lines, ...notes].join('\n');
+}
+
+function describeAsked(items: readonly JudgedItem[], { path, user, clientId }: Asked): string {
+  const seen = items.filter(({ decision }) => decision.kind !== 'denied').length;
+  const who = toVisible(user.email ?? (user.sub === '' ? 'Somebody' : user.sub));
+  const client = clientId === undefined ? 'an unknown client' : `client ${toVisible(clientId)}`;
+  return `${who} with ${client} sees ${seen} of ${items.length}, by ${path}:`;
+}
+
+function describeDecision(decision: RuleDecision): string {
+  if (decision.kind === 'denied') return 'denied';
+  if (decision.kind === 'scopes_missing') return `needs scope ${decision.scopes.join(' ')}`;
+  return decision.isByArgs === true ? 'decided by its arguments' : 'allowed';
+}
+
+function describeRule({ decision, withOtherArgs }: JudgedItem, { meansNoRules }: Asked): string {
+  if (decision.kind === 'denied')
+    return withOtherArgs === undefined
+      ? 'no rule allows it'
+      : `no rule allows it with these arguments; with others ${withOtherArgs} does`;
+  return decision.rule ?? (meansNoRules ? 'rules is "everyone"' : 'there are no rules');
+}
+
+/** As a pattern would name it. */
+const describeItem = ({ kind, name }: RuledItem): string =>
+  toVisible(kind === 'tool' ? name : `${kind}:${name}`);
+
+/** Servers and clients choose names: nothing of them moves the cursor of a terminal. */
+function toVisible(text: string): string {
+  const json = toVisibleJson(text);
+  return json === `"${text}"` ? text : json;
+}
+
+/** A line for each tool that is refused, and whose name is like one that is written down. No server is asked. */
+export async function suggestNames(
+  judged: readonly JudgedItem[],
+  path: string,
+  file: GatewayFile,
+): Promise<readonly string[]> {
+  const refused = judged.flatMap(({ item, decision }) =>
+    item.kind === 'tool' && decision.kind === 'denied' ? [item.name] : [],
+  );
+  if (refused.length === 0) return [];
+  const known = await listKnownTools(path, file);
+  return refused.flatMap((name) => {
+    const nearest = known.includes(name) ? undefined : findNearestName(name, known);
+    return nearest === undefined
+      ? []
+      : [`Did you mean ${nearest}? No rule and no lock names ${name}, and no server was asked.`];
+  });
+}
+
+/** The gateway's own, those that the lock has, and those that rules name without an asterisk. */
+async function listKnownTools(path: string, file: GatewayFile): Promise<readonly string[]> {
+  const ownTools = file.builtIn === false ? [] : await listTools(serveOwnCatalog(builtInCatalog));
+  const { join } = createNaming(file);
+  const lock = readLockFile(findLockPath(path));
+  const locked = file.servers.flatMap((server) =>
+    [...(lock?.servers.get(server.name)?.tools.keys() ?? [])].map((name) => join(server, name)),
+  );
+  const ruled = file.rules.flatMap(({ may }) =>
+    may
+      .map(parsePattern)
+      .flatMap(({ kind, glob }) => (kind === 'tool' && !glob.includes('*') ? [glob] : [])),
+  );
+  return [...ownTools.map(({ name }) => String(name)), ...locked, ...ruled];
+}
+
+/**
+ * Why rules that name an e-mail address do not hold: of all claims, this one may be there and yet be withheld (§2.3). One
+ * line, or none where no rule asks, or all is there.
+ */
+export function findMissingEmail({ rules }: GatewayFile, user: UserContext): readonly string[] {
+  const whens = rules.map(({ when = '' }) => when);
+  const namesAddress =
+    whens.some((when) => /\bemail\b/.test(when)) ||
+    rules.some(({ who }) => who !== 'everyone' && who.claims?.email !== undefined);
+  const namesVerified = whens.some((when) => /\bemail_verified\b/.test(when));
+  if (user.email === undefined) {
+    const what =
+      user.claims.email === undefined ? 'have no "email"' : 'have an "email" that is not text';
+    return namesAddress || namesVerified
+      ? [`The claims ${what}, so rules see neither user.email nor user.email_verified.`]
+      : [];
+  }
+  if (user.emailVerified === false)
+    return namesAddress || namesVerified
+      ? [
+          `The claims do not say that the address is verified (${describeClaim(user)}), so rules see no user.email.`,
+        ]
+      : [];
+  return user.emailVerified === undefined && namesVerified
+    ? [
+        'The claims do not say whether the address is verified (no "email_verified", nor "xms_edov" of Microsoft Entra), so rules see user.email, but no user.email_verified.',
+      ]
+    : [];
+}
+
+function describeClaim({ claims }: UserContext): string {
+  const name = claims.email_verified === undefined ? 'xms_edov' : 'email_verified';
+  return `"${name}" is ${JSON.stringify(claims[name])}`;
+}
+
+/**
+ * Patterns of rules that fit nothing: most are misspelled, or of a server that could not be asked. Resources are left out:
+ * not all that can be read are listed.
+ */
+export function findIdlePatterns(
+  { rules }: GatewayFile,
+  items: readonly RuledItem[],
+): readonly string[] {
+  return rules.flatMap(({ may, place }) =>
+    may
+      .filter((pattern) => parsePattern(pattern).kind !== 'resource')
+      .filter((pattern) => {
+        const mayUse = compileMay([pattern]);
+        return !items.some(({ kind, name }) => mayUse(kind, name));
+      })
+      .map((pattern) => `${JSON.stringify(pattern)} fits nothing that is there: ${place}`),
+  );
+}

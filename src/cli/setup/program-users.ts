@@ -1,0 +1,169 @@
+// §18.3: the users of the system that programs behind the gateway run as: looked up for each load of the configuration
+// file, and tried before the gateway serves.
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import type { Config } from '../../config/config.ts';
+import type { Problem } from '../../config/problem.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { quote } from '../../platform/text.ts';
+import type { FoundProgramUser } from '../../upstreams/config/common-members.ts';
+import type {
+  ProgramUser,
+  StdioUpstreamConfig,
+  UpstreamConfig,
+} from '../../upstreams/config/upstream-config.ts';
+import { runCommandAs } from '../../upstreams/stdio/end-reason.ts';
+
+/** Not the PATH of the environment: what is found here tells which rights a program has. */
+const SYSTEM_PATH = '/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin';
+/** A directory service may be away. */
+const LOOKUP_MS = 10_000;
+/** (uid_t) -1 means "leave it as it is" to the system. */
+const MAX_ID = 4_294_967_294;
+
+/** Never rejects. */
+export async function findProgramUser(text: string): Promise<FoundProgramUser> {
+  if (process.platform !== 'linux')
+    return refuse('Programs can run as another user on Linux only. Remove it here.');
+  const [, uid, gid] = /^(\d+):(\d+)$/.exec(text) ?? [];
+  const entry = await lookUp(uid ?? text);
+  if ('problem' in entry) return refuse(entry.problem);
+  const user =
+    uid === undefined
+      ? entry.user
+      : { uid: Number(uid), gid: Number(gid), name: entry.user?.name, home: entry.user?.home };
+  if (user === undefined) return refuse(describeUnknown(text));
+  const problem = findIdProblem(user.uid, user.gid);
+  return problem === undefined ? { kind: 'found', user } : refuse(`${quote(text)} ${problem}`);
+}
+
+const refuse = (message: string): FoundProgramUser => ({ kind: 'problem', message });
+
+/** The group of a user that the system does not know must be said, too. */
+const describeUnknown = (text: string): string =>
+  /^\d+$/.test(text)
+    ? `This system has no user ${quote(text)}, and ${quote(text)} is a number without a group. Write uid:gid, such as ${text}:${text}.`
+    : `This system has no user ${quote(text)}. Create it, for example by useradd --system ${/^\d/.test(text) ? 'postern-programs' : text}, or write uid:gid, such as 1001:1001.`;
+
+function findIdProblem(uid: number, gid: number): string | undefined {
+  if (uid > MAX_ID || gid > MAX_ID) return `is out of range: the largest number is ${MAX_ID}.`;
+  if (uid === 0 || gid === 0)
+    return 'is root, or has its group: such a program could read everything. Name a user that has no rights.';
+  if (uid === process.geteuid?.())
+    return 'is the user of the gateway itself, so the program could read its secrets. Name another one.';
+  if (gid === process.getegid?.() || process.getgroups?.().includes(gid))
+    return `has a group of the gateway (${gid}), so the program could read what that group may. Name a user of another group.`;
+  return undefined;
+}
+
+type Entry =
+  | { readonly user: { uid: number; gid: number; name: string; home: string } | undefined }
+  | { readonly problem: string };
+
+/** Of any source that the system has, as /etc/nsswitch.conf says. */
+const lookUp = (key: string): Promise<Entry> =>
+  new Promise((resolve) => {
+    const options = { env: { PATH: SYSTEM_PATH }, timeout: LOOKUP_MS };
+    execFile('getent', ['passwd', key], options, (error, line) => {
+      // getent says so where it has no entry.
+      if (error?.code === 2) resolve({ user: undefined });
+      else if (error !== null)
+        resolve({ problem: `The user could not be looked up by getent (${error.message}).` });
+      else resolve({ user: readEntry(line) });
+    });
+  });
+
+function readEntry(line: string) {
+  const [name = '', , uid, gid, , home = ''] = line.trim().split(':');
+  return { uid: Number(uid), gid: Number(gid), name, home };
+}
+
+// Whether this process may start programs as those users.
+
+/** Their numbers in /proc/self/status. KILL is what ends a program of another user. */
+const NEEDED = [
+  ['CAP_KILL', 5n],
+  ['CAP_SETGID', 6n],
+  ['CAP_SETUID', 7n],
+] as const;
+const TRY_MS = 10_000;
+
+const run = promisify(execFile);
+
+export const isProgram = (server: UpstreamConfig): server is StdioUpstreamConfig =>
+  server.kind === 'stdio';
+
+/** One sentence for each problem; none where all is well, or all programs run as the gateway's own user. */
+export async function findProgramUserProblems(
+  servers: readonly UpstreamConfig[],
+): Promise<readonly Problem[]> {
+  const users = listUsers(servers);
+  if (users.length === 0) return [];
+  const missing = findMissingCapabilities();
+  if (missing.length > 0)
+    return [
+      {
+        message: `The gateway may not run programs as another user (${listNames(servers)}): it lacks ${missing.join(', ')}. Start it as root or with these capabilities, or remove RUN_PROGRAMS_AS and "runAs".`,
+      },
+    ];
+  const problems = await Promise.all(users.map(tryUser));
+  return problems.flatMap((message) => (message === undefined ? [] : [{ message }]));
+}
+
+/** Each once. */
+const listUsers = (servers: readonly UpstreamConfig[]): readonly ProgramUser[] => [
+  ...new Map(
+    servers
+      .filter(isProgram)
+      .flatMap(({ runAs }) => (runAs ? [[`${runAs.uid}:${runAs.gid}`, runAs] as const] : [])),
+  ).values(),
+];
+
+const listNames = (servers: readonly UpstreamConfig[]): string =>
+  servers
+    .filter((server) => isProgram(server) && server.runAs !== undefined)
+    .map(({ name }) => name)
+    .join(', ');
+
+function findMissingCapabilities(): readonly string[] {
+  const [, effective = '0'] =
+    /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+  const held = BigInt(`0x${effective}`);
+  return NEEDED.flatMap(([name, bit]) => ((held >> bit) & 1n ? [] : [name]));
+}
+
+/** Says what else is in the way: a setpriv of BusyBox, say, or a number that a container does not map. */
+async function tryUser(user: ProgramUser): Promise<string | undefined> {
+  const { command, args } = runCommandAs(user, { command: 'true', args: [] });
+  try {
+    await run(command, args, { env: { PATH: SYSTEM_PATH }, timeout: TRY_MS, cwd: '/' });
+    return undefined;
+  } catch (error) {
+    if (getErrorCode(error) === 'ENOENT')
+      return 'Programs are run as another user by setpriv, which this system does not have. Install the package util-linux (on Alpine: setpriv), or remove RUN_PROGRAMS_AS and "runAs".';
+    const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
+    return `No program can run as ${describeUser(user)}: ${said.split('\n')[0] || String(error)}. setpriv has to be that of the package util-linux (on Alpine: setpriv).`;
+  }
+}
+
+/** `postern-files (1001:1001)` */
+export const describeUser = ({ name, uid, gid }: ProgramUser): string =>
+  name === undefined ? `${uid}:${gid}` : `${name} (${uid}:${gid})`;
+
+/**
+ * That programs which run as the user of the gateway can read what it can: a sentence in production; none elsewhere, where one's own programs are tried.
+ */
+export function warnOfOwnUser(
+  servers: readonly UpstreamConfig[],
+  { server }: Pick<Config, 'server'>,
+): readonly string[] {
+  const names = servers
+    .filter((one) => isProgram(one) && one.runAs === undefined)
+    .map(({ name }) => name);
+  return names.length === 0 || server.environment !== 'production'
+    ? []
+    : [
+        `Programs that run as the user of the gateway can read its secrets and end it: ${names.join(', ')}. Set RUN_PROGRAMS_AS to another user of the system (Linux), or "runAs" of each server.`,
+      ];
+}

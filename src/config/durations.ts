@@ -1,3 +1,0 @@
-export const ONE_YEAR_SECONDS = 31_536_000;
-export const THIRTY_DAYS_SECONDS = 2_592_000;
-export const THIRTY_DAYS_MS = 2_592_000_000;

@@ -1,0 +1,144 @@
+// §18.1: the configuration file: which MCP servers stand behind the gateway, and who may use what.
+import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
+import { freeText, text, trueOrFalse, wholeNumber } from '../../config/file/shapes/scalar.ts';
+import type { Shape } from '../../config/file/shapes/shape.ts';
+import { integer, oneOf } from '../../config/rules.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { type PlacedRules, type RulesConfig, rulesShape } from '../../policy/rules/rule-config.ts';
+import { serverShape } from '../../upstreams/config/server-shape.ts';
+import {
+  type PlacedServer,
+  SERVER_DEFINITION,
+  serversShape,
+} from '../../upstreams/config/servers.ts';
+import type { ServersConfig } from '../../upstreams/config/upstream-config.ts';
+
+/** What the file says, parsed. */
+export interface GatewayFile extends ServersConfig, RulesConfig {}
+
+const DEFAULT_SEPARATOR = '__';
+const DEFAULT_NAME_LENGTH = 64;
+
+const SEPARATOR_PATTERN = '^[_.-]{1,8}$';
+/** A shorter name keeps nothing of the tool beside its server's and the hash; a longer one no tool has (§18.2). */
+const NAME_LENGTH = { min: 32, max: 128 } as const;
+const NAMES = ['own', 'strict'] as const;
+
+const fileMembers = {
+  $schema: defineMember({
+    name: '$schema',
+    shape: freeText(),
+    summary: 'Where editors find the JSON Schema of this file.',
+  }),
+  mcpServers: defineMember({
+    name: 'mcpServers',
+    shape: serversShape,
+    summary:
+      'The MCP servers behind the gateway, by name. Their order decides where names collide.',
+  }),
+  servers: defineMember({
+    name: 'servers',
+    shape: serversShape,
+    summary: 'As mcpServers, as VS Code calls it.',
+  }),
+  builtIn: defineMember({
+    name: 'builtIn',
+    shape: trueOrFalse,
+    summary: 'false takes the built-in tools, prompts and resources away.',
+  }),
+  separator: defineMember({
+    name: 'separator',
+    shape: text(
+      {
+        parse: (given) => (new RegExp(SEPARATOR_PATTERN).test(given) ? given : undefined),
+        allowed: '1 to 8 of the characters _ - and .',
+      },
+      { schema: { type: 'string', pattern: SEPARATOR_PATTERN } },
+    ),
+    summary: 'What stands between a server’s prefix and a name of its own. The default is __.',
+  }),
+  maxNameLength: defineMember({
+    name: 'maxNameLength',
+    shape: wholeNumber(integer(NAME_LENGTH.min, NAME_LENGTH.max), NAME_LENGTH.min, NAME_LENGTH.max),
+    summary:
+      'The most characters of the names of tools and prompts; longer ones are cut. The default is 64; 48 suits clients that put a name of theirs in front.',
+  }),
+  names: defineMember({
+    name: 'names',
+    shape: text(oneOf(...NAMES), { schema: { enum: NAMES } }),
+    summary:
+      'strict: names of tools and prompts have letters, digits, _ and - alone. own, the default, leaves them as the servers write them.',
+  }),
+  rules: defineMember({
+    name: 'rules',
+    shape: rulesShape,
+    summary:
+      'Who may use what. With any rule, what no rule allows does not exist. "everyone" in place of the list lets everybody use everything.',
+  }),
+};
+
+// What other programs write into the files that they share with us.
+
+/** Beside the servers. */
+const IGNORED_FILE_MEMBERS: readonly string[] = [
+  '//',
+  '_comment',
+  'comment',
+  'globalShortcut',
+  'inputs',
+  'isDxtAutoUpdatesEnabled',
+  'isUsingBuiltInNodeForMcp',
+  'preferences',
+  'sandbox',
+];
+
+/** Where other programs have their servers. */
+const REPLACED_FILE_MEMBERS: Readonly<Record<string, string>> = {
+  context_servers: 'Postern has its servers under "mcpServers". Rename this member.',
+  mcp: 'Postern has its servers under "mcpServers", at the top of the file. Move them there.',
+  mcp_servers: 'Postern has its servers under "mcpServers". Rename this member.',
+};
+
+/** What servers and rules mean to each other is not looked at yet. */
+export interface FileContent
+  extends Pick<GatewayFile, 'builtIn' | 'separator' | 'maxNameLength' | 'names'> {
+  readonly servers: readonly PlacedServer[];
+  readonly rules: PlacedRules;
+}
+
+export const fileShape: Shape<FileContent> = object({
+  allowed: 'an object with mcpServers',
+  members: Object.values(fileMembers),
+  ignored: IGNORED_FILE_MEMBERS,
+  replaced: REPLACED_FILE_MEMBERS,
+  schema: { definitions: { [SERVER_DEFINITION]: serverShape.schema } },
+  build(members) {
+    const { read } = members;
+    read(fileMembers.$schema);
+    return {
+      builtIn: read(fileMembers.builtIn) ?? true,
+      ...readNaming(members),
+      servers: [...(read(fileMembers.mcpServers) ?? []), ...(read(fileMembers.servers) ?? [])],
+      rules: read(fileMembers.rules) ?? { rules: [], meansNoRules: false },
+    };
+  },
+});
+
+function readNaming({
+  read,
+  report,
+}: MemberReader): Pick<FileContent, 'separator' | 'maxNameLength' | 'names'> {
+  const separator = read(fileMembers.separator) ?? DEFAULT_SEPARATOR;
+  const names = read(fileMembers.names) ?? 'own';
+  if (names === 'strict' && separator.includes('.'))
+    report('With "names": "strict" the separator has no dot. Use _ or -.', fileMembers.separator);
+  const maxNameLength = read(fileMembers.maxNameLength) ?? DEFAULT_NAME_LENGTH;
+  return { separator, maxNameLength, names };
+}
+
+/** The JSON Schema (draft 7) of the configuration file, by which editors complete and check it. */
+export const createGatewayFileSchema = (): JsonObject => ({
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  title: 'Configuration file of Postern',
+  ...fileShape.schema,
+});

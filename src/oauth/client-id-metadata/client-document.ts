@@ -1,0 +1,203 @@
+// §4.6, OAuth Client ID Metadata Document (draft): which URLs may be a client id, what their documents may say, and why
+// one of them is refused.
+
+import { type JsonObject, parseObject } from '../../platform/json.ts';
+import { parseRedirectUris, type RedirectUriRules } from '../redirect-uri.ts';
+
+/** A client id that is an https URL cannot be used; the message says why, to its developer. */
+export class ClientDocumentRefused extends Error {
+  override readonly name = 'ClientDocumentRefused';
+  /** The host could not be reached, whatever its document says: for an operator to mend. */
+  readonly isUnreachable: boolean;
+
+  constructor(message: string, options?: { readonly cause?: unknown }, isUnreachable = false) {
+    super(message, options);
+    this.isUnreachable = isUnreachable;
+  }
+}
+
+/** @throws ClientDocumentRefused always. */
+export function failDocument(message: string): never {
+  throw new ClientDocumentRefused(message);
+}
+
+/**
+ * What happened, and what an operator can do about it. `cause` is for the log: it may name what is
+ * inside the network, which strangers must not be told.
+ */
+export const createUnreachableError = (
+  host: string,
+  what: string,
+  cause: unknown,
+): ClientDocumentRefused =>
+  new ClientDocumentRefused(
+    `${what} The administrator of this gateway can check that it reaches ${host} on port 443, set HTTPS_PROXY if a proxy is required, or change CIMD_ALLOWED_HOSTS. The gateway's log has the reason.`,
+    { cause },
+    true,
+  );
+
+// §3 of the draft: which URLs may be a client id.
+
+const MAX_LENGTH = 2048;
+const MAX_HOST = 253;
+
+/** In any spelling: what claims to be such a URL is judged as one and reaches nobody else. */
+export const isClientDocumentId = (clientId: string): boolean => /^https:/i.test(clientId);
+
+/** `problem` is for the client's developer: a sentence that repeats nothing of what it refuses. */
+export type ClientIdUrl = { readonly url: URL } | { readonly problem: string };
+
+/**
+ * The URL of a client's metadata document.
+ *
+ * The draft allows a query ("SHOULD NOT") and a port; neither is taken here: each would make any
+ * number of client ids out of one document, or let a caller probe the ports of a host.
+ *
+ * @param allowedHosts - `*` for any public host, else exact names in lower case.
+ */
+export function parseClientIdUrl(clientId: string, allowedHosts: readonly string[]): ClientIdUrl {
+  const found = URL_PROBLEMS.find(([applies]) => applies(clientId));
+  if (found !== undefined) return { problem: `The client_id ${found[1]}.` };
+  const url = new URL(clientId);
+  const { hostname } = url;
+  if (!isHostName(hostname)) {
+    return {
+      problem:
+        'The client_id must name its host by a full DNS name, not by an address or localhost.',
+    };
+  }
+  if (!allowedHosts.includes('*') && !allowedHosts.includes(hostname)) {
+    return {
+      problem: `The host ${hostname} of the client_id is not allowed here. An operator can add it to CIMD_ALLOWED_HOSTS.`,
+    };
+  }
+  return { url };
+}
+
+/** The first that applies is told; each row may rely on those above it. */
+const URL_PROBLEMS: readonly (readonly [applies: (id: string) => boolean, problem: string])[] = [
+  [(id) => id.length > MAX_LENGTH, `is longer than ${MAX_LENGTH} characters`],
+  [
+    (id) => /[^\x21-\x7E]|\\/.test(id),
+    'contains white space, a control character, a backslash or a character beyond ASCII',
+  ],
+  [(id) => !id.startsWith('https://'), 'does not begin with https://'],
+  [(id) => id.includes('#'), 'has a fragment'],
+  [(id) => id.includes('?'), 'has a query'],
+  [(id) => getAuthority(id).includes('@'), 'has user info'],
+  [(id) => /:\d*$/.test(getAuthority(id)), 'has a port; only the default port is allowed'],
+  [(id) => getAuthority(id).endsWith('.'), 'has a host that ends with a dot'],
+  [(id) => !URL.canParse(id), 'is not a valid URL'],
+  [(id) => getPath(id) === '' || getPath(id) === '/', 'has no path'],
+  [(id) => getPath(id).split('/').some(isDotSegment), 'has a path with a segment . or ..'],
+  // It has to mean the same to every reader, byte by byte: it is compared as a string.
+  [(id) => new URL(id).href !== id, 'is not in its normal form, with a host in lower case'],
+];
+
+const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** At least two labels, the last one no number; international names in their ASCII form. */
+function isHostName(host: string): boolean {
+  const labels = host.split('.');
+  const last = labels.at(-1) ?? '';
+  return (
+    host.length <= MAX_HOST &&
+    labels.length > 1 &&
+    labels.every((label) => LABEL.test(label)) &&
+    /^[a-z]/.test(last) &&
+    last !== 'localhost'
+  );
+}
+
+/** WHATWG URL: %2e counts as a dot. */
+const isDotSegment = (segment: string): boolean => /^(\.|%2e){1,2}$/i.test(segment);
+
+const getAuthority = (id: string): string => /^https:\/\/([^/?#]*)/.exec(id)?.[1] ?? '';
+
+const getPath = (id: string): string => id.slice('https://'.length + getAuthority(id).length);
+
+// §4 of the draft, RFC 7591 §2: what a document may say.
+
+/** What the service uses of it; wire names, as in a registered client. */
+export interface ClientDocument {
+  /** The URL of the document. */
+  readonly client_id: string;
+  readonly client_name?: string;
+  readonly client_uri?: string;
+  /** Never fetched by the service. */
+  readonly logo_uri?: string;
+  readonly redirect_uris: readonly string[];
+  readonly token_endpoint_auth_method: 'none';
+}
+
+const MAX_CLIENT_NAME = 200;
+const MAX_URI = 2048;
+
+/** @throws ClientDocumentRefused naming the member. */
+export function parseClientDocument(
+  clientId: string,
+  body: Buffer,
+  rules: RedirectUriRules,
+): ClientDocument {
+  const members = parseObject(body);
+  const problem = members === undefined ? 'is not a JSON object' : findProblem(members, clientId);
+  if (members === undefined || problem !== undefined) return failMembers(clientId, `${problem}`);
+  return {
+    client_id: clientId,
+    ...(isName(members.client_name) && { client_name: members.client_name }),
+    ...(isWebUrl(members.client_uri) && { client_uri: members.client_uri }),
+    ...(isWebUrl(members.logo_uri) && { logo_uri: members.logo_uri }),
+    redirect_uris: readRedirectUris(clientId, members.redirect_uris, rules),
+    token_endpoint_auth_method: 'none',
+  };
+}
+
+function findProblem(members: JsonObject, clientId: string): string | undefined {
+  return DOCUMENT_PROBLEMS.find(([applies]) => applies(members, clientId))?.[1];
+}
+
+const DOCUMENT_PROBLEMS: readonly (readonly [
+  applies: (members: JsonObject, clientId: string) => boolean,
+  problem: string,
+])[] = [
+  [({ client_id }, clientId) => client_id !== clientId, 'has another client_id than its own URL'],
+  [(members) => 'client_secret' in members, 'has a client_secret, which everybody could read'],
+  [(members) => 'client_secret_expires_at' in members, 'has a client_secret_expires_at'],
+  [
+    ({ token_endpoint_auth_method: method }) => method !== undefined && method !== 'none',
+    'asks for a token_endpoint_auth_method other than none, the only one supported for it here',
+  ],
+  [
+    ({ grant_types }) => isWithout(grant_types, 'authorization_code'),
+    'has grant_types without authorization_code',
+  ],
+  [({ response_types }) => isWithout(response_types, 'code'), 'has response_types without code'],
+];
+
+function readRedirectUris(
+  clientId: string,
+  value: unknown,
+  rules: RedirectUriRules,
+): readonly string[] {
+  const list = parseRedirectUris(value, rules);
+  return list.problem === undefined
+    ? list.uris
+    : failMembers(clientId, `is not usable: ${list.problem}`);
+}
+
+/** Absent means the default, which has it. */
+const isWithout = (value: unknown, wanted: string): boolean =>
+  value !== undefined && !(Array.isArray(value) && value.includes(wanted));
+
+const isName = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && value.length <= MAX_CLIENT_NAME;
+
+// A page makes links of these: javascript:, data: and white space must not get there.
+const isWebUrl = (value: unknown): value is string =>
+  typeof value === 'string' &&
+  value.length <= MAX_URI &&
+  /^https:\/\/[\x21-\x7E]+$/.test(value) &&
+  URL.canParse(value);
+
+const failMembers = (clientId: string, problem: string): never =>
+  failDocument(`The client's metadata document ${clientId} ${problem}.`);

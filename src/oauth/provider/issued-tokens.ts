@@ -1,0 +1,81 @@
+// What is done with tokens that a client got: one line of the log for every login, which says who and by which client, and
+// never the token; and a note of the client, where something depends on it.
+
+import { OPERATORS_CLIENT_ID } from '../../auth/own-clients.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import { parseObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import { buildTokenClientKey } from '../../store/keys.ts';
+import type { KeyValue } from '../../store/store.ts';
+import type { LoginFacts } from '../request/login-facts.ts';
+
+interface LoggedLogin {
+  readonly clientId: string;
+  /** What the client calls itself. */
+  readonly clientName: string | undefined;
+  /** `sub` of the user; undefined where the access token names nobody. */
+  readonly user: string | undefined;
+  /** Whether they came by a refresh token, which happens every few minutes. */
+  readonly isRefresh: boolean;
+  /** Whether they were the last answer of the grant, given again. */
+  readonly isLastAnswer?: boolean;
+}
+
+/** Returns the facts of the reply that has the tokens. */
+export type LogLogin = (login: LoggedLogin) => LoginFacts;
+
+const MAX_LOGGED_NAME = 100;
+
+export const createLoginLog = (log: Log): LogLogin =>
+  function logLogin({ clientId, clientName, user, isRefresh, isLastAnswer }) {
+    const facts = {
+      client: clientId,
+      clientName: clientName?.slice(0, MAX_LOGGED_NAME),
+      user,
+    };
+    if (isRefresh) log.debug('Refreshed.', { ...facts, ...(isLastAnswer && { isLastAnswer }) });
+    else log.info('Logged in.', facts);
+    return user === undefined ? {} : { user };
+  };
+
+// §18.5, §22.1: all tokens are made for the gateway's own client at the provider. Where something depends on
+// the client that got one, that is noted when it is handed out.
+
+interface NoteClientDeps {
+  readonly store: Pick<KeyValue, 'set'>;
+  /** Whether anything depends now on which client got a token. For the operators' page it always does. */
+  readonly needsClients: () => boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Never rejects: without the note the token works, only its client is not known. */
+export type NoteClient = (token: unknown, clientId: string) => Promise<void>;
+
+export function createNoteClient({ store, needsClients, clock, log }: NoteClientDeps): NoteClient {
+  const isNeeded = (clientId: string) => clientId === OPERATORS_CLIENT_ID || needsClients();
+
+  return async function noteClient(token, clientId) {
+    if (typeof token !== 'string' || !isNeeded(clientId)) return;
+    const ttlSeconds = Math.ceil(readExpiry(token) - clock.now() / 1000) + TOLERANCE_SECONDS;
+    if (!(ttlSeconds > TOLERANCE_SECONDS)) return;
+    try {
+      await store.set(buildTokenClientKey(hashSha256(token)), clientId, ttlSeconds);
+    } catch (error) {
+      log.warn(
+        'The store could not note which client got a token. Until it is refreshed, rules about clients allow it nothing, servers with identity are not told the client, and it is of no use to operators.',
+        { client: clientId, cause: error },
+      );
+    }
+  };
+}
+
+/** A token counts a little longer than it says, because clocks differ. */
+const TOLERANCE_SECONDS = 300;
+
+/** Epoch seconds. The token came from the provider itself, by TLS: its claims need no check. */
+function readExpiry(token: string): number {
+  const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
+  return typeof claims?.exp === 'number' ? claims.exp : 0;
+}

@@ -1,0 +1,142 @@
+// Listeners by topic. What it takes to hear of a topic is started for its first listener, and stopped after its last.
+
+export interface CountedBus<Topic, Listener, Source = void> {
+  /** Those that somebody listens to. */
+  readonly topics: ReadonlyMap<Topic, CountedTopic<Listener, Source>>;
+  /**
+   * Until the result is called. The same listener counts once for a topic.
+   *
+   * @throws what `start` throws, or `failFull`; then the listener is not added.
+   */
+  subscribe(topic: Topic, listener: Listener): () => void;
+  unsubscribe(topic: Topic, listener: Listener): void;
+  /** From all its topics. */
+  unsubscribeAll(listener: Listener): void;
+  /** Calls `tell` with those who listen now, and still do when it is their turn. */
+  publish(topic: Topic, tell: (listener: Listener) => void): void;
+  /** Nobody listens to it any more. */
+  end(topic: Topic): void;
+  endAll(): void;
+}
+
+export interface CountedTopic<Listener, Source> {
+  readonly listeners: ReadonlySet<Listener>;
+  /** What `start` returned; undefined until it has. */
+  readonly source: Source | undefined;
+}
+
+export interface CountedBusOptions<Topic, Listener, Source> {
+  /** What is published from within it reaches the first listener. */
+  start?(topic: Topic, first: Listener): Source;
+  stop?(source: Source, topic: Topic): void;
+  /** What a listener or `stop` threw, which reaches neither the next one nor whoever publishes or leaves. */
+  onError(cause: unknown): void;
+  readonly bounds?: CountedBusBounds;
+}
+
+/** Without them, who subscribes is counted elsewhere: each open stream, say. */
+export interface CountedBusBounds {
+  readonly topics: number;
+  /** That one listener may subscribe to. */
+  readonly topicsOfListener: number;
+  /** @throws always. */
+  failFull(what: 'topics' | 'topicsOfListener'): never;
+}
+
+interface OpenTopic<Listener, Source> extends CountedTopic<Listener, Source> {
+  readonly listeners: Set<Listener>;
+  source: Source | undefined;
+  /** Ends what `start` began. */
+  stop(): void;
+}
+
+export function createCountedBus<Topic, Listener, Source = void>(
+  options: CountedBusOptions<Topic, Listener, Source>,
+): CountedBus<Topic, Listener, Source> {
+  const { start, stop, onError, bounds } = options;
+  const topics = new Map<Topic, OpenTopic<Listener, Source>>();
+  const topicsByListener = new Map<Listener, Set<Topic>>();
+
+  function checkBounds(topic: Topic, listener: Listener): void {
+    if (bounds === undefined || topics.get(topic)?.listeners.has(listener)) return;
+    const count = topicsByListener.get(listener)?.size ?? 0;
+    if (count >= bounds.topicsOfListener) bounds.failFull('topicsOfListener');
+    if (!topics.has(topic) && topics.size >= bounds.topics) bounds.failFull('topics');
+  }
+
+  function openTopic(topic: Topic, first: Listener): void {
+    const opened: OpenTopic<Listener, Source> = {
+      listeners: new Set(),
+      source: undefined,
+      stop() {},
+    };
+    topics.set(topic, opened);
+    add(opened, topic, first);
+    if (start === undefined) return;
+    try {
+      const source = start(topic, first);
+      opened.source = source;
+      opened.stop = () => {
+        try {
+          stop?.(source, topic);
+        } catch (cause) {
+          onError(cause);
+        }
+      };
+      // Its listeners may have left meanwhile.
+      if (topics.get(topic) !== opened) opened.stop();
+    } catch (error) {
+      // Others may have opened it anew meanwhile.
+      if (topics.get(topic) === opened) end(topic);
+      throw error;
+    }
+  }
+
+  function add({ listeners }: OpenTopic<Listener, Source>, topic: Topic, listener: Listener): void {
+    listeners.add(listener);
+    topicsByListener.set(listener, (topicsByListener.get(listener) ?? new Set()).add(topic));
+  }
+
+  function unsubscribe(topic: Topic, listener: Listener): void {
+    const open = topics.get(topic);
+    if (!open?.listeners.delete(listener)) return;
+    const own = topicsByListener.get(listener);
+    if (own?.delete(topic) && own.size === 0) topicsByListener.delete(listener);
+    if (open.listeners.size > 0) return;
+    topics.delete(topic);
+    open.stop();
+  }
+
+  function end(topic: Topic): void {
+    for (const listener of topics.get(topic)?.listeners ?? []) unsubscribe(topic, listener);
+  }
+
+  return {
+    topics,
+    subscribe(topic, listener) {
+      checkBounds(topic, listener);
+      const open = topics.get(topic);
+      if (open === undefined) openTopic(topic, listener);
+      else add(open, topic, listener);
+      return () => unsubscribe(topic, listener);
+    },
+    unsubscribe,
+    unsubscribeAll(listener) {
+      for (const topic of topicsByListener.get(listener) ?? []) unsubscribe(topic, listener);
+    },
+    publish(topic, tell) {
+      for (const listener of [...(topics.get(topic)?.listeners ?? [])]) {
+        if (!topics.get(topic)?.listeners.has(listener)) continue;
+        try {
+          tell(listener);
+        } catch (cause) {
+          onError(cause);
+        }
+      }
+    },
+    end,
+    endAll() {
+      for (const topic of topics.keys()) end(topic);
+    },
+  };
+}

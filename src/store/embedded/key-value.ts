@@ -1,0 +1,154 @@
+// The port KeyValue on lmdb: values by key, each until its time is over, and lists of them.
+import type { Database } from 'lmdb';
+import type { Clock } from '../../platform/clock.ts';
+import { isStringArray } from '../../platform/json.ts';
+import type { KeyValue } from '../store.ts';
+import {
+  createRecord,
+  type ExpiringRecord,
+  readExpiry,
+  readKeyPage,
+  readRecord,
+} from './expiring-records.ts';
+import type { DataFolder } from './folder.ts';
+
+export interface EmbeddedKeyValueOptions extends Omit<DataFolder, 'close'> {
+  readonly clock: Clock;
+}
+
+export interface EmbeddedKeyValue extends KeyValue {
+  /** Deletes what has expired. */
+  sweepValues(): Promise<void>;
+}
+
+/** Entries by the time they are due, so that a sweep reads only those. */
+type DueKey = [dueAt: number, key: string];
+
+/** Entries of a list. */
+type ListedKey = [list: string, expiresAt: number, key: string];
+
+/** A few milliseconds of work: requests come in between. */
+const SWEEP_BATCH = 500;
+
+/** Entries of listed values that have expired, which each new one clears away. */
+const CLEARED_AT_ONCE = 100;
+
+export function createEmbeddedKeyValue(options: EmbeddedKeyValueOptions): EmbeddedKeyValue {
+  const { root, clock, write, ensureOpen } = options;
+  const values: Database<ExpiringRecord<string>, string> = root.openDB({ name: 'values' });
+  const dueKeys: Database<true, DueKey> = root.openDB({ name: 'values-due' });
+  const listed: Database<true, ListedKey> = root.openDB({ name: 'listed-values' });
+
+  function read(key: string): string | undefined {
+    ensureOpen();
+    const record = readRecord(values, key);
+    return record !== undefined && record.expiresAt > clock.now() ? record.value : undefined;
+  }
+
+  /** To be called inside `write`, as all below. Returns when it is gone: epoch milliseconds. */
+  function put(key: string, value: string, ttlSeconds: number): number {
+    const expiresAt = clock.now() + ttlSeconds * 1000;
+    const expiredAtBefore = readExpiry(values, key);
+    if (expiredAtBefore > 0) dueKeys.remove([expiredAtBefore, key]);
+    values.put(key, createRecord(value, expiresAt));
+    dueKeys.put([expiresAt, key], true);
+    return expiresAt;
+  }
+
+  function putListed(list: string, key: string, value: string, ttlSeconds: number): void {
+    listed.remove([list, readExpiry(values, key), key]);
+    clearExpired(list);
+    listed.put([list, put(key, value, ttlSeconds), key], true);
+  }
+
+  function clearExpired(list: string): void {
+    const range = { start: [list, 0], end: [list, clock.now() + 1], limit: CLEARED_AT_ONCE };
+    for (const entry of [...listed.getKeys(range)]) listed.remove(entry);
+  }
+
+  function listDue(): readonly DueKey[] {
+    ensureOpen();
+    const end: DueKey = [clock.now() + 1, ''];
+    return [...dueKeys.getKeys({ start: [0, ''], end, limit: SWEEP_BATCH })];
+  }
+
+  return {
+    get: async (key) => read(key),
+    set: (key, value, ttlSeconds) => write(() => void put(key, value, ttlSeconds)),
+    getOrSet: (key, value, ttlSeconds) =>
+      write(() => {
+        const stored = read(key);
+        if (stored === undefined) put(key, value, ttlSeconds);
+        return stored ?? value;
+      }),
+    compareAndSet: (key, expected, value, ttlSeconds) =>
+      write(() => {
+        const isExpected = read(key) === expected;
+        if (isExpected) put(key, value, ttlSeconds);
+        return isExpected;
+      }),
+    compareAndDelete: (key, expected) =>
+      write(() => {
+        const isExpected = read(key) === expected;
+        if (isExpected) values.remove(key);
+        return isExpected;
+      }),
+    getAndDelete: (key) =>
+      write(() => {
+        const value = read(key);
+        values.remove(key);
+        return value;
+      }),
+    delete: (key) => write(() => void values.remove(key)),
+
+    setListed: (list, key, value, ttlSeconds) =>
+      write(() => putListed(list, key, value, ttlSeconds)),
+    replaceListed: (list, key, value, ttlSeconds) =>
+      write(() => {
+        const wasThere = read(key) !== undefined;
+        if (wasThere) putListed(list, key, value, ttlSeconds);
+        return wasThere;
+      }),
+    deleteListed: (list, key) =>
+      write(() => {
+        const wasThere = read(key) !== undefined;
+        listed.remove([list, readExpiry(values, key), key]);
+        values.remove(key);
+        return wasThere;
+      }),
+    async readListed(list, request) {
+      ensureOpen();
+      const page = readKeyPage(listed, [list], request);
+      const items = page.entries.flatMap(({ id: key, time: expiresAt }) => {
+        const value = readExpiry(values, key) === expiresAt ? read(key) : undefined;
+        return value === undefined ? [] : [{ key, value, expiresAt }];
+      });
+      return { items, next: page.next };
+    },
+
+    addRecent: (key, value, { max, ttlSeconds }) =>
+      write(() => {
+        const recent = [value, ...parseRecent(read(key))].slice(0, max);
+        put(key, JSON.stringify(recent), ttlSeconds);
+      }),
+    readRecent: async (key) => parseRecent(read(key)),
+
+    async sweepValues() {
+      for (let due = listDue(); due.length > 0; due = listDue()) {
+        await write(() => {
+          for (const dueKey of due) {
+            dueKeys.remove(dueKey);
+            const [, key] = dueKey;
+            if (readExpiry(values, key) <= clock.now()) values.remove(key);
+          }
+        });
+      }
+    },
+  };
+}
+
+/** Of `addRecent`, which alone writes this key. */
+function parseRecent(text: string | undefined): readonly string[] {
+  const recent: unknown = text === undefined ? [] : JSON.parse(text);
+  return isStringArray(recent) ? recent : [];
+}

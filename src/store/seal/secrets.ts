@@ -1,0 +1,191 @@
+// The seals that replicas share, and where their secrets come from: the settings, a file, or the store.
+
+import { constants } from 'node:fs';
+import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { StateSecret } from '../../config/groups/state-secret.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import type { Log } from '../../platform/log.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import { DataDirError } from '../embedded/lock.ts';
+import { buildSharedSecretKey } from '../keys.ts';
+import type { KeyValue } from '../store.ts';
+import { createSeal, type Seal } from './seal.ts';
+
+/** The seal for what a login leaves in the store; undefined where it leaves nothing. @throws DataDirError */
+export async function createLoginSeal(secret: StateSecret | undefined): Promise<Seal | undefined> {
+  if (secret === undefined) return undefined;
+  return createSeal(
+    secret.kind === 'given' ? secret.secrets : [await loadOrCreateSecretFile(secret.dataDir)],
+  );
+}
+
+export interface WarningSealDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * The first secret seals, and any opens. While replicas restart one after the other, all have to know
+ * the new secret before one of them seals with it; what they keep lasts for up to a day.
+ */
+export const HOW_TO_CHANGE_SECRET =
+  'To change the secret, restart all with old,new; then all with new,old; and a day later with new alone.';
+
+/**
+ * The same seal, which warns of records that another secret sealed: replicas with different secrets
+ * cannot read each other's records, and logins fail now and then for no reason that anybody can see.
+ */
+export function warnOfForeignSecrets(seal: Seal, { clock, log }: WarningSealDeps): Seal {
+  const warn = createWarnThrottle(clock, () =>
+    log.warn(
+      `OAUTH_STATE_SECRET differs: a login was started with a secret that this replica does not have, so it fails here. Set the same list of secrets on all replicas. ${HOW_TO_CHANGE_SECRET}`,
+    ),
+  );
+
+  return {
+    ...seal,
+    open(context, sealed) {
+      const text = seal.open(context, sealed);
+      if (text === undefined && seal.namesForeignSecret(sealed)) warn();
+      return text;
+    },
+  };
+}
+
+// The secret of a gateway with the embedded store lies in a file in DATA_DIR. Whoever can read it, or
+// choose it, can read and forge what it seals.
+
+const FILE = 'oauth-state-secret';
+const MIN_BYTES = 32;
+
+/**
+ * The secret kept in DATA_DIR; the first start creates it.
+ *
+ * @throws DataDirError when the file cannot be trusted.
+ */
+async function loadOrCreateSecretFile(dataDir: string): Promise<string> {
+  const file = join(dataDir, FILE);
+  const handle = await openIfPresent(file);
+  if (handle === undefined) return createSecretFile(dataDir, file);
+  try {
+    await checkOwner(handle, file);
+    return await readSecret(handle, file);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** A link is not followed, and a pipe not waited for. Windows has neither flag. */
+const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+
+/** A file that is there and cannot be read must not be replaced: what it sealed would be lost. */
+async function openIfPresent(file: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(file, FLAGS);
+  } catch (error) {
+    if (getErrorCode(error) === 'ENOENT') return undefined;
+    if (getErrorCode(error) === 'ELOOP') return failUntrusted(file, 'is a link');
+    if (getErrorCode(error) === 'EACCES')
+      return failUntrusted(file, 'cannot be read by this process');
+    throw error;
+  }
+}
+
+async function checkOwner(handle: FileHandle, file: string): Promise<void> {
+  const stats = await handle.stat();
+  if (!stats.isFile()) failUntrusted(file, 'is not a file');
+  // Undefined on Windows, which has no such users and modes.
+  const ownUid = process.geteuid?.();
+  if (ownUid === undefined) return;
+  if (stats.uid !== ownUid && stats.uid !== ROOT_UID) {
+    failUntrusted(file, `belongs to another user (uid ${stats.uid})`);
+  }
+  if ((stats.mode & constants.S_IROTH) !== 0) {
+    failUntrusted(file, 'can be read by every user of this machine');
+  }
+  if ((stats.mode & constants.S_IWOTH) !== 0) {
+    failUntrusted(file, 'can be written by every user of this machine');
+  }
+}
+
+const ROOT_UID = 0;
+
+async function readSecret(handle: FileHandle, file: string): Promise<string> {
+  const secret = (await handle.readFile('utf8')).trim();
+  const bytes = Buffer.byteLength(secret);
+  if (bytes < MIN_BYTES) failUntrusted(file, `holds only ${bytes} of at least ${MIN_BYTES} bytes`);
+  return secret;
+}
+
+function failUntrusted(file: string, problem: string): never {
+  throw new DataDirError(
+    `DATA_DIR: ${file} ${problem}. Remove it, and the next start creates a new one (logins in progress must start over), or set OAUTH_STATE_SECRET.`,
+  );
+}
+
+/** Whole or not at all: a file cut short by a crash would stop every later start. */
+async function createSecretFile(dataDir: string, file: string): Promise<string> {
+  const secret = generateSecret();
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const draft = `${file}.${generateSecret().slice(0, 8)}`;
+  const handle = await open(draft, 'wx', 0o600);
+  try {
+    await handle.writeFile(`${secret}\n`);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(draft, file);
+  return secret;
+}
+
+// The seal for what clients carry from one replica to another, and for messages between replicas.
+
+export interface ReplicaSealDeps {
+  readonly store: KeyValue;
+  readonly clock: Clock;
+  readonly loginSeal: Seal | undefined;
+}
+
+/** A store that has lost its data has another secret, or none: replicas must not keep the old one. */
+const KEPT_MS = 60_000;
+
+/** The seal of a login where there is one, else one by a secret in the store. */
+export function createReplicaSeal(
+  sessionKeyPrefix: string,
+  { store, clock, loginSeal }: ReplicaSealDeps,
+): () => Promise<Seal> {
+  if (loginSeal !== undefined) return async () => loginSeal;
+  let kept: { readonly seal: Seal; readonly at: number } | undefined;
+
+  async function loadSeal(): Promise<Seal> {
+    try {
+      return createSeal([await loadOrCreateStoredSecret(store, sessionKeyPrefix)]);
+    } catch (error) {
+      // The one in memory is as good as it was a moment ago.
+      if (kept !== undefined) return kept.seal;
+      throw error;
+    }
+  }
+
+  return async function getSeal() {
+    if (kept === undefined || clock.monotonic() - kept.at > KEPT_MS) {
+      kept = { seal: await loadSeal(), at: clock.monotonic() };
+    }
+    return kept.seal;
+  };
+}
+
+const TEN_YEARS_SECONDS = 315_360_000;
+
+/** The secret that all replicas have in common: whoever needs it first makes it. */
+async function loadOrCreateStoredSecret(
+  store: KeyValue,
+  sessionKeyPrefix: string,
+): Promise<string> {
+  const key = buildSharedSecretKey(sessionKeyPrefix);
+  return (await store.get(key)) ?? store.getOrSet(key, generateSecret(), TEN_YEARS_SECONDS);
+}

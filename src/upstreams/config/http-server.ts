@@ -1,0 +1,211 @@
+// A server of the configuration file that is reached by its URL: its members, and what they come to.
+import { X509Certificate } from 'node:crypto';
+import { createRecord, record } from '../../config/file/shapes/collection.ts';
+import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
+import { freeText, text, warnOfBareVariable } from '../../config/file/shapes/scalar.ts';
+import { httpUrl } from '../../config/rules.ts';
+import { isSafeForTokens } from '../../platform/address.ts';
+import { authShape, findCredentialType } from '../credentials/credentials.ts';
+import { type CompletionDeps, commonMembers, readCommon } from './common-members.ts';
+import type { HttpUpstreamConfig } from './upstream-config.ts';
+
+const EXAMPLE = 'https://wiki.example.com/mcp';
+
+const addressShape = text(
+  { ...httpUrl, allowed: `${httpUrl.allowed}, for example ${EXAMPLE}` },
+  {
+    schema: { type: 'string', pattern: '^https?://' },
+    isSecret: true,
+  },
+);
+
+/** RFC 9110 §5.5: visible characters, spaces and tabs; no line breaks, which would begin another header. */
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+const headerValue = text(
+  {
+    parse: (given) => (VALUE.test(given) ? given.trim() : undefined),
+    allowed: 'one line of Latin-1 text',
+    explain: (given) =>
+      /[\r\n]/.test(given) ? 'It contains a line break, perhaps at its end.' : undefined,
+  },
+  { schema: { type: 'string' }, isSecret: true },
+);
+
+/** RFC 9110 §5.6.2. */
+const TOKEN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
+
+/** What belongs to one connection (RFC 9110 §7.6.1), to the message, or to the protocol. */
+const OWN: ReadonlySet<string> = new Set([
+  'accept',
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'cookie',
+  'expect',
+  'host',
+  'keep-alive',
+  'last-event-id',
+  'mcp-method',
+  'mcp-name',
+  'mcp-protocol-version',
+  'mcp-session-id',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Never repeats a name that is none: somebody may have put a token there. */
+function checkHeaderName(name: string): string | undefined {
+  if (!TOKEN.test(name))
+    return 'A header’s name consists of letters, digits and hyphens, without a colon or a space.';
+  return OWN.has(name.toLowerCase())
+    ? `The header ${name} cannot be set: it belongs to the connection, or Postern sets it itself.`
+    : undefined;
+}
+
+export const httpMembers = {
+  url: defineMember({
+    name: 'url',
+    shape: addressShape,
+    summary: 'The address of the server.',
+  }),
+  serverUrl: defineMember({
+    name: 'serverUrl',
+    shape: addressShape,
+    summary: 'As url, as other programs call it.',
+  }),
+  httpUrl: defineMember({
+    name: 'httpUrl',
+    shape: addressShape,
+    summary: 'As url, as other programs call it.',
+  }),
+  headers: defineMember({
+    name: 'headers',
+    shape: record(warnOfBareVariable(headerValue), {
+      allowed: `an object of headers, such as { "Authorization": "Bearer \${TOKEN}" }`,
+      checkName: checkHeaderName,
+      names: { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" },
+    }),
+    summary: 'Headers of each request to the server.',
+  }),
+  auth: defineMember({
+    name: 'auth',
+    shape: authShape,
+    summary: 'What tells the server who calls.',
+  }),
+  ca: defineMember({
+    name: 'ca',
+    shape: freeText(),
+    summary:
+      'A PEM file with the authorities that may have signed its certificate, in place of the system’s. Relative to the configuration file.',
+  }),
+};
+
+/** The names of a server's address. */
+export const addressMembers: readonly Member<string>[] = [
+  httpMembers.url,
+  httpMembers.serverUrl,
+  httpMembers.httpUrl,
+];
+
+/** Its name, and the prefix that comes from it, are for the file to add. */
+export type UnnamedHttpServer = Omit<HttpUpstreamConfig, 'name' | 'prefix'> & {
+  readonly prefix: string | undefined;
+};
+
+export function buildHttp(members: MemberReader): UnnamedHttpServer | undefined {
+  const { read, report } = members;
+  const common = readCommon(members);
+  const type = read(commonMembers.type);
+  if (type === 'stdio')
+    report(
+      '"stdio" is for a server with command. With url it is "http" or "sse".',
+      commonMembers.type,
+    );
+  if (type === 'sse' && common.era === 'stateless')
+    report('"sse" has sessions always. Remove "era", or the type.', commonMembers.era);
+  const [address = httpMembers.url] = addressMembers.filter(members.has);
+  const url = read(address);
+  const headers = readHeaders(members);
+  const auth = read(httpMembers.auth) ?? ({ type: 'none' } as const);
+  const ca = read(httpMembers.ca);
+  const credentials = findCredentialType(auth);
+  if (credentials !== undefined && headers.authorization !== undefined)
+    report('auth sends the header Authorization itself. Remove one of them.', httpMembers.headers);
+  if (credentials?.passesTokensOn && url !== undefined && !isSafeForTokens(url))
+    report(
+      'auth passes callers’ tokens on, so the URL must be https, or http on localhost, 127.0.0.1 or [::1].',
+      address,
+    );
+  return url === undefined
+    ? undefined
+    : {
+        kind: 'http',
+        url,
+        transport: type === 'sse' ? 'sse' : 'streamable-http',
+        headers,
+        ca,
+        auth,
+        // One that is told who calls belongs to those who call.
+        roots: read(commonMembers.roots) ?? credentials !== undefined,
+        ...common,
+      };
+}
+
+/** By their names in lower case. */
+function readHeaders({ read, report }: MemberReader): Readonly<Record<string, string>> {
+  const given = Object.entries(read(httpMembers.headers) ?? {});
+  const names = given.map(([name]) => name.toLowerCase());
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined)
+    report(`The header ${twice} is given twice: case does not count.`, httpMembers.headers);
+  return createRecord(given.map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/** With what its paths lead to. Reports what is wrong with that, and what its `auth` needs of the settings. */
+export function completeHttp(
+  config: HttpUpstreamConfig,
+  { report }: MemberReader,
+  deps: CompletionDeps,
+): HttpUpstreamConfig {
+  for (const { checkedAt, isMet, problem } of findCredentialType(config.auth)?.requirements ?? [])
+    if (checkedAt === 'file' && !isMet(deps.config)) report(problem, httpMembers.auth);
+  if (config.ca === undefined) return config;
+  const certificates = readCertificates(deps, config.ca);
+  if (certificates.kind === 'problem') report(certificates.message, httpMembers.ca);
+  return certificates.kind === 'problem' ? config : { ...config, ca: certificates.pem };
+}
+
+type Certificates =
+  | { readonly kind: 'pem'; readonly pem: string }
+  | { readonly kind: 'problem'; readonly message: string };
+
+function readCertificates({ resolvePath, readText }: CompletionDeps, path: string): Certificates {
+  try {
+    const pem = readText(resolvePath(path));
+    return hasCertificate(pem)
+      ? { kind: 'pem', pem }
+      : {
+          kind: 'problem',
+          message: 'The file has no certificate in PEM form (-----BEGIN CERTIFICATE-----).',
+        };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { kind: 'problem', message: `The file cannot be read (${reason}).` };
+  }
+}
+
+function hasCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).subject !== undefined;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,85 @@
+// §18.1: what looks like a secret in a server's entry, and stands there in the clear.
+import { hasVariable } from '../../config/file/expand.ts';
+import { isBareVariable } from '../../config/file/shapes/scalar.ts';
+import type { FileNode, MemberNode } from '../../config/file/syntax/file-node.ts';
+import { isSecretName, replaceSecrets } from '../../platform/secret-texts.ts';
+
+/** Members of a server's entry, by whose names each is a secret as a whole where its name says so. */
+export const RECORD_MEMBERS: readonly string[] = ['env', 'headers'];
+
+/** Its address, also as other programs call it. */
+export const ADDRESS_MEMBERS: readonly string[] = ['url', 'serverUrl', 'httpUrl'];
+
+interface PlainSecret {
+  readonly line: number;
+  readonly path: string;
+}
+
+/** One line for all of the file, without any value; none where there is nothing to say. */
+export function describePlainSecrets(fileName: string, root: FileNode): readonly string[] {
+  const secrets = listMembers(root, 'mcpServers').flatMap(findInServer);
+  const [first] = secrets;
+  if (first === undefined) return [];
+  const more = secrets.length - MAX_SHOWN;
+  const places = [
+    ...secrets.slice(0, MAX_SHOWN).map(({ path }) => path),
+    ...(more > 0 ? [`${more} more`] : []),
+  ].join(', ');
+  const said =
+    secrets.length === 1
+      ? `${places} looks like a secret, and whoever reads this file has it. Put it into .env (or the environment), and write a variable in its place: \${NAME}.`
+      : `these look like secrets, and whoever reads this file has them: ${places}. Put them into .env (or the environment), and write a variable in place of each: \${NAME}.`;
+  return [`${fileName}:${first.line}: ${said} postern init --servers ${fileName} does that.`];
+}
+
+const MAX_SHOWN = 5;
+
+function findInServer({ name: server, value }: MemberNode): readonly PlainSecret[] {
+  const path = `mcpServers.${server}`;
+  return listMembers(value).flatMap(({ name, value: node }) => {
+    const here = `${path}.${name}`;
+    if (RECORD_MEMBERS.includes(name))
+      return listMembers(node)
+        .filter((member) => isPlainSecret(member.value, { name: member.name }))
+        .map((member) => ({ line: member.line, path: `${here}.${member.name}` }));
+    if (ADDRESS_MEMBERS.includes(name))
+      return isPlainSecret(node) ? [{ line: node.line, path: here }] : [];
+    if (name !== 'args' || node.kind !== 'list') return [];
+    return node.items.flatMap((item, index) =>
+      isPlainSecret(item, { before: toText(node.items[index - 1]) })
+        ? [{ line: item.line, path: `${here}[${index}]` }]
+        : [],
+    );
+  });
+}
+
+/** Of an object, or of the one that is its member `name`. */
+function listMembers(node: FileNode, name?: string): readonly MemberNode[] {
+  if (node.kind !== 'object') return [];
+  if (name === undefined) return node.members;
+  return node.members
+    .filter((member) => member.name === name)
+    .flatMap(({ value }) => listMembers(value));
+}
+
+interface Context {
+  /** Of the variable or header. */
+  readonly name?: string;
+  /** The argument in front of it. */
+  readonly before?: string;
+}
+
+function isPlainSecret(node: FileNode, { name, before }: Context = {}): boolean {
+  const text = toText(node);
+  if (text === '' || isBareVariable(text)) return false;
+  if (name !== undefined && isSecretName(name)) return !hasVariable(text);
+  let found = false;
+  replaceSecrets(text, before, (secret) => {
+    found = true;
+    return secret;
+  });
+  return found;
+}
+
+const toText = (node: FileNode | undefined): string =>
+  node?.kind === 'scalar' && node.value !== null ? String(node.value) : '';

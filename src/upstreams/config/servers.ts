@@ -1,0 +1,177 @@
+// `mcpServers`: servers by name, and what they must not be together.
+import { createMemberReader, type MemberReader } from '../../config/file/shapes/object.ts';
+import {
+  openObject,
+  type Place,
+  placeMember,
+  report,
+  type Shape,
+} from '../../config/file/shapes/shape.ts';
+import type { MemberNode } from '../../config/file/syntax/file-node.ts';
+import { type CompletionDeps, commonMembers, type FoundProgramUser } from './common-members.ts';
+import { completeHttp } from './http-server.ts';
+import { serverShape } from './server-shape.ts';
+import { completeStdio, stdioMembers } from './stdio-server.ts';
+import { countKeptCharacters, type ServersConfig, type UpstreamConfig } from './upstream-config.ts';
+
+/** A server, and its members, by which problems are reported where they stand. */
+export interface PlacedServer {
+  readonly config: UpstreamConfig;
+  /** Its name in the file, from which the one here was derived. */
+  readonly givenName: string;
+  readonly members: MemberReader;
+}
+
+/** How the JSON Schema calls the shape of one server. */
+export const SERVER_DEFINITION = 'server';
+
+export const serversShape: Shape<readonly PlacedServer[]> = {
+  schema: {
+    type: 'object',
+    propertyNames: { pattern: '[A-Za-z0-9]' },
+    additionalProperties: { $ref: `#/definitions/${SERVER_DEFINITION}` },
+  },
+  read(node, place) {
+    const servers = openObject(node, place, 'an object of servers by name');
+    return servers?.members.flatMap((member) =>
+      readServer(member, placeMember(place, member.name)),
+    );
+  },
+};
+
+function readServer(
+  { name: givenName, line, value }: MemberNode,
+  place: Place,
+): readonly PlacedServer[] {
+  const members = value.kind === 'object' ? createMemberReader(value, place, line) : undefined;
+  // Nothing else of a server that is left out is looked at: it may lack its variables.
+  if (members?.read(commonMembers.disabled) === true) return [];
+  const name = deriveServerName(givenName);
+  if (name === undefined)
+    report(place, line, `This is no name of a server. ${ALLOWED_SERVER_NAME}`);
+  const server = serverShape.read(value, place);
+  if (server === undefined || members === undefined || name === undefined) return [];
+  const config = { ...server, name, prefix: server.prefix ?? name };
+  return [{ config, givenName, members }];
+}
+
+/** The servers with what their paths and users lead to. Reports at each what is wrong. */
+export async function completeServers(
+  servers: readonly PlacedServer[],
+  naming: NamingConfig,
+  deps: CompletionDeps,
+): Promise<readonly UpstreamConfig[]> {
+  servers.forEach((server, index) => {
+    checkName(server, naming, servers.slice(0, index));
+  });
+  const users = await findUsers(servers, deps);
+  return servers.map(({ config, members }) =>
+    config.kind === 'http'
+      ? completeHttp(config, members, deps)
+      : completeStdio(config, members, deps, users),
+  );
+}
+
+type NamingConfig = Pick<ServersConfig, 'separator' | 'names' | 'maxNameLength'>;
+
+/** By what the file or RUN_PROGRAMS_AS calls them. */
+async function findUsers(
+  servers: readonly PlacedServer[],
+  { config: { upstreams }, findProgramUser }: CompletionDeps,
+): Promise<ReadonlyMap<string, FoundProgramUser>> {
+  const texts = servers
+    .filter(({ config }) => config.kind === 'stdio')
+    .flatMap(({ members }) => members.read(stdioMembers.runAs) ?? upstreams.runProgramsAs ?? []);
+  return new Map(
+    await Promise.all(
+      [...new Set(texts)].map(async (text) => [text, await findProgramUser(text)] as const),
+    ),
+  );
+}
+
+function checkName(
+  { config, givenName, members }: PlacedServer,
+  { separator, names, maxNameLength }: NamingConfig,
+  earlier: readonly PlacedServer[],
+): void {
+  const { name, prefix } = config;
+  if (name.includes(separator))
+    members.report(
+      isOtherName(givenName, name)
+        ? `It would be called ${name} here, and a server’s name cannot contain the separator (${separator}). Rename it.`
+        : `A server’s name cannot contain the separator (${separator}). Rename it.`,
+    );
+  else if (prefix.includes(separator))
+    members.report(`A prefix cannot contain the separator (${separator}).`, commonMembers.prefix);
+  else if (names === 'strict' && prefix.includes('.'))
+    members.report('With "names": "strict" a prefix has no dot. Use _ or -.', commonMembers.prefix);
+  const namesake = earlier.find((other) => other.config.name === name);
+  const rival = earlier.find((other) => overlap(other.config.prefix, prefix, separator));
+  const kept = countKeptCharacters(maxNameLength);
+  const cut = (one: string) => (one + separator).slice(0, kept);
+  const likeness = earlier.find(
+    (other) => prefix !== '' && cut(other.config.prefix) === cut(prefix),
+  );
+  if (namesake !== undefined)
+    members.report(
+      describeSameName(name, {
+        earlier: namesake.givenName,
+        later: givenName,
+        where: ` (line ${namesake.members.line})`,
+      }),
+    );
+  else if (rival !== undefined)
+    members.report(
+      `Its names would begin like those of ${rival.config.name} (line ${rival.members.line}): ${describePrefixes(prefix, rival.config.prefix)}. Give one of them another "prefix".`,
+      commonMembers.prefix,
+    );
+  // Only a hash would tell their tools apart, which a server could hit with a name of its choice.
+  else if (likeness !== undefined)
+    members.report(
+      `Where its names are cut ("maxNameLength": ${maxNameLength}), the first ${kept} characters would be those of ${likeness.config.name} (line ${likeness.members.line}). Give one of them a shorter "prefix".`,
+      commonMembers.prefix,
+    );
+}
+
+/** Whether a name could begin with both. */
+function overlap(one: string, other: string, separator: string): boolean {
+  if (one === '' || other === '') return false;
+  const [first, second] = [one + separator, other + separator];
+  return first.startsWith(second) || second.startsWith(first);
+}
+
+const describePrefixes = (one: string, other: string): string =>
+  one === other ? `both have the prefix ${one}` : `${other} and ${one} begin alike`;
+
+const NAME = /^[a-z][a-z0-9-]{0,31}$/;
+const MAX_LENGTH = 32;
+
+/** §18.1: what a server is called here. Other programs take any name; here it stands in URLs and before names of tools. */
+export const ALLOWED_SERVER_NAME =
+  'It must have a letter or digit: names here are a letter, then up to 31 letters, digits and hyphens.';
+
+/** The same name always becomes the same. Undefined where nothing of it can stand in one. */
+export function deriveServerName(name: string): string | undefined {
+  const lowerName = name.toLowerCase();
+  if (NAME.test(lowerName)) return lowerName;
+  const fitting = name
+    .normalize('NFD')
+    .replace(/\p{M}+/gu, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+/, '')
+    .replace(/^(?=\d)/, 'mcp-')
+    .slice(0, MAX_LENGTH)
+    .replace(/-+$/, '');
+  return NAME.test(fitting) ? fitting : undefined;
+}
+
+/** Case alone is no other name. */
+export const isOtherName = (given: string, name: string): boolean => given.toLowerCase() !== name;
+
+/** A sentence: which two names of the file become the same. `where` is of the earlier one. */
+export const describeSameName = (
+  name: string,
+  given: { readonly earlier: string; readonly later: string; readonly where?: string },
+): string =>
+  `${JSON.stringify(given.later)} and ${JSON.stringify(given.earlier)}${given.where ?? ''} would both be called ${name} here. Rename one of them.`;

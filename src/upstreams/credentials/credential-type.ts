@@ -1,0 +1,151 @@
+// §18.6: what a type of credentials is: how `auth` of a server names it, what it needs, and what it tells the server of the caller.
+import type { ProviderMetadata } from '../../auth/provider-metadata.ts';
+import type { Config } from '../../config/config.ts';
+import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
+import { text } from '../../config/file/shapes/scalar.ts';
+import type { Endpoint } from '../../endpoint/endpoint.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Fetch } from '../../platform/fetch-with-limits.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import type { KeyValue } from '../../store/store.ts';
+import type { UpstreamCaller } from '../upstream.ts';
+
+/** A file in this folder, and a row of `credentials.ts`. `Auth` is what `auth` of a server becomes. */
+export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
+  /** As `auth` names it. */
+  readonly type: Auth['type'];
+  /** For editors; follows the type and a colon. */
+  readonly summary: string;
+  /** What `auth` may have beside `type`. Types that have the same member share it. */
+  readonly members: readonly Member<string>[];
+  /** Those without which it cannot be. */
+  readonly required: readonly Member<string>[];
+  /** Why it has none of the members of other types. */
+  readonly whyNoOthers: string;
+  /** Undefined where what is missing was reported. */
+  read(members: MemberReader): Auth | undefined;
+  /** What it needs of the settings. */
+  readonly requirements: readonly Requirement[];
+  /** The gateway itself has no credentials: the server answers nobody without a user's token. */
+  readonly needsUser?: true;
+  /** The server is told the OAuth client. */
+  readonly namesClient?: true;
+  /** Its tokens are signed by keys in the gateway's store. */
+  readonly signsTokens?: true;
+  /** Its tokens are made by the provider. */
+  readonly asksProvider?: true;
+  /** Callers' own tokens are sent: only by https, or on this machine. */
+  readonly passesTokensOn?: true;
+  /** Once for each gateway. Asks nobody anything yet. */
+  open(deps: CredentialDeps): OpenCredentials;
+}
+
+/** `open` is told the server's own `auth`. */
+export interface CredentialDefinition<Auth extends TypedAuth>
+  extends Omit<CredentialType<Auth>, 'open'> {
+  open(deps: CredentialDeps): Omit<OpenCredentials, 'createGetToken'> & {
+    createGetToken(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): GetToken;
+  };
+}
+
+export function defineCredentialType<Auth extends TypedAuth>(
+  definition: CredentialDefinition<Auth>,
+): CredentialType<Auth> {
+  const isOwn = (auth: TypedAuth): auth is Auth => auth.type === definition.type;
+
+  return {
+    ...definition,
+    open(deps) {
+      const opened = definition.open(deps);
+      return {
+        ...opened,
+        createGetToken: (server) =>
+          isOwn(server.auth) ? opened.createGetToken(server, server.auth) : undefined,
+      };
+    },
+  };
+}
+
+export interface TypedAuth {
+  readonly type: string;
+}
+
+export interface Requirement {
+  /**
+   * `file`: wherever the file is read; told at `auth`. `start`: where users are about to be served; the problem then goes
+   * on after "Server wiki: auth forward".
+   */
+  readonly checkedAt: 'file' | 'start';
+  isMet(settings: Pick<Config, 'auth' | 'oauth' | 'store'>): boolean;
+  readonly problem: string;
+}
+
+export interface CredentialDeps {
+  readonly config: Pick<Config, 'server' | 'oauth'>;
+  readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'compareAndSet'>;
+  getSeal(): Promise<Seal>;
+  readonly fetch: Fetch;
+  /** Undefined without a provider. */
+  readonly metadata: ProviderMetadata | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface OpenCredentials {
+  /** Undefined where the server has another type of credentials. */
+  createGetToken(server: CredentialServer): GetToken | undefined;
+  /** `isUsed`: whether some server has this type now. */
+  createEndpoints?(isUsed: () => boolean): readonly Endpoint[];
+}
+
+/** A server, as far as credentials concern it. */
+export interface CredentialServer {
+  readonly name: string;
+  readonly url: string;
+  readonly auth: TypedAuth;
+}
+
+/** By lower-case name. */
+export type CredentialHeaders = Readonly<Record<string, string>>;
+
+/**
+ * Headers that go with a request on this caller's behalf. Secrets.
+ *
+ * @throws CredentialError where the caller's request must not be sent.
+ */
+export type GetHeaders = (caller: UpstreamCaller) => CredentialHeaders | Promise<CredentialHeaders>;
+
+/** Undefined for who has no token: the gateway itself, and callers without authentication. */
+export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<string | undefined>;
+
+export const addToken = (getToken: GetToken): GetHeaders =>
+  async function getHeaders(caller) {
+    const token = await getToken(caller);
+    return token === undefined ? {} : { authorization: `Bearer ${token}` };
+  };
+
+const audience = defineMember({
+  name: 'audience',
+  shape: text(
+    { parse: (given) => given.trim() || undefined, allowed: 'the name of an audience' },
+    { schema: { type: 'string', pattern: '\\S' } },
+  ),
+  summary: 'For whom the token is.',
+});
+
+/** `audience` of the types that have to be given one. */
+export const AUDIENCE = {
+  member: audience,
+  read: ({ has, read, report }: MemberReader): string | undefined =>
+    has(audience)
+      ? read(audience)
+      : report('"audience" is missing: name the audience that the token must be for.'),
+};
+
+/** Of types whose tokens are made of a caller's own. */
+export const NEEDS_LOGIN: Requirement = {
+  checkedAt: 'start',
+  isMet: ({ auth }) => auth.required,
+  problem: 'needs the token of a caller, and with AUTH_REQUIRED=false callers have none.',
+};

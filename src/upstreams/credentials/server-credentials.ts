@@ -1,0 +1,40 @@
+// §18.6: what `auth` and `isolation` of a server mean for who asks it.
+import type { Config } from '../../config/config.ts';
+import type { Problem } from '../../config/problem.ts';
+import type { UpstreamConfig } from '../config/upstream-config.ts';
+import type { CredentialType } from './credential-type.ts';
+import { findCredentialType } from './credentials.ts';
+
+/** Undefined where the server learns nothing of the caller. */
+export const findServerCredentials = (config: UpstreamConfig): CredentialType | undefined =>
+  config.kind === 'http' ? findCredentialType(config.auth) : undefined;
+
+/** Whether it is told who calls, so that its lists may differ between users. */
+export const knowsUsers = (config: UpstreamConfig): boolean =>
+  findServerCredentials(config) !== undefined;
+
+/** Whether it answers nobody without a user's token: the gateway itself has no credentials there. */
+export const needsUser = (config: UpstreamConfig): boolean =>
+  findServerCredentials(config)?.needsUser === true;
+
+/**
+ * Whether each user has lists of their own, for what their client can be asked. A process of one's own is listed by
+ * oneself, too: for the gateway alone there is none.
+ */
+export const dependsOnUser = (config: UpstreamConfig): boolean =>
+  config.kind === 'http' ? knowsUsers(config) : config.isolation !== 'shared';
+
+/** What `auth` of the servers needs of the settings of a gateway that is about to serve users. */
+export const findAuthProblems = (
+  servers: readonly UpstreamConfig[],
+  settings: Pick<Config, 'auth' | 'oauth' | 'store'>,
+): readonly Problem[] =>
+  servers.flatMap((server) => {
+    const credentials = findServerCredentials(server);
+    const requirements = credentials?.requirements.filter(({ checkedAt }) => checkedAt === 'start');
+    return (requirements ?? [])
+      .filter(({ isMet }) => !isMet(settings))
+      .map(({ problem }) => ({
+        message: `Server ${server.name}: auth ${credentials?.type} ${problem}`,
+      }));
+  });

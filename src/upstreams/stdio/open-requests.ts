@@ -1,0 +1,110 @@
+// §18.3: the requests to one process that it has not answered yet.
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import { type Clock, createDeadline, type Deadline } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
+
+/** What is kept of a request while it is under way: not its params, which may be large. */
+export interface RequestHandlers
+  extends Pick<UpstreamRequest, 'onProgress' | 'onLog' | 'onRequest' | 'onElicitationComplete'> {
+  readonly caller: UpstreamCaller;
+  readonly logLevel: UpstreamRequest['logLevel'];
+}
+
+/** A request that was sent. */
+export interface OpenRequest extends RequestHandlers {
+  readonly deadline: Deadline;
+  resolve(result: JsonObject): void;
+  reject(error: UpstreamError): void;
+}
+
+export interface OpenRequests {
+  /** Resolves to the result of the request with this id, unless its end comes first. */
+  open(id: number, handlers: RequestHandlers, end: RequestEnd): Promise<JsonObject>;
+  find(id: unknown): OpenRequest | undefined;
+  list(): readonly OpenRequest[];
+  /** All of them end with this error. */
+  failAll(error: UpstreamError): void;
+  /** Resolves when none is under way. */
+  waitUntilNone(): Promise<void>;
+}
+
+/** What ends a request before its answer. */
+export interface RequestEnd {
+  readonly signal: CancelSignal | undefined;
+  /** Milliseconds without progress. */
+  readonly timeoutMs: number;
+  /** Called when it ended so. */
+  cancel(id: number, reason: string): void;
+}
+
+export function createOpenRequests(clock: Clock): OpenRequests {
+  const byId = new Map<number, OpenRequest>();
+  const emptied = new Set<() => void>();
+
+  function remove(id: number): void {
+    byId.delete(id);
+    if (byId.size > 0) return;
+    for (const tell of emptied) tell();
+    emptied.clear();
+  }
+
+  return {
+    open: (id, handlers, { signal, timeoutMs, cancel }) =>
+      new Promise((resolve, reject) => {
+        function end(): void {
+          deadline.clear();
+          signal?.removeEventListener('abort', onAbort);
+          remove(id);
+        }
+        function giveUp(error: UpstreamError): void {
+          end();
+          cancel(id, error.message);
+          reject(error);
+        }
+        const onAbort = () => giveUp(createAbortedError());
+        const deadline = createDeadline(clock, timeoutMs, () =>
+          giveUp(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
+        );
+        signal?.addEventListener('abort', onAbort);
+        byId.set(id, {
+          ...handlers,
+          deadline,
+          resolve(result) {
+            end();
+            resolve(result);
+          },
+          reject(error) {
+            end();
+            reject(error);
+          },
+        });
+      }),
+    find: (id) => (typeof id === 'number' ? byId.get(id) : undefined),
+    list: () => [...byId.values()],
+    failAll(error) {
+      for (const request of [...byId.values()]) request.reject(error);
+    },
+    waitUntilNone: () =>
+      byId.size === 0 ? Promise.resolve() : new Promise((resolve) => emptied.add(resolve)),
+  };
+}
+
+export const createAbortedError = () => new UpstreamError('aborted', 'nobody waits any more');
+
+// §18.3: a process does not say whose request its log messages and questions belong to.
+
+/**
+ * The request that a message belongs to, among those that could take it: the only one, or the oldest of several of
+ * one session, as all of these reach the same client.
+ */
+export function attribute(
+  openRequests: readonly OpenRequest[],
+  canTake: (request: OpenRequest) => boolean,
+): OpenRequest | undefined {
+  const [first, ...others] = openRequests.filter(canTake);
+  const sessionId = first?.caller.sessionId;
+  const isSameClient = (request: OpenRequest) =>
+    sessionId !== undefined && request.caller.sessionId === sessionId;
+  return others.every(isSameClient) ? first : undefined;
+}

@@ -1,0 +1,172 @@
+// §18.3: JSON-RPC with one process: each message is a line (MCP "stdio").
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamRequest,
+} from '../upstream.ts';
+import {
+  createAbortedError,
+  createOpenRequests,
+  type OpenRequest,
+  type RequestEnd,
+  type RequestHandlers,
+} from './open-requests.ts';
+import { createQuestions } from './questions.ts';
+import {
+  createReceive,
+  parseLine,
+  type Receive,
+  type ReceiveDeps,
+  type Received,
+} from './receive.ts';
+
+export interface RpcConnection {
+  /**
+   * Sends a request; `toParams` gets the progress token of it.
+   *
+   * @throws UpstreamError
+   */
+  call(
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+    toParams: (token: number) => JsonObject,
+  ): Promise<JsonObject>;
+  /**
+   * Sends a request of the gateway's own, which is never cancelled.
+   *
+   * @throws UpstreamError
+   */
+  ask(method: string, params: JsonObject, timeoutMs: number): Promise<JsonObject>;
+  /** Sends a request that stays open until the result is called (MCP 2026-07-28 "Subscriptions"). */
+  openSubscription(params: JsonObject): () => void;
+  notify(method: string, params: JsonObject): void;
+  /** Takes a line of the process. */
+  receive(line: Buffer): Received;
+  /** Takes what was parsed of one. */
+  readonly receiveValue: Receive;
+  /** Requests under way. */
+  listOpenRequests(): readonly OpenRequest[];
+  waitUntilIdle(): Promise<void>;
+  /** The process has ended: requests under way fail, and all later ones. */
+  fail(error: UpstreamError): void;
+}
+
+export interface RpcConnectionDeps
+  extends Pick<ReceiveDeps, 'canAttribute' | 'onNotification' | 'onStrayAnswer'> {
+  readonly clock: Clock;
+  /** Milliseconds without progress after which a request ends. */
+  readonly timeoutMs: number;
+  /** The server wanted to ask a client, and `canAttribute` is false. */
+  onUnattributed?(method: string): void;
+  /** False where the process does not read what was written before. */
+  write(line: string): boolean;
+}
+
+/** Requests that ended here before they were answered; the answer may still come. */
+const MAX_FORGOTTEN = 1000;
+
+export function createRpcConnection(deps: RpcConnectionDeps): RpcConnection {
+  const { clock, timeoutMs, canAttribute, write } = deps;
+  const forgotten = createBoundedMap<number, true>(MAX_FORGOTTEN);
+  const openRequests = createOpenRequests(clock);
+  const questions = createQuestions({
+    listOpenRequests: openRequests.list,
+    canAsk: canAttribute,
+    send,
+    onUnattributed: (method) => deps.onUnattributed?.(method),
+  });
+  let lastId = 0;
+  let failure: UpstreamError | undefined;
+
+  function send(message: JsonObject): boolean {
+    return write(`${JSON.stringify(message)}\n`);
+  }
+
+  const sendRequest = (id: number, method: string, params: JsonObject): boolean =>
+    send({ jsonrpc: '2.0', id, method, params });
+
+  const notify = (method: string, params: JsonObject): void =>
+    void send({ jsonrpc: '2.0', method, params });
+
+  function createId(): number {
+    lastId += 1;
+    return lastId;
+  }
+
+  /** Sends a request and resolves to its result; `toParams` gets its id. */
+  function request(
+    method: string,
+    toParams: (id: number) => JsonObject,
+    handlers: RequestHandlers,
+    end: RequestEnd,
+  ): Promise<JsonObject> {
+    if (end.signal?.aborted) return Promise.reject(createAbortedError());
+    if (failure !== undefined) return Promise.reject(failure);
+    const id = createId();
+    return sendRequest(id, method, toParams(id))
+      ? openRequests.open(id, handlers, end)
+      : Promise.reject(new UpstreamError('unavailable', 'it does not read what is sent to it'));
+  }
+
+  function forget(id: number): void {
+    forgotten.set(id, true);
+  }
+
+  function cancel(id: number, reason: string): void {
+    forget(id);
+    notify('notifications/cancelled', { requestId: id, reason });
+  }
+
+  const receiveValue = createReceive({
+    ...deps,
+    openRequests,
+    questions,
+    takeForgotten: (id) => typeof id === 'number' && forgotten.delete(id),
+  });
+
+  return {
+    call: (caller, given, toParams) =>
+      request(given.method, toParams, keepHandlers(caller, given), {
+        signal: given.signal,
+        timeoutMs,
+        cancel,
+      }),
+    ask: (method, params, within) =>
+      request(method, () => params, OWN, { signal: undefined, timeoutMs: within, cancel: forget }),
+    openSubscription(params) {
+      const id = createId();
+      // Its answer, when the server ends it, says nothing.
+      forget(id);
+      sendRequest(id, 'subscriptions/listen', params);
+      return () => cancel(id, 'other changes are wanted');
+    },
+    notify,
+    receive: (line) => receiveValue(parseLine(line)),
+    receiveValue,
+    listOpenRequests: openRequests.list,
+    waitUntilIdle: openRequests.waitUntilNone,
+    fail(error) {
+      failure = error;
+      openRequests.failAll(error);
+    },
+  };
+}
+
+const OWN: RequestHandlers = { caller: GATEWAY_CALLER, logLevel: undefined };
+
+/** Without the params of the request: they may be large, and the call may take long. */
+const keepHandlers = (
+  caller: UpstreamCaller,
+  { logLevel, onProgress, onLog, onRequest, onElicitationComplete }: UpstreamRequest,
+): RequestHandlers => ({
+  caller,
+  logLevel,
+  ...(onProgress && { onProgress }),
+  ...(onLog && { onLog }),
+  ...(onRequest && { onRequest }),
+  ...(onElicitationComplete && { onElicitationComplete }),
+});
