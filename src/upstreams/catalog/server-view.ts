@@ -6,7 +6,7 @@ import { indexEntries, type JoinedList } from './join-lists.ts';
 import { loadPrepared, peekPrepared } from './joined-view.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
 import type { Entry, PreparedList } from './prepare-list.ts';
-import type { Found, FoundResource, ListView, View, Who } from './view.ts';
+import type { Found, ListView, View, Who } from './view.ts';
 
 /** `joined` is the view of `/mcp`. */
 export function createServerView(name: string, getPlan: () => Plan, joined: View): View {
@@ -101,34 +101,24 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   const isOwn = (found: Found | undefined): boolean =>
     found?.kind === 'entry' && found.entry.server === name;
 
-  const findListed: View['findListed'] = (uri, who) =>
-    askByCurrentPlan(getPlan, (plan) => findListedBy(plan, uri, who));
+  /** Of the list that is known; nothing is waited for. */
+  const findListed = createFind('findListed', async (planned, uri, who) => {
+    return peekPrepared(planned, 'resources', who)?.byOwnName.get(uri)?.annotations;
+  });
+  const findResource = createFind('findResource', findOwnAnnotations);
 
-  async function findListedBy(
-    { servers, policies }: Plan,
-    uri: string,
-    who: Who,
-  ): Promise<FoundResource | undefined> {
-    const planned = servers.get(name);
-    if (planned === undefined) return undefined;
-    if (policies.dependOnCaller) return findJoined(joined.findListed, uri, who);
-    const entry = peekPrepared(planned, 'resources', who)?.byOwnName.get(uri);
-    return entry && { server: name, ownUri: uri, uri, annotations: entry.annotations };
-  }
-
-  const findResource: View['findResource'] = (uri, who) =>
-    askByCurrentPlan(getPlan, (plan) => findResourceBy(plan, uri, who));
-
-  async function findResourceBy(
-    { servers, policies }: Plan,
-    uri: string,
-    who: Who,
-  ): Promise<FoundResource | undefined> {
-    const planned = servers.get(name);
-    if (planned === undefined) return undefined;
-    if (policies.dependOnCaller) return findJoined(joined.findResource, uri, who);
-    const annotations = await findOwnAnnotations(planned, uri, who);
-    return annotations && { server: name, ownUri: uri, uri, annotations };
+  function createFind(
+    wanted: 'findListed' | 'findResource',
+    findAnnotations: typeof findOwnAnnotations,
+  ): View['findResource'] {
+    return (uri, who) =>
+      askByCurrentPlan(getPlan, async ({ servers, policies }) => {
+        const planned = servers.get(name);
+        if (planned === undefined) return undefined;
+        if (policies.dependOnCaller) return findJoined(joined[wanted], uri, who);
+        const annotations = await findAnnotations(planned, uri, who);
+        return annotations && { server: name, ownUri: uri, uri, annotations };
+      });
   }
 
   async function findJoined(findIt: View['findResource'], uri: string, who: Who) {

@@ -129,7 +129,7 @@ const UNKNOWN_LIFETIME_SECONDS = 60;
 /** A model tries again at once: the provider must not hear of each try. */
 const FAILURE_MS = 3000;
 
-export function createTokenExchange(
+function createTokenExchange(
   { server, audience, scope }: TokenExchangeConfig,
   { exchangeToken, clock, log }: TokenExchangeDeps,
 ): GetToken {

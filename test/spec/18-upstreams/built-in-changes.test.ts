@@ -58,3 +58,16 @@ test('§18.5 a stateless subscription no longer hears of a built-in resource tha
   expect(await readUpdate(stream)).toBe('watched://b');
   stream.hangUp();
 });
+
+test('§18.5 a stream no longer hears of built-in resources while the file does not serve them', async () => {
+  const { gateway, change } = await start();
+  const client = await openClient(gateway);
+  const stream = await client.watch();
+  for (const uri of URIS) await client.ask('resources/subscribe', { uri });
+  await gateway.reload({ ...file('resource:*'), builtIn: false });
+  change('a');
+  await gateway.reload(file('resource:*'));
+  change('b');
+  expect(await readUpdate(stream)).toBe('watched://b');
+  stream.hangUp();
+});
