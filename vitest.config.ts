@@ -87,8 +87,8 @@ function project(
 /** What shares a number runs together; the numbers follow one another. */
 function together(groupOrder: number) {
   return {
-    // Many tests wait for other processes: one worker more than there are cores.
-    maxWorkers: availableParallelism() + 1,
+    // Many tests wait for other processes: two workers more than there are cores.
+    maxWorkers: availableParallelism() + 2,
     sequence: { groupOrder },
   };
 }
