@@ -32,7 +32,7 @@ import {
 import {
   type Answer,
   type McpResponse,
-  renderResponse,
+  renderBody,
   type SessionInfo,
   toErrorResponse,
 } from './calls/outcome.ts';
@@ -215,17 +215,17 @@ function toReply(
       };
     }
     case 'json': {
-      const { text, error } = renderResponse(response.answer, id);
+      const { body, error } = renderBody(response.answer, id);
       const type = { 'Content-Type': 'application/json' };
       // Most have no error: then nothing has to be copied.
       if (error === undefined) {
-        return { status: 200, headers: addSessionHeaders(type, response), body: text, facts };
+        return { status: 200, headers: addSessionHeaders(type, response), body, facts };
       }
       const { headers, facts: errorFacts } = error.failure;
       return {
         status: error.row.status,
         headers: addSessionHeaders({ ...type, ...headers }, response),
-        body: text,
+        body,
         error,
         facts: { ...facts, ...errorFacts },
       };

@@ -66,11 +66,13 @@ export function listCapabilities({ offers }: CatalogDescription, hasStreams: boo
 const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
 
 /** Of what was called, got or read. */
-export const toItemResult = (result: object): MethodResult => ({ result: { ...result } });
+export const toItemResult = (result: object): MethodResult => ({ result });
 
 /** Of a resource, which says itself how long it may be kept. */
-export function toResourceResult(read: object): MethodResult {
-  const { cache = NOT_CACHED, ...result }: { readonly cache?: CacheHint } = read;
+export function toResourceResult(read: { readonly cache?: CacheHint }): MethodResult {
+  // The same object: of what a server wrote the bytes are known (platform/written-json.ts).
+  if (read.cache === undefined) return { result: read, cache: NOT_CACHED };
+  const { cache, ...result } = read;
   return { result, cache };
 }
 

@@ -5,6 +5,7 @@ import { toJsonRpcError } from '../../endpoint/render-error.ts';
 import { catalogue } from '../../errors/catalogue.ts';
 import { GatewayError, getStackFacts, toGatewayError } from '../../errors/gateway-error.ts';
 import { generateReference } from '../../platform/ids.ts';
+import { findWritten } from '../../platform/written-json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { Method } from '../../protocol/methods.ts';
 import type { CacheHint } from '../catalog/content.ts';
@@ -21,7 +22,7 @@ export type Outcome =
   | { readonly kind: 'failure'; readonly error: GatewayError };
 
 export interface MethodResult {
-  readonly result: Readonly<Record<string, unknown>>;
+  readonly result: object;
   /** Only of what may be kept at all; sent in the stateless era. */
   readonly cache?: CacheHint;
 }
@@ -193,3 +194,21 @@ export function renderResponse(answer: Answer, id: RequestId | null): RenderedRe
     return renderResponse({ error }, id);
   }
 }
+
+/** `renderResponse` for a body: a result that a server wrote goes on in its own bytes. */
+export function renderBody(
+  answer: Answer,
+  id: RequestId | null,
+): { readonly body: string | Uint8Array; readonly error?: GatewayError } {
+  const hasFailed = 'error' in answer || answer.failure !== undefined;
+  const bytes = hasFailed ? undefined : findWritten(answer.result);
+  if (bytes !== undefined) {
+    return {
+      body: Buffer.concat([RESULT_HEAD, bytes, Buffer.from(`,"id":${JSON.stringify(id)}}`)]),
+    };
+  }
+  const { text, error } = renderResponse(answer, id);
+  return error === undefined ? { body: text } : { body: text, error };
+}
+
+const RESULT_HEAD = Buffer.from('{"jsonrpc":"2.0","result":');

@@ -214,9 +214,9 @@ const SINCE: Readonly<Record<string, string>> = {
 const NEWEST_CHANGE = '2025-06-18';
 
 /** The result as a client of `version` can read it. Versions compare as text: they are dates. */
-function adaptContent(version: string, result: JsonObject): JsonObject {
+function adaptContent(version: string, result: object): object {
   if (version >= NEWEST_CHANGE) return result;
-  const { content, messages } = result;
+  const { content, messages }: { content?: unknown; messages?: unknown } = result;
   if (Array.isArray(content)) {
     return { ...result, content: content.map((item: unknown) => adaptItem(version, item)) };
   }

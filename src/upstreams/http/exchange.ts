@@ -62,6 +62,11 @@ export type ExchangeEnd =
     }
   | { readonly kind: 'failed'; readonly error: UpstreamError };
 
+function parseBytes(bytes: Buffer): { readonly value: unknown } | undefined {
+  const text = decodeUtf8(bytes);
+  return text === undefined ? undefined : parseServerJson(text, bytes);
+}
+
 /** Sends the request; the result ends it, whatever has come by then. */
 export function startExchange(
   dispatcher: Dispatcher,
@@ -111,8 +116,7 @@ export function startExchange(
   }
 
   function passMessage(text: string | Buffer): number {
-    const decoded = typeof text === 'string' ? text : decodeUtf8(text);
-    const parsed = decoded === undefined ? undefined : parseServerJson(decoded);
+    const parsed = typeof text === 'string' ? parseServerJson(text) : parseBytes(text);
     if (parsed !== undefined) return listener.onMessage(parsed.value, answerHeaders);
     fail(createNoJsonError(answerHeaders));
     return 1;

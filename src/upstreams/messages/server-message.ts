@@ -1,6 +1,7 @@
 // JSON-RPC 2.0: what a server writes, read without trust.
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
-import { findExceededBound, isObject, type JsonObject } from '../../platform/json.ts';
+import { findExceededBound, isObject, type JsonObject, parseObject } from '../../platform/json.ts';
+import { noteWritten } from '../../platform/written-json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 
 export type ServerMessage =
@@ -58,12 +59,51 @@ const isErrorObject = (error: unknown): error is JsonRpcErrorObject =>
 /** Far more than anybody writes, far less than fills a stack or the memory. */
 const BOUNDS = { levels: 200, values: 500_000 };
 
-/** Undefined for what is no JSON, or nested too deep, or has too many values. */
-export function parseServerJson(text: string): { readonly value: unknown } | undefined {
+/** Undefined for what is no JSON, or nested too deep, or has too many values. `bytes` is the text as it came. */
+export function parseServerJson(
+  text: string,
+  bytes?: Uint8Array,
+): { readonly value: unknown } | undefined {
   if (findExceededBound(text, BOUNDS) !== undefined) return undefined;
+  const value = bytes === undefined ? undefined : parseUsualResponse(text, bytes);
+  if (value !== undefined) return { value };
   try {
     return { value: JSON.parse(text) };
   } catch {
     return undefined;
   }
+}
+
+/** A shorter result is written again sooner than it is found in its response. */
+const MIN_NOTED_BYTES = 4_096;
+const OPENING_BRACE = 0x7b;
+
+/** The orders in which the SDKs of MCP write a response: what stands before its result, and what behind. */
+const USUAL_ENVELOPES: readonly (readonly [head: RegExp, tail: RegExp])[] = [
+  [/^\{"jsonrpc":"2\.0","id":(0|[1-9]\d{0,14}),"result":/, /\}[ \t\r\n]*$/],
+  [/^\{"result":/, /,"jsonrpc":"2\.0","id":(0|[1-9]\d{0,14})\}[ \t\r\n]*$/],
+  [/^\{"jsonrpc":"2\.0","result":/, /,"id":(0|[1-9]\d{0,14})\}[ \t\r\n]*$/],
+];
+/** Characters at the end of a response, of which the tail is a part. */
+const TAIL = 64;
+
+/**
+ * The response, with the bytes of its result noted. Where what is between head and tail is one value of JSON, it is the
+ * result, whatever is in it. Undefined for all that is short or written in another way.
+ */
+function parseUsualResponse(text: string, bytes: Uint8Array): JsonObject | undefined {
+  // A byte order mark, which the text has no more, would shift all that follows.
+  if (bytes.length < MIN_NOTED_BYTES || bytes[0] !== OPENING_BRACE) return undefined;
+  const end = text.slice(-TAIL);
+  for (const [headForm, tailForm] of USUAL_ENVELOPES) {
+    const head = headForm.exec(text);
+    const tail = head && tailForm.exec(end);
+    if (!head || !tail) continue;
+    const behind = end.length - tail.index;
+    const result = parseObject(text.slice(head[0].length, text.length - behind));
+    if (result === undefined) return undefined;
+    noteWritten(result, bytes.subarray(head[0].length, bytes.length - behind));
+    return { jsonrpc: '2.0', id: Number(head[1] ?? tail[1]), result };
+  }
+  return undefined;
 }
