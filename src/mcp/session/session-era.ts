@@ -1,7 +1,7 @@
 // The session era, 2024-11-05 to 2025-11-25 (§4.4): sessions that begin with `initialize`,
 // notifications, and requests to the client.
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { isObject } from '../../platform/json.ts';
 import {
   isRequestId,
   type JsonRpcMessage,
