@@ -1,0 +1,95 @@
+// Results as their servers wrote them, in whatever order the members of the response stand: clients get the same.
+import { beforeEach, expect, test } from 'vitest';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
+import { startRawServer } from '../../support/upstreams/raw-server.ts';
+
+/** Beyond the size from which on a result keeps its bytes. */
+const LONG = 'ä'.repeat(5_000);
+/** No double has this number. */
+const NUMBER = '12345678901234567890.125';
+
+const toResult = (text: string) =>
+  `{"content": [{"type":"text","text":"${text}"}],\n "structuredContent":{"id":7,"sum":${NUMBER}}, "id":7}`;
+
+const WRITTEN: readonly (readonly [
+  order: string,
+  write: (id: number, result: string) => string,
+])[] = [
+  ['version, id, result', (id, result) => `{"jsonrpc":"2.0","id":${id},"result":${result}}`],
+  ['result, version, id', (id, result) => `{"result":${result},"jsonrpc":"2.0","id":${id}}`],
+  ['version, result, id', (id, result) => `{"jsonrpc":"2.0","result":${result},"id":${id}}\n`],
+  ['id, result, version', (id, result) => `{"id":${id},"result":${result},"jsonrpc":"2.0"}`],
+  ['spaces', (id, result) => ` { "jsonrpc" : "2.0", "id" : ${id}, "result" : ${result} } `],
+];
+
+/** None is an answer to the call, though each begins or ends like one. */
+const WRONG: readonly (readonly [what: string, write: (id: number, result: string) => string])[] = [
+  ['another id', (id, result) => `{"jsonrpc":"2.0","id":${id + 1},"result":${result}}`],
+  ['another id behind', (id, result) => `{"result":${result},"jsonrpc":"2.0","id":${id + 1}}`],
+  ['a missing end', (id, result) => `{"jsonrpc":"2.0","id":${id},"result":${result}`],
+  ['one end too many', (id, result) => `{"jsonrpc":"2.0","id":${id},"result":${result}}}`],
+  ['two results', (id, result) => `{"jsonrpc":"2.0","id":${id},"result":${result}}{}`],
+  ['a list', (id, result) => `{"jsonrpc":"2.0","id":${id},"result":[${result}]}`],
+  [
+    'an error beside it',
+    (id, result) =>
+      `{"jsonrpc":"2.0","id":${id},"result":${result},"error":{"code":1,"message":"x"}}`,
+  ],
+  ['an id that is no JSON', (id, result) => `{"jsonrpc":"2.0","id":0${id},"result":${result}}`],
+];
+
+let write: (id: number, result: string) => string;
+let gateway: CatalogGateway;
+
+beforeEach(async () => {
+  const server = closeAfterTest(
+    await startRawServer((res, id, { params }) => {
+      const { text } = Object(params.arguments);
+      res.writeHead(200, { 'content-type': 'application/json' });
+      res.end(write(id, toResult(text)));
+    }),
+  );
+  gateway = await startForTest({ file: { mcpServers: { one: { url: server.url } } } });
+});
+
+async function call(sub: string, id: string | number, text: string) {
+  const token = await gateway.issuer.sign({ sub });
+  const session = await gateway.open({ token });
+  const params = { name: 'one__any', arguments: { text } };
+  return gateway.rpc({ jsonrpc: '2.0', id, method: 'tools/call', params }, { session, token });
+}
+
+test.each(WRITTEN)(
+  '§18.3 results: a response with %s is passed on, short and long, with the id of its client',
+  async (_order, order) => {
+    write = order;
+    for (const [text, id] of [
+      [LONG, 'a "quoted" id'],
+      ['short', 3],
+    ] as const) {
+      const { json } = await call('ann', id, text);
+      expect(json).toEqual({ jsonrpc: '2.0', id, result: JSON.parse(toResult(text)) });
+    }
+  },
+);
+
+test('§18.3 results: a long one is passed on to the letter, with numbers that no double has', async () => {
+  write = WRITTEN[0]?.[1] ?? fail;
+  const { text: body } = await call('ann', 1, LONG);
+  expect(body).toBe(`{"jsonrpc":"2.0","result":${toResult(LONG)},"id":1}`);
+});
+
+test.each(WRONG)(
+  "§18.4 results: a long response with %s fails its call, and nobody else's",
+  async (_what, wrong) => {
+    write = wrong;
+    const failed = await call('ann', 1, LONG);
+    expect(failed.json.result).toMatchObject({ isError: true });
+    write = WRITTEN[0]?.[1] ?? fail;
+    const { json } = await call('bob', 2, LONG);
+    expect(json.result).toEqual(JSON.parse(toResult(LONG)));
+  },
+);
+
+const fail = () => expect.fail('There is no such order');
