@@ -105,6 +105,7 @@ export function createAuthorizationEndpoints(
       ...observeLogins(createOAuthEndpoints(handlers, { popups: oauth.popups }), {
         observers,
         clock,
+        log,
       }),
       ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.isServer),
     ],

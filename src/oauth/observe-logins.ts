@@ -4,6 +4,7 @@ import type { Endpoint, PublicEndpoint } from '../endpoint/endpoint.ts';
 import type { GatewayRequest, PendingReply, Reply, RequestBody } from '../endpoint/message.ts';
 import { toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
+import type { Log } from '../platform/log.ts';
 import type { Audit, AuditEvent } from '../telemetry/audit/audit.ts';
 import type { LoginStep, NoteLoginFailure } from './login-failures.ts';
 import { addFacts, type LoginFacts, readAskedFacts, readFacts } from './request/login-facts.ts';
@@ -26,11 +27,13 @@ interface LoginProblem {
 
 type EndpointName = Exclude<LoginStep, 'call'> | 'revoke';
 
+/** What one throws is logged and reaches nobody. */
 export type LoginObserver = (record: LoginRecord) => void;
 
 export interface ObserveLoginsDeps {
   readonly observers: readonly LoginObserver[];
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 type ReadAsked = (request: GatewayRequest, body: RequestBody) => LoginFacts;
@@ -64,7 +67,7 @@ function observe(
   endpoint: PublicEndpoint,
   step: EndpointName,
   readAsked: ReadAsked,
-  { observers, clock }: ObserveLoginsDeps,
+  { observers, clock, log }: ObserveLoginsDeps,
 ): PublicEndpoint['judge'] {
   return async function judge(request, body) {
     const startedAt = clock.monotonic();
@@ -72,7 +75,13 @@ function observe(
     function tell(facts: Reply['facts'], failure: LoginProblem | undefined): void {
       const seconds = (clock.monotonic() - startedAt) / 1000;
       const record = { step, facts: readFacts(facts), failure, request, seconds };
-      for (const tellObserver of observers) tellObserver(record);
+      for (const tellObserver of observers) {
+        try {
+          tellObserver(record);
+        } catch (cause) {
+          log.error('A login was not audited or noted; please report this.', { cause });
+        }
+      }
     }
 
     function tellAndRethrow(thrown: unknown): never {

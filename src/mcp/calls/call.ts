@@ -212,7 +212,9 @@ export const joinObservers = (
     let waiting: Promise<void> | undefined;
     for (const { start } of observers) {
       const starting = start?.(record);
-      if (starting !== undefined) waiting = waiting?.then(() => starting) ?? starting;
+      if (starting === undefined) continue;
+      // All at once: what rejects while another is waited for would be nobody's.
+      waiting = waiting === undefined ? starting : Promise.all([waiting, starting]).then(() => {});
     }
     return waiting;
   },
