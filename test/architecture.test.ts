@@ -31,6 +31,7 @@ const ROOMS: readonly string[] = [
   'telemetry',
   'store',
   'endpoint',
+  'grants',
   'protocol',
   'auth',
   'policy',

@@ -1,3 +1,4 @@
+import { hashSha256 } from '../platform/ids.ts';
 import type { JsonObject } from '../platform/json.ts';
 
 /** §2.3: what a verified token says of its user. Built anew for every request. */
@@ -11,9 +12,32 @@ export interface UserContext {
   readonly groups?: readonly string[];
   /** All claims of the token, as the provider signed them. */
   readonly claims: Readonly<Record<string, unknown>>;
-  /** The original JWT, for tools that call other services on the user's behalf. A secret. */
-  readonly token: string;
+  /**
+   * The original JWT, for tools that call other services on the user's behalf. A secret. Absent where the gateway's own
+   * token let the user in.
+   */
+  readonly token?: string;
+  /** Where the gateway's own token let the user in: whether that still holds is asked in the step that counts the call. */
+  readonly grant?: GrantCheck;
 }
+
+/** What tells the user's credential from every other: for what is remembered of it. Nothing of a token can be read from it. */
+export const identifyCredential = ({ token, grant }: UserContext): string =>
+  grant === undefined ? hashSha256(token ?? '') : `${grant.id}.${grant.version}`;
+
+/** A grant as this process knows it. It holds for a call when the store, asked by its key, has the same version. */
+export interface GrantCheck {
+  readonly id: string;
+  /** The OAuth client that it was given to. */
+  readonly clientId: string;
+  /** Under which it lies in the store. */
+  readonly key: string;
+  /** What the value there begins with: `GRANT_VERSION_LENGTH` characters, others after each change. */
+  readonly version: string;
+}
+
+/** Characters of base64url: 12 random bytes. */
+export const GRANT_VERSION_LENGTH = 16;
 
 // §2.3: what a token says of its user's e-mail address, and whether somebody checked that it is the user's.
 

@@ -1,8 +1,11 @@
 // §18.5: which OAuth client a token was made for.
-import { readClaimedClient, type UserContext } from '../../endpoint/user-context.ts';
+import {
+  identifyCredential,
+  readClaimedClient,
+  type UserContext,
+} from '../../endpoint/user-context.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
@@ -59,10 +62,11 @@ export function createClientOf({
 
   return function clientOf({ user }) {
     if (user === undefined) return undefined;
+    if (user.grant !== undefined) return user.grant.clientId;
     const claimed = readClaimedClient(user.claims);
     if (ownClientId === undefined || (claimed ?? ownClientId) !== ownClientId) return claimed;
     if (!isNeeded()) return undefined;
-    const digest = hashSha256(user.token);
+    const digest = identifyCredential(user);
     const known = remembered.get(digest);
     if (known !== undefined) return known;
     const client = read(digest, user.claims.exp);

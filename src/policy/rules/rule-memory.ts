@@ -1,6 +1,6 @@
 // What was decided is remembered for each token, so that a list of many tools under many rules costs little.
 
-import type { UserContext } from '../../endpoint/user-context.ts';
+import { identifyCredential, type UserContext } from '../../endpoint/user-context.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
@@ -99,7 +99,7 @@ export function createRuleMemory<Value, Facts>(
   function find(caller: RuleCaller, now: number): Known {
     const { user, clientId } = caller;
     // A digest has no spaces: nothing that a client is called can be taken for another's.
-    const key = user === undefined ? '' : `${hashSha256(user.token)} ${clientId ?? ''}`;
+    const key = user === undefined ? '' : `${identifyCredential(user)} ${clientId ?? ''}`;
     const expiresAt = readExpiry(user);
     const known = callers.get(key);
     if (expiresAt <= now) {

@@ -4,7 +4,7 @@ import { createProviderEndpoints } from '../../auth/provider-metadata.ts';
 import { defineMember } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
 import { isScopeToken } from '../../config/scope.ts';
-import type { UserContext } from '../../endpoint/user-context.ts';
+import { identifyCredential, type UserContext } from '../../endpoint/user-context.ts';
 import {
   createExchangeToken,
   type ExchangeToken,
@@ -13,7 +13,6 @@ import {
 import { createProviderApi } from '../../oauth/provider/provider-api.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
@@ -146,7 +145,7 @@ function createTokenExchange(
 
   return function getToken({ user }) {
     if (user === undefined) return undefined;
-    const hash = hashSha256(user.token);
+    const hash = identifyCredential(user);
     const kept = tokens.get(hash);
     return kept !== undefined && clock.now() < kept.renewAt ? kept.token : renew(hash, user, kept);
   };
@@ -181,9 +180,11 @@ function createTokenExchange(
 
   async function exchange(hash: string, user: UserContext): Promise<Outcome> {
     const startedAt = clock.now();
+    const { token: subjectToken } = user;
+    if (subjectToken === undefined) return noteFailure(hash, NO_PROVIDER_TOKEN, true);
     let result: TokenExchangeResult;
     try {
-      result = await exchangeToken({ subjectToken: user.token, audience, scope });
+      result = await exchangeToken({ subjectToken, audience, scope });
     } catch (error) {
       return noteFailure(hash, describeCause(error), false);
     }
@@ -208,6 +209,8 @@ function createTokenExchange(
     return failure;
   }
 }
+
+const NO_PROVIDER_TOKEN = 'the login has no token of the provider';
 
 const UNREACHABLE = 'the identity provider could not be asked for access to it';
 
