@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import type { ProviderConfig, RequiredAuthConfig } from '../config/groups/provider.ts';
 import type { UserContext } from '../endpoint/user-context.ts';
 import { toGatewayError } from '../errors/gateway-error.ts';
+import { isOwnToken } from '../grants/token-codec.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
@@ -18,8 +19,9 @@ import {
 } from './bearer.ts';
 import { listForeignClaims } from './claims.ts';
 import { createKeySet, type KeySet, type KeySetFacts } from './key-set.ts';
+import type { OwnTokenVerifier } from './own-tokens.ts';
 import { createProviderMetadata, type ProviderMetadata } from './provider-metadata.ts';
-import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';
+import { createTokenVerifier, type TokenInspection, type TokenVerifier } from './token-verifier.ts';
 
 export interface Auth {
   /**
@@ -64,6 +66,8 @@ interface AuthDeps {
   /** Whether a token may name it, beside `OIDC_AUDIENCE`. */
   readonly isServerAudience: (audience: string) => boolean;
   readonly maxTokenBytes: number;
+  /** For OAUTH_TOKENS=gateway. */
+  readonly ownTokens?: OwnTokenAccess | undefined;
   readonly fetch: Fetch;
   readonly clock: Clock;
   readonly log: Log;
@@ -72,6 +76,27 @@ interface AuthDeps {
   readonly hasMetrics: boolean;
   /** In place of the provider's own. */
   readonly keySet: KeySet | undefined;
+}
+
+/** Callers with tokens of the gateway's own. */
+export interface OwnTokenAccess extends Pick<OwnTokenVerifier, 'verify' | 'reload'> {
+  /** `OAUTH_ACCEPT_PROVIDER_TOKENS`. */
+  readonly acceptsProviderTokens: boolean;
+}
+
+/** By whose a token is. */
+function createVerify(
+  verifyProviderToken: TokenVerifier['verify'],
+  ownTokens: OwnTokenAccess | undefined,
+): BearerDeps['verify'] {
+  if (ownTokens === undefined) {
+    return (token, _path, beforeFetch) => verifyProviderToken(token, beforeFetch);
+  }
+  return function verify(token, path, beforeFetch) {
+    return ownTokens.acceptsProviderTokens && !isOwnToken(token)
+      ? verifyProviderToken(token, beforeFetch)
+      : ownTokens.verify(token, path, beforeFetch);
+  };
 }
 
 export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
@@ -92,7 +117,7 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     clock,
   });
   const authenticate = createAuthenticate({
-    verify: verifier.verify,
+    verify: createVerify(verifier.verify, deps.ownTokens),
     getChallenge,
     onRefusal: deps.onRefusal,
   });

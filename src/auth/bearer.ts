@@ -4,13 +4,17 @@ import type { Config } from '../config/config.ts';
 import { type GatewayRequest, getHeader, readBearerToken } from '../endpoint/message.ts';
 import type { UserContext } from '../endpoint/user-context.ts';
 import { fail, GatewayError, toGatewayError } from '../errors/gateway-error.ts';
-import type { TokenVerifier } from './token-verifier.ts';
 
 /** Headers of a 401. */
 export type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
 
 export interface BearerDeps {
-  readonly verify: TokenVerifier['verify'];
+  /** As that of a verifier, of a call at `path`. */
+  readonly verify: (
+    token: string,
+    path: string,
+    beforeFetch?: () => Promise<void>,
+  ) => UserContext | Promise<UserContext>;
   readonly getChallenge: GetChallenge;
   /** Told of each 401; nobody is unless given. */
   readonly onRefusal?: ((error: GatewayError, request: AuthRequest) => void) | undefined;
@@ -59,7 +63,11 @@ const SERVERS = '/mcp/';
 export function createAuthenticate({ verify, getChallenge, onRefusal }: BearerDeps): Authenticate {
   return function authenticate(request, beforeFetch) {
     try {
-      const verifying = verify(requireToken(getHeader(request, 'authorization')), beforeFetch);
+      const verifying = verify(
+        requireToken(getHeader(request, 'authorization')),
+        request.path,
+        beforeFetch,
+      );
       return verifying instanceof Promise
         ? verifying.catch((thrown: unknown) => refuse(thrown, request))
         : verifying;

@@ -38,13 +38,14 @@ export function readUserContext(
   checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules);
   checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
-  // Optional claims of another type are left out, not refused.
-  const user: Writable<UserContext> = {
-    sub: readSubject(claims, rules.baseUrl),
-    ...readEmail(claims),
-    claims,
-    token,
-  };
+  const user = describeClaims(readSubject(claims, rules.baseUrl), claims);
+  user.token = token;
+  return user;
+}
+
+/** §2.3: what claims say of a user. Optional ones of another type are left out, not refused. */
+export function describeClaims(sub: string, claims: Claims): Writable<UserContext> {
+  const user: Writable<UserContext> = { sub, ...readEmail(claims), claims };
   const { name, groups } = claims;
   if (typeof name === 'string') user.name = name;
   if (isStringArray(groups)) user.groups = groups;

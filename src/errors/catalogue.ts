@@ -7,6 +7,7 @@ export type OAuthErrorCode =
   | 'invalid_client_metadata'
   | 'invalid_grant'
   | 'invalid_redirect_uri'
+  | 'invalid_scope'
   | 'invalid_target'
   | 'invalid_token'
   | 'server_error'
@@ -68,6 +69,8 @@ export const catalogue = {
     'invalid_audience',
     'The token was issued for another audience.',
   ),
+  /** §5.11. */
+  token_revoked: defineUnauthorized('token_revoked', 'The login has ended. Log in again.'),
   missing_claim: defineUnauthorized(
     'missing_claim',
     'The token has no sub claim, or it is not a non-empty string.',
@@ -422,6 +425,12 @@ export const catalogue = {
     'invalid_target',
     "The resource is not one of this gateway's.",
   ),
+  /** RFC 6749 §6: a refresh may narrow what was granted, and never widen it. */
+  invalid_scope: defineOAuthError(
+    400,
+    'invalid_scope',
+    'The login was not made for all of these scopes. Ask for fewer, or log in again.',
+  ),
   /** RFC 7591 §3, RFC 6750 §3.1. */
   registration_token_required: defineOAuthError(
     401,
@@ -430,6 +439,12 @@ export const catalogue = {
   ),
   not_configured: defineOAuthError(500, 'server_error', 'A setting that this needs is missing.'),
   /** §12: the provider stalls, or cannot keep up with its clients. */
+  /** §5.11. Not `invalid_grant`, which would log the user out for an outage. */
+  renewal_unavailable: defineOAuthError(
+    503,
+    'temporarily_unavailable',
+    'The identity provider could not be asked for some time whether this login still holds. Try again in a minute; nobody is logged out.',
+  ),
   provider_busy: defineOAuthError(
     503,
     'server_error',

@@ -1,4 +1,5 @@
 // What one user let one client do, with the provider's tokens for it: what the gateway's own tokens stand for.
+import { randomBytes } from 'node:crypto';
 import type { JsonObject } from '../platform/json.ts';
 
 /** Somebody at a provider. A `sub` alone says nothing: each issuer has its own (OpenID Connect Core §5.7). */
@@ -27,11 +28,15 @@ export interface Grant {
   readonly renewedAt: number;
   /** When the first renewal failed since then. */
   readonly renewalFailedAt?: number | undefined;
+  /** When the last one was tried, where it failed. */
+  readonly renewalTriedAt?: number | undefined;
   /** The tokens that its client has. */
   readonly issued: IssuedPair;
   /** The refresh token that those took the place of, until one of them was used. */
   readonly replaced?: ReplacedToken | undefined;
 }
+
+export const createGrantId = (): string => randomBytes(16).toString('base64url');
 
 export interface GrantedClient {
   readonly id: string;

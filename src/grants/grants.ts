@@ -113,7 +113,9 @@ export function createGrants({ store, seal, clock, lifetime }: GrantsDeps): Gran
     const { grant } = ended;
     // It has ended, whatever becomes of the lists: what they name and is gone they leave out.
     await Promise.all(
-      listPlaces(grant).map(([list, key]) => store.deleteListed(list, key).catch(() => false)),
+      listPlaces(grant).map(([list, listed]) =>
+        store.deleteListed(list, listed).catch(() => false),
+      ),
     );
     return grant;
   }

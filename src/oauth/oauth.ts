@@ -28,6 +28,7 @@ import {
   createPendingConsents,
   type RedirectToProvider,
 } from './consent/consent.ts';
+import type { GatewayTokensParts } from './gateway-tokens/gateway-tokens.ts';
 import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
 import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
@@ -78,11 +79,13 @@ export interface OAuthDeps {
   readonly getPublicTools?: GetPublicTools | undefined;
   /** Undefined where nothing is traced. */
   readonly tracing?: Tracing | undefined;
+  /** For OAUTH_TOKENS=gateway. */
+  readonly gatewayTokens?: GatewayTokensParts | undefined;
   readonly log: Log;
 }
 
 /** What a mode does at the endpoints. */
-interface Mode extends Pick<OAuthHandlers, 'token' | 'revoke' | 'callback'> {
+interface Mode extends Pick<OAuthHandlers, 'token' | 'revoke' | 'callback' | 'logins'> {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   /** `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
@@ -132,6 +135,8 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
     clock,
     inspectToken,
     noteClient,
+    gatewayTokens: deps.gatewayTokens,
+    log: deps.log,
   });
   return createHandlers(config, deps, parts, { ...broker, issuer: config.baseUrl });
 }
@@ -146,7 +151,12 @@ function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps):
   // In this mode only the operators' page depends on it.
   const noteClient = createNoteClient({ ...deps, needsClients: () => false });
   const proxy = createProxy(config, { ...parts, noteClient, inspectToken: deps.inspectToken });
-  return createHandlers(config, deps, parts, { ...proxy, callback: undefined, issuer: undefined });
+  return createHandlers(config, deps, parts, {
+    ...proxy,
+    logins: parts.recentAnswers,
+    callback: undefined,
+    issuer: undefined,
+  });
 }
 
 type Parts = ReturnType<typeof createParts>;
@@ -188,12 +198,12 @@ function createHandlers(
   parts: Parts,
   mode: Mode,
 ): OAuthHandlers {
-  const { token, revoke, callback } = mode;
+  const { token, revoke, callback, logins } = mode;
   const { authorize, consent } = createAuthorize(config, deps, parts, mode);
   return {
     authorize,
     token,
-    logins: parts.recentAnswers,
+    logins,
     register: createRegister(parts.registered, deps.clock, {
       redirectUris: selectRedirectUriRules(config, config.baseUrl),
       accessToken: config.registration.accessToken,

@@ -5,6 +5,7 @@ import { type BrokerRequestConfig, readBrokerRequest } from './broker.ts';
 import { type ClientsConfig, readClientsConfig } from './clients.ts';
 import { type ConsentConfig, consentSettings } from './consent.ts';
 import { isBrokerMode, mode } from './oauth-mode.ts';
+import { readTokensConfig, type TokensConfig } from './own-tokens.ts';
 import { type ProviderConfig, providerSettings } from './provider.ts';
 import {
   type ProviderClientConfig,
@@ -25,6 +26,8 @@ export interface BrokerConfig extends CommonConfig, BrokerRequestConfig {
   readonly providerClient: ProviderClientConfig & { readonly id: string };
   readonly consent: ConsentConfig;
   readonly stateSecret: StateSecret;
+  /** Whose tokens clients get. */
+  readonly tokens: TokensConfig;
 }
 
 /** §4.6, §4.7: clients are sent on to the provider. With a consent page there are records to seal. */
@@ -101,6 +104,7 @@ export function readOAuthConfig(
       },
       consent: { kind, ttlSeconds },
       stateSecret: requireValue(stateSecret, stateSecrets),
+      tokens: readTokensConfig(read),
     };
   }
   const proxy = {

@@ -1,0 +1,210 @@
+// §5.11: who is let in by the gateway's own tokens. One is opened and judged here; whether its grant still stands is asked
+// in the step that counts the call (`UserContext.grant`).
+import type { UserContext } from '../endpoint/user-context.ts';
+import { fail } from '../errors/gateway-error.ts';
+import type { Grants, StoredGrant } from '../grants/grants.ts';
+import {
+  ACCESS_TOKEN_PREFIX,
+  type AccessToken,
+  hashResource,
+  hashUser,
+  isOwnToken,
+  MAX_TOKEN_LENGTH,
+  type TokenCodec,
+} from '../grants/token-codec.ts';
+import { createBoundedMap } from '../platform/bounded-map.ts';
+import type { Clock } from '../platform/clock.ts';
+import { createSingleFlight } from '../platform/single-flight.ts';
+import { buildGrantKey } from '../store/keys.ts';
+import { describeClaims } from './claims.ts';
+import { failToken } from './parse-token.ts';
+
+export interface OwnTokenVerifier {
+  /**
+   * For a call at `path`. A promise only where the grant has to be read first: `beforeFetch` is called then, and what it
+   * throws ends the check.
+   *
+   * @throws GatewayError with a reason of §7.1, or what the store throws, at once or by the promise.
+   */
+  verify(
+    token: string,
+    path: string,
+    beforeFetch?: () => Promise<void>,
+  ): UserContext | Promise<UserContext>;
+  /** The same user, of a grant that has changed. @throws GatewayError `token_revoked`. */
+  reload(user: UserContext): Promise<UserContext>;
+}
+
+export interface OwnTokenVerifierDeps {
+  readonly codec: Pick<TokenCodec, 'readAccessToken'>;
+  readonly grants: Pick<Grants, 'read' | 'update'>;
+  /** `BASE_URL`. */
+  readonly baseUrl: string;
+  /** `OIDC_ISSUER`: a grant of another provider has ended with the change. */
+  readonly issuer: string;
+  /** Groups of the user, wherever the provider says them. */
+  readonly readGroups: (claims: UserContext['claims']) => readonly string[] | undefined;
+  readonly clock: Clock;
+}
+
+/** A grant as this process read it last, and who that is. */
+interface KnownGrant {
+  readonly user: UserContext;
+  readonly userKey: string;
+  readonly generation: number;
+  /** Whether it was noted that the tokens of this generation are in use. */
+  isUseNoted: boolean;
+}
+
+/** Claims have 16 KiB at most, and most have one. */
+const MAX_GRANTS = 10_000;
+
+export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVerifier {
+  const { codec, grants, baseUrl, issuer, readGroups, clock } = deps;
+  const known = createBoundedMap<string, KnownGrant>(MAX_GRANTS);
+  const reading = createSingleFlight<string, KnownGrant>();
+  const acceptsResource = createResourceCheck(baseUrl);
+
+  function open(token: string, path: string): AccessToken {
+    if (token.length > MAX_TOKEN_LENGTH) failLength(token.length);
+    const opened = codec.readAccessToken(token) ?? failUnknown(token);
+    const now = clock.now() / 1000;
+    if (now >= opened.expiresAt) {
+      fail('expired_token', { facts: { exp: opened.expiresAt, now } });
+    }
+    if (!acceptsResource(opened.resourceHashes, path)) failResource(baseUrl, path);
+    return opened;
+  }
+
+  const read = (id: string): Promise<KnownGrant> =>
+    reading.run(id, async () => {
+      const stored = await grants.read(id);
+      if (stored === undefined || stored.grant.user.issuer !== issuer) {
+        known.delete(id);
+        return fail('token_revoked');
+      }
+      return remember(stored);
+    });
+
+  function remember({ grant, version }: StoredGrant): KnownGrant {
+    const { id, user, claims, client, issued } = grant;
+    const groups = readGroups(claims);
+    const entry = {
+      user: {
+        ...describeClaims(user.sub, claims),
+        ...(groups !== undefined && { groups }),
+        grant: { id, clientId: client.id, key: buildGrantKey(id), version },
+      },
+      userKey: hashUser(user),
+      generation: issued.generation,
+      isUseNoted: issued.isUsed,
+    };
+    known.set(id, entry);
+    return entry;
+  }
+
+  /** From now on the refresh token before is of use to nobody but a thief. Nobody waits for it. */
+  function noteUse(id: string, entry: KnownGrant): void {
+    entry.isUseNoted = true;
+    const { generation } = entry;
+    grants
+      .update(id, (grant) => {
+        const { issued, replaced: _, ...rest } = grant;
+        if (issued.isUsed || issued.generation !== generation) return undefined;
+        return { ...rest, issued: { ...issued, isUsed: true } };
+      })
+      .then(
+        (stored) => stored && remember(stored),
+        () => {
+          entry.isUseNoted = false;
+        },
+      );
+  }
+
+  function admit(opened: AccessToken, entry: KnownGrant): UserContext {
+    // No two grants have an id in common; if they had, nobody should be taken for somebody else.
+    if (opened.userKey !== entry.userKey) failUnknown('');
+    if (!entry.isUseNoted && opened.generation === entry.generation) {
+      noteUse(opened.grantId, entry);
+    }
+    return entry.user;
+  }
+
+  return {
+    verify(token, path, beforeFetch) {
+      const opened = open(token, path);
+      const entry = known.get(opened.grantId);
+      if (entry !== undefined) return admit(opened, entry);
+      return (async () => {
+        await beforeFetch?.();
+        return admit(opened, await read(opened.grantId));
+      })();
+    },
+    async reload(user) {
+      if (user.grant === undefined) return user;
+      return (await read(user.grant.id)).user;
+    },
+  };
+}
+
+// RFC 8707: what a token is for. One for /mcp or for the gateway itself serves every path; one for the path of a server, or
+// for /admin, only that.
+
+type ResourceCheck = (hashes: readonly string[], path: string) => boolean;
+
+/** Paths that anybody has sent: those of servers, and the gateway's own. */
+const MAX_PATHS = 1000;
+
+function createResourceCheck(baseUrl: string): ResourceCheck {
+  const ofAll = new Set([baseUrl, `${baseUrl}/mcp`].flatMap(listEquivalents).map(hashResource));
+  const ofPath = createBoundedMap<string, readonly string[]>(MAX_PATHS);
+
+  function listHashes(path: string): readonly string[] {
+    const found = ofPath.get(path);
+    if (found !== undefined) return found;
+    const resource = ADMIN.test(path) ? '/admin' : path;
+    const hashes = listEquivalents(`${baseUrl}${resource}`).map(hashResource);
+    ofPath.set(path, hashes);
+    return hashes;
+  }
+
+  return (hashes, path) =>
+    hashes.some((hash) => ofAll.has(hash) || listHashes(path).includes(hash));
+}
+
+/** All that operators call is one resource. */
+const ADMIN = /^\/admin(\/|$)/;
+
+/** With a slash at the end, and without. */
+const listEquivalents = (url: string): readonly string[] => [url, `${url}/`];
+
+const failLength = (length: number): never =>
+  failToken(
+    `The token has ${length} bytes; those of this gateway have ${MAX_TOKEN_LENGTH} at most.`,
+    {
+      found: `${length} bytes`,
+      expected: `at most ${MAX_TOKEN_LENGTH} bytes`,
+    },
+  );
+
+function failUnknown(token: string): never {
+  if (token !== '' && isOwnToken(token) && !token.startsWith(ACCESS_TOKEN_PREFIX)) {
+    return failToken('This is a refresh token. Send the access token.', {
+      found: 'a refresh token',
+      expected: 'an access token',
+    });
+  }
+  return failToken(
+    token === '' || isOwnToken(token)
+      ? 'The token was changed on its way, or another gateway issued it.'
+      : 'The token was not issued by this gateway. Log in by way of it: its own tokens begin with pst_.',
+    { found: 'an unknown token', expected: 'an access token of this gateway' },
+  );
+}
+
+const failResource = (baseUrl: string, path: string): never =>
+  failToken(
+    `The token was issued for another resource of this gateway, not for ${baseUrl}${path}. Ask for a token with this address, or ${baseUrl}/mcp, as resource.`,
+    { found: 'another resource', expected: `${baseUrl}${path}` },
+    'invalid_audience',
+  );

@@ -1,0 +1,103 @@
+// Whose tokens clients get: the gateway's own, or those of the provider.
+import { flag, integer, ONE_YEAR_SECONDS, oneOf } from '../rules.ts';
+import { defineSetting, type Read } from '../setting.ts';
+import { chooseByMode } from './oauth-mode.ts';
+
+export type TokensConfig = { readonly kind: 'provider' } | OwnTokensConfig;
+
+/** §5.11: the gateway issues tokens of its own. Lifetimes are in seconds. */
+export interface OwnTokensConfig {
+  readonly kind: 'gateway';
+  /** Whether tokens that the provider issued for OIDC_AUDIENCE are accepted beside them. */
+  readonly acceptsProviderTokens: boolean;
+  readonly accessSeconds: number;
+  /** Of a grant in all; 0 for no end. */
+  readonly grantMaxSeconds: number;
+  /** Of a grant in all, where the provider gave no refresh token. */
+  readonly grantUnrenewedSeconds: number;
+  /** After which a refresh asks the provider whether the user still may. */
+  readonly renewalSeconds: number;
+  /** For which refreshes go on while the provider cannot be asked. */
+  readonly renewalGraceSeconds: number;
+}
+
+const ONE_HOUR_SECONDS = 3600;
+
+/** Some clients refresh at each look at a session once an access token has less than five minutes left. */
+const MIN_ACCESS_SECONDS = 600;
+
+export const ownTokenSettings = {
+  tokens: defineSetting<'gateway' | 'provider'>({
+    variable: 'OAUTH_TOKENS',
+    rule: oneOf('gateway', 'provider'),
+    default: chooseByMode({ proxy: 'provider', broker: 'gateway' }),
+    summary: 'Whose tokens clients get.',
+    details:
+      '`gateway`: tokens of the gateway’s own, which any provider with OpenID Connect allows, and which end when you say so. `provider`: the provider’s, which must be JWTs for OIDC_AUDIENCE; proxy mode knows only these. See [Modes](modes.md).',
+  }),
+  acceptsProviderTokens: defineSetting({
+    variable: 'OAUTH_ACCEPT_PROVIDER_TOKENS',
+    rule: flag,
+    default: { value: false },
+    summary: 'Accept tokens of the provider beside the gateway’s own.',
+    details:
+      'For service accounts and CI that get a JWT for OIDC_AUDIENCE at the provider itself. Only with OAUTH_TOKENS=gateway.',
+    mode: 'broker',
+  }),
+  accessSeconds: defineSetting({
+    variable: 'OAUTH_ACCESS_TTL_SECONDS',
+    rule: integer(MIN_ACCESS_SECONDS, 86_400),
+    default: { value: ONE_HOUR_SECONDS },
+    summary: 'Seconds for which an access token of the gateway’s own lives.',
+    details: 'Ending a login does not wait for it: it holds at the next call.',
+    mode: 'broker',
+  }),
+  grantMaxSeconds: defineSetting({
+    variable: 'OAUTH_GRANT_MAX_SECONDS',
+    rule: integer(0, ONE_YEAR_SECONDS * 10),
+    default: { value: 0 },
+    summary:
+      'Seconds after which a user must log in again, however often the client refreshes; 0 for never.',
+    details: 'A login that nobody uses ends after OAUTH_REFRESH_TTL_SECONDS.',
+    mode: 'broker',
+  }),
+  grantUnrenewedSeconds: defineSetting({
+    variable: 'OAUTH_GRANT_UNRENEWED_SECONDS',
+    rule: integer(MIN_ACCESS_SECONDS, ONE_YEAR_SECONDS),
+    default: { value: 28_800 },
+    summary: 'Seconds for which a login lives where the provider gave no refresh token.',
+    details: 'The gateway cannot ask such a provider whether the user still may.',
+    mode: 'broker',
+  }),
+  renewalSeconds: defineSetting({
+    variable: 'OAUTH_RENEWAL_SECONDS',
+    rule: integer(0, 86_400),
+    default: { value: ONE_HOUR_SECONDS },
+    summary:
+      'Seconds after which a refresh asks the provider whether the user still may; 0 for each refresh.',
+    details:
+      'Claims and groups are taken anew then. A user who was disabled at the provider is out after these seconds and OAUTH_ACCESS_TTL_SECONDS at most.',
+    mode: 'broker',
+  }),
+  renewalGraceSeconds: defineSetting({
+    variable: 'OAUTH_RENEWAL_GRACE_SECONDS',
+    rule: integer(0, 86_400 * 7),
+    default: { value: ONE_HOUR_SECONDS },
+    summary: 'Seconds for which refreshes go on while the provider cannot be asked.',
+    details: 'Afterwards they are answered with 503 until it can. Nobody is logged out by that.',
+    mode: 'broker',
+  }),
+};
+
+export const readTokensConfig = (read: Read): TokensConfig =>
+  read(ownTokenSettings.tokens) === 'provider'
+    ? { kind: 'provider' }
+    : {
+        kind: 'gateway',
+        acceptsProviderTokens: read(ownTokenSettings.acceptsProviderTokens),
+        accessSeconds: read(ownTokenSettings.accessSeconds),
+        grantMaxSeconds: read(ownTokenSettings.grantMaxSeconds),
+        grantUnrenewedSeconds: read(ownTokenSettings.grantUnrenewedSeconds),
+        renewalSeconds: read(ownTokenSettings.renewalSeconds),
+        renewalGraceSeconds: read(ownTokenSettings.renewalGraceSeconds),
+      };

@@ -1,0 +1,112 @@
+// §5.11: the provider has brought the browser back. Who logged in is found out here and not at the token endpoint, so that
+// whoever may not is told so on a page.
+import type { Reply } from '../../endpoint/message.ts';
+import { describeOAuthError } from '../../endpoint/render-error.ts';
+import { toGatewayError } from '../../errors/gateway-error.ts';
+import type { Grant } from '../../grants/grant.ts';
+import type { SealedRecords } from '../../store/seal/sealed-records.ts';
+import type { FinishLogin } from '../broker/callback.ts';
+import type { Login } from '../broker/redirect-to-provider.ts';
+import { addToRedirectUri } from '../redirect-uri.ts';
+import type { Identity, ProviderLogins, ReadIdentity } from './provider-login.ts';
+
+/** What a code of the gateway's own stands for; found by the code. */
+export interface GrantCode
+  extends Pick<Login, 'clientId' | 'clientName' | 'redirectUri' | 'codeChallenge'>,
+    Pick<Grant, 'scopes' | 'resources' | 'user' | 'claims' | 'sid' | 'provider'> {}
+
+/** Somebody whom the provider knows and the gateway does not let in. */
+export interface LoginRefusal {
+  /** A sentence that names setting, found and expected. */
+  readonly forLog: string;
+  /** For the person: both addresses lead on from it. */
+  renderPage(links: LoginRefusalLinks): Reply;
+}
+
+export interface LoginRefusalLinks {
+  /** Begins the login anew, with the choice of another account. */
+  readonly retryUrl: string;
+  /** Tells the client `access_denied`. */
+  readonly clientUrl: string;
+}
+
+/** Undefined for who may log in. */
+export type FindLoginRefusal = (identity: Identity) => LoginRefusal | undefined;
+
+export interface LogInDeps {
+  readonly baseUrl: string;
+  readonly codes: SealedRecords<GrantCode>;
+  readonly providerLogins: Pick<ProviderLogins, 'redeem' | 'revoke'>;
+  readonly readIdentity: ReadIdentity;
+  readonly findLoginRefusal: FindLoginRefusal;
+}
+
+export function createLogIn(deps: LogInDeps): FinishLogin {
+  const { baseUrl, codes, providerLogins, readIdentity, findLoginRefusal } = deps;
+
+  return async function finishLogin(login, code, respond) {
+    try {
+      const { codeVerifier, nonce } = login;
+      const { answer, tokens: provider } = await providerLogins.redeem({ code, codeVerifier });
+      const identity = await readIdentity(answer, { nonce, earlier: undefined });
+      const refusal = findLoginRefusal(identity);
+      if (refusal !== undefined) {
+        await providerLogins.revoke(provider);
+        return refuse(refusal, login, identity);
+      }
+      const { clientId, clientName, redirectUri, codeChallenge, scopes = [], resources } = login;
+      const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };
+      return respond([['code', await codes.put({ ...asked, ...identity, provider })]]);
+    } catch (thrown) {
+      return respondWithError(thrown);
+    }
+
+    /** The client waits for an answer, and its user sees it there. */
+    function respondWithError(thrown: unknown): Reply {
+      const error = toGatewayError(thrown);
+      const { code: name = 'server_error', description } = describeOAuthError(error);
+      const { cause, facts } = error.failure;
+      return {
+        ...respond([
+          ['error', name],
+          ['error_description', description],
+        ]),
+        error: { key: error.key, message: error.message, cause, logLevel: error.row.logLevel },
+        ...(facts && { facts }),
+      };
+    }
+  };
+
+  function refuse(refusal: LoginRefusal, login: Login, { user }: Identity): Reply {
+    const links = {
+      retryUrl: buildRetryUrl(login),
+      clientUrl: addToRedirectUri(login.redirectUri, [
+        ['error', 'access_denied'],
+        ['state', login.state],
+        ['iss', baseUrl],
+      ]),
+    };
+    return {
+      ...refusal.renderPage(links),
+      error: { key: 'login_not_allowed', message: refusal.forLog },
+      facts: { user: user.sub },
+    };
+  }
+
+  /** The request of the client, as it was. */
+  function buildRetryUrl({ clientId, redirectUri, state, codeChallenge, ...login }: Login): string {
+    const { scopes = [], resources } = login;
+    const query = new URLSearchParams({
+      response_type: 'code',
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      ...(state !== undefined && { state }),
+      code_challenge: codeChallenge,
+      code_challenge_method: 'S256',
+      ...(scopes.length > 0 && { scope: scopes.join(' ') }),
+      prompt: 'select_account',
+    });
+    for (const resource of resources) query.append('resource', resource);
+    return `${baseUrl}/oauth/authorize?${query}`;
+  }
+}

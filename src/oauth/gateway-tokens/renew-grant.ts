@@ -1,0 +1,140 @@
+// §5.11: at a client's refresh the provider is asked whether the user still may: once in a while, and once at a time on all
+// replicas. What it says is taken over; that it cannot be asked logs nobody out.
+import type { OwnTokensConfig } from '../../config/groups/own-tokens.ts';
+import { fail, toGatewayError } from '../../errors/gateway-error.ts';
+import type { Grant } from '../../grants/grant.ts';
+import type { Grants, StoredGrant } from '../../grants/grants.ts';
+import { hashUser } from '../../grants/token-codec.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import type { RunOnce } from '../broker/run-once.ts';
+import type { FindLoginRefusal } from './log-in.ts';
+import type { ProviderLogins, ReadIdentity } from './provider-login.ts';
+
+/** What a renewal came to, as data that replicas tell each other. */
+export type Renewal = { readonly kind: 'renewed' | 'ended' | 'failed' };
+
+export interface RenewGrantDeps {
+  readonly config: Pick<OwnTokensConfig, 'renewalSeconds' | 'renewalGraceSeconds'>;
+  readonly grants: Grants;
+  readonly providerLogins: Pick<ProviderLogins, 'renew' | 'revoke'>;
+  readonly readIdentity: ReadIdentity;
+  readonly findLoginRefusal: FindLoginRefusal;
+  readonly runOnce: RunOnce<Renewal>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * The grant as it stands then; undefined where it has ended.
+ *
+ * @throws GatewayError `renewal_unavailable` where the provider could not be asked for too long.
+ */
+export type RenewGrant = (stored: StoredGrant) => Promise<StoredGrant | undefined>;
+
+/** After a failure the provider is left alone for so long. */
+const RETRY_MS = 60_000;
+const RETRY_AFTER_SECONDS = 60;
+
+export function createRenewGrant(deps: RenewGrantDeps): RenewGrant {
+  const { config, grants, providerLogins, readIdentity, findLoginRefusal } = deps;
+  const { runOnce, clock, log } = deps;
+
+  async function renew(id: string): Promise<Renewal> {
+    const stored = await grants.read(id);
+    if (stored === undefined) return { kind: 'ended' };
+    const { grant } = stored;
+    // Another replica has done it while this one waited.
+    if (!isRenewalDue(grant, config, clock.now())) return { kind: 'renewed' };
+    const { refreshToken } = grant.provider;
+    if (refreshToken === undefined) return { kind: 'renewed' };
+    try {
+      const renewed = await providerLogins.renew(refreshToken);
+      if (renewed === undefined) return end(grant, 'The provider says that it has ended.');
+      const { answer, tokens: provider } = renewed;
+      // Kept before it is used: the refresh token before may be worthless now.
+      const kept = await grants.update(id, (current) => ({ ...current, provider }));
+      if (kept === undefined) {
+        await providerLogins.revoke(provider);
+        return { kind: 'ended' };
+      }
+      const identity = await readIdentity(answer, { nonce: undefined, earlier: kept.grant });
+      const refusal = findLoginRefusal(identity);
+      if (refusal !== undefined) {
+        await providerLogins.revoke(provider);
+        return end(grant, refusal.forLog);
+      }
+      await grants.update(id, ({ renewalFailedAt: _, renewalTriedAt: __, ...current }) => ({
+        ...current,
+        claims: identity.claims,
+        sid: identity.sid ?? current.sid,
+        renewedAt: clock.now(),
+      }));
+      return { kind: 'renewed' };
+    } catch (thrown) {
+      return noteFailure(grant, thrown);
+    }
+  }
+
+  async function end(grant: Grant, reason: string): Promise<Renewal> {
+    await grants.end(grant.id);
+    log.info('A login ended when it was renewed.', { ...describe(grant), reason });
+    return { kind: 'ended' };
+  }
+
+  async function noteFailure(grant: Grant, thrown: unknown): Promise<Renewal> {
+    const { message } = toGatewayError(thrown);
+    log.warn(
+      'The provider could not be asked whether a user still may. Refreshes go on for OAUTH_RENEWAL_GRACE_SECONDS.',
+      { ...describe(grant), reason: message, cause: thrown },
+    );
+    const now = clock.now();
+    await grants.update(grant.id, (current) => ({
+      ...current,
+      renewalFailedAt: current.renewalFailedAt ?? now,
+      renewalTriedAt: now,
+    }));
+    return { kind: 'failed' };
+  }
+
+  return async function renewGrant(stored) {
+    const { grant } = stored;
+    const now = clock.now();
+    if (!isRenewalDue(grant, config, now)) return stored;
+    if (!wasJustTried(grant, now)) {
+      const name = JSON.stringify(['renewal', hashUser(grant.user), grant.id]);
+      const { kind } = await runOnce(name, () => renew(grant.id), isFinal);
+      if (kind === 'ended') return undefined;
+    }
+    const current = await grants.read(grant.id);
+    if (current !== undefined) failAfterGrace(current.grant, config, clock.now());
+    return current;
+  };
+}
+
+const isFinal = ({ kind }: Renewal): boolean => kind !== 'failed';
+
+/** Whether the next refresh asks the provider. `now` in epoch milliseconds. */
+export const isRenewalDue = (
+  { provider, renewedAt }: Grant,
+  { renewalSeconds }: Pick<OwnTokensConfig, 'renewalSeconds'>,
+  now: number,
+): boolean => provider.refreshToken !== undefined && now - renewedAt >= renewalSeconds * 1000;
+
+const wasJustTried = ({ renewalTriedAt }: Grant, now: number): boolean =>
+  renewalTriedAt !== undefined && now - renewalTriedAt < RETRY_MS;
+
+function failAfterGrace(
+  { renewalFailedAt }: Grant,
+  { renewalGraceSeconds }: Pick<OwnTokensConfig, 'renewalGraceSeconds'>,
+  now: number,
+): void {
+  if (renewalFailedAt === undefined || now - renewalFailedAt < renewalGraceSeconds * 1000) return;
+  fail('renewal_unavailable', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
+}
+
+const describe = ({ id, user, client }: Grant) => ({
+  user: user.sub,
+  client: client.id,
+  grant: id,
+});

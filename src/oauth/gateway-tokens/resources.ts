@@ -1,0 +1,41 @@
+// RFC 8707: what a token of the gateway's own is for: all of it, one server behind it, or the operators' page.
+import { OPERATORS_CLIENT_ID } from '../../auth/own-clients.ts';
+import {
+  type OwnResources,
+  type RequestParameters,
+  readResourceIndicators,
+} from '../request/parameters.ts';
+
+/**
+ * What the client names, each by one name; undefined where it names nothing.
+ *
+ * @throws GatewayError `invalid_target` for what is none of ours.
+ */
+export function readAskedResources(
+  parameters: RequestParameters,
+  own: OwnResources,
+  clientId: string,
+): readonly string[] | undefined {
+  const named = readResourceIndicators(parameters, own);
+  // Operators' tokens are in a page that calls nothing else.
+  if (clientId === OPERATORS_CLIENT_ID) return [`${own.baseUrl}/admin`];
+  return named.length === 0 ? undefined : [...new Set(named.map((one) => toCanonical(one, own)))];
+}
+
+export const getDefaultResources = ({ baseUrl }: Pick<OwnResources, 'baseUrl'>) => [
+  `${baseUrl}/mcp`,
+];
+
+/** Whether a grant for these resources is one for that, too: whoever may call all servers may call one. */
+export const coversResource = (
+  granted: readonly string[],
+  resource: string,
+  { baseUrl }: Pick<OwnResources, 'baseUrl'>,
+): boolean =>
+  granted.includes(resource) ||
+  (granted.includes(`${baseUrl}/mcp`) && resource.startsWith(`${baseUrl}/mcp/`));
+
+function toCanonical(resource: string, { baseUrl }: Pick<OwnResources, 'baseUrl'>): string {
+  const stripped = resource.replace(/\/$/, '');
+  return stripped === baseUrl ? `${baseUrl}/mcp` : stripped;
+}
