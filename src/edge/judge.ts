@@ -5,6 +5,7 @@ import type {
   ChosenLimit,
   Endpoint,
   JudgedCall,
+  ProtectedCall,
   ProtectedEndpoint,
   PublicEndpoint,
 } from '../endpoint/endpoint.ts';
@@ -13,12 +14,15 @@ import {
   getHeader,
   NO_BODY,
   type PendingReply,
+  type Reply,
   type RequestBody,
 } from '../endpoint/message.ts';
 import type { UserContext } from '../endpoint/user-context.ts';
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
+import type { GrantLookup, SessionLookup } from '../store/store.ts';
 import type { BodyOwner } from './body-memory.ts';
+import { createRunGrantedCall, type GrantedCallDeps } from './granted-call.ts';
 import {
   checkNavigation,
   checkOrigin,
@@ -28,7 +32,7 @@ import {
   type RequestOrigin,
 } from './host-and-origin.ts';
 import type { LimitCheck, Limiter } from './limits/limiter.ts';
-import type { Caller } from './limits/windows.ts';
+import { type Caller, UNAUTHENTICATED } from './limits/windows.ts';
 import type { BodyReader } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import type { ReplyOwner } from './reply-writer.ts';
@@ -96,7 +100,7 @@ type Authenticate = (
   beforeFetch: () => Promise<void>,
 ) => UserContext | undefined | Promise<UserContext | undefined>;
 
-interface JudgeProtectedDeps {
+interface JudgeProtectedDeps extends GrantedCallDeps {
   readonly authenticate: Authenticate;
   readonly readBody: BodyReader;
   readonly clock: Clock;
@@ -112,11 +116,9 @@ type JudgeProtected = (
 /** While a body took so long, in milliseconds, its token may have expired. */
 const LATE_MS = 1000;
 
-function createJudgeProtected({
-  authenticate,
-  readBody,
-  clock,
-}: JudgeProtectedDeps): JudgeProtected {
+function createJudgeProtected(deps: JudgeProtectedDeps): JudgeProtected {
+  const { authenticate, readBody, clock } = deps;
+
   return async function judgeProtected({ request, body, receivedAt }, endpoint, limits) {
     let token = judgeToken(request, limits);
     // With the key at hand there is nothing to wait for.
@@ -134,15 +136,18 @@ function createJudgeProtected({
       }
       if (clock.monotonic() - receivedAt > LATE_MS) token = await judgeToken(request, limits);
     }
-    const { caller, user } = token;
-    const refusal = token.refusal ?? bodyRefusal;
+    const { caller, user, refusal } = token;
     if (refusal !== undefined) return refuse(limits, caller, refusal);
-    try {
-      const { access, run } = endpoint.judge({ request, user, body: readableBody });
-      return { limits, caller, access, run };
-    } catch (thrown) {
-      return refuse(limits, caller, thrown);
+    const call = { request, user, body: readableBody };
+    const judged = judgeCall(endpoint, call, bodyRefusal);
+    const { access } = judged;
+    if (user?.grant === undefined) {
+      return { limits, caller, access, grantKey: undefined, run: judged.run };
     }
+    const judgeAgain = (fresh: UserContext) =>
+      judgeCall(endpoint, { ...call, user: fresh }, bodyRefusal);
+    const run = createRunGrantedCall(deps, { request, user, judged, judgeAgain });
+    return { limits, caller, access, grantKey: user.grant.key, run };
   };
 
   function judgeToken(
@@ -168,7 +173,7 @@ function refuseToken(thrown: unknown): JudgedToken {
   const refusal = toGatewayError(thrown);
   // Of any other failure it is not known whose token this is.
   if (refusal.row.status !== 401) throw refusal;
-  return { caller: { kind: 'unauthenticated' }, user: undefined, refusal };
+  return { caller: UNAUTHENTICATED, user: undefined, refusal };
 }
 
 interface JudgedToken {
@@ -177,14 +182,33 @@ interface JudgedToken {
   readonly refusal: GatewayError | undefined;
 }
 
-/** Counted like any other, and refused once no limit does so first. */
-const refuse = (limits: LimitCheck, caller: Caller, refusal: unknown): CountedRequest => ({
-  limits,
-  caller,
+/** A body that is refused leaves nothing to judge. */
+function judgeCall(
+  endpoint: ProtectedEndpoint,
+  call: ProtectedCall,
+  bodyRefusal: unknown,
+): JudgedCall {
+  if (bodyRefusal !== undefined) return refuseCall(bodyRefusal);
+  try {
+    return endpoint.judge(call);
+  } catch (thrown) {
+    return refuseCall(thrown);
+  }
+}
+
+const refuseCall = (refusal: unknown): JudgedCall => ({
   access: undefined,
   run() {
     throw refusal;
   },
+});
+
+/** Counted like any other, and refused once no limit does so first. */
+const refuse = (limits: LimitCheck, caller: Caller, refusal: unknown): CountedRequest => ({
+  limits,
+  caller,
+  grantKey: undefined,
+  ...refuseCall(refusal),
 });
 
 /** Without a user here, nobody has to log in. */
@@ -220,7 +244,7 @@ const createJudgePublic = (readBody: BodyReader): JudgePublic =>
     try {
       const read = await (reading ?? readAcceptedBody());
       const run = await endpoint.judge(request, read);
-      return { limits, caller: SOMEBODY, access: undefined, run };
+      return { limits, caller: SOMEBODY, access: undefined, grantKey: undefined, run };
     } catch (thrown) {
       await limits.countInvalid();
       throw thrown;
@@ -253,7 +277,10 @@ interface UncountedRequest {
   readonly run: PendingReply;
 }
 
-interface CountedRequest extends JudgedCall {
+interface CountedRequest extends Pick<JudgedCall, 'access'> {
   readonly limits: LimitCheck;
   readonly caller: Caller;
+  /** Of the caller's grant, where the gateway's own token let it in. */
+  readonly grantKey: string | undefined;
+  run(session: SessionLookup, grant: GrantLookup): Reply | Promise<Reply>;
 }
