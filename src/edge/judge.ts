@@ -3,7 +3,6 @@
 
 import type {
   ChosenLimit,
-  Endpoint,
   JudgedCall,
   ProtectedCall,
   ProtectedEndpoint,
@@ -14,14 +13,13 @@ import {
   getHeader,
   NO_BODY,
   type PendingReply,
-  type Reply,
   type RequestBody,
 } from '../endpoint/message.ts';
 import type { UserContext } from '../endpoint/user-context.ts';
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
-import type { GrantLookup, SessionLookup } from '../store/store.ts';
 import type { BodyOwner } from './body-memory.ts';
+import type { CountedRequest, Exchange, JudgedRequest, UncountedRequest } from './exchange.ts';
 import { createRunGrantedCall, type GrantedCallDeps } from './granted-call.ts';
 import {
   checkNavigation,
@@ -29,14 +27,12 @@ import {
   checkOwnOrigin,
   type GetPreflightHeaders,
   type HostCheck,
-  type RequestOrigin,
 } from './host-and-origin.ts';
 import type { LimitCheck, Limiter } from './limits/limiter.ts';
 import { type Caller, UNAUTHENTICATED } from './limits/windows.ts';
 import type { BodyReader } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
-import type { ReplyOwner } from './reply-writer.ts';
-import { type Destination, findEndpoint, type Router } from './router.ts';
+import { findEndpoint, type Router } from './router.ts';
 
 export interface JudgeDeps extends JudgeProtectedDeps {
   readonly router: Router;
@@ -253,34 +249,3 @@ const createJudgePublic = (readBody: BodyReader): JudgePublic =>
 
 /** Whoever sent something valid: users are not known here. */
 const SOMEBODY: Caller = { kind: 'admitted', sub: undefined };
-
-// What is known of a request between the steps of the pipeline.
-
-/** A request and what is found out about it on its way. Its body, once read, is not kept here. */
-export interface Exchange {
-  readonly received: ReceivedRequest;
-  readonly destination: Destination;
-  readonly origin: RequestOrigin;
-  /** From when it is known. */
-  endpoint: Endpoint | undefined;
-  /** From when a limit has looked at the request. */
-  limits: LimitCheck | undefined;
-  /** Whose memory the reply takes; once it was judged. */
-  owner: ReplyOwner;
-}
-
-/** What judging a request came to. */
-export type JudgedRequest = UncountedRequest | CountedRequest;
-
-interface UncountedRequest {
-  readonly limits: undefined;
-  readonly run: PendingReply;
-}
-
-interface CountedRequest extends Pick<JudgedCall, 'access'> {
-  readonly limits: LimitCheck;
-  readonly caller: Caller;
-  /** Of the caller's grant, where the gateway's own token let it in. */
-  readonly grantKey: string | undefined;
-  run(session: SessionLookup, grant: GrantLookup): Reply | Promise<Reply>;
-}
