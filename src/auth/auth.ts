@@ -34,6 +34,12 @@ export interface Auth {
     beforeFetch?: () => Promise<void>,
   ) => UserContext | undefined | Promise<UserContext>;
   /**
+   * The user whom the gateway's own token let in, as its grant says now; undefined where there are no such tokens.
+   *
+   * @throws GatewayError as `authenticate`, by the promise.
+   */
+  readonly reload: ((user: UserContext) => Promise<UserContext>) | undefined;
+  /**
    * What `authenticate` would say of a token whose signature is good, judged by form and claims
    * alone, by the same rules. For tokens that came from the provider itself; never to let anybody in.
    */
@@ -49,6 +55,7 @@ export interface Auth {
 /** `AUTH_REQUIRED=false` (§5.5): no caller has a user context, and there is no key set to wait for. */
 const disabledAuth: Auth = {
   authenticate: () => undefined,
+  reload: undefined,
   inspectToken: () => ({ sub: undefined, problem: undefined }),
   getChallenge: undefined,
   describeKeySet: undefined,
@@ -126,6 +133,7 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     authenticate: deps.hasMetrics
       ? instrumentAuthenticate(authenticate, metrics, clock)
       : authenticate,
+    reload: undefined,
     inspectToken: verifier.inspect,
     getChallenge,
     describeKeySet: keySet.describe,

@@ -60,6 +60,15 @@ export function createChallenge(
 
 const SERVERS = '/mcp/';
 
+/** RFC 6750 §3.1: a challenge that says more than where to log in, such as `error="invalid_token"`. */
+export const extendChallenge = (
+  challenge: Challenge | undefined,
+  parameters: string,
+): Challenge => {
+  const metadata = challenge?.['WWW-Authenticate'].replace(/^Bearer /, ', ') ?? '';
+  return { 'WWW-Authenticate': `Bearer ${parameters}${metadata}` };
+};
+
 export function createAuthenticate({ verify, getChallenge, onRefusal }: BearerDeps): Authenticate {
   return function authenticate(request, beforeFetch) {
     try {

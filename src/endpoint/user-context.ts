@@ -32,12 +32,9 @@ export interface GrantCheck {
   readonly clientId: string;
   /** Under which it lies in the store. */
   readonly key: string;
-  /** What the value there begins with: `GRANT_VERSION_LENGTH` characters, others after each change. */
+  /** What the value there begins with: `GRANT_VERSION_LENGTH` characters (store.ts), others after each change. */
   readonly version: string;
 }
-
-/** Characters of base64url: 12 random bytes. */
-export const GRANT_VERSION_LENGTH = 16;
 
 // §2.3: what a token says of its user's e-mail address, and whether somebody checked that it is the user's.
 

@@ -64,6 +64,10 @@ export const catalogue = {
     'The token is malformed or its signature is not valid.',
   ),
   expired_token: defineUnauthorized('expired_token', 'The token has expired.'),
+  token_revoked: defineUnauthorized(
+    'token_revoked',
+    'The login that this token belongs to was ended. Log in again.',
+  ),
   invalid_issuer: defineUnauthorized('invalid_issuer', 'The token was issued by another provider.'),
   invalid_audience: defineUnauthorized(
     'invalid_audience',

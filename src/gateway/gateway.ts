@@ -288,6 +288,8 @@ export async function createGateway(
     endpoints,
     corsHeaders: mcp.corsHeaders,
     authenticate: auth.authenticate,
+    reload: auth.reload,
+    getChallenge: auth.getChallenge,
     limiter,
     clock,
     metrics,

@@ -1,7 +1,7 @@
 // §4.1, §4.4, §4.5: the endpoints of /mcp. Here messages become values of the protocol, and
 // values replies.
 
-import type { GetChallenge } from '../auth/bearer.ts';
+import { extendChallenge, type GetChallenge } from '../auth/bearer.ts';
 import type { Endpoint, JudgedCall, ProtectedCall } from '../endpoint/endpoint.ts';
 import {
   type GatewayRequest,
@@ -129,8 +129,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     if (key !== 'insufficient_scope') return response;
     const { scopes } = failure.data ?? {};
     const scope = isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : '';
-    const metadata = getChallenge?.(path)['WWW-Authenticate'].replace(/^Bearer /, ', ') ?? '';
-    const headers = { 'WWW-Authenticate': `Bearer error="insufficient_scope"${scope}${metadata}` };
+    const headers = extendChallenge(getChallenge?.(path), `error="insufficient_scope"${scope}`);
     return { ...response, answer: { error: new GatewayError(key, { ...failure, headers }) } };
   }
 

@@ -18,6 +18,8 @@ export type Caller =
   /** Without a valid token: counted apart, so that such callers lock nobody out. */
   | { readonly kind: 'unauthenticated' };
 
+export const UNAUTHENTICATED: Caller = { kind: 'unauthenticated' };
+
 export const createAddressWindow = (rule: LimitRule, clientIp: string): LimitWindow =>
   createWindow(rule, 'ip', rule.max.ip, toAddressKey(clientIp));
 
