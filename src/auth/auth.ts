@@ -133,7 +133,7 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     authenticate: deps.hasMetrics
       ? instrumentAuthenticate(authenticate, metrics, clock)
       : authenticate,
-    reload: undefined,
+    reload: deps.ownTokens?.reload,
     inspectToken: verifier.inspect,
     getChallenge,
     describeKeySet: keySet.describe,

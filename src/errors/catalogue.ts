@@ -73,8 +73,6 @@ export const catalogue = {
     'invalid_audience',
     'The token was issued for another audience.',
   ),
-  /** §5.11. */
-  token_revoked: defineUnauthorized('token_revoked', 'The login has ended. Log in again.'),
   missing_claim: defineUnauthorized(
     'missing_claim',
     'The token has no sub claim, or it is not a non-empty string.',

@@ -1,6 +1,5 @@
 // §5.11: grants in the store, sealed, so that a token of any replica's holds at every other, and ends at all of them.
 import { randomBytes } from 'node:crypto';
-import { GRANT_VERSION_LENGTH } from '../endpoint/user-context.ts';
 import type { Clock } from '../platform/clock.ts';
 import {
   buildGrantKey,
@@ -12,7 +11,7 @@ import {
 } from '../store/keys.ts';
 import type { Page, PageRequest } from '../store/page.ts';
 import type { Seal } from '../store/seal/seal.ts';
-import type { KeyValue } from '../store/store.ts';
+import { GRANT_VERSION_LENGTH, type KeyValue } from '../store/store.ts';
 import type { Grant, UserIdentity } from './grant.ts';
 import { hashUser } from './token-codec.ts';
 
