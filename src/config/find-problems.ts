@@ -10,6 +10,7 @@ import { clientSettings } from './groups/clients.ts';
 import { consentSettings } from './groups/consent.ts';
 import { isBrokerMode, mode } from './groups/oauth-mode.ts';
 import { outboundSettings } from './groups/outbound.ts';
+import { issuesOwnTokens, ownTokenSettings } from './groups/own-tokens.ts';
 import { providerSettings, readProfile } from './groups/provider.ts';
 import { providerClientSettings } from './groups/provider-client.ts';
 import { clientId } from './groups/provider-client-id.ts';
@@ -155,12 +156,60 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
       : undefined;
   },
 
+  function findOwnTokensModeProblem(read) {
+    return !isBrokerMode(read) && read(ownTokenSettings.tokens) === 'gateway'
+      ? 'OAUTH_TOKENS=gateway needs OAUTH_MODE=broker: in proxy mode clients log in at the provider, and get its tokens. Set OAUTH_MODE=broker, or remove OAUTH_TOKENS.'
+      : undefined;
+  },
+
+  // What an operator sets and nothing reads would seem to work.
+  function findUselessTokenSettingProblem(read, isMissing) {
+    const isOwn = issuesOwnTokens(read);
+    const useless = (isOwn ? OF_PROVIDER_TOKENS : OF_OWN_TOKENS).find((one) => !isMissing(one));
+    if (useless === undefined) return undefined;
+    const { variable } = useless;
+    if (!isOwn) {
+      return `${variable} is for tokens of the gateway's own, and clients get those of the provider. Remove it, or set OAUTH_MODE=broker without OAUTH_TOKENS=provider.`;
+    }
+    if (useless !== providerSettings.audience) {
+      return `${variable} has no use: the gateway issues tokens of its own, and asks the provider for none that it could read. Remove it, or set OAUTH_TOKENS=provider to hand out the provider's tokens.`;
+    }
+    return read(ownTokenSettings.acceptsProviderTokens)
+      ? undefined
+      : "OIDC_AUDIENCE has no use: the gateway issues tokens of its own, whatever the provider's are for. Remove it. If replicas of version 0.2 still run, set OAUTH_TOKENS=provider until all are upgraded, then remove both. To accept tokens of the provider beside its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true.";
+  },
+
+  function findAcceptedAudienceProblem(read, isMissing) {
+    return issuesOwnTokens(read) &&
+      read(ownTokenSettings.acceptsProviderTokens) &&
+      isMissing(providerSettings.audience)
+      ? 'OIDC_AUDIENCE is missing: OAUTH_ACCEPT_PROVIDER_TOKENS=true accepts tokens of the provider that name it. Set it to the audience of your service accounts, for example OIDC_AUDIENCE=https://gw.example.com/mcp.'
+      : undefined;
+  },
+
   function findDocumentHostsProblem(read) {
     const hasProxy = read(outboundSettings.httpsProxy) !== undefined;
     return hasProxy && read(clientSettings.allowedHosts).includes('*')
       ? 'CIMD_ALLOWED_HOSTS: * cannot be used with HTTPS_PROXY or HTTP_PROXY, because the proxy resolves the host names, so the gateway cannot refuse addresses inside your network. List the hosts.'
       : undefined;
   },
+];
+
+/** They say how the provider's tokens have to be. */
+const OF_PROVIDER_TOKENS: readonly Setting<unknown>[] = [
+  providerSettings.audience,
+  providerSettings.audienceClaim,
+  providerSettings.accessToken,
+  brokerSettings.resourceParameter,
+];
+
+const OF_OWN_TOKENS: readonly Setting<unknown>[] = [
+  ownTokenSettings.acceptsProviderTokens,
+  ownTokenSettings.accessSeconds,
+  ownTokenSettings.grantMaxSeconds,
+  ownTokenSettings.grantUnrenewedSeconds,
+  ownTokenSettings.renewalSeconds,
+  ownTokenSettings.renewalGraceSeconds,
 ];
 
 // What can never work with a provider is refused at start, with the reason.
@@ -178,7 +227,7 @@ const PROVIDER_PROBLEM_FINDERS: readonly FindProviderProblem[] = [
   },
 
   function findMissingAudienceProblem(read) {
-    return read(serverSettings.authRequired) && read(providerSettings.audience).length === 0
+    return needsReadableTokens(read) && read(providerSettings.audience).length === 0
       ? `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}. Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name, for example OAUTH_CLIENT_ID=postern`
       : undefined;
   },
@@ -190,7 +239,7 @@ const PROVIDER_PROBLEM_FINDERS: readonly FindProviderProblem[] = [
   },
 
   function findAccessTokenProblem(read) {
-    return readProfile(read).opaque && !handsOutIdTokens(read)
+    return needsReadableTokens(read) && readProfile(read).opaque && !handsOutIdTokens(read)
       ? `OAUTH_ACCESS_TOKEN=access_token cannot work with ${nameProvider(read)}: its access tokens are opaque, so the gateway cannot check them.`
       : undefined;
   },
@@ -211,7 +260,7 @@ const PROVIDER_PROBLEM_FINDERS: readonly FindProviderProblem[] = [
   function findAddedScopesProblem(read) {
     const { neededScope } = readProfile(read);
     const scopes = read(brokerSettings.addedScopes);
-    if (!isBrokerMode(read) || neededScope === undefined) return undefined;
+    if (!isBrokerMode(read) || issuesOwnTokens(read) || neededScope === undefined) return undefined;
     return scopes.some((scope) => neededScope.form.test(scope))
       ? undefined
       : `OAUTH_ADDED_SCOPES: ${JSON.stringify(scopes.join(' '))} is not enough with ${nameProvider(read)}: ${neededScope.why}.`;
@@ -224,6 +273,10 @@ const PROVIDER_PROBLEM_FINDERS: readonly FindProviderProblem[] = [
       : undefined;
   },
 ];
+
+/** Whether the gateway reads tokens of the provider at all. */
+const needsReadableTokens = (read: Read): boolean =>
+  read(serverSettings.authRequired) && !issuesOwnTokens(read);
 
 const nameProvider = (read: Read): string => `OIDC_PROVIDER=${read(providerSettings.provider)}`;
 

@@ -1,7 +1,7 @@
 // Whose tokens clients get: the gateway's own, or those of the provider.
 import { flag, integer, ONE_YEAR_SECONDS, oneOf } from '../rules.ts';
 import { defineSetting, type Read } from '../setting.ts';
-import { chooseByMode } from './oauth-mode.ts';
+import { chooseByMode, isBrokerMode } from './oauth-mode.ts';
 
 export type TokensConfig = { readonly kind: 'provider' } | OwnTokensConfig;
 
@@ -88,6 +88,10 @@ export const ownTokenSettings = {
     mode: 'broker',
   }),
 };
+
+/** Whether clients get tokens of the gateway's own. */
+export const issuesOwnTokens = (read: Read): boolean =>
+  isBrokerMode(read) && read(ownTokenSettings.tokens) === 'gateway';
 
 export const readTokensConfig = (read: Read): TokensConfig =>
   read(ownTokenSettings.tokens) === 'provider'
