@@ -21,7 +21,7 @@ import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/
 import { createPublicNetwork, type Network } from './client-id-metadata/network.ts';
 import { createDiscoveryEndpoints, createServerMetadata } from './discovery.ts';
 import { createOAuthEndpoints } from './endpoints.ts';
-import type { GatewayTokensParts } from './gateway-tokens/gateway-tokens.ts';
+import type { GatewayTokensParts } from './gateway-tokens/open-gateway-tokens.ts';
 import type { NoteLoginFailure } from './login-failures.ts';
 import { createOAuth } from './oauth.ts';
 import { auditLogins, noteFailures, observeLogins } from './observe-logins.ts';

@@ -28,7 +28,7 @@ import {
   createPendingConsents,
   type RedirectToProvider,
 } from './consent/consent.ts';
-import type { GatewayTokensParts } from './gateway-tokens/gateway-tokens.ts';
+import type { GatewayTokensParts } from './gateway-tokens/open-gateway-tokens.ts';
 import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
 import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';

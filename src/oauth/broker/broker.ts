@@ -13,7 +13,8 @@ import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-r
 import type { Clients } from '../clients/clients.ts';
 import type { Approvals, Browsers } from '../consent/browser.ts';
 import type { RedirectToProvider } from '../consent/consent.ts';
-import { createGatewayTokens, type GatewayTokensParts } from '../gateway-tokens/gateway-tokens.ts';
+import { createGatewayTokens } from '../gateway-tokens/gateway-tokens.ts';
+import type { GatewayTokensParts } from '../gateway-tokens/open-gateway-tokens.ts';
 import type { OAuthHandlers } from '../oauth.ts';
 import type { LogLogin, NoteClient } from '../provider/issued-tokens.ts';
 import {

@@ -1,10 +1,11 @@
 // §5.11: at a client's refresh the provider is asked whether the user still may: once in a while, and once at a time on all
 // replicas. What it says is taken over; that it cannot be asked logs nobody out.
 import type { OwnTokensConfig } from '../../config/groups/own-tokens.ts';
+import type { UserContext } from '../../endpoint/user-context.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Grant } from '../../grants/grant.ts';
 import type { Grants, StoredGrant } from '../../grants/grants.ts';
-import { hashUser } from '../../grants/token-codec.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { RunOnce } from '../broker/run-once.ts';
@@ -14,7 +15,23 @@ import type { ProviderLogins, ReadIdentity } from './provider-login.ts';
 /** What a renewal came to, as data that replicas tell each other. */
 export type Renewal = { readonly kind: 'renewed' | 'ended' | 'failed' };
 
-export interface RenewGrantDeps {
+export interface GrantRenewal {
+  /**
+   * Where it is time. The grant as it stands then; undefined where it has ended.
+   *
+   * @throws GatewayError `renewal_unavailable` where the provider could not be asked for too long.
+   */
+  renewIfDue(stored: StoredGrant): Promise<StoredGrant | undefined>;
+  /**
+   * The provider's access token of a user whom the gateway's own token let in, renewed where it is about to expire.
+   * Undefined where there is none that is good now.
+   *
+   * @throws what the store throws.
+   */
+  getProviderToken(user: UserContext): Promise<string | undefined>;
+}
+
+export interface GrantRenewalDeps {
   readonly config: Pick<OwnTokensConfig, 'renewalSeconds' | 'renewalGraceSeconds'>;
   readonly grants: Grants;
   readonly providerLogins: Pick<ProviderLogins, 'renew' | 'revoke'>;
@@ -25,29 +42,33 @@ export interface RenewGrantDeps {
   readonly log: Log;
 }
 
-/**
- * The grant as it stands then; undefined where it has ended.
- *
- * @throws GatewayError `renewal_unavailable` where the provider could not be asked for too long.
- */
-export type RenewGrant = (stored: StoredGrant) => Promise<StoredGrant | undefined>;
-
 /** After a failure the provider is left alone for so long. */
 const RETRY_MS = 60_000;
 const RETRY_AFTER_SECONDS = 60;
+/** Of the provider's access token: what a server still has to do with it. */
+const RESERVE_MS = 30_000;
+/** Of one that does not say how long it lives, and of none. */
+const UNKNOWN_LIFETIME_MS = 60_000;
+const MAX_TOKENS = 10_000;
 
-export function createRenewGrant(deps: RenewGrantDeps): RenewGrant {
+export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
   const { config, grants, providerLogins, readIdentity, findLoginRefusal } = deps;
   const { runOnce, clock, log } = deps;
+  /** By grant and version. */
+  const tokens = createExpiringMap<string>(MAX_TOKENS, clock.now);
 
-  async function renew(id: string): Promise<Renewal> {
-    const stored = await grants.read(id);
-    if (stored === undefined) return { kind: 'ended' };
-    const { grant } = stored;
-    // Another replica has done it while this one waited.
-    if (!isRenewalDue(grant, config, clock.now())) return { kind: 'renewed' };
-    const { refreshToken } = grant.provider;
-    if (refreshToken === undefined) return { kind: 'renewed' };
+  /** By the refresh token, which some providers take for stolen when it is used twice. */
+  async function renew(seen: Grant, refreshToken: string): Promise<Renewal> {
+    const name = JSON.stringify(['renewal', seen.id, refreshToken]);
+    return runOnce(name, () => renewAlone(seen, refreshToken), isFinal);
+  }
+
+  async function renewAlone({ id, renewedAt }: Grant, refreshToken: string): Promise<Renewal> {
+    const grant = (await grants.read(id))?.grant;
+    if (grant === undefined) return { kind: 'ended' };
+    // Somebody has done it since this one looked.
+    const isDone = grant.renewedAt > renewedAt || grant.provider.refreshToken !== refreshToken;
+    if (isDone) return { kind: 'renewed' };
     try {
       const renewed = await providerLogins.renew(refreshToken);
       if (renewed === undefined) return end(grant, 'The provider says that it has ended.');
@@ -97,22 +118,46 @@ export function createRenewGrant(deps: RenewGrantDeps): RenewGrant {
     return { kind: 'failed' };
   }
 
-  return async function renewGrant(stored) {
-    const { grant } = stored;
-    const now = clock.now();
-    if (!isRenewalDue(grant, config, now)) return stored;
-    if (!wasJustTried(grant, now)) {
-      const name = JSON.stringify(['renewal', hashUser(grant.user), grant.id]);
-      const { kind } = await runOnce(name, () => renew(grant.id), isFinal);
-      if (kind === 'ended') return undefined;
-    }
-    const current = await grants.read(grant.id);
-    if (current !== undefined) failAfterGrace(current.grant, config, clock.now());
-    return current;
+  return {
+    async renewIfDue(stored) {
+      const { grant } = stored;
+      const { refreshToken } = grant.provider;
+      const now = clock.now();
+      if (refreshToken === undefined || !isRenewalDue(grant, config, now)) return stored;
+      if (!wasJustTried(grant, now)) {
+        const { kind } = await renew(grant, refreshToken);
+        if (kind === 'ended') return undefined;
+      }
+      const current = await grants.read(grant.id);
+      if (current !== undefined) failAfterGrace(current.grant, config, clock.now());
+      return current;
+    },
+    async getProviderToken({ grant: check }) {
+      if (check === undefined) return undefined;
+      const known = tokens.get(`${check.id}.${check.version}`);
+      if (known !== undefined) return known;
+      let stored = await grants.read(check.id);
+      const now = clock.now();
+      const refreshToken = stored?.grant.provider.refreshToken;
+      if (stored && refreshToken !== undefined && !isUsable(stored.grant, now + RESERVE_MS)) {
+        if (!wasJustTried(stored.grant, now)) await renew(stored.grant, refreshToken);
+        stored = await grants.read(check.id);
+      }
+      if (stored === undefined || !isUsable(stored.grant, clock.now())) return undefined;
+      const { accessToken, expiresAt = now + UNKNOWN_LIFETIME_MS } = stored.grant.provider;
+      if (accessToken !== undefined) {
+        tokens.set(`${check.id}.${stored.version}`, accessToken, expiresAt - RESERVE_MS);
+      }
+      return accessToken;
+    },
   };
 }
 
 const isFinal = ({ kind }: Renewal): boolean => kind !== 'failed';
+
+/** Whether the provider's access token is good at that time, in epoch milliseconds. */
+const isUsable = ({ provider: { accessToken, expiresAt } }: Grant, at: number): boolean =>
+  accessToken !== undefined && (expiresAt === undefined || expiresAt > at);
 
 /** Whether the next refresh asks the provider. `now` in epoch milliseconds. */
 export const isRenewalDue = (

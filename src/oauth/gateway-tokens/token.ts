@@ -19,7 +19,7 @@ import type { WriteTokens } from './answer.ts';
 import { type AskedPair, decideRefresh, type RefreshDecision } from './decide-refresh.ts';
 import type { GrantCode } from './log-in.ts';
 import type { ProviderLogins } from './provider-login.ts';
-import { isRenewalDue, type RenewGrant } from './renew-grant.ts';
+import { type GrantRenewal, isRenewalDue } from './renew-grant.ts';
 import { coversResource, readAskedResources } from './resources.ts';
 
 export interface GatewayTokenDeps {
@@ -28,7 +28,7 @@ export interface GatewayTokenDeps {
   readonly codes: SealedRecords<GrantCode>;
   readonly codec: Pick<TokenCodec, 'readRefreshToken'>;
   readonly grants: Grants;
-  readonly renewGrant: RenewGrant;
+  readonly renewal: Pick<GrantRenewal, 'renewIfDue'>;
   readonly providerLogins: Pick<ProviderLogins, 'revoke'>;
   readonly writeTokens: WriteTokens;
   readonly logLogin: LogLogin;
@@ -47,7 +47,7 @@ export interface GatewayTokenEndpoint {
 }
 
 export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint {
-  const { config, clients, codes, codec, grants, renewGrant, clock } = deps;
+  const { config, clients, codes, codec, grants, renewal, clock } = deps;
 
   async function redeemCode(parameters: RequestParameters): Promise<PendingReply> {
     const request = readCodeRequest(parameters);
@@ -103,7 +103,7 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
     return async function refreshAndAnswer() {
       // Before the provider is asked, who might take it for a second use of its own.
       if (decide(stored.grant, token, asked).kind === 'reused') await endReused(stored.grant);
-      const renewed = (await renewGrant(stored)) ?? failGrant(ENDED);
+      const renewed = (await renewal.renewIfDue(stored)) ?? failGrant(ENDED);
       const [grant] = await Promise.all([rotate(renewed, token, asked), clients.recordUse(client)]);
       return answer(grant, client, true);
     };

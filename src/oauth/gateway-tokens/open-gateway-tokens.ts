@@ -1,0 +1,77 @@
+// For the composition root: what is there of the gateway's own tokens before there are endpoints of OAuth.
+import { createProviderEndpoints, type ProviderMetadata } from '../../auth/provider-metadata.ts';
+import type { Config } from '../../config/config.ts';
+import { DEFAULT_SCOPES } from '../../config/scope.ts';
+import type { ServerUrls } from '../../config/server-urls.ts';
+import type { OwnTokens } from '../../grants/open-grants.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Fetch } from '../../platform/fetch-with-limits.ts';
+import type { Log } from '../../platform/log.ts';
+import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
+import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
+import { createProviderApi } from '../provider/provider-api.ts';
+import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
+import type { FindLoginRefusal } from './log-in.ts';
+import { createProviderLogins, type ProviderLogins, type ReadIdentity } from './provider-login.ts';
+import { createGrantRenewal, type GrantRenewal } from './renew-grant.ts';
+
+export interface GatewayTokensParts {
+  readonly ownTokens: OwnTokens;
+  readonly readIdentity: ReadIdentity;
+  readonly findLoginRefusal: FindLoginRefusal;
+  readonly providerLogins: ProviderLogins;
+  readonly renewal: GrantRenewal;
+}
+
+export interface OpenGatewayTokensDeps {
+  readonly ownTokens: OwnTokens;
+  readonly readIdentity: ReadIdentity;
+  readonly findLoginRefusal: FindLoginRefusal;
+  readonly records: RecordsDeps;
+  readonly metadata: ProviderMetadata;
+  readonly serverUrls: ServerUrls;
+  readonly fetch: Fetch;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** @throws Error where the settings have no such tokens. */
+export function openGatewayTokens(
+  { server, oauth }: Pick<Config, 'server' | 'oauth'>,
+  deps: OpenGatewayTokensDeps,
+): GatewayTokensParts {
+  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') {
+    throw new Error('Clients get tokens of the provider');
+  }
+  const { ownTokens, readIdentity, findLoginRefusal, records, metadata, clock } = deps;
+  const providerLogins = createProviderLogins({
+    config: withoutAudience({
+      ...oauth,
+      baseUrl: server.baseUrl,
+      serverUrls: deps.serverUrls,
+    }),
+    api: createProviderApi(deps.fetch),
+    endpoints: createProviderEndpoints(oauth.endpoints, metadata),
+    clock,
+  });
+  const renewal = createGrantRenewal({
+    config: oauth.tokens,
+    grants: ownTokens.grants,
+    providerLogins,
+    readIdentity,
+    findLoginRefusal,
+    runOnce: createRunOnce(createFlightRecords(records), clock),
+    clock,
+    log: deps.log,
+  });
+  return { ownTokens, readIdentity, findLoginRefusal, providerLogins, renewal };
+}
+
+/** No token of the provider is for us: it need not know whom they are for. But it has to say who logs in. */
+export const withoutAudience = <Settings extends ProviderParametersConfig>(
+  config: Settings,
+): Settings => ({
+  ...config,
+  resourceParameter: 'none',
+  addedScopes: [...new Set([...DEFAULT_SCOPES, ...config.addedScopes])],
+});
