@@ -1,7 +1,7 @@
 // §5: authentication, put together: key set → token verifier → bearer token check.
 
 import type { Config } from '../config/config.ts';
-import type { ProviderConfig, RequiredAuthConfig } from '../config/groups/provider.ts';
+import type { RequiredAuthConfig } from '../config/groups/provider.ts';
 import type { UserContext } from '../endpoint/user-context.ts';
 import { toGatewayError } from '../errors/gateway-error.ts';
 import { isOwnToken } from '../grants/token-codec.ts';
@@ -137,11 +137,15 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     inspectToken: verifier.inspect,
     getChallenge,
     describeKeySet: keySet.describe,
-    readiness: {
-      async keySet() {
-        if (!keySet.isFetched) throw new Error('The key set was never fetched');
-      },
-    },
+    // The gateway's own tokens are good whatever the provider does.
+    readiness:
+      deps.ownTokens === undefined
+        ? {
+            async keySet() {
+              if (!keySet.isFetched) throw new Error('The key set was never fetched');
+            },
+          }
+        : {},
     close: keySet.close,
   };
 }
@@ -183,6 +187,14 @@ function instrumentAuthenticate(
 
 // For the composition root: what is known of the provider, and who is let in by its tokens.
 
+export interface ProviderAccess {
+  /** Undefined without a provider. */
+  readonly metadata: ProviderMetadata | undefined;
+  /** Undefined where nothing that the provider signed is looked at. */
+  readonly keySet: KeySet | undefined;
+  readonly auth: Auth;
+}
+
 /** Provider metadata and authentication. */
 export function createProviderAccess(
   { server, http, auth, oauth }: Config,
@@ -192,17 +204,25 @@ export function createProviderAccess(
   }: Omit<AuthDeps, 'metadata' | 'baseUrl' | 'getChallenge' | 'maxTokenBytes' | 'hasMetrics'> & {
     readonly isServer: (name: string) => boolean;
   },
-): { readonly metadata: ProviderMetadata | undefined; readonly auth: Auth } {
-  const openMetadata = ({ issuer }: ProviderConfig) => createProviderMetadata({ issuer, ...deps });
-  if (!auth.required) {
-    return { metadata: oauth.provider && openMetadata(oauth.provider), auth: disabledAuth };
+): ProviderAccess {
+  const provider = auth.required ? auth.provider : oauth.provider;
+  if (provider === undefined) return { metadata: undefined, keySet: undefined, auth: disabledAuth };
+  const metadata = createProviderMetadata({ issuer: provider.issuer, ...deps });
+  if (!auth.required && deps.ownTokens === undefined) {
+    return { metadata, keySet: undefined, auth: disabledAuth };
   }
-  const metadata = openMetadata(auth.provider);
+  const keySet = deps.keySet ?? createKeySet({ url: provider.jwksUrl, metadata, ...deps });
+  if (!auth.required) {
+    keySet.start();
+    return { metadata, keySet, auth: { ...disabledAuth, close: keySet.close } };
+  }
   return {
     metadata,
+    keySet,
     auth: createAuth(auth, {
       ...deps,
       metadata,
+      keySet,
       baseUrl: server.baseUrl,
       getChallenge: createChallenge(server.baseUrl, oauth.mode, isServer),
       maxTokenBytes: http.maxTokenBytes,

@@ -36,6 +36,15 @@ export interface GrantCheck {
   readonly version: string;
 }
 
+/**
+ * The provider's access token for a user: the one that let it in, or the one of its grant, renewed where it is about to
+ * expire. Undefined where there is none that is good now.
+ */
+export type GetProviderToken = (user: UserContext) => Promise<string | undefined>;
+
+/** Where clients get the provider's tokens. */
+export const getOriginalToken: GetProviderToken = async ({ token }) => token;
+
 // §2.3: what a token says of its user's e-mail address, and whether somebody checked that it is the user's.
 
 type UserEmail = Pick<UserContext, 'email' | 'emailVerified'>;

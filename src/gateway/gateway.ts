@@ -188,6 +188,7 @@ export async function createGateway(
             environment: overrides.environment ?? {},
             store,
             getSeal,
+            getProviderToken,
             fetch,
             metadata,
             clock,
@@ -210,6 +211,7 @@ export async function createGateway(
     isTraced: tracing !== undefined,
     audit,
     findClientId: clientOf,
+    getProviderToken,
     sealPerson: people && personIndex && createSealPerson(people, personIndex),
     noteStatelessUser: recentCallers?.note,
   });

@@ -3,7 +3,7 @@
 import type { GetChallenge } from '../auth/bearer.ts';
 import type { McpConfig } from '../config/groups/mcp.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import type { UserContext } from '../endpoint/user-context.ts';
+import type { GetProviderToken, UserContext } from '../endpoint/user-context.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Policies } from '../policy/policy.ts';
@@ -48,6 +48,7 @@ export interface McpDeps {
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
   readonly findClientId: FindClientId;
+  readonly getProviderToken: GetProviderToken;
   /** Undefined without operators. */
   readonly sealPerson: SealPerson | undefined;
   /** Called with each request of a user that needs no session; undefined without operators. */

@@ -1,7 +1,9 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
+
 import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
+import type { GetProviderToken } from '../endpoint/user-context.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/list-tools.ts';
 import type { OwnCatalog } from '../mcp/catalog/served-catalog.ts';
@@ -41,6 +43,7 @@ export interface UpstreamParts {
   readonly store: Store;
   getSeal(): Promise<Seal>;
   readonly fetch: Fetch;
+  readonly getProviderToken: GetProviderToken;
   /** Undefined without a provider. */
   readonly metadata: ProviderMetadata | undefined;
   readonly clock: Clock;

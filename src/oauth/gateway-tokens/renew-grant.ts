@@ -1,7 +1,7 @@
 // §5.11: at a client's refresh the provider is asked whether the user still may: once in a while, and once at a time on all
 // replicas. What it says is taken over; that it cannot be asked logs nobody out.
 import type { OwnTokensConfig } from '../../config/groups/own-tokens.ts';
-import type { UserContext } from '../../endpoint/user-context.ts';
+import type { GetProviderToken } from '../../endpoint/user-context.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Grant } from '../../grants/grant.ts';
 import type { Grants, StoredGrant } from '../../grants/grants.ts';
@@ -22,13 +22,8 @@ export interface GrantRenewal {
    * @throws GatewayError `renewal_unavailable` where the provider could not be asked for too long.
    */
   renewIfDue(stored: StoredGrant): Promise<StoredGrant | undefined>;
-  /**
-   * The provider's access token of a user whom the gateway's own token let in, renewed where it is about to expire.
-   * Undefined where there is none that is good now.
-   *
-   * @throws what the store throws.
-   */
-  getProviderToken(user: UserContext): Promise<string | undefined>;
+  /** @throws what the store throws. */
+  readonly getProviderToken: GetProviderToken;
 }
 
 export interface GrantRenewalDeps {
@@ -132,8 +127,8 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
       if (current !== undefined) failAfterGrace(current.grant, config, clock.now());
       return current;
     },
-    async getProviderToken({ grant: check }) {
-      if (check === undefined) return undefined;
+    async getProviderToken({ grant: check, token }) {
+      if (check === undefined) return token;
       const known = tokens.get(`${check.id}.${check.version}`);
       if (known !== undefined) return known;
       let stored = await grants.read(check.id);

@@ -128,7 +128,8 @@ export function createRuleMemory<Value, Facts>(
 
 /** Without a time at which a token ends, nothing of it is kept beyond its request. */
 function readExpiry(user: UserContext | undefined): number {
-  if (user === undefined) return Number.POSITIVE_INFINITY;
+  // What is kept of a grant is by its version: others take its place.
+  if (user === undefined || user.grant !== undefined) return Number.POSITIVE_INFINITY;
   const { exp } = user.claims;
   return typeof exp === 'number' ? exp * 1000 : 0;
 }

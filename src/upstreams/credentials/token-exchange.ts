@@ -4,7 +4,11 @@ import { createProviderEndpoints } from '../../auth/provider-metadata.ts';
 import { defineMember } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
 import { isScopeToken } from '../../config/scope.ts';
-import { identifyCredential, type UserContext } from '../../endpoint/user-context.ts';
+import {
+  type GetProviderToken,
+  identifyCredential,
+  type UserContext,
+} from '../../endpoint/user-context.ts';
 import {
   createExchangeToken,
   type ExchangeToken,
@@ -23,6 +27,7 @@ import {
   defineCredentialType,
   type GetToken,
   NEEDS_LOGIN,
+  NO_PROVIDER_TOKEN,
 } from './credential-type.ts';
 
 export interface TokenExchangeAuth {
@@ -83,11 +88,15 @@ function createExchange({ config: { oauth }, metadata, fetch }: CredentialDeps):
   }
   return createExchangeToken({
     providerClient: oauth.providerClient,
-    subjectTokenType: oauth.provider.accessToken,
+    subjectTokenType: hasOwnTokens(oauth) ? 'access_token' : oauth.provider.accessToken,
     endpoints: createProviderEndpoints(oauth.endpoints, metadata),
     api: createProviderApi(fetch),
   });
 }
+
+/** What a grant has of the provider is an access token always. */
+const hasOwnTokens = (oauth: CredentialDeps['config']['oauth']): boolean =>
+  oauth.mode === 'broker' && oauth.tokens.kind === 'gateway';
 
 export interface TokenExchangeConfig {
   readonly server: string;
@@ -97,6 +106,7 @@ export interface TokenExchangeConfig {
 
 export interface TokenExchangeDeps {
   readonly exchangeToken: ExchangeToken;
+  readonly getProviderToken: GetProviderToken;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -130,7 +140,7 @@ const FAILURE_MS = 3000;
 
 function createTokenExchange(
   { server, audience, scope }: TokenExchangeConfig,
-  { exchangeToken, clock, log }: TokenExchangeDeps,
+  { exchangeToken, getProviderToken, clock, log }: TokenExchangeDeps,
 ): GetToken {
   const tokens = createExpiringMap<KeptToken>(MAX_TOKENS, clock.now);
   const failures = createExpiringMap<Failure>(MAX_FAILURES, clock.now);
@@ -180,18 +190,17 @@ function createTokenExchange(
 
   async function exchange(hash: string, user: UserContext): Promise<Outcome> {
     const startedAt = clock.now();
-    const { token: subjectToken } = user;
-    if (subjectToken === undefined) return noteFailure(hash, NO_PROVIDER_TOKEN, true);
     let result: TokenExchangeResult;
     try {
+      const subjectToken = await getProviderToken(user);
+      if (subjectToken === undefined) return noteFailure(hash, NO_PROVIDER_TOKEN, true);
       result = await exchangeToken({ subjectToken, audience, scope });
     } catch (error) {
       return noteFailure(hash, describeCause(error), false);
     }
     if (result.kind === 'refused') return noteFailure(hash, result.reason, true);
     const seconds = result.expiresInSeconds ?? UNKNOWN_LIFETIME_SECONDS;
-    const { exp } = user.claims;
-    const callerEndsAt = typeof exp === 'number' ? exp * 1000 : startedAt;
+    const callerEndsAt = readEnd(user) ?? startedAt;
     const endsAt = startedAt + seconds * 1000;
     const renewAt = Math.min(endsAt - RESERVE_MS, callerEndsAt);
     const { token } = result;
@@ -210,7 +219,11 @@ function createTokenExchange(
   }
 }
 
-const NO_PROVIDER_TOKEN = 'the login has no token of the provider';
+/** Epoch milliseconds of a user's token. A grant is asked for with each call. */
+function readEnd({ grant, claims: { exp } }: UserContext): number | undefined {
+  if (grant !== undefined) return Number.POSITIVE_INFINITY;
+  return typeof exp === 'number' ? exp * 1000 : undefined;
+}
 
 const UNREACHABLE = 'the identity provider could not be asked for access to it';
 
