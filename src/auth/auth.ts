@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import type { RequiredAuthConfig } from '../config/groups/provider.ts';
 import type { UserContext } from '../endpoint/user-context.ts';
 import { toGatewayError } from '../errors/gateway-error.ts';
+import type { OwnTokens } from '../grants/open-grants.ts';
 import { isOwnToken } from '../grants/token-codec.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -17,9 +18,10 @@ import {
   createChallenge,
   type GetChallenge,
 } from './bearer.ts';
+import { readGroups } from './claim-path.ts';
 import { listForeignClaims } from './claims.ts';
 import { createKeySet, type KeySet, type KeySetFacts } from './key-set.ts';
-import type { OwnTokenVerifier } from './own-tokens.ts';
+import { createOwnTokenVerifier, type OwnTokenVerifier } from './own-tokens.ts';
 import { createProviderMetadata, type ProviderMetadata } from './provider-metadata.ts';
 import { createTokenVerifier, type TokenInspection, type TokenVerifier } from './token-verifier.ts';
 
@@ -89,6 +91,29 @@ interface AuthDeps {
 export interface OwnTokenAccess extends Pick<OwnTokenVerifier, 'verify' | 'reload'> {
   /** `OAUTH_ACCEPT_PROVIDER_TOKENS`. */
   readonly acceptsProviderTokens: boolean;
+}
+
+/** @throws Error where the settings have no such tokens. */
+export function openOwnTokenAccess(
+  { server, oauth }: Config,
+  { codec, grants }: OwnTokens,
+  clock: Clock,
+): OwnTokenAccess {
+  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') {
+    throw new Error('Clients get tokens of the provider');
+  }
+  const { groupsClaim } = oauth.loginPolicy;
+  return {
+    ...createOwnTokenVerifier({
+      codec,
+      grants,
+      baseUrl: server.baseUrl,
+      issuer: oauth.provider.issuer,
+      readGroups: (claims) => readGroups(claims, groupsClaim),
+      clock,
+    }),
+    acceptsProviderTokens: oauth.tokens.acceptsProviderTokens,
+  };
 }
 
 /** By whose a token is. */

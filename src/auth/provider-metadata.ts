@@ -17,6 +17,7 @@ export interface ProviderDocument {
   readonly authorization_endpoint?: string;
   readonly token_endpoint?: string;
   readonly revocation_endpoint?: string;
+  readonly userinfo_endpoint?: string;
   readonly scopes_supported?: readonly string[];
   /** RFC 9207 §2.3. */
   readonly authorization_response_iss_parameter_supported?: boolean;
@@ -153,7 +154,12 @@ async function fetchDocument(fetch: Fetch, url: string): Promise<ProviderDocumen
   };
 }
 
-const ENDPOINTS = ['authorization_endpoint', 'token_endpoint', 'revocation_endpoint'] as const;
+const ENDPOINTS = [
+  'authorization_endpoint',
+  'token_endpoint',
+  'revocation_endpoint',
+  'userinfo_endpoint',
+] as const;
 
 const isUrl = (value: unknown): value is string =>
   typeof value === 'string' && /^https?:\/\//i.test(value) && URL.canParse(value);

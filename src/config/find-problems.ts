@@ -219,7 +219,8 @@ type FindProviderProblem = (read: Read) => string | undefined;
 
 const PROVIDER_PROBLEM_FINDERS: readonly FindProviderProblem[] = [
   function findProviderIssuerProblem(read) {
-    const { issuer: form } = readProfile(read);
+    const profile = readProfile(read);
+    const form = (issuesOwnTokens(read) ? profile.loginIssuer : undefined) ?? profile.issuer;
     const issuer = read(providerSettings.issuer);
     return form === undefined || issuer === undefined || form.form.test(issuer)
       ? undefined

@@ -17,6 +17,8 @@ export interface ProviderProfile {
   readonly audience: 'gateway' | 'client_id';
   /** The form of the issuer, and why nothing else can work. */
   readonly issuer?: Requirement;
+  /** The same where nobody but the provider has to read its access tokens, if that allows more. */
+  readonly loginIssuer?: Requirement;
   /** A scope without which its access tokens are of no use here. */
   readonly neededScope?: Requirement;
   /** Its access tokens can be read by nobody else. */
@@ -102,6 +104,10 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
     issuer: {
       form: /^https:\/\/[^/?]+\/oauth2\/(?!v1$)[^/?]+$/,
       why: 'it must be a custom authorization server, https://<org>.okta.com/oauth2/<id> (for example /oauth2/default): tokens of the org authorization server can be checked by Okta only',
+    },
+    loginIssuer: {
+      form: /^https:\/\/[^/?]+(\/oauth2\/(?!v1$)[^/?]+)?$/,
+      why: 'it must be https://<org>.okta.com, or a custom authorization server, https://<org>.okta.com/oauth2/<id>, without a slash at the end',
     },
   },
 

@@ -462,6 +462,12 @@ export const catalogue = {
   unusable_access_token: defineMisconfiguration(
     "The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's access token.",
   ),
+  unusable_id_token: defineMisconfiguration(
+    "The gateway could not use the identity provider's ID token, which says who logged in.",
+  ),
+  unusable_identity: defineMisconfiguration(
+    "The identity provider's answer does not say who logged in.",
+  ),
   upstream_failed: defineOAuthError(
     502,
     'server_error',

@@ -1,7 +1,7 @@
 // The composition root: every implementation is chosen here, once.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createProviderAccess } from '../auth/auth.ts';
+import { createProviderAccess, openOwnTokenAccess } from '../auth/auth.ts';
 import type { KeySet } from '../auth/key-set.ts';
 import { builtInCatalog } from '../catalog/index.ts';
 import { checkConfig } from '../config/check-config.ts';
@@ -10,11 +10,14 @@ import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
+import { getOriginalToken } from '../endpoint/user-context.ts';
+import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
 import type { Network } from '../oauth/client-id-metadata/network.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
+import { openGatewayTokens } from '../oauth/gateway-tokens/open-gateway-tokens.ts';
 import { createLoginFailures } from '../oauth/login-failures.ts';
 import { createPeople, createPersonIndex } from '../operations/admin/people.ts';
 import { createRecentCallers } from '../operations/admin/recent-callers.ts';
@@ -158,7 +161,9 @@ export async function createGateway(
   const people = loginFailures && createPeople(getSeal);
   const personIndex = loginFailures && createPersonIndex({ store, getSeal });
   const recentCallers = people && createRecentCallers({ store, people, clock, log });
-  const { metadata, auth } = createProviderAccess(config, {
+  const ownTokens = openOwnTokens(config, { store, seal: loginSeal, clock });
+  const { metadata, keySet, auth } = createProviderAccess(config, {
+    ownTokens: ownTokens && openOwnTokenAccess(config, ownTokens, clock),
     onRefusal: loginFailures && noteRefusals(loginFailures.note),
     isServer,
     isServerAudience: serverUrls.isAudience,
@@ -168,6 +173,19 @@ export async function createGateway(
     metrics,
     keySet: overrides.keySet,
   });
+  const gatewayTokens =
+    ownTokens &&
+    openGatewayTokens(config, {
+      ownTokens,
+      metadata,
+      keySet,
+      records: { store, seal: loginSeal, tracing },
+      serverUrls,
+      fetch,
+      clock,
+      log,
+    });
+  const getProviderToken = gatewayTokens?.renewal.getProviderToken ?? getOriginalToken;
   // A rule looks at it, a server is told it, or the audit log has it.
   const needsClients = () => audit !== undefined || upstreams?.needsClients() === true;
   const clientOf = createClientOf({
@@ -240,6 +258,7 @@ export async function createGateway(
     tracing,
     getTraceId,
     noteFailure: loginFailures?.note,
+    gatewayTokens,
   });
   const limiter = config.limits.enabled
     ? createLimiter(config.limits.groups, { store, clock, metrics, log })

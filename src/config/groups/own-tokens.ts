@@ -2,6 +2,7 @@
 import { flag, integer, ONE_YEAR_SECONDS, oneOf } from '../rules.ts';
 import { defineSetting, type Read } from '../setting.ts';
 import { chooseByMode, isBrokerMode } from './oauth-mode.ts';
+import { providerSettings } from './provider.ts';
 
 export type TokensConfig = { readonly kind: 'provider' } | OwnTokensConfig;
 
@@ -19,6 +20,8 @@ export interface OwnTokensConfig {
   readonly renewalSeconds: number;
   /** For which refreshes go on while the provider cannot be asked. */
   readonly renewalGraceSeconds: number;
+  /** By which the provider's clock may differ, in ID tokens. */
+  readonly clockToleranceSeconds: number;
 }
 
 const ONE_HOUR_SECONDS = 3600;
@@ -104,4 +107,5 @@ export const readTokensConfig = (read: Read): TokensConfig =>
         grantUnrenewedSeconds: read(ownTokenSettings.grantUnrenewedSeconds),
         renewalSeconds: read(ownTokenSettings.renewalSeconds),
         renewalGraceSeconds: read(ownTokenSettings.renewalGraceSeconds),
+        clockToleranceSeconds: read(providerSettings.clockToleranceSeconds),
       };

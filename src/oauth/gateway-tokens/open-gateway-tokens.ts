@@ -1,4 +1,6 @@
 // For the composition root: what is there of the gateway's own tokens before there are endpoints of OAuth.
+import { createIdTokenVerifier } from '../../auth/id-token.ts';
+import type { KeySet } from '../../auth/key-set.ts';
 import { createProviderEndpoints, type ProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import { DEFAULT_SCOPES } from '../../config/scope.ts';
@@ -7,8 +9,11 @@ import type { OwnTokens } from '../../grants/open-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { Log } from '../../platform/log.ts';
+import type { Seal } from '../../store/seal/seal.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
+import { createFindLoginRefusal, listNamedClaims } from '../identity/login-policy.ts';
+import { createReadIdentity } from '../identity/read-identity.ts';
 import { createProviderApi } from '../provider/provider-api.ts';
 import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
 import type { FindLoginRefusal } from './log-in.ts';
@@ -25,10 +30,9 @@ export interface GatewayTokensParts {
 
 export interface OpenGatewayTokensDeps {
   readonly ownTokens: OwnTokens;
-  readonly readIdentity: ReadIdentity;
-  readonly findLoginRefusal: FindLoginRefusal;
-  readonly records: RecordsDeps;
-  readonly metadata: ProviderMetadata;
+  readonly records: Omit<RecordsDeps, 'seal'> & { readonly seal: Seal | undefined };
+  readonly metadata: ProviderMetadata | undefined;
+  readonly keySet: KeySet | undefined;
   readonly serverUrls: ServerUrls;
   readonly fetch: Fetch;
   readonly clock: Clock;
@@ -37,20 +41,43 @@ export interface OpenGatewayTokensDeps {
 
 /** @throws Error where the settings have no such tokens. */
 export function openGatewayTokens(
-  { server, oauth }: Pick<Config, 'server' | 'oauth'>,
+  { server, http, oauth }: Pick<Config, 'server' | 'http' | 'oauth'>,
   deps: OpenGatewayTokensDeps,
 ): GatewayTokensParts {
+  const { ownTokens, metadata, keySet, fetch, clock, log } = deps;
+  const { seal } = deps.records;
   if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') {
     throw new Error('Clients get tokens of the provider');
   }
-  const { ownTokens, readIdentity, findLoginRefusal, records, metadata, clock } = deps;
+  if (seal === undefined || metadata === undefined || keySet === undefined) {
+    throw new Error("The gateway's own tokens need a secret, and a provider");
+  }
+  const records = { ...deps.records, seal };
+  const findLoginRefusal = createFindLoginRefusal(oauth.loginPolicy, server.displayName);
+  const verifyIdToken = createIdTokenVerifier({
+    keySet,
+    issuer: oauth.provider.issuer,
+    clientId: oauth.providerClient.id,
+    baseUrl: server.baseUrl,
+    maxTokenBytes: http.maxTokenBytes,
+    clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
+    clock,
+  });
+  const readIdentity = createReadIdentity({
+    verifyIdToken,
+    metadata,
+    namedClaims: listNamedClaims(oauth.loginPolicy),
+    fetch,
+    clock,
+    log,
+  });
   const providerLogins = createProviderLogins({
     config: withoutAudience({
       ...oauth,
       baseUrl: server.baseUrl,
       serverUrls: deps.serverUrls,
     }),
-    api: createProviderApi(deps.fetch),
+    api: createProviderApi(fetch),
     endpoints: createProviderEndpoints(oauth.endpoints, metadata),
     clock,
   });
@@ -62,7 +89,7 @@ export function openGatewayTokens(
     findLoginRefusal,
     runOnce: createRunOnce(createFlightRecords(records), clock),
     clock,
-    log: deps.log,
+    log,
   });
   return { ownTokens, readIdentity, findLoginRefusal, providerLogins, renewal };
 }
