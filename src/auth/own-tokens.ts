@@ -2,6 +2,7 @@
 // in the step that counts the call (`UserContext.grant`).
 import type { UserContext } from '../endpoint/user-context.ts';
 import { fail } from '../errors/gateway-error.ts';
+import { noteFirstUse } from '../grants/grant.ts';
 import type { Grants, StoredGrant } from '../grants/grants.ts';
 import {
   ACCESS_TOKEN_PREFIX,
@@ -66,7 +67,7 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
   const acceptsResource = createResourceCheck(baseUrl);
 
   function open(token: string, path: string): AccessToken {
-    if (token.length > MAX_TOKEN_LENGTH) failLength(token.length);
+    if (isOwnToken(token) && token.length > MAX_TOKEN_LENGTH) failLength(token.length);
     const opened = codec.readAccessToken(token) ?? failUnknown(token);
     const now = clock.now() / 1000;
     if (now >= opened.expiresAt) {
@@ -87,7 +88,7 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
     });
 
   function remember({ grant, version }: StoredGrant): KnownGrant {
-    const { id, user, claims, client, issued } = grant;
+    const { id, user, claims, client, issued, replaced } = grant;
     const groups = readGroups(claims);
     const entry = {
       user: {
@@ -97,7 +98,7 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
       },
       userKey: hashUser(user),
       generation: issued.generation,
-      isUseNoted: issued.isUsed,
+      isUseNoted: issued.isUsed || replaced === undefined,
     };
     known.set(id, entry);
     return entry;
@@ -109,9 +110,8 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
     const { generation } = entry;
     grants
       .update(id, (grant) => {
-        const { issued, replaced: _, ...rest } = grant;
-        if (issued.isUsed || issued.generation !== generation) return undefined;
-        return { ...rest, issued: { ...issued, isUsed: true } };
+        const { issued } = grant;
+        return issued.isUsed || issued.generation !== generation ? undefined : noteFirstUse(grant);
       })
       .then(
         (stored) => stored && remember(stored),

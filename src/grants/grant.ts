@@ -32,7 +32,7 @@ export interface Grant {
   readonly renewalTriedAt?: number | undefined;
   /** The tokens that its client has. */
   readonly issued: IssuedPair;
-  /** The refresh token that those took the place of, until one of them was used. */
+  /** The refresh token that those took the place of. */
   readonly replaced?: ReplacedToken | undefined;
 }
 
@@ -69,3 +69,9 @@ export interface ReplacedToken {
   readonly generation: number;
   readonly replacedAt: number;
 }
+
+/** The client has the tokens that were given last: the refresh token before is of use to nobody but a thief. */
+export const noteFirstUse = (grant: Grant): Grant => ({
+  ...grant,
+  issued: { ...grant.issued, isUsed: true },
+});

@@ -49,7 +49,7 @@ export function decideRefresh(
     isSame(issued.scopes, scopes) &&
     isSame(issued.resources, resources)
   ) {
-    return { kind: 'again', isFirstUse: isCurrent && replaced !== undefined };
+    return { kind: 'again', isFirstUse: isCurrent && replaced !== undefined && !issued.isUsed };
   }
   return {
     kind: 'rotated',

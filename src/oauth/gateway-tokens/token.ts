@@ -4,7 +4,7 @@ import { parseScope } from '../../config/scope.ts';
 import type { KnownLogin } from '../../endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { createGrantId, type Grant } from '../../grants/grant.ts';
+import { createGrantId, type Grant, noteFirstUse } from '../../grants/grant.ts';
 import type { Grants, StoredGrant } from '../../grants/grants.ts';
 import type { RefreshToken, TokenCodec } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -127,7 +127,7 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
       refusal = undefined;
       const decision = decide(grant, token, asked);
       if (decision.kind === 'rotated') return decision.grant;
-      if (decision.kind === 'again') return decision.isFirstUse ? toUsed(grant) : undefined;
+      if (decision.kind === 'again') return decision.isFirstUse ? noteFirstUse(grant) : undefined;
       refusal = decision.kind === 'reused' ? 'reused' : decision.what;
       return undefined;
     }
@@ -191,11 +191,6 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
     },
   };
 }
-
-export const toUsed = ({ replaced: _, ...grant }: Grant): Grant => ({
-  ...grant,
-  issued: { ...grant.issued, isUsed: true },
-});
 
 const ENDED = 'The login has ended. Log in again.';
 
