@@ -138,6 +138,16 @@ describe('a grant that was ended', () => {
     }
   });
 
+  test('§4.11 a refused call is one check of the limits, as any other', async () => {
+    await start();
+    const ada = await gateway.grant('ada-1', ONE, ADA);
+    await gateway.send(ada, INITIALIZE_REQUEST);
+    await store.delete(grantKeyOf('ada-1'));
+    for (let at = 0; at < 3; at += 1) await gateway.send(ada, INITIALIZE_REQUEST);
+    const checks = /^http_request_rate_limit_requests_total\{.*limited="false"\} (\d+)$/m;
+    expect(checks.exec(await gateway.readMetrics())?.[1]).toBe('4');
+  });
+
   test('§8.3 without limits a call is refused all the same', async () => {
     await start({ RATE_LIMIT_ENABLED: 'false' });
     const ada = await gateway.grant('ada-1', ONE, ADA);

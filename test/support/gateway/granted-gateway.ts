@@ -12,7 +12,7 @@ import { createMcp } from '../../../src/mcp/mcp.ts';
 import { joinPolicies } from '../../../src/policy/policy.ts';
 import { createReplicaSeal } from '../../../src/store/seal/secrets.ts';
 import { GRANT_VERSION_LENGTH, type Store } from '../../../src/store/store.ts';
-import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
+import { createPrometheusMetrics } from '../../../src/telemetry/metrics/prometheus.ts';
 import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { type ManualClock, manualClock } from './clock.ts';
 import { BASE_URL, INITIALIZE_REQUEST } from './gateway.ts';
@@ -55,6 +55,7 @@ export async function startGrantedGateway(
     TRUST_PROXY: '1',
     ...env,
   });
+  const metrics = createPrometheusMetrics();
   const known = new Map<string, UserContext>();
   let reloads = 0;
   const getChallenge = createChallenge(BASE_URL, 'broker');
@@ -70,7 +71,7 @@ export async function startGrantedGateway(
       loginSeal: undefined,
     }),
     clock,
-    metrics: noMetrics,
+    metrics,
     log,
     getChallenge,
     isTraced: false,
@@ -97,10 +98,10 @@ export async function startGrantedGateway(
     },
     getChallenge,
     limiter: config.limits.enabled
-      ? createLimiter(config.limits.groups, { store, clock, metrics: noMetrics, log })
+      ? createLimiter(config.limits.groups, { store, clock, metrics, log })
       : createUnlimitedLimiter(store),
     clock,
-    metrics: noMetrics,
+    metrics,
     log,
     tracing: undefined,
   });
@@ -133,6 +134,8 @@ export async function startGrantedGateway(
     log: lines,
     send,
     countReloads: () => reloads,
+    /** All metrics, as `/metrics` shows them. */
+    readMetrics: () => metrics.renderOpenMetrics(undefined),
     /** Stores a grant; what this process knows of it stays as it was, unless `isKnown`. Resolves to its token. */
     async grant(id: string, version: string, user: GrantedUser, isKnown = true): Promise<string> {
       await store.set(grantKeyOf(id), version + JSON.stringify(user), 3600);
