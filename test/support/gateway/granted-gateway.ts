@@ -1,4 +1,5 @@
 // All that a call of /mcp meets, by callers who came by grants in the store. Their token is the id of the grant.
+
 import { inject } from 'light-my-request';
 import { createChallenge } from '../../../src/auth/bearer.ts';
 import { loadConfig } from '../../../src/config/load.ts';
@@ -6,6 +7,7 @@ import { createTransport } from '../../../src/edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../../../src/edge/limits/limiter.ts';
 import { getHeader, readBearerToken } from '../../../src/endpoint/message.ts';
 import type { UserContext } from '../../../src/endpoint/user-context.ts';
+import { getOriginalToken } from '../../../src/endpoint/user-context.ts';
 import { fail, GatewayError } from '../../../src/errors/gateway-error.ts';
 import { serveOwnCatalog } from '../../../src/mcp/catalog/served-catalog.ts';
 import { createMcp } from '../../../src/mcp/mcp.ts';
@@ -77,6 +79,7 @@ export async function startGrantedGateway(
     isTraced: false,
     audit: undefined,
     findClientId: () => undefined,
+    getProviderToken: getOriginalToken,
     sealPerson: undefined,
     noteStatelessUser: undefined,
   });
