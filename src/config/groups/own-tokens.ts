@@ -4,11 +4,9 @@ import { defineSetting, type Read } from '../setting.ts';
 import { chooseByMode, isBrokerMode } from './oauth-mode.ts';
 import { providerSettings } from './provider.ts';
 
-export type TokensConfig = { readonly kind: 'provider' } | OwnTokensConfig;
-
-/** §5.11: the gateway issues tokens of its own. Lifetimes are in seconds. */
-export interface OwnTokensConfig {
-  readonly kind: 'gateway';
+/** §5.11: the gateway issues tokens of its own, or hands out the provider's. What follows is about its own; in seconds. */
+export interface TokensConfig {
+  readonly kind: 'gateway' | 'provider';
   /** Whether tokens that the provider issued for OIDC_AUDIENCE are accepted beside them. */
   readonly acceptsProviderTokens: boolean;
   readonly accessSeconds: number;
@@ -96,16 +94,13 @@ export const ownTokenSettings = {
 export const issuesOwnTokens = (read: Read): boolean =>
   isBrokerMode(read) && read(ownTokenSettings.tokens) === 'gateway';
 
-export const readTokensConfig = (read: Read): TokensConfig =>
-  read(ownTokenSettings.tokens) === 'provider'
-    ? { kind: 'provider' }
-    : {
-        kind: 'gateway',
-        acceptsProviderTokens: read(ownTokenSettings.acceptsProviderTokens),
-        accessSeconds: read(ownTokenSettings.accessSeconds),
-        grantMaxSeconds: read(ownTokenSettings.grantMaxSeconds),
-        grantUnrenewedSeconds: read(ownTokenSettings.grantUnrenewedSeconds),
-        renewalSeconds: read(ownTokenSettings.renewalSeconds),
-        renewalGraceSeconds: read(ownTokenSettings.renewalGraceSeconds),
-        clockToleranceSeconds: read(providerSettings.clockToleranceSeconds),
-      };
+export const readTokensConfig = (read: Read): TokensConfig => ({
+  kind: read(ownTokenSettings.tokens),
+  acceptsProviderTokens: read(ownTokenSettings.acceptsProviderTokens),
+  accessSeconds: read(ownTokenSettings.accessSeconds),
+  grantMaxSeconds: read(ownTokenSettings.grantMaxSeconds),
+  grantUnrenewedSeconds: read(ownTokenSettings.grantUnrenewedSeconds),
+  renewalSeconds: read(ownTokenSettings.renewalSeconds),
+  renewalGraceSeconds: read(ownTokenSettings.renewalGraceSeconds),
+  clockToleranceSeconds: read(providerSettings.clockToleranceSeconds),
+});

@@ -15,7 +15,6 @@ import type { Approvals, Browsers } from '../consent/browser.ts';
 import type { RedirectToProvider } from '../consent/consent.ts';
 import { createGatewayTokens } from '../gateway-tokens/gateway-tokens.ts';
 import type { GatewayTokensParts } from '../gateway-tokens/open-gateway-tokens.ts';
-import type { OAuthHandlers } from '../oauth.ts';
 import type { LogLogin, NoteClient } from '../provider/issued-tokens.ts';
 import {
   authenticateClient,
@@ -32,19 +31,10 @@ import {
   readClientAndRedirectUri,
 } from '../request/authorization-request.ts';
 import { type OwnResources, parseBody, readResourceIndicators } from '../request/parameters.ts';
-import {
-  type AuthorizationCode,
-  createCallback,
-  createKeepCode,
-  type FinishLogin,
-} from './callback.ts';
+import type { BrokerTokens } from './broker-tokens.ts';
+import { type AuthorizationCode, createCallback, createKeepCode } from './callback.ts';
 import { createObtainTokens, type ObtainTokensDeps } from './obtain-tokens.ts';
-import {
-  createBrokerRedirect,
-  createReadAsked,
-  type Login,
-  type ReadAsked,
-} from './redirect-to-provider.ts';
+import { createBrokerRedirect, createReadAsked, type Login } from './redirect-to-provider.ts';
 import { createRefreshTokens, type RefreshTokens } from './refresh-tokens.ts';
 import { createFlightRecords, createRunOnce } from './run-once.ts';
 import { createBrokerToken } from './token.ts';
@@ -67,14 +57,6 @@ export interface BrokerDeps {
   /** For OAUTH_TOKENS=gateway. */
   readonly gatewayTokens: GatewayTokensParts | undefined;
   readonly log: Log;
-}
-
-/** What depends on whose tokens clients get. */
-export interface BrokerTokens extends Pick<OAuthHandlers, 'logins'> {
-  readonly readAsked: ReadAsked;
-  readonly finish: FinishLogin;
-  readonly token: (body: RequestBody) => Promise<PendingReply>;
-  readonly revoke: (body: RequestBody) => Promise<PendingReply>;
 }
 
 /** The user has ten minutes to log in, the client one to redeem its code. */

@@ -1,11 +1,11 @@
 // OAUTH_TOKENS=gateway: what a login in broker mode comes to where clients get tokens of the gateway's own.
 import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
-import type { OwnTokensConfig } from '../../config/groups/own-tokens.ts';
+import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
-import type { BrokerTokens } from '../broker/broker.ts';
+import type { BrokerTokens } from '../broker/broker-tokens.ts';
 import type { ReadAsked } from '../broker/redirect-to-provider.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
@@ -34,7 +34,7 @@ const CODE_TTL_SECONDS = 60;
 
 export function createGatewayTokens(
   config: ProviderParametersConfig & Pick<BrokerConfig, 'providerClient'>,
-  tokens: OwnTokensConfig,
+  tokens: TokensConfig,
   deps: GatewayTokensDeps,
 ): BrokerTokens {
   const { ownTokens, records, endpoints } = deps;

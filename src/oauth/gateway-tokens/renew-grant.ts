@@ -1,6 +1,6 @@
 // §5.11: at a client's refresh the provider is asked whether the user still may: once in a while, and once at a time on all
 // replicas. What it says is taken over; that it cannot be asked logs nobody out.
-import type { OwnTokensConfig } from '../../config/groups/own-tokens.ts';
+import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import type { GetProviderToken } from '../../endpoint/user-context.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Grant } from '../../grants/grant.ts';
@@ -27,7 +27,7 @@ export interface GrantRenewal {
 }
 
 export interface GrantRenewalDeps {
-  readonly config: Pick<OwnTokensConfig, 'renewalSeconds' | 'renewalGraceSeconds'>;
+  readonly config: Pick<TokensConfig, 'renewalSeconds' | 'renewalGraceSeconds'>;
   readonly grants: Grants;
   readonly providerLogins: Pick<ProviderLogins, 'renew' | 'revoke'>;
   readonly readIdentity: ReadIdentity;
@@ -157,7 +157,7 @@ const isUsable = ({ provider: { accessToken, expiresAt } }: Grant, at: number): 
 /** Whether the next refresh asks the provider. `now` in epoch milliseconds. */
 export const isRenewalDue = (
   { provider, renewedAt }: Grant,
-  { renewalSeconds }: Pick<OwnTokensConfig, 'renewalSeconds'>,
+  { renewalSeconds }: Pick<TokensConfig, 'renewalSeconds'>,
   now: number,
 ): boolean => provider.refreshToken !== undefined && now - renewedAt >= renewalSeconds * 1000;
 
@@ -166,7 +166,7 @@ const wasJustTried = ({ renewalTriedAt }: Grant, now: number): boolean =>
 
 function failAfterGrace(
   { renewalFailedAt }: Grant,
-  { renewalGraceSeconds }: Pick<OwnTokensConfig, 'renewalGraceSeconds'>,
+  { renewalGraceSeconds }: Pick<TokensConfig, 'renewalGraceSeconds'>,
   now: number,
 ): void {
   if (renewalFailedAt === undefined || now - renewalFailedAt < renewalGraceSeconds * 1000) return;

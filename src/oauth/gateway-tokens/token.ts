@@ -1,5 +1,5 @@
 // §5.11: the token endpoint where the gateway issues tokens of its own.
-import type { OwnTokensConfig } from '../../config/groups/own-tokens.ts';
+import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { parseScope } from '../../config/scope.ts';
 import type { KnownLogin } from '../../endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
@@ -23,7 +23,7 @@ import { type GrantRenewal, isRenewalDue } from './renew-grant.ts';
 import { coversResource, readAskedResources } from './resources.ts';
 
 export interface GatewayTokenDeps {
-  readonly config: OwnResources & Pick<OwnTokensConfig, 'accessSeconds' | 'renewalSeconds'>;
+  readonly config: OwnResources & Pick<TokensConfig, 'accessSeconds' | 'renewalSeconds'>;
   readonly clients: Clients;
   readonly codes: SealedRecords<GrantCode>;
   readonly codec: Pick<TokenCodec, 'readRefreshToken'>;

@@ -49,6 +49,7 @@ const provider = useFresh(async () => {
       config: loadConfig({
         OIDC_ISSUER: endpoint.url,
         OAUTH_MODE: 'broker',
+        OAUTH_TOKENS: 'provider',
         OAUTH_TOKEN_URL: `${endpoint.url}/token`,
         OAUTH_CLIENT_ID: 'gateway',
         OAUTH_CLIENT_SECRET: 'pass word',
