@@ -445,6 +445,12 @@ export const catalogue = {
   unusable_access_token: defineMisconfiguration(
     "The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's access token.",
   ),
+  unusable_id_token: defineMisconfiguration(
+    "The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's ID token.",
+  ),
+  unusable_identity: defineMisconfiguration(
+    "The gateway is misconfigured; this is not the user's fault. The gateway could not use what the identity provider says of the user.",
+  ),
   upstream_failed: defineOAuthError(
     502,
     'server_error',
