@@ -17,6 +17,8 @@ export interface ProviderDocument {
   readonly authorization_endpoint?: string;
   readonly token_endpoint?: string;
   readonly revocation_endpoint?: string;
+  /** OpenID Connect Core §5.3. */
+  readonly userinfo_endpoint?: string;
   /** RFC 9207 §2.3. */
   readonly authorization_response_iss_parameter_supported?: boolean;
 }
@@ -150,7 +152,12 @@ async function fetchDocument(fetch: Fetch, url: string): Promise<ProviderDocumen
   };
 }
 
-const ENDPOINTS = ['authorization_endpoint', 'token_endpoint', 'revocation_endpoint'] as const;
+const ENDPOINTS = [
+  'authorization_endpoint',
+  'token_endpoint',
+  'revocation_endpoint',
+  'userinfo_endpoint',
+] as const;
 
 const isUrl = (value: unknown): value is string =>
   typeof value === 'string' && /^https?:\/\//i.test(value) && URL.canParse(value);

@@ -5,6 +5,7 @@ import { brokerSettings } from './groups/broker.ts';
 import { clientSettings } from './groups/clients.ts';
 import { httpSettings } from './groups/http.ts';
 import { limitSettings } from './groups/limits.ts';
+import { loginPolicySettings } from './groups/login-policy.ts';
 import { mcpSettings } from './groups/mcp.ts';
 import { loginSettings } from './groups/oauth.ts';
 import { outboundSettings } from './groups/outbound.ts';
@@ -33,6 +34,7 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   { title: 'Client at the provider', settings: Object.values(providerClientSettings) },
   { title: 'Login', settings: Object.values(loginSettings) },
   { title: 'Broker mode', settings: Object.values(brokerSettings) },
+  { title: 'Who may log in', settings: Object.values(loginPolicySettings) },
   { title: 'MCP clients', settings: Object.values(clientSettings) },
   { title: 'Pages', settings: Object.values(siteSettings) },
   { title: "Operators' page", settings: Object.values(adminSettings) },

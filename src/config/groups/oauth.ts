@@ -4,6 +4,7 @@ import { defineSetting, type Read, requireValue } from '../setting.ts';
 import { type BrokerRequestConfig, readBrokerRequest } from './broker.ts';
 import { type ClientsConfig, readClientsConfig } from './clients.ts';
 import { type ConsentConfig, consentSettings } from './consent.ts';
+import { type IdentityConfig, readIdentityConfig } from './login-policy.ts';
 import { isBrokerMode, mode } from './oauth-mode.ts';
 import { type ProviderConfig, providerSettings } from './provider.ts';
 import {
@@ -25,6 +26,8 @@ export interface BrokerConfig extends CommonConfig, BrokerRequestConfig {
   readonly providerClient: ProviderClientConfig & { readonly id: string };
   readonly consent: ConsentConfig;
   readonly stateSecret: StateSecret;
+  /** What the provider is asked of a user, and who may log in. */
+  readonly identity: IdentityConfig;
 }
 
 /** §4.6, §4.7: clients are sent on to the provider. With a consent page there are records to seal. */
@@ -101,6 +104,7 @@ export function readOAuthConfig(
       },
       consent: { kind, ttlSeconds },
       stateSecret: requireValue(stateSecret, stateSecrets),
+      identity: readIdentityConfig(read),
     };
   }
   const proxy = {

@@ -70,25 +70,34 @@ const claimsOf = (over: Claims = {}): Claims => ({
 
 const signWith = (over: Claims, options = {}) => issuer.sign(claimsOf(over), options);
 
+interface Refusal {
+  readonly key: string;
+  readonly message: string;
+  readonly member?: unknown;
+}
+
 /** Undefined where the token is accepted; moves the time on for whoever waits for a key. */
-async function refusalOf(token: string, expected = LOGIN, by = verifier) {
-  let outcome: { readonly thrown: unknown } | undefined;
-  void by.verify(token, expected).then(
-    () => {
-      outcome = { thrown: undefined };
-    },
-    (thrown: unknown) => {
-      outcome = { thrown };
-    },
+async function refusalOf(
+  token: string,
+  expected = LOGIN,
+  by = verifier,
+): Promise<Refusal | undefined> {
+  let isSettled = false;
+  const outcome = by.verify(token, expected).then(
+    () => undefined,
+    (thrown: unknown) => ({ thrown }),
   );
-  while (outcome === undefined) {
+  void outcome.then(() => {
+    isSettled = true;
+  });
+  while (!isSettled) {
     await new Promise(setImmediate);
-    if (outcome === undefined) clock.advance(1);
+    if (!isSettled) clock.advance(1);
   }
-  const { thrown } = outcome;
-  if (thrown === undefined) return undefined;
-  if (!(thrown instanceof GatewayError)) throw thrown;
-  const { key, message, failure } = thrown;
+  const failed = await outcome;
+  if (failed === undefined) return undefined;
+  if (!(failed.thrown instanceof GatewayError)) throw failed.thrown;
+  const { key, message, failure } = failed.thrown;
   return { key, message, ...failure.facts };
 }
 
