@@ -12,7 +12,11 @@ export interface Answer {
 export interface AnsweringServer {
   readonly url: string;
   /** What it was sent, in order. */
-  readonly requests: { readonly path: string; readonly authorization?: string; readonly body: string }[];
+  readonly requests: {
+    readonly path: string;
+    readonly authorization?: string;
+    readonly body: string;
+  }[];
   answer: Answer | 'hang up';
   close(): Promise<void>;
 }
