@@ -13,16 +13,13 @@ export interface IdentityConfig {
   /** Globs; with none any address will do. */
   readonly allowedEmails: readonly string[];
   readonly allowedGroups: readonly string[];
+  /** Of each name one of its values. */
   readonly allowedClaims: readonly AllowedClaim[];
   /** Undefined where email_verified says it. */
   readonly emailAuthority: EmailAuthority | undefined;
 }
 
-/** A claim that has to have one of the values. */
-export interface AllowedClaim {
-  readonly name: string;
-  readonly values: readonly string[];
-}
+export type AllowedClaim = readonly [name: string, value: string];
 
 const CLAIM_NAME = /^[^\s\p{C}]+$/u;
 
@@ -43,13 +40,11 @@ const NAME_AND_VALUE = /^([^\s=]+)=(.*\S.*)$/;
 
 const claimPairs: Rule<readonly AllowedClaim[]> = {
   parse(text) {
-    const values = new Map<string, readonly string[]>();
-    for (const pair of text.split(',')) {
-      const [, name, value] = NAME_AND_VALUE.exec(pair.trim()) ?? [];
-      if (name === undefined || value === undefined || name === 'email') return undefined;
-      values.set(name, [...(values.get(name) ?? []), value]);
-    }
-    return [...values].map(([name, allowed]) => ({ name, values: allowed }));
+    const pairs = text.split(',').map((pair): AllowedClaim => {
+      const [, name = '', value = ''] = NAME_AND_VALUE.exec(pair.trim()) ?? [];
+      return [name, value];
+    });
+    return pairs.every(([name]) => name !== '' && name !== 'email') ? pairs : undefined;
   },
   allowed:
     'a comma-separated list of name=value, such as hd=example.com,hd=example.org; each name must have one of its values',

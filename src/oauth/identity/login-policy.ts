@@ -1,5 +1,5 @@
 // §13.3: who may log in at all, of those whom the provider knows. Each list that is set has to hold.
-import type { AllowedClaim, IdentityConfig } from '../../config/groups/login-policy.ts';
+import type { IdentityConfig } from '../../config/groups/login-policy.ts';
 import type { Reply } from '../../endpoint/message.ts';
 import { readEmail } from '../../endpoint/user-context.ts';
 import { compileGlob } from '../../platform/glob.ts';
@@ -32,7 +32,7 @@ export function createFindLoginRefusal(
   const findProblems = [
     createEmailCheck(config),
     createGroupCheck(config),
-    ...config.allowedClaims.map(createClaimCheck),
+    ...createClaimChecks(config),
   ];
 
   return function findLoginRefusal({ user, claims }) {
@@ -118,8 +118,16 @@ function createGroupCheck({ allowedGroups, groupsClaim }: IdentityConfig): FindP
   };
 }
 
+const createClaimChecks = ({ allowedClaims }: IdentityConfig): readonly FindProblem[] =>
+  [...new Set(allowedClaims.map(([name]) => name))].map((name) =>
+    createClaimCheck(
+      name,
+      allowedClaims.filter(([other]) => other === name).map(([, value]) => value),
+    ),
+  );
+
 const createClaimCheck =
-  ({ name, values }: AllowedClaim): FindProblem =>
+  (name: string, values: readonly string[]): FindProblem =>
   (claims) => {
     const found = findClaim(claims, name);
     const list: readonly unknown[] = Array.isArray(found) ? found : [found];
@@ -137,5 +145,5 @@ const isScalar = (value: unknown): boolean =>
 /** As the person knows it: an address, a name, else what the provider calls them. */
 function describeUser(claims: JsonObject, sub: string): string {
   const names = [claims.email, claims.preferred_username, claims.name];
-  return names.find((name) => typeof name === 'string' && name !== '') ?? sub;
+  return names.filter((name) => typeof name === 'string').find((name) => name !== '') ?? sub;
 }

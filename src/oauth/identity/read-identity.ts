@@ -99,7 +99,7 @@ export function createReadIdentity(deps: ReadIdentityDeps): ReadIdentity {
       ...new Set([
         ...(allowedEmails.length > 0 ? ['email', EMAIL_VERIFIED] : []),
         ...(needsGroups ? [groupsClaim] : []),
-        ...allowedClaims.map(({ name }) => name),
+        ...allowedClaims.map(([name]) => name),
         ...named,
       ]),
     ];

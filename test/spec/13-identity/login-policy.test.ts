@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { checkConfig } from '../../../src/config/check-config.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/config/problem.ts';
 import { createFindLoginRefusal } from '../../../src/oauth/identity/login-policy.ts';
@@ -233,10 +234,20 @@ describe('the settings', () => {
       allowedEmails: ['*@example.com', 'Grace@Other.example'],
       allowedGroups: ['CN=staff,OU=groups'],
       allowedClaims: [
-        { name: 'hd', values: ['example.com', 'a=b'] },
-        { name: 'department', values: ['Research and Development'] },
+        ['hd', 'example.com'],
+        ['hd', 'a=b'],
+        ['department', 'Research and Development'],
       ],
     });
+  });
+
+  test.each([{}, GOOGLE])('§13.3 a Config with all of them is complete: %j', (env) => {
+    const config = loadConfig({ ...BROKER, ...EMAILS, ...GROUPS, ...CLAIMS, ...env });
+    expect(() => checkConfig(config)).not.toThrow();
+    const { oauth } = config;
+    const broken = { ...config, oauth: { ...oauth, identity: { allowedClaims: [[]] } } };
+    // @ts-expect-error a program without types may have left something out.
+    expect(() => checkConfig(broken)).toThrow(ConfigError);
   });
 
   test.each([

@@ -107,6 +107,7 @@ describe('a login', () => {
     ['email_verified', COMPLETE, { env: { LOGIN_ALLOWED_EMAILS: '*@example.com' } }],
     ['LOGIN_ALLOWED_CLAIMS', COMPLETE, { env: { LOGIN_ALLOWED_CLAIMS: 'hd=example.com' } }],
     ['a claim of a rule', COMPLETE, { named: ['department'] }],
+    ['what every object inherits', COMPLETE, { named: ['constructor'] }],
   ] as const)('§13.2 userinfo is asked where the ID token lacks %s', async (_, claims, options) => {
     userinfo.answer = { body: { sub: 'user-1', department: 'it', email: 'other@example.com' } };
     const identity = await readLogin(claims, options);
