@@ -18,7 +18,6 @@ import {
   createChallenge,
   type GetChallenge,
 } from './bearer.ts';
-import { readGroups } from './claim-path.ts';
 import { listForeignClaims } from './claims.ts';
 import { createKeySet, type KeySet, type KeySetFacts } from './key-set.ts';
 import { createOwnTokenVerifier, type OwnTokenVerifier } from './own-tokens.ts';
@@ -102,14 +101,12 @@ export function openOwnTokenAccess(
   if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') {
     throw new Error('Clients get tokens of the provider');
   }
-  const { groupsClaim } = oauth.loginPolicy;
   return {
     ...createOwnTokenVerifier({
       codec,
       grants,
       baseUrl: server.baseUrl,
       issuer: oauth.provider.issuer,
-      readGroups: (claims) => readGroups(claims, groupsClaim),
       clock,
     }),
     acceptsProviderTokens: oauth.tokens.acceptsProviderTokens,

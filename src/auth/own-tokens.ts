@@ -43,8 +43,6 @@ export interface OwnTokenVerifierDeps {
   readonly baseUrl: string;
   /** `OIDC_ISSUER`: a grant of another provider has ended with the change. */
   readonly issuer: string;
-  /** Groups of the user, wherever the provider says them. */
-  readonly readGroups: (claims: UserContext['claims']) => readonly string[] | undefined;
   readonly clock: Clock;
 }
 
@@ -61,7 +59,7 @@ interface KnownGrant {
 const MAX_GRANTS = 10_000;
 
 export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVerifier {
-  const { codec, grants, baseUrl, issuer, readGroups, clock } = deps;
+  const { codec, grants, baseUrl, issuer, clock } = deps;
   const known = createBoundedMap<string, KnownGrant>(MAX_GRANTS);
   const reading = createSingleFlight<string, KnownGrant>();
   const acceptsResource = createResourceCheck(baseUrl);
@@ -88,12 +86,12 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
     });
 
   function remember({ grant, version }: StoredGrant): KnownGrant {
-    const { id, user, claims, client, issued, replaced } = grant;
-    const groups = readGroups(claims);
+    const { id, user, client, issued, replaced } = grant;
+    // What a token may be used for was granted here: the provider's word is about its own tokens.
+    const { scp: _, ...claimsOfUser } = grant.claims;
     const entry = {
       user: {
-        ...describeClaims(user.sub, claims),
-        ...(groups !== undefined && { groups }),
+        ...describeClaims(user.sub, { ...claimsOfUser, scope: issued.scopes.join(' ') }),
         grant: { id, clientId: client.id, key: buildGrantKey(id), version },
       },
       userKey: hashUser(user),

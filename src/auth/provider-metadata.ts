@@ -17,6 +17,7 @@ export interface ProviderDocument {
   readonly authorization_endpoint?: string;
   readonly token_endpoint?: string;
   readonly revocation_endpoint?: string;
+  /** OpenID Connect Core §5.3. */
   readonly userinfo_endpoint?: string;
   readonly scopes_supported?: readonly string[];
   /** RFC 9207 §2.3. */

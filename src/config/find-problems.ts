@@ -8,6 +8,7 @@ import { auditSettings } from './groups/audit.ts';
 import { brokerSettings } from './groups/broker.ts';
 import { clientSettings } from './groups/clients.ts';
 import { consentSettings } from './groups/consent.ts';
+import { loginPolicySettings } from './groups/login-policy.ts';
 import { isBrokerMode, mode } from './groups/oauth-mode.ts';
 import { outboundSettings } from './groups/outbound.ts';
 import { issuesOwnTokens, ownTokenSettings } from './groups/own-tokens.ts';
@@ -204,6 +205,7 @@ const OF_PROVIDER_TOKENS: readonly Setting<unknown>[] = [
 ];
 
 const OF_OWN_TOKENS: readonly Setting<unknown>[] = [
+  ...Object.values(loginPolicySettings),
   ownTokenSettings.acceptsProviderTokens,
   ownTokenSettings.accessSeconds,
   ownTokenSettings.grantMaxSeconds,

@@ -23,6 +23,8 @@ export interface ProviderProfile {
   readonly neededScope?: Requirement;
   /** Its access tokens can be read by nobody else. */
   readonly opaque?: true;
+  /** Whose e-mail addresses it vouches for; where it is not said, for all with email_verified. */
+  readonly emailAuthority?: EmailAuthority;
   readonly quirks: ProviderQuirks;
 }
 
@@ -40,6 +42,13 @@ export type Parameter = readonly [name: string, value: string];
 export type ResourceParameter = 'resource' | 'audience' | 'none';
 export type AccessToken = 'access_token' | 'id_token';
 export type AudienceClaim = 'aud' | 'client_id';
+
+export interface EmailAuthority {
+  /** Ends of the addresses that are its own. */
+  readonly ownDomains: readonly string[];
+  /** The claim that it adds where the address is of an organization that it manages; email_verified is needed, too. */
+  readonly organizationClaim: string;
+}
 
 interface Requirement {
   readonly form: RegExp;
@@ -136,6 +145,8 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
 
   // https://developers.google.com/identity/openid-connect/reference (issuer, access_type, prompt)
   // https://cloud.google.com/docs/authentication/token-types (access tokens are opaque)
+  // https://developers.google.com/identity/gsi/web/guides/verify-google-id-token (for which e-mail addresses it
+  // is authoritative: anybody can have an account by an address of another provider, and keep it)
   google: {
     ...GENERIC,
     // Without prompt=consent a user's second client gets no refresh token.
@@ -151,6 +162,7 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
       why: 'it must be https://accounts.google.com, without a slash at the end',
     },
     opaque: true,
+    emailAuthority: { ownDomains: ['@gmail.com'], organizationClaim: 'hd' },
   },
 
   // https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html

@@ -463,10 +463,10 @@ export const catalogue = {
     "The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's access token.",
   ),
   unusable_id_token: defineMisconfiguration(
-    "The gateway could not use the identity provider's ID token, which says who logged in.",
+    "The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's ID token.",
   ),
   unusable_identity: defineMisconfiguration(
-    "The identity provider's answer does not say who logged in.",
+    "The gateway is misconfigured; this is not the user's fault. The gateway could not use what the identity provider says of the user.",
   ),
   upstream_failed: defineOAuthError(
     502,

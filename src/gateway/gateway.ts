@@ -181,6 +181,10 @@ export async function createGateway(
       keySet,
       records: { store, seal: loginSeal, tracing },
       serverUrls,
+      listNamedClaims: () => [
+        ...(config.admin.groups.length > 0 ? ['groups'] : []),
+        ...(upstreams?.listNamedClaims() ?? []),
+      ],
       fetch,
       clock,
       log,

@@ -15,6 +15,8 @@ export interface Grant {
   readonly user: UserIdentity;
   /** All that the provider said of the user, at most 16 KiB: rules, tools and pages read it. */
   readonly claims: JsonObject;
+  /** Those that the userinfo endpoint alone gave: a renewal that cannot ask it keeps them. */
+  readonly userinfoClaims?: readonly string[] | undefined;
   readonly client: GrantedClient;
   /** Those of the consent page. */
   readonly scopes: readonly string[];

@@ -13,6 +13,7 @@ import type { Log } from '../platform/log.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
 import { joinPolicies } from '../policy/policy.ts';
 import { createRules, createRulesPolicy } from '../policy/rules/create-rules.ts';
+import type { RuleConfig } from '../policy/rules/rule-config.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
@@ -70,6 +71,8 @@ export interface GatewayUpstreams {
     options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
     operator: string | undefined,
   ): Promise<AccessPreview>;
+  /** The claims that rules ask for: without them nobody knows what a user may. */
+  listNamedClaims(): readonly string[];
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
   needsClients(): boolean;
   reload(setup: Setup): Promise<void>;
@@ -158,6 +161,8 @@ export async function openUpstreams(
           }),
         { owner: operator },
       ),
+    listNamedClaims: () =>
+      catalogs.getPlan().setup.file.rules?.flatMap(({ who }) => listClaims(who)) ?? [],
     // A rule looks at it, or a server is told it.
     needsClients: () =>
       catalogs.getPlan().rules.needClient || listCredentials().some((one) => one?.namesClient),
@@ -201,3 +206,8 @@ const openTraced =
   (open: (config: UpstreamConfig) => Upstream<UpstreamConfig>, tracing: Tracing) =>
   (config: UpstreamConfig): Upstream<UpstreamConfig> =>
     traceUpstream(open(config), tracing);
+
+const listClaims = (who: RuleConfig['who']): readonly string[] =>
+  who === 'everyone'
+    ? []
+    : [...Object.keys(who.claims ?? {}), ...(who.groups === undefined ? [] : ['groups'])];

@@ -4,7 +4,7 @@ import { defineSetting, type Read, requireValue } from '../setting.ts';
 import { type BrokerRequestConfig, readBrokerRequest } from './broker.ts';
 import { type ClientsConfig, readClientsConfig } from './clients.ts';
 import { type ConsentConfig, consentSettings } from './consent.ts';
-import { type LoginPolicyConfig, readLoginPolicy } from './login-policy.ts';
+import { type IdentityConfig, readIdentityConfig } from './login-policy.ts';
 import { isBrokerMode, mode } from './oauth-mode.ts';
 import { readTokensConfig, type TokensConfig } from './own-tokens.ts';
 import { type ProviderConfig, providerSettings } from './provider.ts';
@@ -29,8 +29,8 @@ export interface BrokerConfig extends CommonConfig, BrokerRequestConfig {
   readonly stateSecret: StateSecret;
   /** Whose tokens clients get. */
   readonly tokens: TokensConfig;
-  /** Who may log in. */
-  readonly loginPolicy: LoginPolicyConfig;
+  /** What the provider is asked of a user, and who may log in. */
+  readonly identity: IdentityConfig;
 }
 
 /** §4.6, §4.7: clients are sent on to the provider. With a consent page there are records to seal. */
@@ -108,7 +108,7 @@ export function readOAuthConfig(
       consent: { kind, ttlSeconds },
       stateSecret: requireValue(stateSecret, stateSecrets),
       tokens: readTokensConfig(read),
-      loginPolicy: readLoginPolicy(read),
+      identity: readIdentityConfig(read),
     };
   }
   const proxy = {

@@ -7,31 +7,19 @@ import type { Grant } from '../../grants/grant.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { FinishLogin } from '../broker/callback.ts';
 import type { Login } from '../broker/redirect-to-provider.ts';
+import type { Identity } from '../identity/identity.ts';
+import type { FindLoginRefusal, LoginRefusal } from '../identity/login-policy.ts';
+import type { ReadIdentity } from '../identity/read-identity.ts';
 import { addToRedirectUri } from '../redirect-uri.ts';
-import type { Identity, ProviderLogins, ReadIdentity } from './provider-login.ts';
+import type { ProviderLogins } from './provider-login.ts';
 
 /** What a code of the gateway's own stands for; found by the code. */
 export interface GrantCode
   extends Pick<Login, 'clientId' | 'clientName' | 'redirectUri' | 'codeChallenge'>,
-    Pick<Grant, 'scopes' | 'resources' | 'user' | 'claims' | 'sid' | 'provider'> {}
-
-/** Somebody whom the provider knows and the gateway does not let in. */
-export interface LoginRefusal {
-  /** A sentence that names setting, found and expected. */
-  readonly forLog: string;
-  /** For the person: both addresses lead on from it. */
-  renderPage(links: LoginRefusalLinks): Reply;
-}
-
-export interface LoginRefusalLinks {
-  /** Begins the login anew, with the choice of another account. */
-  readonly retryUrl: string;
-  /** Tells the client `access_denied`. */
-  readonly clientUrl: string;
-}
-
-/** Undefined for who may log in. */
-export type FindLoginRefusal = (identity: Identity) => LoginRefusal | undefined;
+    Pick<
+      Grant,
+      'scopes' | 'resources' | 'user' | 'claims' | 'userinfoClaims' | 'sid' | 'provider'
+    > {}
 
 export interface LogInDeps {
   readonly baseUrl: string;

@@ -12,12 +12,11 @@ import type { Log } from '../../platform/log.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
-import { createFindLoginRefusal, listNamedClaims } from '../identity/login-policy.ts';
-import { createReadIdentity } from '../identity/read-identity.ts';
+import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
+import { createReadIdentity, type ReadIdentity } from '../identity/read-identity.ts';
 import { createProviderApi } from '../provider/provider-api.ts';
 import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
-import type { FindLoginRefusal } from './log-in.ts';
-import { createProviderLogins, type ProviderLogins, type ReadIdentity } from './provider-login.ts';
+import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
 import { createGrantRenewal, type GrantRenewal } from './renew-grant.ts';
 
 export interface GatewayTokensParts {
@@ -34,6 +33,8 @@ export interface OpenGatewayTokensDeps {
   readonly metadata: ProviderMetadata | undefined;
   readonly keySet: KeySet | undefined;
   readonly serverUrls: ServerUrls;
+  /** Claims that rules name, as they stand now. */
+  readonly listNamedClaims: () => readonly string[];
   readonly fetch: Fetch;
   readonly clock: Clock;
   readonly log: Log;
@@ -41,7 +42,7 @@ export interface OpenGatewayTokensDeps {
 
 /** @throws Error where the settings have no such tokens. */
 export function openGatewayTokens(
-  { server, http, oauth }: Pick<Config, 'server' | 'http' | 'oauth'>,
+  { server, oauth }: Pick<Config, 'server' | 'oauth'>,
   deps: OpenGatewayTokensDeps,
 ): GatewayTokensParts {
   const { ownTokens, metadata, keySet, fetch, clock, log } = deps;
@@ -53,22 +54,21 @@ export function openGatewayTokens(
     throw new Error("The gateway's own tokens need a secret, and a provider");
   }
   const records = { ...deps.records, seal };
-  const findLoginRefusal = createFindLoginRefusal(oauth.loginPolicy, server.displayName);
-  const verifyIdToken = createIdTokenVerifier({
+  const findLoginRefusal = createFindLoginRefusal(oauth.identity, { service: server.displayName });
+  const verifier = createIdTokenVerifier({
     keySet,
     issuer: oauth.provider.issuer,
     clientId: oauth.providerClient.id,
     baseUrl: server.baseUrl,
-    maxTokenBytes: http.maxTokenBytes,
     clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
     clock,
   });
   const readIdentity = createReadIdentity({
-    verifyIdToken,
+    config: oauth.identity,
+    verifier,
     metadata,
-    namedClaims: listNamedClaims(oauth.loginPolicy),
+    listNamedClaims: deps.listNamedClaims,
     fetch,
-    clock,
     log,
   });
   const providerLogins = createProviderLogins({

@@ -3,9 +3,9 @@
 import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Grant, ProviderTokens, UserIdentity } from '../../grants/grant.ts';
+import type { ProviderTokens } from '../../grants/grant.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type JsonObject, parseObject } from '../../platform/json.ts';
+import { parseObject } from '../../platform/json.ts';
 import { forwardRefusal } from '../broker/provider-refusals.ts';
 import {
   authenticateClient,
@@ -19,28 +19,6 @@ import {
   type ProviderParametersConfig,
   type ProviderTokenResponse,
 } from '../provider/provider-parameters.ts';
-
-/** Whom the provider says somebody is. */
-export interface Identity {
-  readonly user: UserIdentity;
-  readonly claims: JsonObject;
-  /** OpenID Connect Back-Channel Logout §2.1. */
-  readonly sid?: string | undefined;
-}
-
-/** What an answer has to agree with. */
-export interface ExpectedIdentity {
-  /** OpenID Connect Core §3.1.3.7: of the login that the code is for. */
-  readonly nonce: string | undefined;
-  /** OpenID Connect Core §12.2: of whom it must be, whose claims stay where the answer has none. */
-  readonly earlier: Pick<Grant, 'user' | 'claims'> | undefined;
-}
-
-/** @throws GatewayError for an answer that does not say who it is, or says it of somebody else. */
-export type ReadIdentity = (
-  answer: ProviderTokenResponse,
-  expected: ExpectedIdentity,
-) => Promise<Identity>;
 
 /** What the provider answered: its tokens are good, whoever they turn out to be of. */
 export interface ProviderAnswer {

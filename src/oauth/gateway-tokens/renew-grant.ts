@@ -9,8 +9,9 @@ import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { RunOnce } from '../broker/run-once.ts';
-import type { FindLoginRefusal } from './log-in.ts';
-import type { ProviderLogins, ReadIdentity } from './provider-login.ts';
+import type { FindLoginRefusal } from '../identity/login-policy.ts';
+import type { ReadIdentity } from '../identity/read-identity.ts';
+import type { ProviderLogins } from './provider-login.ts';
 
 /** What a renewal came to, as data that replicas tell each other. */
 export type Renewal = { readonly kind: 'renewed' | 'ended' | 'failed' };
@@ -83,6 +84,7 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
       await grants.update(id, ({ renewalFailedAt: _, renewalTriedAt: __, ...current }) => ({
         ...current,
         claims: identity.claims,
+        userinfoClaims: identity.userinfoClaims,
         sid: identity.sid ?? current.sid,
         renewedAt: clock.now(),
       }));

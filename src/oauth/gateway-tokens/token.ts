@@ -63,13 +63,14 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
 
   function createGrant(code: GrantCode, asked: AskedPair, now: number): Grant {
     const { clientId, clientName, redirectUri, scopes, resources } = code;
-    const { user, claims, sid, provider } = code;
+    const { user, claims, userinfoClaims, sid, provider } = code;
     if (asked.scopes?.some((one) => !scopes.includes(one))) fail('invalid_scope');
     if (asked.resources?.some((one) => !coversResource(resources, one, config))) failTarget();
     return {
       id: createGrantId(),
       user,
       claims,
+      userinfoClaims,
       sid,
       provider,
       client: { id: clientId, name: clientName, redirectHost: new URL(redirectUri).host },

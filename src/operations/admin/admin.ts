@@ -201,6 +201,10 @@ const REMEDIES: Readonly<Partial<Record<ErrorKey | Refusal, string>>> = {
     'Compare the client at the provider with the message: its redirect URI must be BASE_URL/oauth/callback, and it must allow the scopes of OAUTH_ADDED_SCOPES. Some providers need OAUTH_RESOURCE_PARAMETER.',
   unusable_access_token:
     'Change the setting that the message names, or have the provider make tokens for this gateway (OIDC_AUDIENCE).',
+  unusable_id_token:
+    'Change what the message names, here or at the provider. Compare OIDC_ISSUER and OAUTH_CLIENT_ID, character by character.',
+  unusable_identity:
+    'Change what the message names at the provider: what its ID token and its userinfo endpoint say of users.',
   upstream_failed:
     'Check that the gateway reaches the provider. postern doctor says why it does not.',
   provider_busy: 'Wait: the provider is slow. If it stays so, look at the provider.',
