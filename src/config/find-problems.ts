@@ -20,7 +20,14 @@ import { siteSettings } from './groups/site.ts';
 import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
 import { isSharedStore, readStoreConfig } from './groups/store.ts';
 import type { Problem } from './problem.ts';
-import { type Env, findVariable, hideSecrets, type Read, type Setting } from './setting.ts';
+import {
+  type Env,
+  findVariable,
+  hideSecrets,
+  isDefault,
+  type Read,
+  type Setting,
+} from './setting.ts';
 import { SETTINGS } from './settings.ts';
 
 export function findProblems(read: Read, env: Env): readonly Problem[] {
@@ -164,9 +171,10 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   },
 
   // What an operator sets and nothing reads would seem to work.
-  function findUselessTokenSettingProblem(read, isMissing) {
+  function findUselessTokenSettingProblem(read) {
     const isOwn = issuesOwnTokens(read);
-    const useless = (isOwn ? OF_PROVIDER_TOKENS : OF_OWN_TOKENS).find((one) => !isMissing(one));
+    const settings = isOwn ? OF_PROVIDER_TOKENS : OF_OWN_TOKENS;
+    const useless = settings.find((setting) => !isDefault(setting, read));
     if (useless === undefined) return undefined;
     const { variable } = useless;
     if (!isOwn) {
