@@ -119,7 +119,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   },
 
   function findMissingAuditLogProblem(read, isMissing) {
-    return read(auditSettings.auditRequired) && isMissing(auditSettings.auditLog)
+    return read(auditSettings.required) && isMissing(auditSettings.destination)
       ? 'AUDIT_LOG is missing: AUDIT_REQUIRED=true needs it. Set AUDIT_LOG=stdout, or AUDIT_LOG=file:/var/log/postern/audit.log.'
       : undefined;
   },

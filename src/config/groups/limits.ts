@@ -1,6 +1,6 @@
 // §8: the rate limits. A row of GROUPS makes the variables of a limit, and the limit itself.
 import { flag, integer, THIRTY_DAYS_MS } from '../rules.ts';
-import { defineSetting, NO_DEFAULT, type Read, type Setting } from '../setting.ts';
+import { defineSetting, type Read, type Setting } from '../setting.ts';
 
 export type LimitsConfig =
   | { readonly enabled: false }
@@ -112,17 +112,13 @@ export type LimitGroup = (typeof GROUPS)[number]['group'];
 const MAX = 1_000_000_000;
 
 const defineWindow = ({ prefix, what, windowMs }: LimitRow) =>
-  defineSetting({
-    variable: `${prefix}_RATE_LIMIT_WINDOW_MS`,
-    rule: integer(1, THIRTY_DAYS_MS),
+  defineSetting(`${prefix}_RATE_LIMIT_WINDOW_MS`, integer(1, THIRTY_DAYS_MS), {
     default: { value: windowMs },
     summary: `Length of the sliding window for ${what}, in milliseconds.`,
   });
 
 const defineMax = ({ prefix, what, max, grantMax }: LimitRow) =>
-  defineSetting({
-    variable: `${prefix}_RATE_LIMIT_MAX`,
-    rule: integer(1, MAX),
+  defineSetting(`${prefix}_RATE_LIMIT_MAX`, integer(1, MAX), {
     default: { value: max },
     summary: `The most ${what} per address and window.`,
     ...(grantMax !== undefined && {
@@ -131,9 +127,7 @@ const defineMax = ({ prefix, what, max, grantMax }: LimitRow) =>
   });
 
 const defineGrantMax = ({ prefix, what }: LimitRow, grantMax: number) =>
-  defineSetting({
-    variable: `${prefix}_GRANT_RATE_LIMIT_MAX`,
-    rule: integer(1, MAX),
+  defineSetting(`${prefix}_GRANT_RATE_LIMIT_MAX`, integer(1, MAX), {
     default: { value: grantMax },
     summary: `The most ${what} per login and window that reach the provider, whatever address they come from.`,
     details:
@@ -141,25 +135,18 @@ const defineGrantMax = ({ prefix, what }: LimitRow, grantMax: number) =>
   });
 
 const defineGlobalMax = ({ prefix, what, globalMax }: LimitRow) =>
-  defineSetting({
-    variable: `${prefix}_GLOBAL_RATE_LIMIT_MAX`,
-    rule: integer(1, MAX),
+  defineSetting(`${prefix}_GLOBAL_RATE_LIMIT_MAX`, integer(1, MAX), {
     default: { value: globalMax },
     summary: `The most ${what} of all callers per window.`,
   });
 
 const defineUserMax = ({ prefix, what }: LimitRow) =>
-  defineSetting({
-    variable: `${prefix}_USER_RATE_LIMIT_MAX`,
-    rule: integer(1, MAX),
-    default: NO_DEFAULT,
+  defineSetting(`${prefix}_USER_RATE_LIMIT_MAX`, integer(1, MAX), {
     summary: `The most ${what} per user and window.`,
     details: `Users are counted beside addresses. Set it, and raise ${prefix}_RATE_LIMIT_MAX, if many users share one address (an office, a NAT). If unset, users are not counted.`,
   });
 
-const enabled = defineSetting({
-  variable: 'RATE_LIMIT_ENABLED',
-  rule: flag,
+const enabled = defineSetting('RATE_LIMIT_ENABLED', flag, {
   default: { value: true },
   summary: '`false` turns off all rate limits.',
 });

@@ -1,7 +1,7 @@
 // OpenTelemetry: where traces go. The variables are those of its specification.
 import { isPercentDecodable } from '../../platform/json.ts';
 import { anyText, baseUrl, oneOf, type Rule } from '../rules.ts';
-import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
+import { defineSetting, type Read } from '../setting.ts';
 
 export interface TracingConfig {
   /** Undefined where nothing is traced. */
@@ -52,6 +52,15 @@ const protocol: typeof protocols = {
       : undefined,
 };
 
+const samplers = oneOf(
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+  'always_on',
+  'always_off',
+  'traceidratio',
+);
+
 const ratio: Rule<number> = {
   parse: (text) => (/^(0(\.\d+)?|1(\.0+)?)$/.test(text) ? Number(text) : undefined),
   allowed: 'a number from 0 to 1',
@@ -60,60 +69,38 @@ const ratio: Rule<number> = {
 const NO_PAIRS: { readonly value: Pairs; readonly text: string } = { value: {}, text: '' };
 
 export const tracingSettings = {
-  endpoint: defineSetting({
-    variable: 'OTEL_EXPORTER_OTLP_ENDPOINT',
-    rule: baseUrl,
-    default: NO_DEFAULT,
+  endpoint: defineSetting('OTEL_EXPORTER_OTLP_ENDPOINT', baseUrl, {
     summary: 'The OpenTelemetry collector that gets a trace of each request.',
     details:
       'Such as `http://localhost:4318`; `/v1/traces` is added. If unset, nothing is traced, and nothing of OpenTelemetry is loaded. See [Operations](operations/logs.md#traces).',
   }),
-  exportProtocol: defineSetting({
-    variable: 'OTEL_EXPORTER_OTLP_PROTOCOL',
-    rule: protocol,
+  exportProtocol: defineSetting('OTEL_EXPORTER_OTLP_PROTOCOL', protocol, {
     default: { value: 'http/protobuf' },
     summary: 'How traces are sent.',
   }),
-  headers: defineSetting({
-    variable: 'OTEL_EXPORTER_OTLP_HEADERS',
-    rule: pairs,
+  headers: defineSetting('OTEL_EXPORTER_OTLP_HEADERS', pairs, {
     default: NO_PAIRS,
     summary: 'Headers for the collector, such as `authorization=Basic%20…`.',
     details: 'Pairs `name=value` with commas between them; values are percent-encoded.',
     isSecret: true,
   }),
-  serviceName: defineSetting({
-    variable: 'OTEL_SERVICE_NAME',
-    rule: anyText,
+  serviceName: defineSetting('OTEL_SERVICE_NAME', anyText, {
     default: { value: 'postern' },
     summary: 'What the service is called in traces.',
   }),
-  resourceAttributes: defineSetting({
-    variable: 'OTEL_RESOURCE_ATTRIBUTES',
-    rule: pairs,
+  resourceAttributes: defineSetting('OTEL_RESOURCE_ATTRIBUTES', pairs, {
     default: NO_PAIRS,
     summary: 'What else is said of it, such as `deployment.environment.name=production`.',
     details: 'Pairs `name=value` with commas between them; values are percent-encoded.',
     hidesValues: true,
   }),
-  sampler: defineSetting({
-    variable: 'OTEL_TRACES_SAMPLER',
-    rule: oneOf(
-      'parentbased_always_on',
-      'parentbased_always_off',
-      'parentbased_traceidratio',
-      'always_on',
-      'always_off',
-      'traceidratio',
-    ),
+  sampler: defineSetting('OTEL_TRACES_SAMPLER', samplers, {
     default: { value: 'parentbased_always_on' },
     summary: 'Which requests are traced.',
     details:
       '`parentbased_…` follows callers that say whether their trace is recorded; the rest of the name is about traces that begin here.',
   }),
-  samplerArgument: defineSetting({
-    variable: 'OTEL_TRACES_SAMPLER_ARG',
-    rule: ratio,
+  samplerArgument: defineSetting('OTEL_TRACES_SAMPLER_ARG', ratio, {
     default: { value: 1 },
     summary: 'The share of requests for `…traceidratio`.',
   }),
