@@ -125,14 +125,14 @@ export const addToken = (getToken: GetToken): GetHeaders =>
     return token === undefined ? {} : { authorization: `Bearer ${token}` };
   };
 
-const audience = defineMember({
-  name: 'audience',
-  shape: text(
+const audience = defineMember(
+  'audience',
+  text(
     { parse: (given) => given.trim() || undefined, allowed: 'the name of an audience' },
     { schema: { type: 'string', pattern: '\\S' } },
   ),
-  summary: 'For whom the token is.',
-});
+  'For whom the token is.',
+);
 
 /** `audience` of the types that have to be given one. */
 export const AUDIENCE = {

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
-import { anyText, flag, type integer, type Rule } from '../../rules.ts';
+import { anyText, flag, integer, oneOf, type Rule } from '../../rules.ts';
 import { expandVariables, hasVariable } from '../expand.ts';
 import type { FileNode } from '../syntax/file-node.ts';
 import { nameKind, type Place, report, type Shape } from './shape.ts';
@@ -31,10 +31,14 @@ export const freeText = (options: { readonly isSecret?: true } = {}): Shape<stri
     { schema: { type: 'string' }, ...options },
   );
 
+/** One of these texts. */
+export const choice = <const T extends string>(...values: T[]): Shape<T> =>
+  text(oneOf(...values), { schema: { enum: values } });
+
 export const wholeNumber = (
-  rule: ReturnType<typeof integer>,
   minimum: number,
   maximum: number,
+  rule = integer(minimum, maximum),
 ): Shape<number> => scalar('number', rule, { schema: { type: 'integer', minimum, maximum } });
 
 export const trueOrFalse: Shape<boolean> = scalar('boolean', flag, { schema: { type: 'boolean' } });
