@@ -22,25 +22,17 @@ export interface SessionSources {
   readonly recentCallers: Pick<RecentCallers, 'list'>;
 }
 
-export interface SessionLists {
+export const createSessionLists = (sources: SessionSources) => ({
   /** `owner` for those of one user. */
-  listSessions(request: PageRequest, owner: string | undefined): Promise<JsonObject>;
-  /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
-  findSessions(request: AdminPageRequest, text: string): Promise<JsonObject>;
-  /** Users who called without a session. */
-  listCallers(request: PageRequest): Promise<JsonObject>;
-  findCallers(request: PageRequest, text: string): Promise<JsonObject>;
-}
-
-export const createSessionLists = (sources: SessionSources): SessionLists => ({
-  async listSessions(request, owner) {
+  async listSessions(request: PageRequest, owner: string | undefined) {
     const [page, active] = await Promise.all([
       readSessions(sources, request, owner),
       sources.store.countSessions(),
     ]);
     return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
   },
-  async findSessions({ from }, text) {
+  /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
+  async findSessions({ from }: AdminPageRequest, text: string) {
     const isMeant = ({ listed, person }: PersonsSession) =>
       matchesPerson(text, listed.record.userId, person);
     const find = async () => {
@@ -57,11 +49,12 @@ export const createSessionLists = (sources: SessionSources): SessionLists => ({
     const [page, active] = await Promise.all([find(), sources.store.countSessions()]);
     return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
   },
-  async listCallers(request) {
+  /** Users who called without a session. */
+  async listCallers(request: PageRequest) {
     const page = await sources.recentCallers.list(request);
     return { callers: page.items.map(describeCaller), ...renderNext(page) };
   },
-  async findCallers({ from }, text) {
+  async findCallers({ from }: PageRequest, text: string) {
     const page = await lookThrough(
       sources.recentCallers.list,
       ({ user, person }) => matchesPerson(text, user, person),

@@ -5,12 +5,7 @@ import type { ServerRequest } from '../messages/server-message.ts';
 import { createServerQuestions, isQuestion } from '../transport/server-questions.ts';
 import { attribute, type OpenRequest } from './open-requests.ts';
 
-export interface Questions {
-  /** Answers, at some time, whatever it is. */
-  receive(question: ServerRequest): void;
-  /** The server no longer wants an answer. */
-  cancel(id: unknown): void;
-}
+export type Questions = ReturnType<typeof createQuestions>;
 
 export interface QuestionsDeps {
   listOpenRequests(): readonly OpenRequest[];
@@ -25,7 +20,7 @@ export interface QuestionsDeps {
 /** At once, of one process. */
 const MAX_OPEN = 100;
 
-export function createQuestions(deps: QuestionsDeps): Questions {
+export function createQuestions(deps: QuestionsDeps) {
   const { listOpenRequests, canAsk, send } = deps;
   const open = createServerQuestions();
 
@@ -41,11 +36,13 @@ export function createQuestions(deps: QuestionsDeps): Questions {
   }
 
   return {
-    receive(question) {
+    /** Answers, at some time, whatever it is. */
+    receive(question: ServerRequest) {
       if (!canAsk && isQuestion(question)) deps.onUnattributed?.(question.method);
       if (open.size < MAX_OPEN) void answer(question);
       else send(createTooManyError(question.id));
     },
+    /** The server no longer wants an answer. */
     cancel: open.cancel,
   };
 }

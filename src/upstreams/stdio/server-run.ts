@@ -150,19 +150,13 @@ const EXPLANATIONS = {
   error: 'it refused initialize',
 } as const;
 
-/** The last lines that a process wrote to its error output: they often say why it ended. */
-interface LastWords {
-  /** Keeps a copy. */
-  add(line: Buffer): void;
-  list(): readonly Buffer[];
-}
-
 const MAX_LINES = 10;
 
-function createLastWords(): LastWords {
+function createLastWords() {
   const lines: Buffer[] = [];
   return {
-    add(line) {
+    /** Keeps a copy. */
+    add(line: Buffer) {
       if (line.length === 0) return;
       lines.push(Buffer.from(line));
       if (lines.length > MAX_LINES) lines.shift();

@@ -18,18 +18,7 @@ import {
   startRun,
 } from './server-run.ts';
 
-export interface SupervisedServer {
-  /** The process, where requests can be sent to it. */
-  readonly running: RunningServer | undefined;
-  /**
-   * Waits until requests can be sent: for a first start a minute, for a restart a second.
-   *
-   * @throws UpstreamError `unavailable`, which says when it is started again; `aborted` by the signal.
-   */
-  getRunning(signal?: CancelSignal): Promise<RunningServer>;
-  /** Takes no requests any more; ends the process when none is under way, or after `graceMs`. */
-  close(graceMs: number): Promise<void>;
-}
+export type SupervisedServer = ReturnType<typeof createSupervisedServer>;
 
 export interface SupervisedServerDeps extends RunDeps {
   /** What is sent first to a process, as the former ones taught. */
@@ -58,7 +47,7 @@ const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 export function createSupervisedServer(
   deps: SupervisedServerDeps,
   { key, capabilities, onUp, onDown, onNotification }: ServerOptions,
-): SupervisedServer {
+) {
   const { clock, memory } = deps;
   const waiters = createWaiters<RunningServer>(clock);
   let run: ServerRun | undefined;
@@ -123,10 +112,16 @@ export function createSupervisedServer(
   }
 
   return {
+    /** The process, where requests can be sent to it. */
     get running() {
       return running;
     },
-    async getRunning(signal) {
+    /**
+     * Waits until requests can be sent: for a first start a minute, for a restart a second.
+     *
+     * @throws UpstreamError `unavailable`, which says when it is started again; `aborted` by the signal.
+     */
+    async getRunning(signal?: CancelSignal) {
       if (isClosed) throw createEndedError();
       if (running !== undefined) return running;
       if (run === undefined && retry === undefined) start();
@@ -134,7 +129,8 @@ export function createSupervisedServer(
       if (patienceMs === 0) throw createDownError();
       return waiters.wait(patienceMs, createDownError, signal);
     },
-    async close(graceMs) {
+    /** Takes no requests any more; ends the process when none is under way, or after `graceMs`. */
+    async close(graceMs: number) {
       isClosed = true;
       retry?.cancel();
       waiters.reject(createEndedError());

@@ -19,14 +19,7 @@ import {
 } from './outcome-records.ts';
 import { createCallTable, isSuspendedCallMessage, putRecord, serveOwnCalls } from './own-calls.ts';
 
-export interface SuspendedCalls {
-  /** Resolves to what the call comes to first. */
-  begin(call: NewCall, listener: Listener): StartedCall;
-  /** Resolves to what it comes to next; undefined when it is over, or its replica is gone. */
-  resume(reply: ClientReply, listener: Listener): Promise<Outcome | undefined>;
-  /** Ends all that wait; their clients are told to call again. */
-  close(): Promise<void>;
-}
+export type SuspendedCalls = ReturnType<typeof createSuspendedCalls>;
 
 export interface NewCall extends Pick<OpenCallOptions, 'capabilities' | 'send'> {
   /** What it keeps while it waits. */
@@ -60,7 +53,7 @@ const ENDED: Outcome = {
   message: 'the replica that made the call was stopped',
 };
 
-export function createSuspendedCalls(deps: SuspendedCallsDeps): SuspendedCalls {
+export function createSuspendedCalls(deps: SuspendedCallsDeps) {
   const { clock, log, keyPrefix } = deps;
   const channel = buildSuspendedCallChannelName(keyPrefix);
   const replicas = createReplicas({ ...deps, channel, isMessage: isSuspendedCallMessage });
@@ -91,12 +84,14 @@ export function createSuspendedCalls(deps: SuspendedCallsDeps): SuspendedCalls {
   }
 
   return {
-    begin(call, listener) {
+    /** Resolves to what the call comes to first. */
+    begin(call: NewCall, listener: Listener) {
       const id = randomUUID();
       const outcome = waitHere(listener, (waiter) => start(call, id, waiter));
       return { id, replica: replicas.ownName, outcome };
     },
-    async resume(reply, listener) {
+    /** Resolves to what it comes to next; undefined when it is over, or its replica is gone. */
+    async resume(reply: ClientReply, listener: Listener) {
       if (reply.replica !== replicas.ownName) return waitElsewhere(reply, listener);
       const openCall = table.find(reply);
       if (openCall === undefined) return records.take(reply);
@@ -106,6 +101,7 @@ export function createSuspendedCalls(deps: SuspendedCallsDeps): SuspendedCalls {
         return openCall;
       });
     },
+    /** Ends all that wait; their clients are told to call again. */
     async close() {
       const ended: readonly CallOwner[] = table.list();
       for (const { openCall } of table.list()) openCall.cancel('The gateway is stopping.');
