@@ -29,7 +29,7 @@ const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
 };
 
 /** What is listed of servers is what this process knows of them. */
-interface AdminSources
+export interface AdminSources
   extends SessionSources,
     LockSources,
     Pick<UpstreamCatalogs, 'listServerTools'> {
