@@ -28,6 +28,7 @@ export interface RunningServer {
 export interface RunDeps {
   readonly config: StdioUpstreamConfig;
   readonly clock: Clock;
+  /** Bytes of one message of the server (`MAX_UPSTREAM_BYTES`). */
   readonly maxBytes: number;
   readonly environment: Readonly<Record<string, string>>;
   /** What it must not find open. */

@@ -151,7 +151,11 @@ function createStatelessWire({ connection, description }: RunningServer): Subscr
       params === undefined
         ? () => {}
         : connection.openSubscription(
-            toStatelessParams({ ...OWN_REQUEST, params }, 0, GATEWAY_CALLER.capabilities),
+            toStatelessParams(
+              { params, trace: {}, logLevel: undefined },
+              0,
+              GATEWAY_CALLER.capabilities,
+            ),
           );
     cancelFormer();
   }
@@ -175,10 +179,3 @@ function createStatelessWire({ connection, description }: RunningServer): Subscr
     },
   };
 }
-
-const OWN_REQUEST = {
-  method: 'subscriptions/listen',
-  signal: new AbortController().signal,
-  trace: {},
-  logLevel: undefined,
-};
