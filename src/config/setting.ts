@@ -89,12 +89,13 @@ interface GivenVariable {
   readonly text: string;
 }
 
+/** The variables that it is read from, the first that is set. */
+export const listVariables = ({ variable, alias }: Setting<unknown>): readonly string[] =>
+  alias === undefined ? [variable] : [variable, alias];
+
 /** What the environment says of the setting. An empty variable counts as unset: compose files pass them. */
-export function findVariable(
-  { variable, alias }: Setting<unknown>,
-  env: Env,
-): GivenVariable | undefined {
-  for (const name of alias === undefined ? [variable] : [variable, alias]) {
+export function findVariable(setting: Setting<unknown>, env: Env): GivenVariable | undefined {
+  for (const name of listVariables(setting)) {
     const text = env[name];
     if (text) return { name, text };
   }
