@@ -25,11 +25,7 @@ export interface SessionSources {
 export const createSessionLists = (sources: SessionSources) => ({
   /** `owner` for those of one user. */
   async listSessions(request: PageRequest, owner: string | undefined) {
-    const [page, active] = await Promise.all([
-      readSessions(sources, request, owner),
-      sources.store.countSessions(),
-    ]);
-    return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
+    return renderSessions(sources, readSessions(sources, request, owner));
   },
   /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
   async findSessions({ from }: AdminPageRequest, text: string) {
@@ -46,21 +42,16 @@ export const createSessionLists = (sources: SessionSources) => ({
       }
       return lookThrough((request) => readSessions(sources, request), isMeant, { from, clock });
     };
-    const [page, active] = await Promise.all([find(), sources.store.countSessions()]);
-    return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
+    return renderSessions(sources, find());
   },
   /** Users who called without a session. */
   async listCallers(request: PageRequest) {
-    const page = await sources.recentCallers.list(request);
-    return { callers: page.items.map(describeCaller), ...renderNext(page) };
+    return renderCallers(await sources.recentCallers.list(request));
   },
   async findCallers({ from }: PageRequest, text: string) {
-    const page = await lookThrough(
-      sources.recentCallers.list,
-      ({ user, person }) => matchesPerson(text, user, person),
-      { from, clock: sources.clock },
-    );
-    return { callers: page.items.map(describeCaller), ...renderNext(page) };
+    const isMeant = ({ user, person }: RecentCaller) => matchesPerson(text, user, person);
+    const { clock } = sources;
+    return renderCallers(await lookThrough(sources.recentCallers.list, isMeant, { from, clock }));
   },
 });
 
@@ -98,11 +89,18 @@ async function readSessionsOfAddress(
 
 const SESSIONS_OF_USER = 50;
 
-const describeCaller = ({ user, person, lastSeenAt }: RecentCaller): JsonObject => ({
-  user,
-  ...person,
-  lastSeenAt,
+const renderCallers = (page: Page<RecentCaller>): JsonObject => ({
+  callers: page.items.map(({ user, person, lastSeenAt }) => ({ user, ...person, lastSeenAt })),
+  ...renderNext(page),
 });
+
+async function renderSessions(
+  { store }: Pick<SessionSources, 'store'>,
+  reading: Promise<AdminPage<PersonsSession>>,
+): Promise<JsonObject> {
+  const [page, active] = await Promise.all([reading, store.countSessions()]);
+  return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
+}
 
 function describeSession({ listed, person }: PersonsSession): JsonObject {
   const { record, expiresAt } = listed;
