@@ -2,13 +2,6 @@
 import { flag, imageFile, imageUrl } from '../rules.ts';
 import { defineSetting, type Read } from '../setting.ts';
 
-export interface SiteConfig {
-  /** Undefined for none. */
-  readonly logo: LogoConfig | undefined;
-  /** Whether those who have not logged in see which tools there are. */
-  readonly showsTools: boolean;
-}
-
 /** `file` is a path; its image is served by the gateway. */
 export type LogoConfig = { readonly url: string } | { readonly file: string };
 
@@ -31,7 +24,7 @@ export const siteSettings = {
   }),
 };
 
-export const readSiteConfig = (read: Read): SiteConfig => ({
+export const readSiteConfig = (read: Read) => ({
   logo: readLogoConfig(read),
   showsTools: read(siteSettings.showsTools),
 });

@@ -1,6 +1,6 @@
 // What stands behind the gateway, as far as the configuration file does not say it.
 import { integer, systemUser } from '../rules.ts';
-import { defineSetting, type ValuesOf } from '../setting.ts';
+import { defineSetting } from '../setting.ts';
 
 export const upstreamSettings = {
   maxBytes: defineSetting('MAX_UPSTREAM_BYTES', integer(1024, 268_435_456), {
@@ -14,5 +14,3 @@ export const upstreamSettings = {
       'Such as `postern-programs` or `1001:1001`. `runAs` of a server wins. Without it they run as the user of the gateway, and can read its secrets. Linux only; the gateway has to be root, or to have the capabilities SETUID, SETGID and KILL ([how](deploy.md#programs-as-another-user)).',
   }),
 };
-
-export type UpstreamsConfig = ValuesOf<typeof upstreamSettings>;

@@ -14,8 +14,7 @@ import {
   type RequestEnd,
   type RequestHandlers,
 } from './open-requests.ts';
-import { createQuestions } from './questions.ts';
-import { createReceive, parseLine, type ReceiveDeps } from './receive.ts';
+import { createQuestions, createReceive, parseLine, type ReceiveDeps } from './receive.ts';
 
 export type RpcConnection = ReturnType<typeof createRpcConnection>;
 

@@ -156,29 +156,19 @@ const waitForIdle = (
     });
   });
 
-/** Those that wait for the same thing, each for a time of its own. */
-interface Waiters<Value> {
-  readonly count: number;
-  /** @throws UpstreamError what `createError` makes when the time is over; `aborted` by the signal. */
-  wait(ms: number, createError: () => UpstreamError, signal?: CancelSignal): Promise<Value>;
-  resolve(value: Value): void;
-  reject(error: UpstreamError): void;
-}
-
 interface Waiter<Value> {
   resolve(value: Value): void;
   reject(error: UpstreamError): void;
 }
 
-function createWaiters<Value>(clock: Clock): Waiters<Value> {
+/** Those that wait for the same thing, each for a time of its own. */
+function createWaiters<Value>(clock: Clock) {
   const waiting = new Set<Waiter<Value>>();
 
   return {
-    get count() {
-      return waiting.size;
-    },
-    wait: (ms, createError, signal) =>
-      new Promise((resolve, reject) => {
+    /** @throws UpstreamError what `createError` makes when the time is over; `aborted` by the signal. */
+    wait: (ms: number, createError: () => UpstreamError, signal?: CancelSignal) =>
+      new Promise<Value>((resolve, reject) => {
         const onAbort = () => waiter.reject(createAbortedError());
         const cancel = clock.after(ms, () => waiter.reject(createError()));
         function end(): void {
@@ -199,10 +189,10 @@ function createWaiters<Value>(clock: Clock): Waiters<Value> {
         signal?.addEventListener('abort', onAbort);
         waiting.add(waiter);
       }),
-    resolve(value) {
+    resolve(value: Value) {
       for (const waiter of [...waiting]) waiter.resolve(value);
     },
-    reject(error) {
+    reject(error: UpstreamError) {
       for (const waiter of [...waiting]) waiter.reject(error);
     },
   };
