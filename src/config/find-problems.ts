@@ -18,6 +18,7 @@ import { siteSettings } from './groups/site.ts';
 import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
 import { isSharedStore, readStoreConfig } from './groups/store.ts';
 import type { Problem } from './problem.ts';
+import { describeInvalid } from './rules.ts';
 import { type Env, findVariable, hideSecrets, type Read, type Setting } from './setting.ts';
 import { SETTINGS } from './settings.ts';
 
@@ -43,13 +44,7 @@ function describeInvalidValue(setting: Setting<unknown>, env: Env): Problem | un
   if (given === undefined || rule.parse(given.text) !== undefined) return undefined;
   const visible = hideSecrets(given.text, setting);
   const shown = visible === null ? 'the value given (not shown)' : JSON.stringify(visible);
-  const explanation = rule.explain?.(given.text);
-  const sentences = [
-    `${shown} is not valid.`,
-    ...(explanation === undefined ? [] : [explanation]),
-    `It must be ${rule.allowed}.`,
-  ];
-  return { place: given.name, message: sentences.join(' ') };
+  return { place: given.name, message: describeInvalid(shown, rule, given.text) };
 }
 
 type IsMissing = (setting: Setting<unknown>) => boolean;

@@ -17,13 +17,9 @@ export interface CallOwner {
 
 export type OutcomeRecords = ReturnType<typeof createOutcomeRecords>;
 
-export interface OutcomeRecordsDeps {
+export interface OutcomeRecordsDeps extends Omit<KeptBytesDeps, 'ttlSeconds'> {
   readonly store: Pick<KeyValue, 'set' | 'getAndDelete'> & KeptBytesDeps['store'];
   getSeal(): Promise<Seal>;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly keyPrefix: string;
-  /** `MAX_UPSTREAM_BYTES`. */
-  readonly maxAnswerBytes: number;
 }
 
 const TTL_SECONDS = 300;

@@ -6,7 +6,6 @@ import type { JsonObject } from '../../../platform/json.ts';
 import type { Log } from '../../../platform/log.ts';
 import { buildSuspendedCallChannelName } from '../../../store/keys.ts';
 import { createReplicas } from '../../../store/replicas/replicas.ts';
-import type { Seal } from '../../../store/seal/seal.ts';
 import type { Bus } from '../../../store/store.ts';
 import type { Metrics } from '../../../telemetry/metrics/metrics.ts';
 import { type ClientReply, createWaitElsewhere, type Listener } from './calls-elsewhere.ts';
@@ -35,16 +34,11 @@ export interface StartedCall {
   readonly outcome: Promise<Outcome>;
 }
 
-export interface SuspendedCallsDeps {
+export interface SuspendedCallsDeps extends OutcomeRecordsDeps {
   readonly store: OutcomeRecordsDeps['store'] & Bus;
-  getSeal(): Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly keyPrefix: string;
-  /** `MAX_UPSTREAM_BYTES`. */
-  readonly maxAnswerBytes: number;
 }
 
 const ENDED: Outcome = {
