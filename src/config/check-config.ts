@@ -19,8 +19,8 @@ export function checkConfig(config: Config): void {
   if (mistyped.length > 0) {
     throw new ConfigError([...mistyped, 'loadConfig() returns a complete Config.']);
   }
-  const unmet = REQUIREMENTS.filter(({ isMet }) => !isMet(config));
-  if (unmet.length > 0) throw new ConfigError(unmet.map(({ problem }) => problem));
+  const problems = REQUIREMENTS.map((check) => check(config)).filter((found) => found !== true);
+  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 /** A complete Config of the same kinds, for the types of its members. */
@@ -87,50 +87,44 @@ function nameType(value: unknown): string {
   return Number.isNaN(value) ? 'not a number' : `a ${typeof value}`;
 }
 
-interface Requirement {
-  readonly isMet: (config: Config) => boolean;
-  readonly problem: string;
-}
+/** True, or what is wrong. */
+type Requirement = (config: Config) => true | string;
 
 const REQUIREMENTS: readonly Requirement[] = [
-  {
-    isMet: ({ oauth }) => oauth.mode === 'broker' || oauth.mode === 'proxy',
-    problem: 'config.oauth.mode must be broker or proxy.',
-  },
-  {
-    isMet: ({ oauth }) => oauth.consent.kind === 'page' || oauth.consent.kind === 'off',
-    problem: 'config.oauth.consent.kind must be page or off.',
-  },
-  {
-    isMet: ({ http }) => ['all', 'none', 'hops', 'networks'].includes(http.trustProxy.kind),
-    problem: 'config.http.trustProxy.kind must be all, none, hops or networks.',
-  },
-  {
-    isMet: ({ auth }) => !auth.required || auth.provider.issuer !== '',
-    problem: 'config.auth.provider.issuer must not be empty.',
-  },
-  {
-    isMet: ({ auth, oauth }) => !auth.required || auth.provider.issuer === oauth.provider?.issuer,
-    problem: 'config.auth.provider and config.oauth.provider must be the same provider.',
-  },
-  {
-    isMet: ({ oauth }) => oauth.mode === 'proxy' || oauth.providerClient.id !== '',
-    problem: 'config.oauth.providerClient.id must not be empty.',
-  },
-  {
-    isMet: ({ audit: { destination, required } }) =>
-      destination === undefined ? !required : ['stdout', 'file'].includes(destination.kind),
-    problem: 'config.audit.destination.kind must be stdout or file.',
-  },
-  {
-    isMet: ({ auth, admin }) => auth.required || admin.groups.length === 0,
-    problem: 'config.admin.groups must be empty where config.auth.required is false.',
-  },
-  {
-    isMet: ({ oauth }) =>
-      !needsStateSecret(oauth.mode, oauth.consent.kind) || hasSecret(oauth.stateSecret),
-    problem: `config.oauth.stateSecret is missing or has fewer than ${MIN_SECRET_BYTES} bytes: broker mode and the consent page need it.`,
-  },
+  ({ oauth }) =>
+    oauth.mode === 'broker' ||
+    oauth.mode === 'proxy' ||
+    'config.oauth.mode must be broker or proxy.',
+  ({ oauth }) =>
+    oauth.consent.kind === 'page' ||
+    oauth.consent.kind === 'off' ||
+    'config.oauth.consent.kind must be page or off.',
+  ({ http }) =>
+    ['all', 'none', 'hops', 'networks'].includes(http.trustProxy.kind) ||
+    'config.http.trustProxy.kind must be all, none, hops or networks.',
+  ({ auth }) =>
+    !auth.required ||
+    auth.provider.issuer !== '' ||
+    'config.auth.provider.issuer must not be empty.',
+  ({ auth, oauth }) =>
+    !auth.required ||
+    auth.provider.issuer === oauth.provider?.issuer ||
+    'config.auth.provider and config.oauth.provider must be the same provider.',
+  ({ oauth }) =>
+    oauth.mode === 'proxy' ||
+    oauth.providerClient.id !== '' ||
+    'config.oauth.providerClient.id must not be empty.',
+  ({ audit: { destination, required } }) =>
+    (destination === undefined ? !required : ['stdout', 'file'].includes(destination.kind)) ||
+    'config.audit.destination.kind must be stdout or file.',
+  ({ auth, admin }) =>
+    auth.required ||
+    admin.groups.length === 0 ||
+    'config.admin.groups must be empty where config.auth.required is false.',
+  ({ oauth }) =>
+    !needsStateSecret(oauth.mode, oauth.consent.kind) ||
+    hasSecret(oauth.stateSecret) ||
+    `config.oauth.stateSecret is missing or has fewer than ${MIN_SECRET_BYTES} bytes: broker mode and the consent page need it.`,
 ];
 
 const hasSecret = (secret: StateSecret | undefined): boolean =>

@@ -1,32 +1,44 @@
 // The settings, parsed: what excludes each other is a union, so that it cannot be written.
-
-import type { OutboundConfig } from '../platform/outbound/proxy-choice.ts';
-import type { AdminConfig } from './groups/admin.ts';
-import type { AuditConfig } from './groups/audit.ts';
-import type { HttpConfig } from './groups/http.ts';
-import type { LimitsConfig } from './groups/limits.ts';
-import type { McpConfig } from './groups/mcp.ts';
-import type { OAuthConfig } from './groups/oauth.ts';
-import type { AuthConfig } from './groups/provider.ts';
-import type { ServerConfig } from './groups/server.ts';
-import type { SiteConfig } from './groups/site.ts';
-import type { StoreConfig } from './groups/store.ts';
-import type { TracingConfig } from './groups/tracing.ts';
-import type { UpstreamsConfig } from './groups/upstreams.ts';
+import { adminSettings } from './groups/admin.ts';
+import { auditSettings } from './groups/audit.ts';
+import { httpSettings } from './groups/http.ts';
+import { readLimitsConfig } from './groups/limits.ts';
+import { readMcpConfig } from './groups/mcp.ts';
+import { readOAuthConfig } from './groups/oauth.ts';
+import { mode } from './groups/oauth-mode.ts';
+import { outboundSettings } from './groups/outbound.ts';
+import { readAuthConfig, readProviderConfig } from './groups/provider.ts';
+import { readServerConfig, serverSettings } from './groups/server.ts';
+import { readSiteConfig } from './groups/site.ts';
+import { readStoreConfig } from './groups/store.ts';
+import { readTracingConfig } from './groups/tracing.ts';
+import { upstreamSettings } from './groups/upstreams.ts';
+import { type Env, findVariable, type Read, readAll } from './setting.ts';
 
 /** Every setting, read once at start and frozen. Where a unit is not in the name it is said there. */
-export interface Config {
-  readonly server: ServerConfig;
-  readonly http: HttpConfig;
-  readonly store: StoreConfig;
-  readonly mcp: McpConfig;
-  readonly auth: AuthConfig;
-  readonly oauth: OAuthConfig;
-  readonly limits: LimitsConfig;
-  readonly outbound: OutboundConfig;
-  readonly upstreams: UpstreamsConfig;
-  readonly site: SiteConfig;
-  readonly admin: AdminConfig;
-  readonly audit: AuditConfig;
-  readonly tracing: TracingConfig;
+export type Config = Readonly<ReturnType<typeof readConfig>>;
+
+/** Of settings in which there is no problem. */
+export function readConfig(read: Read, env: Env) {
+  const store = readStoreConfig(read);
+  const provider = readProviderConfig(read);
+  return {
+    server: readServerConfig(read, findVariable(serverSettings.baseUrl, env) !== undefined),
+    http: readAll(httpSettings, read),
+    store,
+    mcp: readMcpConfig(read),
+    auth: readAuthConfig(read, provider),
+    oauth: readOAuthConfig(read, {
+      provider,
+      store,
+      isModeSet: findVariable(mode, env) !== undefined,
+    }),
+    limits: readLimitsConfig(read),
+    outbound: readAll(outboundSettings, read),
+    upstreams: readAll(upstreamSettings, read),
+    site: readSiteConfig(read),
+    admin: readAll(adminSettings, read),
+    audit: readAll(auditSettings, read),
+    tracing: readTracingConfig(read),
+  };
 }

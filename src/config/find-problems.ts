@@ -20,6 +20,7 @@ import { siteSettings } from './groups/site.ts';
 import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
 import { isSharedStore, readStoreConfig } from './groups/store.ts';
 import type { Problem } from './problem.ts';
+import { describeInvalid } from './rules.ts';
 import {
   type Env,
   findVariable,
@@ -34,8 +35,7 @@ export function findProblems(read: Read, env: Env): readonly Problem[] {
   const invalid = SETTINGS.flatMap((setting) => describeInvalidValue(setting, env) ?? []);
   // A value that is not allowed is a complaint of its own: its setting is not missing as well.
   const isMissing: IsMissing = (setting) => findVariable(setting, env) === undefined;
-  const finders = [...PROBLEM_FINDERS, ...PROVIDER_PROBLEM_FINDERS];
-  const contradictions = finders.flatMap((findProblem) => findProblem(read, isMissing) ?? []);
+  const contradictions = PROBLEM_FINDERS.flatMap((find) => find(read, isMissing) || []);
   return [...invalid, ...contradictions.map((message) => ({ message }))];
 }
 
@@ -53,37 +53,32 @@ function describeInvalidValue(setting: Setting<unknown>, env: Env): Problem | un
   if (given === undefined || rule.parse(given.text) !== undefined) return undefined;
   const visible = hideSecrets(given.text, setting);
   const shown = visible === null ? 'the value given (not shown)' : JSON.stringify(visible);
-  const explanation = rule.explain?.(given.text);
-  const sentences = [
-    `${shown} is not valid.`,
-    ...(explanation === undefined ? [] : [explanation]),
-    `It must be ${rule.allowed}.`,
-  ];
-  return { place: given.name, message: sentences.join(' ') };
+  return { place: given.name, message: describeInvalid(shown, rule, given.text) };
 }
 
 type IsMissing = (setting: Setting<unknown>) => boolean;
 
-type FindProblem = (read: Read, isMissing: IsMissing) => string | undefined;
+/** One sentence, or nothing where nothing is wrong. */
+type FindProblem = (read: Read, isMissing: IsMissing) => string | false | undefined;
 
 const PROBLEM_FINDERS: readonly FindProblem[] = [
-  function findMissingIssuerProblem(read, isMissing) {
-    return read(serverSettings.authRequired) && isMissing(providerSettings.issuer)
-      ? 'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider, for example OIDC_ISSUER=https://id.example.com (or set AUTH_REQUIRED=false for local development). To try Postern without a provider, run: postern dev'
-      : undefined;
-  },
+  (read, isMissing) =>
+    read(serverSettings.authRequired) &&
+    isMissing(providerSettings.issuer) &&
+    'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider, for example OIDC_ISSUER=https://id.example.com (or set AUTH_REQUIRED=false for local development). To try Postern without a provider, run: postern dev',
 
   // The endpoint is BASE_URL/mcp: the address would end in /mcp/mcp.
-  function findBaseUrlPathProblem(read) {
+  (read) => {
     const baseUrl = read(serverSettings.baseUrl);
     const right = baseUrl.replace(/([^/])(\/mcp)+$/, '$1');
-    return right === baseUrl
-      ? undefined
-      : `BASE_URL: ${JSON.stringify(baseUrl)} ends in /mcp, which Postern adds itself. Set BASE_URL=${right} (clients then connect to ${right}/mcp).`;
+    return (
+      right !== baseUrl &&
+      `BASE_URL: ${JSON.stringify(baseUrl)} ends in /mcp, which Postern adds itself. Set BASE_URL=${right} (clients then connect to ${right}/mcp).`
+    );
   },
 
   // RFC 8414 §2: an issuer is https; on this machine http does.
-  function findOwnIssuerProblem(read) {
+  (read) => {
     const baseUrl = read(serverSettings.baseUrl);
     const { protocol, hostname } = new URL(baseUrl);
     return !isBrokerMode(read) || protocol === 'https:' || isLoopbackHost(hostname)
@@ -91,117 +86,154 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
       : `BASE_URL: ${JSON.stringify(baseUrl)} is not valid with OAUTH_MODE=broker. It must be https, or http on localhost, 127.0.0.1 or [::1].`;
   },
 
-  function findMissingClientIdProblem(read, isMissing) {
-    return isBrokerMode(read) && isMissing(clientId)
-      ? 'OAUTH_CLIENT_ID is missing: OAUTH_MODE=broker needs a client that is registered at the provider, for example OAUTH_CLIENT_ID=postern'
-      : undefined;
-  },
+  (read, isMissing) =>
+    isBrokerMode(read) &&
+    isMissing(clientId) &&
+    'OAUTH_CLIENT_ID is missing: OAUTH_MODE=broker needs a client that is registered at the provider, for example OAUTH_CLIENT_ID=postern',
 
-  function findMissingBrokerIssuerProblem(read, isMissing) {
-    return isBrokerMode(read) &&
-      !read(serverSettings.authRequired) &&
-      isMissing(providerSettings.issuer)
-      ? 'OIDC_ISSUER is missing: OAUTH_MODE=broker needs it, for example OIDC_ISSUER=https://id.example.com.'
-      : undefined;
-  },
+  (read, isMissing) =>
+    isBrokerMode(read) &&
+    !read(serverSettings.authRequired) &&
+    isMissing(providerSettings.issuer) &&
+    'OIDC_ISSUER is missing: OAUTH_MODE=broker needs it, for example OIDC_ISSUER=https://id.example.com.',
 
-  function findMissingStateSecretProblem(read, isMissing) {
-    return isSharedStore(readStoreConfig(read)) &&
-      needsStateSecret(read(mode), read(consentSettings.kind)) &&
-      isMissing(stateSecrets)
-      ? 'OAUTH_STATE_SECRET is missing: all replicas need the same secret of at least 32 bytes, for example the output of openssl rand -base64 48. This adds one to .env: echo "OAUTH_STATE_SECRET=$(openssl rand -base64 48)" >> .env'
-      : undefined;
-  },
+  (read, isMissing) =>
+    isSharedStore(readStoreConfig(read)) &&
+    needsStateSecret(read(mode), read(consentSettings.kind)) &&
+    isMissing(stateSecrets) &&
+    'OAUTH_STATE_SECRET is missing: all replicas need the same secret of at least 32 bytes, for example the output of openssl rand -base64 48. This adds one to .env: echo "OAUTH_STATE_SECRET=$(openssl rand -base64 48)" >> .env',
 
-  function findWorkersProblem(read) {
-    const workers = read(serverSettings.workers);
-    return workers !== 1 && !isSharedStore(readStoreConfig(read))
-      ? `WORKERS: ${workers} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Remove WORKERS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379`
-      : undefined;
-  },
+  (read) =>
+    read(serverSettings.workers) !== 1 &&
+    !isSharedStore(readStoreConfig(read)) &&
+    `WORKERS: ${read(serverSettings.workers)} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Remove WORKERS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379`,
 
-  function findTwoLogosProblem(read) {
-    const logos = [siteSettings.logoUrl, siteSettings.logoFile].map(read);
-    return logos.includes(undefined)
-      ? undefined
-      : 'SERVICE_LOGO_URL and SERVICE_LOGO_FILE are both set. There is one logo: remove one of them.';
-  },
+  (read) =>
+    ![siteSettings.logoUrl, siteSettings.logoFile].map(read).includes(undefined) &&
+    'SERVICE_LOGO_URL and SERVICE_LOGO_FILE are both set. There is one logo: remove one of them.',
 
-  function findMissingAuditLogProblem(read, isMissing) {
-    return read(auditSettings.auditRequired) && isMissing(auditSettings.auditLog)
-      ? 'AUDIT_LOG is missing: AUDIT_REQUIRED=true needs it. Set AUDIT_LOG=stdout, or AUDIT_LOG=file:/var/log/postern/audit.log.'
-      : undefined;
-  },
+  (read, isMissing) =>
+    read(auditSettings.required) &&
+    isMissing(auditSettings.destination) &&
+    'AUDIT_LOG is missing: AUDIT_REQUIRED=true needs it. Set AUDIT_LOG=stdout, or AUDIT_LOG=file:/var/log/postern/audit.log.',
 
-  function findAdminProblem(read) {
-    return read(adminSettings.groups).length > 0 && !read(serverSettings.authRequired)
-      ? "ADMIN_GROUPS: the operators' page needs a login, and with AUTH_REQUIRED=false there is none. Remove ADMIN_GROUPS, or set AUTH_REQUIRED=true."
-      : undefined;
-  },
+  (read) =>
+    read(adminSettings.groups).length > 0 &&
+    !read(serverSettings.authRequired) &&
+    "ADMIN_GROUPS: the operators' page needs a login, and with AUTH_REQUIRED=false there is none. Remove ADMIN_GROUPS, or set AUTH_REQUIRED=true.",
 
-  function findAdminLoginProblem(read) {
+  (read) => {
     const isOffered =
       isBrokerMode(read) ||
       [providerClientSettings.authorizationUrl, providerClientSettings.tokenUrl, clientId].every(
         (setting) => read<string | undefined>(setting) !== undefined,
       );
-    return read(adminSettings.groups).length > 0 &&
+    return (
+      read(adminSettings.groups).length > 0 &&
       read(adminSettings.clients).length === 0 &&
-      !isOffered
-      ? "ADMIN_GROUPS: nobody can log in at the operators' page, because clients of this gateway get their tokens elsewhere. Set OAUTH_AUTHORIZATION_URL, OAUTH_TOKEN_URL and OAUTH_CLIENT_ID (or OAUTH_MODE=broker), or name in ADMIN_CLIENTS the clients whose tokens its API takes."
-      : undefined;
+      !isOffered &&
+      "ADMIN_GROUPS: nobody can log in at the operators' page, because clients of this gateway get their tokens elsewhere. Set OAUTH_AUTHORIZATION_URL, OAUTH_TOKEN_URL and OAUTH_CLIENT_ID (or OAUTH_MODE=broker), or name in ADMIN_CLIENTS the clients whose tokens its API takes."
+    );
   },
 
-  function findAdminClientsProblem(read) {
+  (read) => {
     const own = read(clientId);
     const wrong = read(adminSettings.clients).find(
       (client) => client === own || client.startsWith(REGISTERED_CLIENT_PREFIX),
     );
     if (wrong !== undefined)
       return `ADMIN_CLIENTS: ${JSON.stringify(wrong)} is ${wrong === own ? 'the client that all MCP clients log in by (OAUTH_CLIENT_ID)' : 'a client that registered itself here'}: any of its tokens could end sessions. Name clients of the provider that only operators use.`;
-    return read(adminSettings.clients).length > 0 && read(adminSettings.groups).length === 0
-      ? 'ADMIN_GROUPS is missing: ADMIN_CLIENTS says by which clients operators come, and ADMIN_GROUPS who they are. Set it to their groups, for example ADMIN_GROUPS=operators'
-      : undefined;
+    return (
+      read(adminSettings.clients).length > 0 &&
+      read(adminSettings.groups).length === 0 &&
+      'ADMIN_GROUPS is missing: ADMIN_CLIENTS says by which clients operators come, and ADMIN_GROUPS who they are. Set it to their groups, for example ADMIN_GROUPS=operators'
+    );
   },
 
-  function findOwnTokensModeProblem(read) {
-    return !isBrokerMode(read) && read(ownTokenSettings.tokens) === 'gateway'
-      ? 'OAUTH_TOKENS=gateway needs OAUTH_MODE=broker: in proxy mode clients log in at the provider, and get its tokens. Set OAUTH_MODE=broker, or remove OAUTH_TOKENS.'
-      : undefined;
-  },
+  (read) =>
+    !isBrokerMode(read) &&
+    read(ownTokenSettings.tokens) === 'gateway' &&
+    'OAUTH_TOKENS=gateway needs OAUTH_MODE=broker: in proxy mode clients log in at the provider, and get its tokens. Set OAUTH_MODE=broker, or remove OAUTH_TOKENS.',
 
   // What an operator sets and nothing reads would seem to work.
-  function findUselessTokenSettingProblem(read) {
+  (read) => {
     const isOwn = issuesOwnTokens(read);
     const settings = isOwn ? OF_PROVIDER_TOKENS : OF_OWN_TOKENS;
     const useless = settings.find((setting) => !isDefault(setting, read));
     if (useless === undefined) return undefined;
-    const { variable } = useless;
     if (!isOwn) {
-      return `${variable} is for tokens of the gateway's own, and clients get those of the provider. Remove it, or set OAUTH_MODE=broker without OAUTH_TOKENS=provider.`;
+      return `${useless.variable} is for tokens of the gateway's own, and clients get those of the provider. Remove it, or set OAUTH_MODE=broker without OAUTH_TOKENS=provider.`;
     }
     if (useless !== providerSettings.audience) {
-      return `${variable} has no use: the gateway issues tokens of its own, and asks the provider for none that it could read. Remove it, or set OAUTH_TOKENS=provider to hand out the provider's tokens.`;
+      return `${useless.variable} has no use: the gateway issues tokens of its own, and asks the provider for none that it could read. Remove it, or set OAUTH_TOKENS=provider to hand out the provider's tokens.`;
     }
-    return read(ownTokenSettings.acceptsProviderTokens)
+    return (
+      !read(ownTokenSettings.acceptsProviderTokens) &&
+      "OIDC_AUDIENCE has no use: the gateway issues tokens of its own, whatever the provider's are for. Remove it. If replicas of version 0.2 still run, set OAUTH_TOKENS=provider until all are upgraded, then remove both. To accept tokens of the provider beside its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true."
+    );
+  },
+
+  (read, isMissing) =>
+    issuesOwnTokens(read) &&
+    read(ownTokenSettings.acceptsProviderTokens) &&
+    isMissing(providerSettings.audience) &&
+    'OIDC_AUDIENCE is missing: OAUTH_ACCEPT_PROVIDER_TOKENS=true accepts tokens of the provider that name it. Set it to the audience of your service accounts, for example OIDC_AUDIENCE=https://gw.example.com/mcp.',
+
+  (read) =>
+    read(outboundSettings.httpsProxy) !== undefined &&
+    read(clientSettings.allowedHosts).includes('*') &&
+    'CIMD_ALLOWED_HOSTS: * cannot be used with HTTPS_PROXY or HTTP_PROXY, because the proxy resolves the host names, so the gateway cannot refuse addresses inside your network. List the hosts.',
+
+  // What can never work with a provider is refused at start, with the reason.
+  (read) => {
+    const profile = readProfile(read);
+    const form = (issuesOwnTokens(read) ? profile.loginIssuer : undefined) ?? profile.issuer;
+    const issuer = read(providerSettings.issuer);
+    return form === undefined || issuer === undefined || form.form.test(issuer)
       ? undefined
-      : "OIDC_AUDIENCE has no use: the gateway issues tokens of its own, whatever the provider's are for. Remove it. If replicas of version 0.2 still run, set OAUTH_TOKENS=provider until all are upgraded, then remove both. To accept tokens of the provider beside its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true.";
+      : `OIDC_ISSUER: ${JSON.stringify(issuer)} cannot work with ${nameProvider(read)}: ${form.why}.`;
   },
 
-  function findAcceptedAudienceProblem(read, isMissing) {
-    return issuesOwnTokens(read) &&
-      read(ownTokenSettings.acceptsProviderTokens) &&
-      isMissing(providerSettings.audience)
-      ? 'OIDC_AUDIENCE is missing: OAUTH_ACCEPT_PROVIDER_TOKENS=true accepts tokens of the provider that name it. Set it to the audience of your service accounts, for example OIDC_AUDIENCE=https://gw.example.com/mcp.'
-      : undefined;
+  (read) =>
+    needsReadableTokens(read) &&
+    read(providerSettings.audience).length === 0 &&
+    `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}. Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name, for example OAUTH_CLIENT_ID=postern`,
+
+  (read) =>
+    read(providerSettings.audienceClaim) === 'client_id' &&
+    handsOutIdTokens(read) &&
+    'OIDC_AUDIENCE_CLAIM=client_id cannot be used with OAUTH_ACCESS_TOKEN=id_token: ID tokens name the client in aud.',
+
+  (read) =>
+    needsReadableTokens(read) &&
+    readProfile(read).opaque &&
+    !handsOutIdTokens(read) &&
+    `OAUTH_ACCESS_TOKEN=access_token cannot work with ${nameProvider(read)}: its access tokens are opaque, so the gateway cannot check them.`,
+
+  (read) =>
+    needsBroker(read) &&
+    `OAUTH_MODE=proxy cannot work with ${nameProvider(read)}: clients would get its access tokens, which are opaque, so the gateway cannot check them. Set OAUTH_MODE=broker, where clients get the ID token.`,
+
+  (read) =>
+    !isBrokerMode(read) &&
+    read(providerClientSettings.tokenUrl) !== undefined &&
+    handsOutIdTokens(read) &&
+    !needsBroker(read) &&
+    `OAUTH_TOKEN_URL cannot be used with OAUTH_ACCESS_TOKEN=id_token (${nameProvider(read)}) and OAUTH_MODE=proxy, which returns the provider's answer unchanged. Set OAUTH_MODE=broker.`,
+
+  (read) => {
+    const { neededScope } = readProfile(read);
+    const scopes = read(brokerSettings.addedScopes);
+    if (!isBrokerMode(read) || issuesOwnTokens(read) || neededScope === undefined) return undefined;
+    return scopes.some((scope) => neededScope.form.test(scope))
+      ? undefined
+      : `OAUTH_ADDED_SCOPES: ${JSON.stringify(scopes.join(' '))} is not enough with ${nameProvider(read)}: ${neededScope.why}.`;
   },
 
-  function findDocumentHostsProblem(read) {
-    const hasProxy = read(outboundSettings.httpsProxy) !== undefined;
-    return hasProxy && read(clientSettings.allowedHosts).includes('*')
-      ? 'CIMD_ALLOWED_HOSTS: * cannot be used with HTTPS_PROXY or HTTP_PROXY, because the proxy resolves the host names, so the gateway cannot refuse addresses inside your network. List the hosts.'
-      : undefined;
-  },
+  (read) =>
+    read(brokerSettings.resourceParameter) === 'audience' &&
+    read(brokerSettings.addedParameters).some(([name]) => name === 'audience') &&
+    'OAUTH_ADDED_PARAMETERS names audience, which OAUTH_RESOURCE_PARAMETER=audience sends, too. Remove one of them.',
 ];
 
 /** They say how the provider's tokens have to be. */
@@ -214,75 +246,7 @@ const OF_PROVIDER_TOKENS: readonly Setting<unknown>[] = [
 
 const OF_OWN_TOKENS: readonly Setting<unknown>[] = [
   ...Object.values(loginPolicySettings),
-  ownTokenSettings.acceptsProviderTokens,
-  ownTokenSettings.accessSeconds,
-  ownTokenSettings.grantMaxSeconds,
-  ownTokenSettings.grantUnrenewedSeconds,
-  ownTokenSettings.renewalSeconds,
-  ownTokenSettings.renewalGraceSeconds,
-];
-
-// What can never work with a provider is refused at start, with the reason.
-
-/** One sentence, or undefined where nothing is wrong. */
-type FindProviderProblem = (read: Read) => string | undefined;
-
-const PROVIDER_PROBLEM_FINDERS: readonly FindProviderProblem[] = [
-  function findProviderIssuerProblem(read) {
-    const profile = readProfile(read);
-    const form = (issuesOwnTokens(read) ? profile.loginIssuer : undefined) ?? profile.issuer;
-    const issuer = read(providerSettings.issuer);
-    return form === undefined || issuer === undefined || form.form.test(issuer)
-      ? undefined
-      : `OIDC_ISSUER: ${JSON.stringify(issuer)} cannot work with ${nameProvider(read)}: ${form.why}.`;
-  },
-
-  function findMissingAudienceProblem(read) {
-    return needsReadableTokens(read) && read(providerSettings.audience).length === 0
-      ? `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}. Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name, for example OAUTH_CLIENT_ID=postern`
-      : undefined;
-  },
-
-  function findAudienceClaimProblem(read) {
-    return read(providerSettings.audienceClaim) === 'client_id' && handsOutIdTokens(read)
-      ? 'OIDC_AUDIENCE_CLAIM=client_id cannot be used with OAUTH_ACCESS_TOKEN=id_token: ID tokens name the client in aud.'
-      : undefined;
-  },
-
-  function findAccessTokenProblem(read) {
-    return needsReadableTokens(read) && readProfile(read).opaque && !handsOutIdTokens(read)
-      ? `OAUTH_ACCESS_TOKEN=access_token cannot work with ${nameProvider(read)}: its access tokens are opaque, so the gateway cannot check them.`
-      : undefined;
-  },
-
-  function findModeProblem(read) {
-    return needsBroker(read)
-      ? `OAUTH_MODE=proxy cannot work with ${nameProvider(read)}: clients would get its access tokens, which are opaque, so the gateway cannot check them. Set OAUTH_MODE=broker, where clients get the ID token.`
-      : undefined;
-  },
-
-  function findTokenUrlProblem(read) {
-    const isForwarded = !isBrokerMode(read) && read(providerClientSettings.tokenUrl) !== undefined;
-    return isForwarded && handsOutIdTokens(read) && !needsBroker(read)
-      ? `OAUTH_TOKEN_URL cannot be used with OAUTH_ACCESS_TOKEN=id_token (${nameProvider(read)}) and OAUTH_MODE=proxy, which returns the provider's answer unchanged. Set OAUTH_MODE=broker.`
-      : undefined;
-  },
-
-  function findAddedScopesProblem(read) {
-    const { neededScope } = readProfile(read);
-    const scopes = read(brokerSettings.addedScopes);
-    if (!isBrokerMode(read) || issuesOwnTokens(read) || neededScope === undefined) return undefined;
-    return scopes.some((scope) => neededScope.form.test(scope))
-      ? undefined
-      : `OAUTH_ADDED_SCOPES: ${JSON.stringify(scopes.join(' '))} is not enough with ${nameProvider(read)}: ${neededScope.why}.`;
-  },
-
-  function findAddedParametersProblem(read) {
-    return read(brokerSettings.resourceParameter) === 'audience' &&
-      read(brokerSettings.addedParameters).some(([name]) => name === 'audience')
-      ? 'OAUTH_ADDED_PARAMETERS names audience, which OAUTH_RESOURCE_PARAMETER=audience sends, too. Remove one of them.'
-      : undefined;
-  },
+  ...Object.values(ownTokenSettings).filter((setting) => setting !== ownTokenSettings.tokens),
 ];
 
 /** Whether the gateway reads tokens of the provider at all. */

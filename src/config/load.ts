@@ -1,22 +1,8 @@
-import type { Config } from './config.ts';
+import { type Config, readConfig } from './config.ts';
 import { findProblems } from './find-problems.ts';
-import { readAdminConfig } from './groups/admin.ts';
-import { readAuditConfig } from './groups/audit.ts';
-import { readHttpConfig } from './groups/http.ts';
-import { readLimitsConfig } from './groups/limits.ts';
-import { readMcpConfig } from './groups/mcp.ts';
-import { readOAuthConfig } from './groups/oauth.ts';
-import { mode } from './groups/oauth-mode.ts';
-import { readOutboundConfig } from './groups/outbound.ts';
-import { readAuthConfig, readProviderConfig } from './groups/provider.ts';
-import { readServerConfig, serverSettings } from './groups/server.ts';
-import { readSiteConfig } from './groups/site.ts';
-import { readStoreConfig } from './groups/store.ts';
-import { readTracingConfig } from './groups/tracing.ts';
-import { readUpstreamsConfig } from './groups/upstreams.ts';
 import { describeMisspelled, findMisspelledVariables } from './misspelled.ts';
 import { ConfigError, formatProblem } from './problem.ts';
-import { createReader, type Env, findVariable } from './setting.ts';
+import { createReader, type Env } from './setting.ts';
 
 /**
  * Reads the settings from environment variables; an empty one counts as unset, as compose files pass them.
@@ -33,27 +19,7 @@ export function loadConfig(env: Env): Config {
       ...findMisspelledVariables(env).map(describeMisspelled),
     ]);
   }
-  const store = readStoreConfig(read);
-  const provider = readProviderConfig(read);
-  return freezeDeep({
-    server: readServerConfig(read, findVariable(serverSettings.baseUrl, env) !== undefined),
-    http: readHttpConfig(read),
-    store,
-    mcp: readMcpConfig(read),
-    auth: readAuthConfig(read, provider),
-    oauth: readOAuthConfig(read, {
-      provider,
-      store,
-      isModeSet: findVariable(mode, env) !== undefined,
-    }),
-    limits: readLimitsConfig(read),
-    outbound: readOutboundConfig(read),
-    upstreams: readUpstreamsConfig(read),
-    site: readSiteConfig(read),
-    admin: readAdminConfig(read),
-    audit: readAuditConfig(read),
-    tracing: readTracingConfig(read),
-  });
+  return freezeDeep(readConfig(read, env));
 }
 
 function freezeDeep<T>(value: T): T {

@@ -1,6 +1,6 @@
 // Variables that look like misspelled settings.
 import { computeEditDistance } from '../platform/nearest-name.ts';
-import type { Env } from './setting.ts';
+import { type Env, listVariables } from './setting.ts';
 import { SETTINGS } from './settings.ts';
 
 export interface MisspelledVariable {
@@ -19,9 +19,7 @@ export const findMisspelledVariables = (env: Env): readonly MisspelledVariable[]
     return nearest === undefined ? [] : [{ variable, nearest }];
   });
 
-const KNOWN: ReadonlySet<string> = new Set(
-  SETTINGS.flatMap(({ variable, alias }) => (alias === undefined ? [variable] : [variable, alias])),
-);
+const KNOWN: ReadonlySet<string> = new Set(SETTINGS.flatMap(listVariables));
 
 /** Those with an alias are every program's (`HTTP_PROXY`), as are those of OpenTelemetry, and so are their neighbours. */
 const NAMES = SETTINGS.flatMap(({ variable, alias }) =>

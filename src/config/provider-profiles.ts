@@ -7,12 +7,12 @@ export interface ProviderProfile {
   /** Added to the authorization request. */
   readonly parameters: readonly Parameter[];
   /** Under which name the client's `resource` (RFC 8707) is sent on. */
-  readonly resource: ResourceParameter;
+  readonly resource: 'resource' | 'audience' | 'none';
   readonly clientAuth: 'post' | 'basic';
   /** The token of the provider's answer that the client gets as access token. */
   readonly accessToken: AccessToken;
   /** The claim that says whom a token is meant for. */
-  readonly audienceClaim: AudienceClaim;
+  readonly audienceClaim: 'aud' | 'client_id';
   /** What stands there unless the provider is told otherwise. */
   readonly audience: 'gateway' | 'client_id';
   /** The form of the issuer, and why nothing else can work. */
@@ -39,9 +39,7 @@ export interface ProviderQuirks {
 }
 
 export type Parameter = readonly [name: string, value: string];
-export type ResourceParameter = 'resource' | 'audience' | 'none';
 export type AccessToken = 'access_token' | 'id_token';
-export type AudienceClaim = 'aud' | 'client_id';
 
 export interface EmailAuthority {
   /** Ends of the addresses that are its own. */

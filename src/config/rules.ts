@@ -22,6 +22,16 @@ export interface Rule<T> {
   explain?(text: string): string | undefined;
 }
 
+/** What is wrong with a text that the rule does not take; `shown` is what may be seen of it. */
+export function describeInvalid(shown: string, { allowed, explain }: Rule<unknown>, text: string) {
+  const explanation = explain?.(text);
+  return [
+    `${shown} is not valid.`,
+    ...(explanation ? [explanation] : []),
+    `It must be ${allowed}.`,
+  ].join(' ');
+}
+
 export const anyText: Rule<string> = { parse: (text) => text, allowed: 'any text' };
 
 export const flag: Rule<boolean> = {

@@ -46,27 +46,21 @@ export function parseSentinelUrl(text: string): SentinelUrl | SentinelUrlProblem
   const parameters = query.split('&').map((parameter) => splitOnce(parameter, '='));
   const sentinelPassword = parameters.find(([name]) => name === PARAMETER)?.[1];
 
-  if (username !== '' && password === '')
-    return { problem: 'A user needs a password (user:password@, or :password@ without a user).' };
-  if (sentinels.length < hosts.length)
-    return {
-      problem:
-        'Each sentinel must be host or host:port, with a port from 1 to 65535 and brackets around an IPv6 address. In a password, each of @ / ? # , must be percent-encoded.',
-    };
-  if (primaryName === '')
-    return {
-      problem:
-        'The name of the primary is missing. It follows the sentinels, for example redis+sentinel://sentinel-1,sentinel-2,sentinel-3/mymaster.',
-    };
-  if (furtherSegments.length > 0 || !/^\d{1,5}$/.test(db))
-    return { problem: 'Only the number of a database can follow the name of the primary.' };
-  if (parameters.some(([name]) => name === 'cluster'))
-    return {
-      problem:
-        'cluster cannot be used with Sentinel. For Redis Cluster, use redis:// or rediss:// with ?cluster=true.',
-    };
-  if (parameters.some(([name]) => name !== PARAMETER && name !== ''))
-    return { problem: `The only parameter is ${PARAMETER}.` };
+  const problem =
+    (username !== '' &&
+      password === '' &&
+      'A user needs a password (user:password@, or :password@ without a user).') ||
+    (sentinels.length < hosts.length &&
+      'Each sentinel must be host or host:port, with a port from 1 to 65535 and brackets around an IPv6 address. In a password, each of @ / ? # , must be percent-encoded.') ||
+    (primaryName === '' &&
+      'The name of the primary is missing. It follows the sentinels, for example redis+sentinel://sentinel-1,sentinel-2,sentinel-3/mymaster.') ||
+    ((furtherSegments.length > 0 || !/^\d{1,5}$/.test(db)) &&
+      'Only the number of a database can follow the name of the primary.') ||
+    (parameters.some(([name]) => name === 'cluster') &&
+      'cluster cannot be used with Sentinel. For Redis Cluster, use redis:// or rediss:// with ?cluster=true.') ||
+    (parameters.some(([name]) => name !== PARAMETER && name !== '') &&
+      `The only parameter is ${PARAMETER}.`);
+  if (problem) return { problem };
   return {
     isTls: scheme === 'rediss',
     username: decodeGiven(username),

@@ -39,11 +39,39 @@ interface ComputedDefault<T> {
   readonly exceptions?: readonly (readonly [text: string, when: string])[];
 }
 
-/** The setting may be left out; its value is undefined then. */
-export const NO_DEFAULT: FixedDefault<undefined> = { value: undefined, text: '' };
+type Described = Omit<Setting<unknown>, 'variable' | 'rule' | 'default'>;
 
-/** Infers the type of the value from the rule and the default. */
-export const defineSetting = <const T>(row: Setting<T>): Setting<T> => row;
+/** A row. Where its default may be undefined, or it has none, so may its value. */
+export function defineSetting<T>(
+  variable: string,
+  rule: Rule<T>,
+  row: Described & { readonly default: Default<NoInfer<T>> },
+): Setting<T>;
+export function defineSetting<T>(
+  variable: string,
+  rule: Rule<T>,
+  row: Described & { readonly default?: Default<NoInfer<T> | undefined> },
+): Setting<T | undefined>;
+export function defineSetting<T>(
+  variable: string,
+  rule: Rule<T>,
+  row: Described & { readonly default?: Default<T | undefined> },
+): Setting<T | undefined> {
+  return { variable, rule, default: { value: undefined, text: '' }, ...row };
+}
+
+/** What the rows of a table are read into: a member for each, by the name that the row has there. */
+export type ValuesOf<Rows> = {
+  readonly [Name in keyof Rows]: Rows[Name] extends Setting<infer T> ? T : never;
+};
+
+export function readAll<Rows extends Readonly<Record<string, Setting<unknown>>>>(
+  rows: Rows,
+  read: Read,
+): ValuesOf<Rows> {
+  const values = Object.entries(rows).map(([name, setting]) => [name, read(setting)]);
+  return Object.fromEntries(values);
+}
 
 const readDefault = <T>(setting: Setting<T>, read: Read): T =>
   'compute' in setting.default ? setting.default.compute(read) : setting.default.value;
@@ -65,12 +93,13 @@ interface GivenVariable {
   readonly text: string;
 }
 
+/** The variables that it is read from, the first that is set. */
+export const listVariables = ({ variable, alias }: Setting<unknown>): readonly string[] =>
+  alias === undefined ? [variable] : [variable, alias];
+
 /** What the environment says of the setting. An empty variable counts as unset: compose files pass them. */
-export function findVariable(
-  { variable, alias }: Setting<unknown>,
-  env: Env,
-): GivenVariable | undefined {
-  for (const name of alias === undefined ? [variable] : [variable, alias]) {
+export function findVariable(setting: Setting<unknown>, env: Env): GivenVariable | undefined {
+  for (const name of listVariables(setting)) {
     const text = env[name];
     if (text) return { name, text };
   }

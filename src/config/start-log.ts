@@ -32,8 +32,9 @@ export const summarizeConfig = ({ auth, oauth, store }: Config) => ({
 /** Risks at warn; what may well be intended at info: a healthy start logs nothing at warn. */
 export function logStartWarnings(config: Config, log: Log): void {
   const isPublic = !isOnThisMachine(new URL(config.server.baseUrl).hostname);
-  for (const { isPresent, warning } of isPublic ? [...RISKS, ...PUBLIC_RISKS] : RISKS) {
-    if (isPresent(config)) log.warn(warning);
+  for (const find of isPublic ? [...RISKS, ...PUBLIC_RISKS] : RISKS) {
+    const warning = find(config);
+    if (warning) log.warn(warning);
   }
   if (config.auth.required) {
     if (config.oauth.mode === 'proxy') logWhoCanLogIn(config.oauth, log);
@@ -44,86 +45,63 @@ export function logStartWarnings(config: Config, log: Log): void {
   }
 }
 
-interface Risk {
-  readonly isPresent: (config: Config) => boolean;
-  /** Begins with the variable. */
-  readonly warning: string;
-}
+/** A warning that begins with the variable, where there is the risk. */
+type FindRisk = (config: Config) => string | false;
 
-const RISKS: readonly Risk[] = [
-  {
-    isPresent: ({ server }) => !server.isBaseUrlSet && isEveryAddress(server.host),
-    warning:
-      'BASE_URL is not set, but the service listens on all addresses: clients on other machines are sent to localhost. Set BASE_URL to the public address of the service, or set HOST=127.0.0.1.',
-  },
-  {
-    // Behind a TLS proxy on the same machine, for example.
-    isPresent: ({ server }) =>
-      !server.isBaseUrlSet && server.environment === 'production' && !isEveryAddress(server.host),
-    warning:
-      'BASE_URL is not set in production: clients are sent to localhost. Set BASE_URL to the public address of the service.',
-  },
-  {
-    isPresent: ({ auth, server }) => !auth.required && !isOnThisMachine(server.host),
-    warning:
-      'AUTH_REQUIRED=false lets in everyone who can reach this address. Remove it, or set HOST=127.0.0.1.',
-  },
-  {
-    // The confused deputy: whoever registers a client could ride on a user's login at the provider.
-    isPresent: ({ oauth }) =>
-      oauth.mode === 'broker' && oauth.consent.kind === 'off' && isOpen(oauth),
-    warning:
-      'OAUTH_CONSENT=off: anyone who registers a client can use it to log in as any user who follows a link. Set OAUTH_CONSENT=page, or set DCR_ACCESS_TOKEN and CIMD_ALLOWED_HOSTS=none.',
-  },
+const RISKS: readonly FindRisk[] = [
+  ({ server }) =>
+    !server.isBaseUrlSet &&
+    isEveryAddress(server.host) &&
+    'BASE_URL is not set, but the service listens on all addresses: clients on other machines are sent to localhost. Set BASE_URL to the public address of the service, or set HOST=127.0.0.1.',
+  // Behind a TLS proxy on the same machine, for example.
+  ({ server }) =>
+    !server.isBaseUrlSet &&
+    server.environment === 'production' &&
+    !isEveryAddress(server.host) &&
+    'BASE_URL is not set in production: clients are sent to localhost. Set BASE_URL to the public address of the service.',
+  ({ auth, server }) =>
+    !auth.required &&
+    !isOnThisMachine(server.host) &&
+    'AUTH_REQUIRED=false lets in everyone who can reach this address. Remove it, or set HOST=127.0.0.1.',
+  // The confused deputy: whoever registers a client could ride on a user's login at the provider.
+  ({ oauth }) =>
+    oauth.mode === 'broker' &&
+    oauth.consent.kind === 'off' &&
+    isOpen(oauth) &&
+    'OAUTH_CONSENT=off: anyone who registers a client can use it to log in as any user who follows a link. Set OAUTH_CONSENT=page, or set DCR_ACCESS_TOKEN and CIMD_ALLOWED_HOSTS=none.',
 ];
 
 /** Only where BASE_URL is not on loopback. */
-const PUBLIC_RISKS: readonly Risk[] = [
-  {
-    isPresent: ({ server }) => server.environment !== 'production',
-    warning:
-      'NODE_ENV is not production: localhost is accepted as Host and Origin, and browsers are not told to use https only. Set NODE_ENV=production.',
-  },
-  {
-    isPresent: ({ server }) => isPlainHttp(server.baseUrl),
-    warning:
-      'BASE_URL is an http address: tokens travel unencrypted. Put a TLS proxy in front, and set BASE_URL to the https address.',
-  },
-  {
-    isPresent: ({ oauth }) => isPlainHttp(oauth.provider?.issuer),
-    warning:
-      'OIDC_ISSUER is an http address: anyone between the gateway and the provider can replace its keys and forge tokens. Set it to an https address.',
-  },
-  {
-    isPresent: ({ oauth }) => isPlainHttp(oauth.provider?.jwksUrl),
-    warning:
-      'OIDC_JWKS_URL is an http address: anyone between the gateway and the provider can replace its keys and forge tokens. Set it to an https address.',
-  },
-  {
-    isPresent: ({ limits }) => !limits.enabled,
-    warning:
-      'RATE_LIMIT_ENABLED=false: callers are not limited. Remove it; each limit can be raised separately.',
-  },
-  {
-    isPresent: ({ oauth }) => oauth.clientIdMetadata.allowedHosts.includes('*'),
-    warning:
-      'CIMD_ALLOWED_HOSTS=* accepts clients from any website, and lets callers choose the hosts that the gateway fetches documents from. List the hosts of the clients that you use.',
-  },
-  {
-    isPresent: ({ oauth }) => oauth.mode === 'broker' && oauth.allowedScopes.includes('*'),
-    warning:
-      'OAUTH_ALLOWED_SCOPES=* lets every client ask for everything that your client may do at the provider. List the scopes that all clients may have.',
-  },
-  {
-    isPresent: ({ http }) => http.trustProxy.kind === 'all',
-    warning:
-      'TRUST_PROXY=all lets callers claim any address, and rate limits count by address. Set it to the number or the networks of your proxies, or to none.',
-  },
-  {
-    isPresent: ({ oauth }) => oauth.mode === 'proxy' && isOpen(oauth),
-    warning:
-      'OAUTH_MODE=proxy with open registration: anyone can register a client, and the provider does not ask users about each of them. Set OAUTH_MODE=broker, which does, or set DCR_ACCESS_TOKEN.',
-  },
+const PUBLIC_RISKS: readonly FindRisk[] = [
+  ({ server }) =>
+    server.environment !== 'production' &&
+    'NODE_ENV is not production: localhost is accepted as Host and Origin, and browsers are not told to use https only. Set NODE_ENV=production.',
+  ({ server }) =>
+    isPlainHttp(server.baseUrl) &&
+    'BASE_URL is an http address: tokens travel unencrypted. Put a TLS proxy in front, and set BASE_URL to the https address.',
+  ({ oauth }) =>
+    isPlainHttp(oauth.provider?.issuer) &&
+    'OIDC_ISSUER is an http address: anyone between the gateway and the provider can replace its keys and forge tokens. Set it to an https address.',
+  ({ oauth }) =>
+    isPlainHttp(oauth.provider?.jwksUrl) &&
+    'OIDC_JWKS_URL is an http address: anyone between the gateway and the provider can replace its keys and forge tokens. Set it to an https address.',
+  ({ limits }) =>
+    !limits.enabled &&
+    'RATE_LIMIT_ENABLED=false: callers are not limited. Remove it; each limit can be raised separately.',
+  ({ oauth }) =>
+    oauth.clientIdMetadata.allowedHosts.includes('*') &&
+    'CIMD_ALLOWED_HOSTS=* accepts clients from any website, and lets callers choose the hosts that the gateway fetches documents from. List the hosts of the clients that you use.',
+  ({ oauth }) =>
+    oauth.mode === 'broker' &&
+    oauth.allowedScopes.includes('*') &&
+    'OAUTH_ALLOWED_SCOPES=* lets every client ask for everything that your client may do at the provider. List the scopes that all clients may have.',
+  ({ http }) =>
+    http.trustProxy.kind === 'all' &&
+    'TRUST_PROXY=all lets callers claim any address, and rate limits count by address. Set it to the number or the networks of your proxies, or to none.',
+  ({ oauth }) =>
+    oauth.mode === 'proxy' &&
+    isOpen(oauth) &&
+    'OAUTH_MODE=proxy with open registration: anyone can register a client, and the provider does not ask users about each of them. Set OAUTH_MODE=broker, which does, or set DCR_ACCESS_TOKEN.',
 ];
 
 /** Whether anyone can bring a client of their own. */

@@ -6,44 +6,34 @@ import type { Limiter } from '../edge/limits/limiter.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GatewayRequest } from '../endpoint/message.ts';
 import type { GatewayError } from '../errors/gateway-error.ts';
-import type { Mcp } from '../mcp/mcp.ts';
 import type { SealPerson } from '../mcp/session/sessions.ts';
 import { createClientDirectory } from '../oauth/clients/registered-clients.ts';
-import type { LoginFailures, NoteLoginFailure } from '../oauth/login-failures.ts';
-import type { Clock } from '../platform/clock.ts';
-import type { ClientOf } from '../policy/rules/client-of.ts';
+import type { NoteLoginFailure } from '../oauth/login-failures.ts';
 import type { Store } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import { noAudit } from '../telemetry/audit/audit.ts';
-import type { GatewayUpstreams } from '../upstreams/create-upstreams.ts';
-import { createAdmin } from './admin/admin.ts';
-import { createAdminEndpoints } from './admin/endpoints.ts';
+import { type AdminSources, createAdmin } from './admin/admin.ts';
+import { type AdminEndpointsDeps, createAdminEndpoints } from './admin/endpoints.ts';
 import { createOperators } from './admin/operators.ts';
 import type { People, PersonIndex } from './admin/people.ts';
-import type { RecentCallers } from './admin/recent-callers.ts';
 
-export interface AdminParts {
+type FromConfig =
+  | 'clients'
+  | 'limits'
+  | 'listRefusals'
+  | 'describeKeySet'
+  | 'issuer'
+  | 'configPath';
+
+/** What other parts of the gateway have for the page. */
+export interface AdminParts
+  extends Omit<AdminSources, FromConfig>,
+    Pick<AdminEndpointsDeps, 'endSession' | 'getTraceId' | 'clientOf'> {
   readonly store: Store;
-  readonly clock: Clock;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
-  readonly getTraceId: (request: GatewayRequest) => string | undefined;
-  readonly clientOf: ClientOf;
-  readonly loginFailures: LoginFailures;
-  readonly people: People;
-  readonly personIndex: PersonIndex;
-  readonly recentCallers: RecentCallers;
-  readonly limiter: Limiter;
+  readonly limiter: Pick<Limiter, 'listRefusals'>;
   readonly describeKeySet: Auth['describeKeySet'];
-  readonly endSession: Mcp['endSession'];
-  readonly listServers: GatewayUpstreams['listServers'];
-  readonly listServerTools: GatewayUpstreams['listServerTools'];
-  readonly listLockDifferences: GatewayUpstreams['listLockDifferences'];
-  /** Undefined without a configuration file. */
-  readonly lockApproval: GatewayUpstreams['lockApproval'] | undefined;
-  /** Undefined without a configuration file. */
-  readonly previewAccess: GatewayUpstreams['previewAccess'] | undefined;
-  readonly lockCommand: string;
 }
 
 /** None without `ADMIN_GROUPS`. */
@@ -53,33 +43,19 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
   if (admin.groups.length === 0 || !auth.required || describeKeySet === undefined) return [];
   const clients = createClientDirectory(store);
   return createAdminEndpoints({
+    ...parts,
     admin: createAdmin({
-      store,
-      clock: parts.clock,
-      people: parts.people,
-      personIndex: parts.personIndex,
-      recentCallers: parts.recentCallers,
+      ...parts,
       clients,
-      loginFailures: parts.loginFailures,
       limits,
       listRefusals: parts.limiter.listRefusals,
       describeKeySet,
       issuer: auth.provider.issuer,
-      listServers: parts.listServers,
-      listServerTools: parts.listServerTools,
-      listLockDifferences: parts.listLockDifferences,
-      lockApproval: parts.lockApproval,
-      previewAccess: parts.previewAccess,
       configPath: config.server.configFile,
-      lockCommand: parts.lockCommand,
     }),
     operators: createOperators({ store, ...admin }),
-    endSession: parts.endSession,
     deleteClient: clients.delete,
-    clock: parts.clock,
     audit: parts.audit ?? noAudit,
-    getTraceId: parts.getTraceId,
-    clientOf: parts.clientOf,
   });
 }
 

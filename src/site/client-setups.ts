@@ -39,9 +39,20 @@ export interface ClientSetup extends Snippet {
 
 export const DEFAULT_ENTRY_NAME = 'postern';
 
-const TERMINAL = 'a terminal';
+const TERMINAL = { place: 'a terminal', language: 'sh' } as const;
 
-const toJson = (value: unknown): string => JSON.stringify(value, undefined, 2);
+const OWN_PAGE = {
+  place: undefined,
+  language: 'text',
+  render: ({ url }: GatewayEntry) => url,
+} as const;
+
+/** What is merged into a file of JSON. */
+const inJson = (place: string, describe: (entry: GatewayEntry) => unknown): Snippet => ({
+  place,
+  language: 'json',
+  render: (entry) => JSON.stringify(describe(entry), undefined, 2),
+});
 
 /** Base64 of ASCII, in browsers and in Node.js. */
 const toBase64 = (text: string): string => btoa(text);
@@ -50,26 +61,21 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'claude-code',
     title: 'Claude Code',
-    place: TERMINAL,
-    language: 'sh',
+    ...TERMINAL,
     render: ({ name, url }) => `claude mcp add --transport http ${name} ${toShellWord(url)}`,
     next: () => 'Type `/mcp` in a session to log in.',
   },
   {
     id: 'claude',
     title: 'Claude',
-    place: undefined,
-    language: 'text',
-    render: ({ url }) => url,
+    ...OWN_PAGE,
     next: () => 'Open Settings → Connectors → Add custom connector, and paste the address.',
     isRemote: true,
   },
   {
     id: 'cursor',
     title: 'Cursor',
-    place: '.cursor/mcp.json',
-    language: 'json',
-    render: ({ name, url }) => toJson({ mcpServers: { [name]: { url } } }),
+    ...inJson('.cursor/mcp.json', ({ name, url }) => ({ mcpServers: { [name]: { url } } })),
     next: () => 'Cursor Settings → MCP shows the gateway, with a button to log in.',
     link: ({ name, url }) =>
       `cursor://anysphere.cursor-deeplink/mcp/install?name=${encodeURIComponent(name)}&config=${encodeURIComponent(toBase64(JSON.stringify({ url })))}`,
@@ -77,9 +83,9 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'vscode',
     title: 'VS Code',
-    place: '.vscode/mcp.json',
-    language: 'json',
-    render: ({ name, url }) => toJson({ servers: { [name]: { type: 'http', url } } }),
+    ...inJson('.vscode/mcp.json', ({ name, url }) => ({
+      servers: { [name]: { type: 'http', url } },
+    })),
     next: () => 'Choose Start above the entry. VS Code asks whether it may log in.',
     link: ({ name, url }) =>
       `vscode:mcp/install?${encodeURIComponent(JSON.stringify({ name, type: 'http', url }))}`,
@@ -87,9 +93,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'chatgpt',
     title: 'ChatGPT',
-    place: undefined,
-    language: 'text',
-    render: ({ url }) => url,
+    ...OWN_PAGE,
     next: () =>
       'Open Settings → Connectors (or Apps), turn on developer mode, and add a connector with this address and OAuth.',
     isRemote: true,
@@ -97,8 +101,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'codex',
     title: 'Codex',
-    place: TERMINAL,
-    language: 'sh',
+    ...TERMINAL,
     render: ({ name, url }) => `codex mcp add ${name} --url ${toShellWord(url)}`,
     next: () => 'It opens the browser to log in.',
     instead: {
@@ -110,30 +113,25 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'gemini',
     title: 'Gemini CLI',
-    place: TERMINAL,
-    language: 'sh',
+    ...TERMINAL,
     render: ({ name, url }) => `gemini mcp add --transport http ${name} ${toShellWord(url)}`,
     next: ({ name }) => `Type \`/mcp auth ${name}\` in a session to log in.`,
-    instead: {
-      place: '~/.gemini/settings.json',
-      language: 'json',
-      render: ({ name, url }) => toJson({ mcpServers: { [name]: { httpUrl: url } } }),
-    },
+    instead: inJson('~/.gemini/settings.json', ({ name, url }) => ({
+      mcpServers: { [name]: { httpUrl: url } },
+    })),
   },
   {
     id: 'claude-desktop',
     title: 'Claude Desktop',
-    place: 'claude_desktop_config.json',
-    language: 'json',
-    render: ({ name, url }) =>
-      toJson({ mcpServers: { [name]: { command: 'npx', args: ['-y', 'mcp-remote', url] } } }),
+    ...inJson('claude_desktop_config.json', ({ name, url }) => ({
+      mcpServers: { [name]: { command: 'npx', args: ['-y', 'mcp-remote', url] } },
+    })),
     next: () => 'Restart Claude Desktop. It opens the browser to log in.',
   },
   {
     id: 'inspector',
     title: 'MCP Inspector',
-    place: TERMINAL,
-    language: 'sh',
+    ...TERMINAL,
     render: ({ url }) =>
       `npx @modelcontextprotocol/inspector --transport http --server-url ${toShellWord(url)}`,
     next: () => 'It needs Node.js 22.19 or newer.',
@@ -141,8 +139,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'curl',
     title: 'curl',
-    place: TERMINAL,
-    language: 'sh',
+    ...TERMINAL,
     render: ({ url, isOpen }) => `curl ${toShellWord(url)} \\
   ${isOpen ? '' : '-H "Authorization: Bearer $TOKEN" '}-H 'Content-Type: application/json' \\
   -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' \\
@@ -157,67 +154,54 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'qwen',
     title: 'Qwen Code',
-    place: TERMINAL,
-    language: 'sh',
+    ...TERMINAL,
     render: ({ name, url }) => `qwen mcp add --transport http ${name} ${toShellWord(url)}`,
     next: ({ name }) => `In a session, choose \`/mcp\`, \`${name}\`, Authenticate.`,
   },
   {
     id: 'copilot',
     title: 'GitHub Copilot CLI',
-    place: TERMINAL,
-    language: 'sh',
+    ...TERMINAL,
     render: ({ name, url }) => `copilot mcp add --transport http ${name} ${toShellWord(url)}`,
     next: () => 'It opens the browser when it starts.',
-    instead: {
-      place: '~/.copilot/mcp-config.json',
-      language: 'json',
-      render: ({ name, url }) =>
-        toJson({ mcpServers: { [name]: { type: 'http', url, tools: ['*'] } } }),
-    },
+    instead: inJson('~/.copilot/mcp-config.json', ({ name, url }) => ({
+      mcpServers: { [name]: { type: 'http', url, tools: ['*'] } },
+    })),
   },
   {
     id: 'opencode',
     title: 'OpenCode, Kilo Code CLI',
-    place: 'opencode.json',
-    language: 'json',
-    render: ({ name, url }) => toJson({ mcp: { [name]: { type: 'remote', url } } }),
+    ...inJson('opencode.json', ({ name, url }) => ({ mcp: { [name]: { type: 'remote', url } } })),
     next: ({ name }) =>
       `Then \`opencode mcp auth ${name}\`. Kilo Code has \`kilo.json\`, and \`kilo mcp auth ${name}\`.`,
   },
   {
     id: 'mcporter',
     title: 'mcporter',
-    place: 'config/mcporter.json',
-    language: 'json',
-    render: ({ name, url }) =>
-      toJson({
-        mcpServers: {
-          [name]: { url, auth: 'oauth', oauthRedirectUrl: 'http://127.0.0.1:8766/callback' },
-        },
-      }),
+    ...inJson('config/mcporter.json', ({ name, url }) => ({
+      mcpServers: {
+        [name]: { url, auth: 'oauth', oauthRedirectUrl: 'http://127.0.0.1:8766/callback' },
+      },
+    })),
     next: ({ name }) => `Then \`npx mcporter auth ${name}\`.`,
   },
   {
     id: 'mcpc',
     title: 'mcpc',
-    place: TERMINAL,
-    language: 'sh',
+    ...TERMINAL,
     render: ({ name, url }) =>
       `mcpc login ${toShellWord(url)}\nmcpc connect ${toShellWord(url)} @${name}`,
   },
   {
     id: 'mcp-cli',
     title: 'mcp-cli',
-    place: TERMINAL,
-    language: 'sh',
+    ...TERMINAL,
     render: ({ url }) => `npx @wong2/mcp-cli --url ${toShellWord(url)}`,
   },
   {
     id: 'fastmcp',
     title: 'FastMCP',
-    place: TERMINAL,
-    language: 'sh',
+    ...TERMINAL,
     render: ({ url }) =>
       `fastmcp list ${toShellWord(url)}\nfastmcp call ${toShellWord(url)} service_ping message=hello`,
     instead: {
@@ -230,33 +214,27 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'windsurf',
     title: 'Windsurf',
-    place: 'mcp_config.json',
-    language: 'json',
-    render: ({ name, url }) => toJson({ mcpServers: { [name]: { serverUrl: url } } }),
+    ...inJson('mcp_config.json', ({ name, url }) => ({
+      mcpServers: { [name]: { serverUrl: url } },
+    })),
     isUntried: true,
   },
   {
     id: 'zed',
     title: 'Zed',
-    place: 'settings.json',
-    language: 'json',
-    render: ({ name, url }) => toJson({ context_servers: { [name]: { url } } }),
+    ...inJson('settings.json', ({ name, url }) => ({ context_servers: { [name]: { url } } })),
     isUntried: true,
   },
   {
     id: 'kiro',
     title: 'Kiro',
-    place: '.kiro/settings/mcp.json',
-    language: 'json',
-    render: ({ name, url }) => toJson({ mcpServers: { [name]: { url } } }),
+    ...inJson('.kiro/settings/mcp.json', ({ name, url }) => ({ mcpServers: { [name]: { url } } })),
     isUntried: true,
   },
   {
     id: 'lm-studio',
     title: 'LM Studio',
-    place: 'mcp.json',
-    language: 'json',
-    render: ({ name, url }) => toJson({ mcpServers: { [name]: { url } } }),
+    ...inJson('mcp.json', ({ name, url }) => ({ mcpServers: { [name]: { url } } })),
     isUntried: true,
     next: () => 'Where it does not log in, add a token in `headers`.',
   },

@@ -1,7 +1,7 @@
 // Variables of the environment in values of the configuration file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
 
 import { findNearestName } from '../../platform/nearest-name.ts';
-import type { Env } from '../setting.ts';
+import { type Env, listVariables } from '../setting.ts';
 import { SETTINGS } from '../settings.ts';
 
 /** §18.3: of the gateway's environment only what every program needs; the rest are secrets of the gateway. */
@@ -110,9 +110,7 @@ export const toVariableName = (text: string): string =>
 // The gateway's own secrets in the environment, which nothing behind it is given.
 
 const SECRET_VARIABLES: ReadonlySet<string> = new Set(
-  SETTINGS.filter(({ isSecret }) => isSecret).flatMap(({ variable, alias }) =>
-    alias === undefined ? [variable] : [variable, alias],
-  ),
+  SETTINGS.filter(({ isSecret }) => isSecret).flatMap(listVariables),
 );
 
 /** Of these, an address alone is no secret: without user info and query. */

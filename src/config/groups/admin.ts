@@ -1,26 +1,18 @@
 // The operators' page.
 import { names } from '../rules.ts';
-import { defineSetting, type Read } from '../setting.ts';
+import { defineSetting, type ValuesOf } from '../setting.ts';
 
-export interface AdminConfig {
-  /** Whose members are operators; without any there is no such page. */
-  readonly groups: readonly string[];
-  /** Clients of the provider whose tokens are taken, beside those of the page. */
-  readonly clients: readonly string[];
-}
+const groupNames = names("groups, as the provider's tokens name them");
+const clientIds = names('client IDs, as the provider knows them');
 
 export const adminSettings = {
-  groups: defineSetting<readonly string[]>({
-    variable: 'ADMIN_GROUPS',
-    rule: names("groups, as the provider's tokens name them"),
+  groups: defineSetting('ADMIN_GROUPS', groupNames, {
     default: { value: [], text: '' },
     summary: "The groups whose members may use the operators' page, `/admin`.",
     details:
       'As the claim `groups` of their access token names them, character by character. Where a name has a comma, write a JSON array: `["CN=ops,OU=groups"]`. If unset, there is no such page. See [Operations](operations/operators.md#the-operators-page).',
   }),
-  clients: defineSetting<readonly string[]>({
-    variable: 'ADMIN_CLIENTS',
-    rule: names('client IDs, as the provider knows them'),
+  clients: defineSetting('ADMIN_CLIENTS', clientIds, {
     default: { value: [], text: '' },
     summary: "Other clients whose tokens the operators' API takes, such as a script of yours.",
     details:
@@ -28,7 +20,4 @@ export const adminSettings = {
   }),
 };
 
-export const readAdminConfig = (read: Read): AdminConfig => ({
-  groups: read(adminSettings.groups),
-  clients: read(adminSettings.clients),
-});
+export type AdminConfig = ValuesOf<typeof adminSettings>;

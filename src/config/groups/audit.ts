@@ -1,31 +1,28 @@
 // Who did what: the audit log.
 import { flag, type Rule } from '../rules.ts';
-import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
+import { defineSetting, type ValuesOf } from '../setting.ts';
 
-export interface AuditConfig {
-  /** Undefined where there is none. */
-  readonly destination: AuditDestination | undefined;
-  /** Whether calls are refused while their line cannot be written. */
-  readonly required: boolean;
-}
+/** `stdout` or `file:PATH`. */
+export type AuditDestination =
+  | { readonly kind: 'stdout' }
+  | { readonly kind: 'file'; readonly path: string };
 
 const auditLog: Rule<AuditDestination> = {
-  parse: parseAuditDestination,
+  parse(text) {
+    if (text === 'stdout') return { kind: 'stdout' };
+    const [, path] = /^file:(.+)$/s.exec(text) ?? [];
+    return path === undefined ? undefined : { kind: 'file', path };
+  },
   allowed: 'stdout, or file: and a path, such as file:/var/log/postern/audit.log',
 };
 
 export const auditSettings = {
-  auditLog: defineSetting({
-    variable: 'AUDIT_LOG',
-    rule: auditLog,
-    default: NO_DEFAULT,
+  destination: defineSetting('AUDIT_LOG', auditLog, {
     summary: 'Where a line of JSON is written for each login, registration, revocation and call.',
     details:
       '`stdout`, beside the log, or `file:PATH`. Never a token or the value of an argument. See [Operations](operations/logs.md#audit-log).',
   }),
-  auditRequired: defineSetting({
-    variable: 'AUDIT_REQUIRED',
-    rule: flag,
+  required: defineSetting('AUDIT_REQUIRED', flag, {
     default: { value: false },
     summary: 'Whether calls need a line in the audit log.',
     details:
@@ -33,19 +30,4 @@ export const auditSettings = {
   }),
 };
 
-export const readAuditConfig = (read: Read): AuditConfig => ({
-  destination: read(auditSettings.auditLog),
-  required: read(auditSettings.auditRequired),
-});
-
-/** Where the audit log goes. */
-export type AuditDestination =
-  | { readonly kind: 'stdout' }
-  | { readonly kind: 'file'; readonly path: string };
-
-/** `stdout` or `file:PATH`; undefined for anything else. */
-function parseAuditDestination(text: string): AuditDestination | undefined {
-  if (text === 'stdout') return { kind: 'stdout' };
-  const [, path] = /^file:(.+)$/s.exec(text) ?? [];
-  return path === undefined ? undefined : { kind: 'file', path };
-}
+export type AuditConfig = ValuesOf<typeof auditSettings>;

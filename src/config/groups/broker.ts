@@ -1,21 +1,9 @@
 // What OAUTH_MODE=broker asks the provider for.
 
-import type { Parameter, ResourceParameter } from '../provider-profiles.ts';
+import type { Parameter } from '../provider-profiles.ts';
 import { integer, list, NONE, ONE_YEAR_SECONDS, oneOf, type Rule, scope } from '../rules.ts';
-import { defineSetting, type Read } from '../setting.ts';
+import { defineSetting, type ValuesOf } from '../setting.ts';
 import { chooseByProvider } from './provider.ts';
-
-export interface BrokerRequestConfig {
-  /** What clients may ask for; others are left out. `*` for any. */
-  readonly allowedScopes: readonly string[];
-  readonly addedScopes: readonly string[];
-  /** Added to the authorization request. */
-  readonly addedParameters: readonly Parameter[];
-  /** Under which name the provider is told whom tokens are for. */
-  readonly resourceParameter: ResourceParameter;
-  /** For how long it is known which client a refresh token belongs to. */
-  readonly refreshTtlSeconds: number;
-}
 
 const scopes: Rule<readonly string[]> = {
   parse(text) {
@@ -45,21 +33,21 @@ const parameters: Rule<readonly Parameter[]> = {
     'name=value&name=value, each name once and none that the gateway sends itself (such as client_id, redirect_uri, state, scope), or none',
 };
 
+const allowedScopes = list(scope, 'a comma-separated list of scopes, or * for any');
+
+const resourceParameter = oneOf('resource', 'audience', NONE);
+const refreshTtl = integer(3600, ONE_YEAR_SECONDS * 10);
 const NINETY_DAYS_SECONDS = 7_776_000;
 
 export const brokerSettings = {
-  allowedScopes: defineSetting<readonly string[]>({
-    variable: 'OAUTH_ALLOWED_SCOPES',
-    rule: list(scope, 'a comma-separated list of scopes, or * for any'),
+  allowedScopes: defineSetting('OAUTH_ALLOWED_SCOPES', allowedScopes, {
     default: { value: ['openid', 'profile', 'email', 'offline_access'] },
     summary: 'The scopes that clients may ask for.',
     details:
       'Others are left out of the request to the provider. All clients use what your client at the provider may do: add only what all of them may have. Those of OAUTH_ADDED_SCOPES are always asked for.',
     mode: 'broker',
   }),
-  addedScopes: defineSetting({
-    variable: 'OAUTH_ADDED_SCOPES',
-    rule: scopes,
+  addedScopes: defineSetting('OAUTH_ADDED_SCOPES', scopes, {
     default: chooseByProvider(
       (profile) => profile.scopes,
       (names) => names.join(' ') || NONE,
@@ -67,9 +55,7 @@ export const brokerSettings = {
     summary: 'Scopes to ask for beside those that the client names.',
     mode: 'broker',
   }),
-  addedParameters: defineSetting({
-    variable: 'OAUTH_ADDED_PARAMETERS',
-    rule: parameters,
+  addedParameters: defineSetting('OAUTH_ADDED_PARAMETERS', parameters, {
     default: chooseByProvider(
       (profile) => profile.parameters,
       (pairs) => pairs.map((pair) => pair.join('=')).join('&') || NONE,
@@ -79,18 +65,14 @@ export const brokerSettings = {
       'Not those that the gateway sends itself: `client_id`, `redirect_uri`, `response_type`, `response_mode`, `state`, `nonce`, `scope`, `resource`, `code_challenge`, `request` and the like.',
     mode: 'broker',
   }),
-  resourceParameter: defineSetting<ResourceParameter>({
-    variable: 'OAUTH_RESOURCE_PARAMETER',
-    rule: oneOf('resource', 'audience', NONE),
+  resourceParameter: defineSetting('OAUTH_RESOURCE_PARAMETER', resourceParameter, {
     default: chooseByProvider((profile) => profile.resource),
     summary: 'The parameter that tells the provider what a token is for (RFC 8707).',
     details:
       "It is in every request. Its value is what the client's `resource` and OIDC_AUDIENCE have in common, else the first URI of OIDC_AUDIENCE, else `<BASE_URL>/mcp`. With `none` it is not sent.",
     mode: 'broker',
   }),
-  refreshTtlSeconds: defineSetting({
-    variable: 'OAUTH_REFRESH_TTL_SECONDS',
-    rule: integer(3600, ONE_YEAR_SECONDS * 10),
+  refreshTtlSeconds: defineSetting('OAUTH_REFRESH_TTL_SECONDS', refreshTtl, {
     default: { value: NINETY_DAYS_SECONDS },
     summary: 'Seconds for which a refresh token is bound to its client.',
     details: 'Each use starts them again.',
@@ -98,10 +80,4 @@ export const brokerSettings = {
   }),
 };
 
-export const readBrokerRequest = (read: Read): BrokerRequestConfig => ({
-  allowedScopes: read(brokerSettings.allowedScopes),
-  addedScopes: read(brokerSettings.addedScopes),
-  addedParameters: read(brokerSettings.addedParameters),
-  resourceParameter: read(brokerSettings.resourceParameter),
-  refreshTtlSeconds: read(brokerSettings.refreshTtlSeconds),
-});
+export type BrokerRequestConfig = ValuesOf<typeof brokerSettings>;

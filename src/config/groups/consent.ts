@@ -11,24 +11,18 @@ export interface ConsentConfig<Kind extends 'page' | 'off' = 'page' | 'off'> {
 }
 
 export const consentSettings = {
-  kind: defineSetting<'page' | 'off'>({
-    variable: 'OAUTH_CONSENT',
-    rule: oneOf('page', 'off'),
+  kind: defineSetting('OAUTH_CONSENT', oneOf('page', 'off'), {
     default: chooseByMode({ proxy: 'off', broker: 'page' }),
     summary: 'Whether users approve a client before it can log in.',
     details:
       '`page` asks them. `off` leaves it to the provider, which knows one client only and cannot tell yours apart.',
   }),
-  ttlSeconds: defineSetting({
-    variable: 'OAUTH_CONSENT_TTL_SECONDS',
-    rule: integer(0, ONE_YEAR_SECONDS),
+  ttlSeconds: defineSetting('OAUTH_CONSENT_TTL_SECONDS', integer(0, ONE_YEAR_SECONDS), {
     default: { value: THIRTY_DAYS_SECONDS },
     summary: 'Seconds for which an approval is remembered; 0 asks every time.',
     details: 'For each browser, client and redirect URI.',
   }),
-  popups: defineSetting({
-    variable: 'OAUTH_POPUPS',
-    rule: flag,
+  popups: defineSetting('OAUTH_POPUPS', flag, {
     default: { value: false },
     summary: 'Lets web clients log in through a popup.',
     details: 'The pages of the login then have `Cross-Origin-Opener-Policy: unsafe-none`.',

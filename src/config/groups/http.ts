@@ -2,22 +2,10 @@
 
 import { BlockList, isIP } from 'node:net';
 import { host, integer, list, origin, type Rule } from '../rules.ts';
-import { defineSetting, type Read } from '../setting.ts';
+import { defineSetting, type ValuesOf } from '../setting.ts';
 
-export interface HttpConfig {
-  /** Origins of browser clients, beside that of the base URL. */
-  readonly allowedOrigins: readonly string[];
-  /** Values of the Host header, beside that of the base URL. */
-  readonly allowedHosts: readonly string[];
-  readonly trustProxy: TrustProxy;
-  readonly maxBodyBytes: number;
-  /** JSON values in one request body. */
-  readonly maxBodyValues: number;
-  /** Bytes of a bearer token. */
-  readonly maxTokenBytes: number;
-  /** Open connections of the process; 0 for any number. */
-  readonly maxConnections: number;
-}
+const origins = list(origin, 'a comma-separated list of origins such as https://app.example.com');
+const hosts = list(host, 'a comma-separated list of hosts such as gateway.internal:8080');
 
 const trustProxy: Rule<TrustProxy> = {
   parse: parseTrustProxy,
@@ -26,71 +14,49 @@ const trustProxy: Rule<TrustProxy> = {
 };
 
 export const httpSettings = {
-  allowedOrigins: defineSetting<readonly string[]>({
-    variable: 'ALLOWED_ORIGINS',
-    rule: list(origin, 'a comma-separated list of origins such as https://app.example.com'),
+  allowedOrigins: defineSetting('ALLOWED_ORIGINS', origins, {
     default: { value: [] },
     summary: 'Origins of the browser clients that may call.',
     details:
       'The origin of BASE_URL is always allowed. So are `http://localhost:*` and `http://127.0.0.1:*`, unless NODE_ENV=production.',
   }),
-  allowedHosts: defineSetting<readonly string[]>({
-    variable: 'ALLOWED_HOSTS',
-    rule: list(host, 'a comma-separated list of hosts such as gateway.internal:8080'),
+  allowedHosts: defineSetting('ALLOWED_HOSTS', hosts, {
     default: { value: [] },
     summary: 'Further values of the `Host` header that are accepted.',
     details:
       'An entry without a port allows any port. The host of BASE_URL is always accepted. So are `localhost`, `127.0.0.1` and `[::1]`, unless NODE_ENV=production.',
   }),
-  trustProxy: defineSetting<TrustProxy>({
-    variable: 'TRUST_PROXY',
-    rule: trustProxy,
+  trustProxy: defineSetting('TRUST_PROXY', trustProxy, {
     default: { value: { kind: 'all' }, text: 'all' },
     summary: 'Which proxies to believe about the address of a caller.',
     details:
       '`all` takes the first entry of `X-Forwarded-For`, else `X-Real-IP`. `none` takes the address of the socket. A number takes the address at that place from the right of `X-Forwarded-For`. Addresses and CIDR ranges are your proxies: they are skipped from the right.',
   }),
-  maxBodyBytes: defineSetting({
-    variable: 'MAX_BODY_BYTES',
-    rule: integer(1024, 104_857_600),
+  maxBodyBytes: defineSetting('MAX_BODY_BYTES', integer(1024, 104_857_600), {
     default: { value: 1_048_576 },
     summary: 'The largest request body, in bytes.',
     details: 'A larger one gets a 413.',
   }),
-  maxBodyValues: defineSetting({
-    variable: 'MAX_BODY_VALUES',
-    rule: integer(100, 10_000_000),
+  maxBodyValues: defineSetting('MAX_BODY_VALUES', integer(100, 10_000_000), {
     default: { value: 20_000 },
     summary: 'The most JSON values in a request body.',
     details:
       'Objects, arrays, strings, numbers, `true`, `false` and `null` count. A body with more gets a 413.',
   }),
-  maxTokenBytes: defineSetting({
-    variable: 'MAX_TOKEN_BYTES',
-    rule: integer(1024, 131_072),
+  maxTokenBytes: defineSetting('MAX_TOKEN_BYTES', integer(1024, 131_072), {
     default: { value: 16_384 },
     summary: 'The longest access token, in bytes.',
     details:
       'Users in many groups have long tokens. A proxy in front must let headers of that length through, too.',
   }),
-  maxConnections: defineSetting({
-    variable: 'MAX_CONNECTIONS',
-    rule: integer(0, 10_000_000),
+  maxConnections: defineSetting('MAX_CONNECTIONS', integer(0, 10_000_000), {
     default: { value: 10_000 },
     summary: 'The most open connections of this process; 0 for no limit.',
     details: 'At the limit, the connection that has been idle longest is closed.',
   }),
 };
 
-export const readHttpConfig = (read: Read): HttpConfig => ({
-  allowedOrigins: read(httpSettings.allowedOrigins),
-  allowedHosts: read(httpSettings.allowedHosts),
-  trustProxy: read(httpSettings.trustProxy),
-  maxBodyBytes: read(httpSettings.maxBodyBytes),
-  maxBodyValues: read(httpSettings.maxBodyValues),
-  maxTokenBytes: read(httpSettings.maxTokenBytes),
-  maxConnections: read(httpSettings.maxConnections),
-});
+export type HttpConfig = ValuesOf<typeof httpSettings>;
 
 /** `TRUST_PROXY`: whom to believe about the caller's address. */
 export type TrustProxy =

@@ -2,7 +2,7 @@
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import type { EmailAuthority } from '../provider-profiles.ts';
 import { flag, list, names, type Rule } from '../rules.ts';
-import { defineSetting, type Read } from '../setting.ts';
+import { defineSetting, type Read, readAll } from '../setting.ts';
 import { readProfile } from './provider.ts';
 
 export interface IdentityConfig {
@@ -36,6 +36,11 @@ const emailGlob: Rule<string> = {
   allowed: 'an address',
 };
 
+const emailGlobs = list(
+  emailGlob,
+  'a comma-separated list of addresses, each with one @, in which * stands for any text, such as *@example.com',
+);
+
 const NAME_AND_VALUE = /^([^\s=]+)=(.*\S.*)$/;
 
 const claimPairs: Rule<readonly AllowedClaim[]> = {
@@ -55,48 +60,39 @@ const claimPairs: Rule<readonly AllowedClaim[]> = {
 };
 
 export const loginPolicySettings = {
-  groupsClaim: defineSetting({
-    variable: 'OIDC_GROUPS_CLAIM',
-    rule: claimName,
+  groupsClaim: defineSetting('OIDC_GROUPS_CLAIM', claimName, {
     default: { value: 'groups' },
     summary: 'The claim that names the groups of a user.',
     details:
       'A list of texts, or one text. A claim of exactly this name comes first, also one with dots such as a URL; else it is a path, such as `realm_access.roles`. Where the ID token has no such claim, the userinfo endpoint is asked.',
     mode: 'broker',
   }),
-  followsGroupsOverage: defineSetting({
-    variable: 'OIDC_GROUPS_OVERAGE',
-    rule: flag,
+  followsGroupsOverage: defineSetting('OIDC_GROUPS_OVERAGE', flag, {
     default: { value: false },
     summary: 'Asks Microsoft Graph for groups that Entra leaves out of a token.',
     details:
       'Entra leaves them out where there are more than 200. The gateway then asks with the access token of the login, which needs a permission of Microsoft Graph such as `GroupMember.Read.All`.',
     mode: 'broker',
   }),
-  allowedEmails: defineSetting<readonly string[]>({
-    variable: 'LOGIN_ALLOWED_EMAILS',
-    rule: list(
-      emailGlob,
-      'a comma-separated list of addresses, each with one @, in which * stands for any text, such as *@example.com',
-    ),
+  allowedEmails: defineSetting('LOGIN_ALLOWED_EMAILS', emailGlobs, {
     default: { value: [], text: '' },
     summary: 'Who may log in, by e-mail address.',
     details:
       'In any case; `*` is any text. The provider must say that the address is verified (`email_verified`). With `OIDC_PROVIDER=google` it must also be one of Gmail or of an organization at Google (`hd`). Where several LOGIN_ALLOWED settings are set, all of them must hold.',
     mode: 'broker',
   }),
-  allowedGroups: defineSetting<readonly string[]>({
-    variable: 'LOGIN_ALLOWED_GROUPS',
-    rule: names('groups, as OIDC_GROUPS_CLAIM names them'),
-    default: { value: [], text: '' },
-    summary: 'Who may log in, by group: one of them is enough.',
-    details:
-      'Character by character. Where a name has a comma, write a JSON array: `["CN=staff,OU=groups"]`.',
-    mode: 'broker',
-  }),
-  allowedClaims: defineSetting<readonly AllowedClaim[]>({
-    variable: 'LOGIN_ALLOWED_CLAIMS',
-    rule: claimPairs,
+  allowedGroups: defineSetting(
+    'LOGIN_ALLOWED_GROUPS',
+    names('groups, as OIDC_GROUPS_CLAIM names them'),
+    {
+      default: { value: [], text: '' },
+      summary: 'Who may log in, by group: one of them is enough.',
+      details:
+        'Character by character. Where a name has a comma, write a JSON array: `["CN=staff,OU=groups"]`.',
+      mode: 'broker',
+    },
+  ),
+  allowedClaims: defineSetting('LOGIN_ALLOWED_CLAIMS', claimPairs, {
     default: { value: [], text: '' },
     summary: 'Who may log in, by other claims.',
     details:
@@ -106,10 +102,6 @@ export const loginPolicySettings = {
 };
 
 export const readIdentityConfig = (read: Read): IdentityConfig => ({
-  groupsClaim: read(loginPolicySettings.groupsClaim),
-  followsGroupsOverage: read(loginPolicySettings.followsGroupsOverage),
-  allowedEmails: read(loginPolicySettings.allowedEmails),
-  allowedGroups: read(loginPolicySettings.allowedGroups),
-  allowedClaims: read(loginPolicySettings.allowedClaims),
+  ...readAll(loginPolicySettings, read),
   emailAuthority: readProfile(read).emailAuthority,
 });

@@ -1,54 +1,31 @@
 // Sessions, streams and calls of /mcp.
 import { anyText, flag, integer, ONE_YEAR_SECONDS } from '../rules.ts';
-import { defineSetting, type Read } from '../setting.ts';
+import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
 
-export interface McpConfig {
-  readonly sessions: SessionsConfig;
-  /** GET /mcp and subscriptions: streams for what the service has to say by itself. */
-  readonly streams: boolean;
-  /** Calls of one user that run for over a second; 0 for any number. */
-  readonly maxCallsPerUser: number;
-}
-
-export interface SessionsConfig {
-  /** Of the keys in the store. */
-  readonly keyPrefix: string;
-  readonly ttlSeconds: number;
-  /** 0 for any number. */
-  readonly maxPerUser: number;
-}
-
-export const mcpSettings = {
-  sessionTtlSeconds: defineSetting({
-    variable: 'MCP_SESSION_TTL_SECONDS',
-    rule: integer(60, ONE_YEAR_SECONDS),
+const sessionSettings = {
+  ttlSeconds: defineSetting('MCP_SESSION_TTL_SECONDS', integer(60, ONE_YEAR_SECONDS), {
     default: { value: 86_400 },
     summary: 'Seconds until a session without requests ends.',
     details: 'Every accepted request starts them again.',
   }),
-  maxSessionsPerUser: defineSetting({
-    variable: 'MCP_USER_SESSIONS_MAX',
-    rule: integer(0, 1_000_000),
+  maxPerUser: defineSetting('MCP_USER_SESSIONS_MAX', integer(0, 1_000_000), {
     default: { value: 1000 },
     summary: 'The most sessions of one user; 0 for no limit.',
     details: 'Opening one more ends the session that would expire first.',
   }),
-  sessionKeyPrefix: defineSetting({
-    variable: 'MCP_SESSION_KEY_PREFIX',
-    rule: anyText,
+  keyPrefix: defineSetting('MCP_SESSION_KEY_PREFIX', anyText, {
     default: { value: 'mcp:session:' },
     summary: 'What the keys of sessions in the store begin with.',
   }),
-  streams: defineSetting({
-    variable: 'MCP_STREAMS',
-    rule: flag,
+};
+
+const callSettings = {
+  streams: defineSetting('MCP_STREAMS', flag, {
     default: { value: false },
     summary: 'Lets clients keep a stream open and subscribe to resources.',
     details: 'With `GET /mcp`, or `subscriptions/listen`. Each stream holds a connection.',
   }),
-  maxCallsPerUser: defineSetting({
-    variable: 'MCP_USER_CALLS_MAX',
-    rule: integer(0, 1_000_000),
+  maxCallsPerUser: defineSetting('MCP_USER_CALLS_MAX', integer(0, 1_000_000), {
     default: { value: 64 },
     summary: 'The most long calls of one user at the same time; 0 for no limit.',
     details:
@@ -56,12 +33,15 @@ export const mcpSettings = {
   }),
 };
 
+export const mcpSettings = { ...sessionSettings, ...callSettings };
+
+export type SessionsConfig = ValuesOf<typeof sessionSettings>;
+
+export interface McpConfig extends ValuesOf<typeof callSettings> {
+  readonly sessions: SessionsConfig;
+}
+
 export const readMcpConfig = (read: Read): McpConfig => ({
-  sessions: {
-    keyPrefix: read(mcpSettings.sessionKeyPrefix),
-    ttlSeconds: read(mcpSettings.sessionTtlSeconds),
-    maxPerUser: read(mcpSettings.maxSessionsPerUser),
-  },
-  streams: read(mcpSettings.streams),
-  maxCallsPerUser: read(mcpSettings.maxCallsPerUser),
+  sessions: readAll(sessionSettings, read),
+  ...readAll(callSettings, read),
 });

@@ -4,9 +4,7 @@ import { type Default, defineSetting, type Read } from '../setting.ts';
 
 export type OAuthMode = 'proxy' | 'broker';
 
-export const mode = defineSetting<OAuthMode>({
-  variable: 'OAUTH_MODE',
-  rule: oneOf('proxy', 'broker'),
+export const mode = defineSetting('OAUTH_MODE', oneOf('proxy', 'broker'), {
   default: { value: 'proxy' },
   summary: 'How clients log in: `broker` (recommended) or `proxy`.',
   details:
@@ -16,7 +14,7 @@ export const mode = defineSetting<OAuthMode>({
 export const isBrokerMode = (read: Read): boolean => read(mode) === 'broker';
 
 /** A default that differs between the modes. */
-export const chooseByMode = <T>(
+export const chooseByMode = <const T>(
   values: Readonly<Record<OAuthMode, T>>,
   write: (value: T) => string = String,
 ): Default<T> => ({

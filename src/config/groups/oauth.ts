@@ -1,19 +1,14 @@
 // How people log in: what each mode needs, put together.
 import { oneOf } from '../rules.ts';
-import { defineSetting, type Read, requireValue } from '../setting.ts';
-import { type BrokerRequestConfig, readBrokerRequest } from './broker.ts';
+import { defineSetting, type Read, readAll, requireValue } from '../setting.ts';
+import { type BrokerRequestConfig, brokerSettings } from './broker.ts';
 import { type ClientsConfig, readClientsConfig } from './clients.ts';
 import { type ConsentConfig, consentSettings } from './consent.ts';
 import { type IdentityConfig, readIdentityConfig } from './login-policy.ts';
 import { isBrokerMode, mode } from './oauth-mode.ts';
 import { readTokensConfig, type TokensConfig } from './own-tokens.ts';
 import { type ProviderConfig, providerSettings } from './provider.ts';
-import {
-  type ProviderClientConfig,
-  type ProviderEndpointsConfig,
-  readProviderClient,
-  readProviderEndpoints,
-} from './provider-client.ts';
+import { type ProviderClientConfig, readProviderClient } from './provider-client.ts';
 import { clientId } from './provider-client-id.ts';
 import { readStateSecret, type StateSecret, stateSecrets } from './state-secret.ts';
 import type { StoreConfig } from './store.ts';
@@ -47,18 +42,14 @@ interface ProxyBase extends CommonConfig {
   readonly metadataIssuer: 'self' | 'upstream';
 }
 
-interface CommonConfig extends ClientsConfig {
+interface CommonConfig extends ClientsConfig, ReturnType<typeof readProviderClient> {
   /** Whether `OAUTH_MODE` is set, and the mode not merely the default. */
   readonly isModeSet: boolean;
-  readonly providerClient: ProviderClientConfig;
-  readonly endpoints: ProviderEndpointsConfig;
   /** Whether web clients may log in through a popup. */
   readonly popups: boolean;
 }
 
-const metadataIssuer = defineSetting({
-  variable: 'OAUTH_METADATA_ISSUER',
-  rule: oneOf('self', 'upstream'),
+const metadataIssuer = defineSetting('OAUTH_METADATA_ISSUER', oneOf('self', 'upstream'), {
   default: { value: 'upstream' },
   summary: 'Which issuer the metadata names.',
   details:
@@ -91,14 +82,13 @@ export function readOAuthConfig(
   const common = {
     ...readClientsConfig(read),
     isModeSet,
-    providerClient: readProviderClient(read),
-    endpoints: readProviderEndpoints(read),
+    ...readProviderClient(read),
     popups: read(consentSettings.popups),
   };
   if (isBrokerMode(read)) {
     return {
       ...common,
-      ...readBrokerRequest(read),
+      ...readAll(brokerSettings, read),
       mode: 'broker',
       provider: requireValue(provider, providerSettings.issuer),
       providerClient: {

@@ -1,8 +1,7 @@
 // How the gateway gets out, where only a proxy does: the variables that other programs read, too.
 import { isPercentDecodable } from '../../platform/json.ts';
-import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import type { Rule } from '../rules.ts';
-import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
+import { defineSetting } from '../setting.ts';
 
 const proxyUrl: Rule<string> = {
   parse: (text) => (/^https?:\/\/\S+$/i.test(text) && isProxy(text) ? text : undefined),
@@ -26,11 +25,8 @@ const hosts: Rule<readonly string[]> = {
     'a comma-separated list of hosts, host:port, addresses and CIDR ranges, or * for every host',
 };
 
-const httpProxy = defineSetting({
-  variable: 'HTTP_PROXY',
+const httpProxy = defineSetting('HTTP_PROXY', proxyUrl, {
   alias: 'http_proxy',
-  rule: proxyUrl,
-  default: NO_DEFAULT,
   summary: 'The proxy for http URLs of the provider.',
   details: 'Also read as `http_proxy`. Addresses of this machine never go through a proxy.',
   isSecret: true,
@@ -38,29 +34,19 @@ const httpProxy = defineSetting({
 
 export const outboundSettings = {
   httpProxy,
-  httpsProxy: defineSetting<string | undefined>({
-    variable: 'HTTPS_PROXY',
+  httpsProxy: defineSetting('HTTPS_PROXY', proxyUrl, {
     alias: 'https_proxy',
-    rule: proxyUrl,
     default: { text: 'HTTP_PROXY', compute: (read) => read(httpProxy) },
     summary: 'The proxy for https URLs, by CONNECT.',
     details:
       'Those of the provider, and of the metadata documents of clients. Also read as `https_proxy`. Not together with CIMD_ALLOWED_HOSTS=*.',
     isSecret: true,
   }),
-  noProxy: defineSetting<readonly string[]>({
-    variable: 'NO_PROXY',
+  noProxy: defineSetting('NO_PROXY', hosts, {
     alias: 'no_proxy',
-    rule: hosts,
     default: { value: [] },
     summary: 'Hosts that are reached without the proxy.',
     details:
       '`example.com` is the host and all below it, `.example.com` only those below it. Also read as `no_proxy`.',
   }),
 };
-
-export const readOutboundConfig = (read: Read): OutboundConfig => ({
-  httpProxy: read(httpProxy),
-  httpsProxy: read(outboundSettings.httpsProxy),
-  noProxy: read(outboundSettings.noProxy),
-});

@@ -1,6 +1,6 @@
 // Whose tokens clients get: the gateway's own, or those of the provider.
 import { flag, integer, ONE_YEAR_SECONDS, oneOf } from '../rules.ts';
-import { defineSetting, type Read } from '../setting.ts';
+import { defineSetting, type Read, readAll } from '../setting.ts';
 import { chooseByMode, isBrokerMode } from './oauth-mode.ts';
 import { providerSettings } from './provider.ts';
 
@@ -28,51 +28,43 @@ const ONE_HOUR_SECONDS = 3600;
 const MIN_ACCESS_SECONDS = 600;
 
 export const ownTokenSettings = {
-  tokens: defineSetting<'gateway' | 'provider'>({
-    variable: 'OAUTH_TOKENS',
-    rule: oneOf('gateway', 'provider'),
+  tokens: defineSetting('OAUTH_TOKENS', oneOf('gateway', 'provider'), {
     default: chooseByMode({ proxy: 'provider', broker: 'gateway' }),
     summary: 'Whose tokens clients get.',
     details:
       '`gateway`: tokens of the gateway’s own, which any provider with OpenID Connect allows, and which end when you say so. `provider`: the provider’s, which must be JWTs for OIDC_AUDIENCE; proxy mode knows only these. See [Modes](modes.md).',
   }),
-  acceptsProviderTokens: defineSetting({
-    variable: 'OAUTH_ACCEPT_PROVIDER_TOKENS',
-    rule: flag,
+  acceptsProviderTokens: defineSetting('OAUTH_ACCEPT_PROVIDER_TOKENS', flag, {
     default: { value: false },
     summary: 'Accept tokens of the provider beside the gateway’s own.',
     details:
       'For service accounts and CI that get a JWT for OIDC_AUDIENCE at the provider itself. Only with OAUTH_TOKENS=gateway.',
     mode: 'broker',
   }),
-  accessSeconds: defineSetting({
-    variable: 'OAUTH_ACCESS_TTL_SECONDS',
-    rule: integer(MIN_ACCESS_SECONDS, 86_400),
+  accessSeconds: defineSetting('OAUTH_ACCESS_TTL_SECONDS', integer(MIN_ACCESS_SECONDS, 86_400), {
     default: { value: ONE_HOUR_SECONDS },
     summary: 'Seconds for which an access token of the gateway’s own lives.',
     details: 'Ending a login does not wait for it: it holds at the next call.',
     mode: 'broker',
   }),
-  grantMaxSeconds: defineSetting({
-    variable: 'OAUTH_GRANT_MAX_SECONDS',
-    rule: integer(0, ONE_YEAR_SECONDS * 10),
+  grantMaxSeconds: defineSetting('OAUTH_GRANT_MAX_SECONDS', integer(0, ONE_YEAR_SECONDS * 10), {
     default: { value: 0 },
     summary:
       'Seconds after which a user must log in again, however often the client refreshes; 0 for never.',
     details: 'A login that nobody uses ends after OAUTH_REFRESH_TTL_SECONDS.',
     mode: 'broker',
   }),
-  grantUnrenewedSeconds: defineSetting({
-    variable: 'OAUTH_GRANT_UNRENEWED_SECONDS',
-    rule: integer(MIN_ACCESS_SECONDS, ONE_YEAR_SECONDS),
-    default: { value: 28_800 },
-    summary: 'Seconds for which a login lives where the provider gave no refresh token.',
-    details: 'The gateway cannot ask such a provider whether the user still may.',
-    mode: 'broker',
-  }),
-  renewalSeconds: defineSetting({
-    variable: 'OAUTH_RENEWAL_SECONDS',
-    rule: integer(0, 86_400),
+  grantUnrenewedSeconds: defineSetting(
+    'OAUTH_GRANT_UNRENEWED_SECONDS',
+    integer(MIN_ACCESS_SECONDS, ONE_YEAR_SECONDS),
+    {
+      default: { value: 28_800 },
+      summary: 'Seconds for which a login lives where the provider gave no refresh token.',
+      details: 'The gateway cannot ask such a provider whether the user still may.',
+      mode: 'broker',
+    },
+  ),
+  renewalSeconds: defineSetting('OAUTH_RENEWAL_SECONDS', integer(0, 86_400), {
     default: { value: ONE_HOUR_SECONDS },
     summary:
       'Seconds after which a refresh asks the provider whether the user still may; 0 for each refresh.',
@@ -80,9 +72,7 @@ export const ownTokenSettings = {
       'Claims and groups are taken anew then. A user who was disabled at the provider is out after these seconds and OAUTH_ACCESS_TTL_SECONDS at most.',
     mode: 'broker',
   }),
-  renewalGraceSeconds: defineSetting({
-    variable: 'OAUTH_RENEWAL_GRACE_SECONDS',
-    rule: integer(0, 86_400 * 7),
+  renewalGraceSeconds: defineSetting('OAUTH_RENEWAL_GRACE_SECONDS', integer(0, 86_400 * 7), {
     default: { value: ONE_HOUR_SECONDS },
     summary: 'Seconds for which refreshes go on while the provider cannot be asked.',
     details: 'Afterwards they are answered with 503 until it can. Nobody is logged out by that.',
@@ -94,13 +84,7 @@ export const ownTokenSettings = {
 export const issuesOwnTokens = (read: Read): boolean =>
   isBrokerMode(read) && read(ownTokenSettings.tokens) === 'gateway';
 
-export const readTokensConfig = (read: Read): TokensConfig => ({
-  kind: read(ownTokenSettings.tokens),
-  acceptsProviderTokens: read(ownTokenSettings.acceptsProviderTokens),
-  accessSeconds: read(ownTokenSettings.accessSeconds),
-  grantMaxSeconds: read(ownTokenSettings.grantMaxSeconds),
-  grantUnrenewedSeconds: read(ownTokenSettings.grantUnrenewedSeconds),
-  renewalSeconds: read(ownTokenSettings.renewalSeconds),
-  renewalGraceSeconds: read(ownTokenSettings.renewalGraceSeconds),
-  clockToleranceSeconds: read(providerSettings.clockToleranceSeconds),
-});
+export const readTokensConfig = (read: Read): TokensConfig => {
+  const { tokens: kind, ...values } = readAll(ownTokenSettings, read);
+  return { kind, ...values, clockToleranceSeconds: read(providerSettings.clockToleranceSeconds) };
+};

@@ -1,7 +1,5 @@
 // The OpenID provider: whose tokens are accepted. OIDC_PROVIDER gives defaults to other settings.
 import {
-  type AccessToken,
-  type AudienceClaim,
   PROVIDER_PROFILES,
   PROVIDERS,
   type Provider,
@@ -10,28 +8,18 @@ import {
 } from '../provider-profiles.ts';
 import { anyText, httpUrl, integer, list, oneOf } from '../rules.ts';
 import { listOwnAudiences } from '../server-urls.ts';
-import { type Default, defineSetting, NO_DEFAULT, type Read, requireValue } from '../setting.ts';
+import {
+  type Default,
+  defineSetting,
+  type Read,
+  readAll,
+  requireValue,
+  type ValuesOf,
+} from '../setting.ts';
 import { clientId } from './provider-client-id.ts';
 import { serverSettings } from './server.ts';
 
-export interface ProviderConfig {
-  readonly name: Provider;
-  /** As the `iss` of its tokens says it. */
-  readonly issuer: string;
-  /** Its key set; undefined where the discovery document names it. */
-  readonly jwksUrl: string | undefined;
-  /** What tokens must name, one of them. */
-  readonly audience: readonly string[];
-  /** The claim that names it. */
-  readonly audienceClaim: AudienceClaim;
-  /** The token of the provider's answer that a client gets as access token. */
-  readonly accessToken: AccessToken;
-  readonly quirks: ProviderQuirks;
-}
-
-const provider = defineSetting({
-  variable: 'OIDC_PROVIDER',
-  rule: oneOf(...PROVIDERS),
+const provider = defineSetting('OIDC_PROVIDER', oneOf(...PROVIDERS), {
   default: { value: 'generic' },
   summary: 'Which provider it is, for the defaults that it needs.',
   details:
@@ -58,18 +46,18 @@ export function chooseByProvider<T>(
   };
 }
 
-const audienceClaim = defineSetting<AudienceClaim>({
-  variable: 'OIDC_AUDIENCE_CLAIM',
-  rule: oneOf('aud', 'client_id'),
+const claims = oneOf('aud', 'client_id');
+
+const audienceClaim = defineSetting('OIDC_AUDIENCE_CLAIM', claims, {
   default: chooseByProvider((profile) => profile.audienceClaim),
   summary: 'The claim of a token that must name one of OIDC_AUDIENCE.',
   details:
     'With `client_id` a token must also have `token_use` `access`, as those of Amazon Cognito have.',
 });
 
-const accessToken = defineSetting<AccessToken>({
-  variable: 'OAUTH_ACCESS_TOKEN',
-  rule: oneOf('access_token', 'id_token'),
+const tokens = oneOf('access_token', 'id_token');
+
+const accessToken = defineSetting('OAUTH_ACCESS_TOKEN', tokens, {
   default: chooseByProvider((profile) => profile.accessToken),
   summary: "Which token of the provider's answer clients get, and the gateway accepts.",
   details:
@@ -92,18 +80,15 @@ function computeAudience(read: Read): readonly string[] {
   return id === undefined ? [] : [id];
 }
 
-export const providerSettings = {
-  provider,
-  issuer: defineSetting({
-    variable: 'OIDC_ISSUER',
-    rule: httpUrl,
-    default: NO_DEFAULT,
-    summary: 'The issuer, exactly as in the `iss` claim of its tokens.',
-    details: 'Required, unless AUTH_REQUIRED=false and OAUTH_MODE=proxy.',
-  }),
-  audience: defineSetting({
-    variable: 'OIDC_AUDIENCE',
-    rule: list(anyText, 'a comma-separated list of URLs or names'),
+const audiences = list(anyText, 'a comma-separated list of URLs or names');
+
+const issuer = defineSetting('OIDC_ISSUER', httpUrl, {
+  summary: 'The issuer, exactly as in the `iss` claim of its tokens.',
+  details: 'Required, unless AUTH_REQUIRED=false and OAUTH_MODE=proxy.',
+});
+
+const tokenSettings = {
+  audience: defineSetting('OIDC_AUDIENCE', audiences, {
     default: {
       text: '`<BASE_URL>/mcp`, `<BASE_URL>` and `<BASE_URL>/`',
       exceptions: [
@@ -119,23 +104,20 @@ export const providerSettings = {
   }),
   audienceClaim,
   accessToken,
-  jwksUrl: defineSetting<string | undefined>({
-    variable: 'OIDC_JWKS_URL',
-    rule: httpUrl,
+  jwksUrl: defineSetting('OIDC_JWKS_URL', httpUrl, {
     default: { text: 'discovered', compute: () => undefined },
     summary: "The URL of the provider's key set.",
     details: 'If unset, the discovery document of OIDC_ISSUER says it.',
   }),
-  clockToleranceSeconds: defineSetting({
-    variable: 'OIDC_CLOCK_TOLERANCE_SECONDS',
-    rule: integer(0, 60),
+};
+
+const checkSettings = {
+  clockToleranceSeconds: defineSetting('OIDC_CLOCK_TOLERANCE_SECONDS', integer(0, 60), {
     default: { value: 5 },
     summary: "Seconds by which the provider's clock may differ.",
     details: 'For the claims `exp` and `nbf`.',
   }),
-  signatureMemory: defineSetting({
-    variable: 'TOKEN_SIGNATURE_MEMORY',
-    rule: integer(0, 1_000_000),
+  signatureMemory: defineSetting('TOKEN_SIGNATURE_MEMORY', integer(0, 1_000_000), {
     default: { value: 4096 },
     summary: 'How many tokens are remembered as validly signed; 0 for none.',
     details:
@@ -143,40 +125,32 @@ export const providerSettings = {
   }),
 };
 
+export const providerSettings = { provider, issuer, ...tokenSettings, ...checkSettings };
+
+export interface ProviderConfig extends ValuesOf<typeof tokenSettings> {
+  readonly name: Provider;
+  readonly issuer: string;
+  readonly quirks: ProviderQuirks;
+}
+
 /** Undefined without `OIDC_ISSUER`. */
 export function readProviderConfig(read: Read): ProviderConfig | undefined {
-  const issuer = read(providerSettings.issuer);
-  if (issuer === undefined) return undefined;
-  return {
-    name: read(provider),
-    issuer,
-    jwksUrl: read(providerSettings.jwksUrl),
-    audience: read(providerSettings.audience),
-    audienceClaim: read(audienceClaim),
-    accessToken: read(accessToken),
-    quirks: readProfile(read).quirks,
-  };
+  const given = read(issuer);
+  if (given === undefined) return undefined;
+  const { quirks } = readProfile(read);
+  return { name: read(provider), issuer: given, ...readAll(tokenSettings, read), quirks };
 }
 
 /** Whether callers need a token, and of whom. */
 export type AuthConfig = { readonly required: false } | RequiredAuthConfig;
 
 /** §5: who is let in. */
-export interface RequiredAuthConfig {
+export interface RequiredAuthConfig extends ValuesOf<typeof checkSettings> {
   readonly required: true;
   readonly provider: ProviderConfig;
-  /** Seconds by which the provider's clock may differ. */
-  readonly clockToleranceSeconds: number;
-  /** Tokens whose good signature is remembered, at most; 0 for none. */
-  readonly signatureMemory: number;
 }
 
-export function readAuthConfig(read: Read, found: ProviderConfig | undefined): AuthConfig {
-  if (!read(serverSettings.authRequired)) return { required: false };
-  return {
-    required: true,
-    provider: requireValue(found, providerSettings.issuer),
-    clockToleranceSeconds: read(providerSettings.clockToleranceSeconds),
-    signatureMemory: read(providerSettings.signatureMemory),
-  };
-}
+export const readAuthConfig = (read: Read, found: ProviderConfig | undefined): AuthConfig =>
+  read(serverSettings.authRequired)
+    ? { required: true, provider: requireValue(found, issuer), ...readAll(checkSettings, read) }
+    : { required: false };

@@ -1,41 +1,14 @@
 // What the service listens on, and what it says of itself.
-import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from '../../platform/log.ts';
+import { LOG_FORMATS, LOG_LEVELS } from '../../platform/log.ts';
 import { anyText, baseUrl, flag, integer, integerOrAuto, listenAddress, oneOf } from '../rules.ts';
-import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
+import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
 
-export interface ServerConfig {
-  readonly port: number;
-  readonly host: string;
-  /** The public address; every URL that the service hands out derives from it. */
-  readonly baseUrl: string;
-  /** False where it is the default. */
-  readonly isBaseUrlSet: boolean;
-  /** `production` turns off the allowances for localhost. */
-  readonly environment: string;
-  readonly displayName: string;
-  readonly logLevel: LogLevel;
-  readonly logFormat: LogFormat;
-  readonly metricsEnabled: boolean;
-  /** How long the service keeps serving after it was told to end. */
-  readonly shutdownDelayMs: number;
-  /** How many processes `postern start` serves with; `auto` is one for each CPU. */
-  readonly workers: number | 'auto';
-  /** The configuration file, which the command reads; undefined for none. */
-  readonly configFile: string | undefined;
-  /** The file of the catalogue, which the command loads; undefined for the built-in one. */
-  readonly catalogFile: string | undefined;
-}
-
-const port = defineSetting({
-  variable: 'PORT',
-  rule: integer(1, 65_535),
+const port = defineSetting('PORT', integer(1, 65_535), {
   default: { value: 3000 },
   summary: 'The port to listen on.',
 });
 
-const authRequired = defineSetting({
-  variable: 'AUTH_REQUIRED',
-  rule: flag,
+const authRequired = defineSetting('AUTH_REQUIRED', flag, {
   default: { value: true },
   summary: 'Whether callers need an access token.',
   details: '`false` lets everyone in. For local development only.',
@@ -43,9 +16,7 @@ const authRequired = defineSetting({
 
 export const serverSettings = {
   port,
-  baseUrl: defineSetting({
-    variable: 'BASE_URL',
-    rule: baseUrl,
+  baseUrl: defineSetting('BASE_URL', baseUrl, {
     default: {
       text: '`http://localhost:<PORT>`',
       compute: (read) => `http://localhost:${read(port)}`,
@@ -55,9 +26,7 @@ export const serverSettings = {
       'Every URL that the gateway hands out starts with it; none is taken from a request header. A slash at the end is dropped.',
   }),
   authRequired,
-  host: defineSetting({
-    variable: 'HOST',
-    rule: listenAddress,
+  host: defineSetting('HOST', listenAddress, {
     default: {
       text: '`0.0.0.0`',
       exceptions: [['`127.0.0.1`', 'with AUTH_REQUIRED=false']],
@@ -65,88 +34,65 @@ export const serverSettings = {
     },
     summary: 'The address to listen on.',
   }),
-  environment: defineSetting({
-    variable: 'NODE_ENV',
-    rule: anyText,
+  environment: defineSetting('NODE_ENV', anyText, {
     default: { value: 'development' },
     summary: 'Set it to `production` in production.',
     details:
       '`production` turns off the exceptions for localhost (ALLOWED_HOSTS, ALLOWED_ORIGINS), and turns on HSTS if BASE_URL is https. The resource `config://server` shows the value.',
   }),
-  logLevel: defineSetting({
-    variable: 'LOG_LEVEL',
-    rule: oneOf(...LOG_LEVELS),
+  logLevel: defineSetting('LOG_LEVEL', oneOf(...LOG_LEVELS), {
     default: { value: 'info' },
     summary: 'The least severe level that is logged.',
     details: '`debug` logs every request.',
   }),
-  logFormat: defineSetting({
-    variable: 'LOG_FORMAT',
-    rule: oneOf(...LOG_FORMATS),
+  logFormat: defineSetting('LOG_FORMAT', oneOf(...LOG_FORMATS), {
     default: { value: 'json' },
     summary: 'How lines of the log are written.',
     details:
       '`json` is an object for each line, `text` is for people: behind the message, facts as `name: value`, between quotation marks where a value has spaces or marks. `postern dev` writes text to a terminal.',
   }),
-  displayName: defineSetting({
-    variable: 'SERVICE_DISPLAY_NAME',
-    rule: anyText,
+  displayName: defineSetting('SERVICE_DISPLAY_NAME', anyText, {
     default: { value: 'Postern' },
     summary: 'The name of the gateway on its pages, and what the tool `service_ping` answers with.',
   }),
-  metricsEnabled: defineSetting({
-    variable: 'METRICS_ENABLED',
-    rule: flag,
+  metricsEnabled: defineSetting('METRICS_ENABLED', flag, {
     default: { value: false },
     summary: 'Serves metrics at `/metrics`.',
     details: 'In the OpenMetrics text format, without authentication: do not expose it.',
   }),
-  shutdownDelayMs: defineSetting({
-    variable: 'SHUTDOWN_DELAY_MS',
-    rule: integer(0, 600_000),
+  shutdownDelayMs: defineSetting('SHUTDOWN_DELAY_MS', integer(0, 600_000), {
     default: { value: 0 },
     summary: 'Milliseconds to keep serving after SIGTERM.',
     details:
       'Meanwhile `/health/ready` says `not_ready`, so that a load balancer can send requests elsewhere.',
   }),
-  workers: defineSetting({
-    variable: 'WORKERS',
-    rule: integerOrAuto(1, 256),
+  workers: defineSetting('WORKERS', integerOrAuto(1, 256), {
     default: { value: 1 },
     summary: 'How many processes serve the port, to use several CPUs.',
     details:
       'More than one needs REDIS_URL. `auto` starts one for each CPU that this machine or container may use. Bounds such as MAX_CONNECTIONS hold for each of them. `postern dev` always runs one. See [Operations](operations/store.md#several-processes-on-one-machine).',
   }),
-  configFile: defineSetting({
-    variable: 'POSTERN_CONFIG',
-    rule: anyText,
-    default: NO_DEFAULT,
+  configFile: defineSetting('POSTERN_CONFIG', anyText, {
     summary:
       'The configuration file: which MCP servers stand behind the gateway, and who may use what.',
     details:
       'JSON (with comments), or YAML if its name ends in `.yaml` or `.yml`; `--config FILE` wins over it. A change of the file, or SIGHUP, loads it anew; a file with problems is named in the log, and the running one is kept. See [the reference](reference/servers.md#181-the-configuration-file).',
   }),
-  catalogFile: defineSetting({
-    variable: 'POSTERN_CATALOG',
-    rule: anyText,
-    default: NO_DEFAULT,
+  catalogFile: defineSetting('POSTERN_CATALOG', anyText, {
     summary: 'A file whose default export is the catalogue to serve instead of the built-in one.',
     details: '`--catalog FILE` wins over it. See [A file](authors.md#a-file).',
   }),
 };
 
+/** Whether callers need a token is a member of `Config.auth`. */
+const { authRequired: _, ...ownSettings } = serverSettings;
+
+export interface ServerConfig extends ValuesOf<typeof ownSettings> {
+  /** False where `baseUrl` is the default. */
+  readonly isBaseUrlSet: boolean;
+}
+
 export const readServerConfig = (read: Read, isBaseUrlSet: boolean): ServerConfig => ({
-  port: read(port),
-  host: read(serverSettings.host),
-  baseUrl: read(serverSettings.baseUrl),
+  ...readAll(ownSettings, read),
   isBaseUrlSet,
-  environment: read(serverSettings.environment),
-  displayName: read(serverSettings.displayName),
-  logLevel: read(serverSettings.logLevel),
-  logFormat: read(serverSettings.logFormat),
-  metricsEnabled: read(serverSettings.metricsEnabled),
-  shutdownDelayMs: read(serverSettings.shutdownDelayMs),
-  workers: read(serverSettings.workers),
-  configFile: read(serverSettings.configFile),
-  catalogFile: read(serverSettings.catalogFile),
 });

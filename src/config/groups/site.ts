@@ -1,37 +1,22 @@
 // What the pages show of this gateway.
 import { flag, imageFile, imageUrl } from '../rules.ts';
-import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
-
-export interface SiteConfig {
-  /** Undefined for none. */
-  readonly logo: LogoConfig | undefined;
-  /** Whether those who have not logged in see which tools there are. */
-  readonly showsTools: boolean;
-}
+import { defineSetting, type Read } from '../setting.ts';
 
 /** `file` is a path; its image is served by the gateway. */
 export type LogoConfig = { readonly url: string } | { readonly file: string };
 
 export const siteSettings = {
-  logoUrl: defineSetting({
-    variable: 'SERVICE_LOGO_URL',
-    rule: imageUrl,
-    default: NO_DEFAULT,
+  logoUrl: defineSetting('SERVICE_LOGO_URL', imageUrl, {
     summary: 'The address of the logo on the front page.',
     details:
       'Browsers load it from there, so its host learns who visits; SERVICE_LOGO_FILE avoids that. Square images look best.',
   }),
-  logoFile: defineSetting({
-    variable: 'SERVICE_LOGO_FILE',
-    rule: imageFile,
-    default: NO_DEFAULT,
+  logoFile: defineSetting('SERVICE_LOGO_FILE', imageFile, {
     summary: 'The file of the logo on the front page.',
     details:
       'An SVG, PNG, JPEG or WebP image of at most 1 MiB. It is read at start, and served at `/logo`.',
   }),
-  showsTools: defineSetting({
-    variable: 'SITE_SHOWS_TOOLS',
-    rule: flag,
+  showsTools: defineSetting('SITE_SHOWS_TOOLS', flag, {
     default: { value: false },
     summary: 'Whether the pages list the tools before anybody has logged in.',
     details:
@@ -39,7 +24,7 @@ export const siteSettings = {
   }),
 };
 
-export const readSiteConfig = (read: Read): SiteConfig => ({
+export const readSiteConfig = (read: Read) => ({
   logo: readLogoConfig(read),
   showsTools: read(siteSettings.showsTools),
 });

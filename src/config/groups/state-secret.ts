@@ -21,12 +21,12 @@ const secret: Rule<string> = {
   allowed: 'a secret',
 };
 
-export const stateSecrets = defineSetting<readonly string[] | undefined>({
-  variable: 'OAUTH_STATE_SECRET',
-  rule: list(
-    secret,
-    `at least ${MIN_SECRET_BYTES} bytes, for example the output of \`openssl rand -base64 48\`; separate several with commas`,
-  ),
+const secretList = list(
+  secret,
+  `at least ${MIN_SECRET_BYTES} bytes, for example the output of \`openssl rand -base64 48\`; separate several with commas`,
+);
+
+export const stateSecrets = defineSetting('OAUTH_STATE_SECRET', secretList, {
   default: { text: 'kept in DATA_DIR', compute: () => undefined },
   summary: 'Seals what a login leaves in the store.',
   details:

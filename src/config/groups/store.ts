@@ -1,7 +1,7 @@
 // Where the state of the service lies.
 import { anyText, redisUrl } from '../rules.ts';
 import { formatAddress, isSentinelUrl, requireSentinelUrl } from '../sentinel-url.ts';
-import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
+import { defineSetting, type Read } from '../setting.ts';
 
 /** `dataDir` is for what this process keeps itself; with Redis, nothing but the keys of `postern dev`. */
 export type StoreConfig =
@@ -27,18 +27,13 @@ export const storeModels: { readonly [Kind in StoreConfig['kind']]: StoreConfig 
 };
 
 export const storeSettings = {
-  redisUrl: defineSetting({
-    variable: 'REDIS_URL',
-    rule: redisUrl,
-    default: NO_DEFAULT,
+  redisUrl: defineSetting('REDIS_URL', redisUrl, {
     summary: 'Redis or Valkey, shared by all replicas.',
     details:
       '`rediss://` uses TLS; `?cluster=true` is for Redis Cluster. `redis+sentinel://` and `rediss+sentinel://` (TLS) name the sentinels of Redis Sentinel (port 26379 if none is given), the primary, and if needed the number of the database: `redis+sentinel://user:password@sentinel-1,sentinel-2,sentinel-3/mymaster/0`. User and password are those of Redis; `?sentinelPassword=…` is that of the sentinels. If unset, one process keeps its state in DATA_DIR (the embedded store).',
     isSecret: true,
   }),
-  dataDir: defineSetting({
-    variable: 'DATA_DIR',
-    rule: anyText,
+  dataDir: defineSetting('DATA_DIR', anyText, {
     default: { value: './data' },
     summary: 'The folder of the embedded store.',
     details:

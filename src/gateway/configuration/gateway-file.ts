@@ -1,8 +1,13 @@
 // §18.1: the configuration file: which MCP servers stand behind the gateway, and who may use what.
 import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
-import { freeText, text, trueOrFalse, wholeNumber } from '../../config/file/shapes/scalar.ts';
+import {
+  choice,
+  freeText,
+  text,
+  trueOrFalse,
+  wholeNumber,
+} from '../../config/file/shapes/scalar.ts';
 import type { Shape } from '../../config/file/shapes/shape.ts';
-import { integer, oneOf } from '../../config/rules.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { type PlacedRules, type RulesConfig, rulesShape } from '../../policy/rules/rule-config.ts';
 import { serverShape } from '../../upstreams/config/server-shape.ts';
@@ -20,61 +25,47 @@ const DEFAULT_SEPARATOR = '__';
 const DEFAULT_NAME_LENGTH = 64;
 
 const SEPARATOR_PATTERN = '^[_.-]{1,8}$';
-/** A shorter name keeps nothing of the tool beside its server's and the hash; a longer one no tool has (§18.2). */
-const NAME_LENGTH = { min: 32, max: 128 } as const;
-const NAMES = ['own', 'strict'] as const;
 
 const fileMembers = {
-  $schema: defineMember({
-    name: '$schema',
-    shape: freeText(),
-    summary: 'Where editors find the JSON Schema of this file.',
-  }),
-  mcpServers: defineMember({
-    name: 'mcpServers',
-    shape: serversShape,
-    summary:
-      'The MCP servers behind the gateway, by name. Their order decides where names collide.',
-  }),
-  servers: defineMember({
-    name: 'servers',
-    shape: serversShape,
-    summary: 'As mcpServers, as VS Code calls it.',
-  }),
-  builtIn: defineMember({
-    name: 'builtIn',
-    shape: trueOrFalse,
-    summary: 'false takes the built-in tools, prompts and resources away.',
-  }),
-  separator: defineMember({
-    name: 'separator',
-    shape: text(
+  $schema: defineMember('$schema', freeText(), 'Where editors find the JSON Schema of this file.'),
+  mcpServers: defineMember(
+    'mcpServers',
+    serversShape,
+    'The MCP servers behind the gateway, by name. Their order decides where names collide.',
+  ),
+  servers: defineMember('servers', serversShape, 'As mcpServers, as VS Code calls it.'),
+  builtIn: defineMember(
+    'builtIn',
+    trueOrFalse,
+    'false takes the built-in tools, prompts and resources away.',
+  ),
+  separator: defineMember(
+    'separator',
+    text(
       {
         parse: (given) => (new RegExp(SEPARATOR_PATTERN).test(given) ? given : undefined),
         allowed: '1 to 8 of the characters _ - and .',
       },
       { schema: { type: 'string', pattern: SEPARATOR_PATTERN } },
     ),
-    summary: 'What stands between a server’s prefix and a name of its own. The default is __.',
-  }),
-  maxNameLength: defineMember({
-    name: 'maxNameLength',
-    shape: wholeNumber(integer(NAME_LENGTH.min, NAME_LENGTH.max), NAME_LENGTH.min, NAME_LENGTH.max),
-    summary:
-      'The most characters of the names of tools and prompts; longer ones are cut. The default is 64; 48 suits clients that put a name of theirs in front.',
-  }),
-  names: defineMember({
-    name: 'names',
-    shape: text(oneOf(...NAMES), { schema: { enum: NAMES } }),
-    summary:
-      'strict: names of tools and prompts have letters, digits, _ and - alone. own, the default, leaves them as the servers write them.',
-  }),
-  rules: defineMember({
-    name: 'rules',
-    shape: rulesShape,
-    summary:
-      'Who may use what. With any rule, what no rule allows does not exist. "everyone" in place of the list lets everybody use everything.',
-  }),
+    'What stands between a server’s prefix and a name of its own. The default is __.',
+  ),
+  maxNameLength: defineMember(
+    'maxNameLength',
+    // A shorter name keeps nothing of the tool beside its server's and the hash; a longer one no tool has (§18.2).
+    wholeNumber(32, 128),
+    'The most characters of the names of tools and prompts; longer ones are cut. The default is 64; 48 suits clients that put a name of theirs in front.',
+  ),
+  names: defineMember(
+    'names',
+    choice('own', 'strict'),
+    'strict: names of tools and prompts have letters, digits, _ and - alone. own, the default, leaves them as the servers write them.',
+  ),
+  rules: defineMember(
+    'rules',
+    rulesShape,
+    'Who may use what. With any rule, what no rule allows does not exist. "everyone" in place of the list lets everybody use everything.',
+  ),
 };
 
 // What other programs write into the files that they share with us.

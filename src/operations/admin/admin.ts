@@ -16,9 +16,9 @@ import type { Sessions, Store } from '../../store/store.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import type { AccessPreview, PreviewOptions } from '../../upstreams/catalog/tools-for-operators.ts';
 import type { ServerFacts, UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
-import { createLockActions, type LockActions, type LockSources } from './lock-actions.ts';
+import { createLockActions, type LockSources } from './lock-actions.ts';
 import { MAX_TEXT, renderNext, renderNextOf, renderTime } from './read-request.ts';
-import { createSessionLists, type SessionLists, type SessionSources } from './session-lists.ts';
+import { createSessionLists, type SessionSources } from './session-lists.ts';
 
 /** As the page names what was counted. */
 const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
@@ -29,7 +29,7 @@ const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
 };
 
 /** What is listed of servers is what this process knows of them. */
-interface AdminSources
+export interface AdminSources
   extends SessionSources,
     LockSources,
     Pick<UpstreamCatalogs, 'listServerTools'> {
@@ -53,30 +53,15 @@ interface AdminSources
     | undefined;
 }
 
-export interface Admin extends SessionLists, LockActions {
-  listClients(request: PageRequest): Promise<JsonObject>;
-  listLoginFailures(): Promise<JsonObject>;
-  describeLimits(): JsonObject;
-  describeKeySet(): JsonObject;
-  describeStore(): Promise<JsonObject>;
-  listServers(): JsonObject;
-  /** @throws GatewayError `server_not_found`. */
-  listTools(server: string, request: PageRequest): JsonObject;
-  /** What somebody sees. `operator` is who asks (`sub`). */
-  previewAccess(
-    caller: RuleCaller,
-    request: PageRequest,
-    operator: string | undefined,
-  ): Promise<JsonObject>;
-}
+export type Admin = ReturnType<typeof createAdmin>;
 
 /** Of refusals, which may be of thousands of addresses. */
 const MAX_REFUSALS = 100;
 
-export const createAdmin = (sources: AdminSources): Admin => ({
+export const createAdmin = (sources: AdminSources) => ({
   ...createSessionLists(sources),
   ...createLockActions(sources),
-  async listClients(request) {
+  async listClients(request: PageRequest) {
     const page = await sources.clients.list(request);
     return { clients: page.items.map(describeClient), ...renderNext(page) };
   },
@@ -127,14 +112,20 @@ export const createAdmin = (sources: AdminSources): Admin => ({
       since: since === undefined ? undefined : renderTime(since),
     })),
   }),
-  listTools(server, { from, limit }) {
+  /** @throws GatewayError `server_not_found`. */
+  listTools(server: string, { from, limit }: PageRequest) {
     const skip = from?.skip ?? 0;
     const found = sources.listServerTools(server, { skip, limit });
     if (found === undefined) return fail('server_not_found');
     const tools = found.tools.map((tool) => ({ ...tool, name: tool.name.slice(0, MAX_TEXT) }));
     return { server, ...found, tools, ...renderNextOf(found.total, skip + limit) };
   },
-  async previewAccess(caller, { from, limit }, operator) {
+  /** What somebody sees. `operator` is who asks (`sub`). */
+  async previewAccess(
+    caller: RuleCaller,
+    { from, limit }: PageRequest,
+    operator: string | undefined,
+  ) {
     const skip = from?.skip ?? 0;
     const found = (await sources.previewAccess?.({ caller, skip, limit }, operator)) ?? NO_PREVIEW;
     const tools = found.tools.map(({ decision, ...tool }) => ({

@@ -106,46 +106,27 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
   ];
 
   /** For the front page, which links to that of operators. It tells callers nothing but their own groups. */
-  const access: ProtectedEndpoint = {
-    ...GUARDED,
-    method: 'GET',
-    path: `${API}/access`,
-    judge: ({ user }) => ({
-      access: undefined,
-      run: async () => createJsonReply(200, { isOperator: operators.isOperator(user) }),
-    }),
-  };
+  const access = createEndpoint('GET', '/access', async ({ user }) =>
+    createJsonReply(200, { isOperator: operators.isOperator(user) }),
+  );
 
-  const createShowEndpoint = ([path, show]: (typeof shown)[number]): ProtectedEndpoint => ({
-    ...GUARDED,
-    method: 'GET',
-    path: API + path,
-    judge: (call) => ({
-      access: undefined,
-      run() {
-        const query = new URLSearchParams(call.request.query);
-        return runAudited(call, describeShow(path, query), async () =>
-          createJsonReply(200, await show(query, call.user?.sub)),
-        );
-      },
-    }),
-  });
+  const createShowEndpoint = ([path, show]: (typeof shown)[number]): ProtectedEndpoint =>
+    createEndpoint('GET', path, (call) => {
+      const query = new URLSearchParams(call.request.query);
+      return runAudited(call, describeShow(path, query), async () =>
+        createJsonReply(200, await show(query, call.user?.sub)),
+      );
+    });
 
   const createActEndpoint = ({ path, isId, action, act, notFound }: Act): ProtectedEndpoint => ({
-    ...GUARDED,
-    method: 'DELETE',
-    path: API + path,
-    hasParameter: isId,
-    judge: (call) => ({
-      access: undefined,
-      run() {
-        const target = call.request.path.slice(call.request.path.lastIndexOf('/') + 1);
-        return runAudited(call, { action, target }, async () => {
-          if (!(await act(target))) fail(notFound);
-          return { status: 204 };
-        });
-      },
+    ...createEndpoint('DELETE', path, (call) => {
+      const target = call.request.path.slice(call.request.path.lastIndexOf('/') + 1);
+      return runAudited(call, { action, target }, async () => {
+        if (!(await act(target))) fail(notFound);
+        return { status: 204 };
+      });
     }),
+    hasParameter: isId,
   });
 
   const approve: ProtectedEndpoint = {
@@ -229,6 +210,18 @@ const describeApproved = ({ server, kind, name, change }: ReviewedChange): What 
   server,
   ...(kind === 'tool' && { tool: name }),
   ...(kind === 'prompt' && { prompt: name }),
+});
+
+/** Nothing is to be judged before it is counted. */
+const createEndpoint = (
+  method: 'GET' | 'DELETE',
+  path: string,
+  run: (call: ProtectedCall) => Promise<Reply>,
+): ProtectedEndpoint => ({
+  ...GUARDED,
+  method,
+  path: API + path,
+  judge: (call) => ({ access: undefined, run: () => run(call) }),
 });
 
 const GUARDED = {

@@ -4,7 +4,6 @@ import { hasLevels, type JsonObject } from '../../platform/json.ts';
 import { toShellWord } from '../../platform/text.ts';
 import type { PageRequest } from '../../store/page.ts';
 import type {
-  Approved,
   DescribedServer,
   LockApproval,
   ReviewedServer,
@@ -22,16 +21,8 @@ export interface LockSources extends Pick<UpstreamCatalogs, 'listLockDifferences
   readonly lockCommand: string;
 }
 
-export interface LockActions {
-  listLockDifferences(request: PageRequest): Promise<JsonObject>;
-  /** What approving them would change. @throws GatewayError as `LockApproval.review`. */
-  reviewLock(servers: readonly string[]): Promise<JsonObject>;
-  /** @throws GatewayError as `LockApproval.approve`. */
-  approveLock(digests: ReadonlyMap<string, string>): Promise<Approved>;
-}
-
-export const createLockActions = (sources: LockSources): LockActions => ({
-  async listLockDifferences({ from, limit }) {
+export const createLockActions = (sources: LockSources) => ({
+  async listLockDifferences({ from, limit }: PageRequest) {
     const skip = from?.skip ?? 0;
     const found = sources.listLockDifferences({ skip, limit });
     const command = renderLockCommand(sources.lockCommand, sources.configPath);
@@ -45,11 +36,13 @@ export const createLockActions = (sources: LockSources): LockActions => ({
       ...renderNextOf(found.total, skip + limit),
     };
   },
-  async reviewLock(servers) {
+  /** What approving them would change. @throws GatewayError as `LockApproval.review`. */
+  async reviewLock(servers: readonly string[]) {
     const reviews = (await sources.lockApproval?.review(servers)) ?? fail('lock_not_approvable');
     return { servers: renderReviews(reviews) };
   },
-  approveLock: async (digests) =>
+  /** @throws GatewayError as `LockApproval.approve`. */
+  approveLock: async (digests: ReadonlyMap<string, string>) =>
     sources.lockApproval?.approve(digests) ?? fail('lock_not_approvable'),
 });
 

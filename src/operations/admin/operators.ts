@@ -18,20 +18,12 @@ export interface OperatorsDeps {
   readonly clients: readonly string[];
 }
 
-export interface Operators {
-  isOperator(user: UserContext | undefined): boolean;
-  /**
-   * The client that the token was issued to; undefined where that is none whose tokens are taken.
-   *
-   * @throws what the store throws.
-   */
-  findClient(user: UserContext): Promise<string | undefined>;
-}
+export type Operators = ReturnType<typeof createOperators>;
 
 /** Tokens that need not be looked up again, so that the page also works while the store does not answer. */
 const MAX_TOKENS = 1000;
 
-export function createOperators(deps: OperatorsDeps): Operators {
+export function createOperators(deps: OperatorsDeps) {
   const groups = new Set(deps.groups);
   const clients = new Set(deps.clients);
   /** By the SHA-256 of a token. What was noted of a token stays true. */
@@ -46,8 +38,14 @@ export function createOperators(deps: OperatorsDeps): Operators {
   }
 
   return {
-    isOperator: (user) => user?.groups?.some((group) => groups.has(group)) === true,
-    async findClient(user) {
+    isOperator: (user: UserContext | undefined) =>
+      user?.groups?.some((group) => groups.has(group)) === true,
+    /**
+     * The client that the token was issued to; undefined where that is none whose tokens are taken.
+     *
+     * @throws what the store throws.
+     */
+    async findClient(user: UserContext) {
       const granted = user.grant?.clientId;
       if (granted !== undefined) {
         return granted === OPERATORS_CLIENT_ID || clients.has(granted) ? granted : undefined;

@@ -16,22 +16,18 @@ export interface Person {
   readonly emailVerified?: boolean;
 }
 
-export interface People {
-  /** `context` must be the same for opening. Undefined where the token has neither name nor e-mail. */
-  seal(user: UserContext, context: string): Promise<string | undefined>;
-  /** Empty where there is nothing, or it was sealed with a secret that is no longer in use. */
-  open(sealed: string | undefined, context: string): Promise<Person>;
-}
+export type People = ReturnType<typeof createPeople>;
 
 /** Of a name. */
 const MAX_NAME = 200;
 /** RFC 5321 §4.5.3.1 allows no longer address. */
 const MAX_EMAIL = 320;
 
-export function createPeople(getSeal: () => Promise<Seal>): People {
+export function createPeople(getSeal: () => Promise<Seal>) {
   const toSealContext = (context: string) => `person ${context}`;
   return {
-    async seal({ name, email, emailVerified }, context) {
+    /** `context` must be the same for opening. Undefined where the token has neither name nor e-mail. */
+    async seal({ name, email, emailVerified }: UserContext, context: string) {
       if (!name && !email) return undefined;
       const person: Person = {
         ...(name && { name: name.slice(0, MAX_NAME) }),
@@ -40,7 +36,8 @@ export function createPeople(getSeal: () => Promise<Seal>): People {
       };
       return (await getSeal()).seal(toSealContext(context), JSON.stringify(person));
     },
-    async open(sealed, context) {
+    /** Empty where there is nothing, or it was sealed with a secret that is no longer in use. */
+    async open(sealed: string | undefined, context: string): Promise<Person> {
       if (sealed === undefined) return {};
       const text = (await getSeal()).open(toSealContext(context), sealed);
       const { name, email, emailVerified } = (text && parseObject(text)) || {};
@@ -62,19 +59,7 @@ export function matchesPerson(text: string, sub: string | undefined, person: Per
 
 // §22.2: users by the HMAC of their e-mail address, so that one is found at once among any number of sessions.
 
-export interface PersonIndex {
-  /** Never rejects: whoever is not noted is found by looking through all sessions. */
-  note(user: UserContext): Promise<void>;
-  /** Users whose tokens had this address lately, whatever its case: first those whom the provider says it belongs to. */
-  find(email: string, from: AdminPlace | undefined): Promise<UserPage>;
-}
-
-interface UserPage {
-  /** `sub` of each. */
-  readonly users: readonly string[];
-  /** Anybody may have an address that is not verified: there may be any number of users. */
-  readonly next: AdminPlace | undefined;
-}
+export type PersonIndex = ReturnType<typeof createPersonIndex>;
 
 interface PersonIndexDeps {
   readonly store: Pick<KeyValue, 'setListed' | 'readListed'>;
@@ -87,9 +72,10 @@ const TTL_SECONDS = 2_592_000;
 const MAX_USERS = 20;
 const MAC_CONTEXT = 'e-mail address';
 
-export function createPersonIndex({ store, getSeal }: PersonIndexDeps): PersonIndex {
+export function createPersonIndex({ store, getSeal }: PersonIndexDeps) {
   return {
-    async note({ sub, email, emailVerified }) {
+    /** Never rejects: whoever is not noted is found by looking through all sessions. */
+    async note({ sub, email, emailVerified }: UserContext) {
       if (!email) return;
       try {
         const seal = await getSeal();
@@ -101,7 +87,11 @@ export function createPersonIndex({ store, getSeal }: PersonIndexDeps): PersonIn
         // The session is worth more than that operators find it at once.
       }
     },
-    async find(email, from) {
+    /**
+     * Users (`sub`) whose tokens had this address lately, whatever its case: first those whom the provider says it belongs
+     * to. Anybody may have an address that is not verified: there may be any number of users.
+     */
+    async find(email: string, from: AdminPlace | undefined) {
       const seal = await getSeal();
       const macs = seal.computeMacs(MAC_CONTEXT, email.toLowerCase());
       const lists = [true, false].flatMap((isVerified) =>

@@ -8,7 +8,7 @@ import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { buildCallerKey, CALLER_LIST_KEY } from '../../store/keys.ts';
-import type { Page, PageRequest } from '../../store/page.ts';
+import type { PageRequest } from '../../store/page.ts';
 import type { KeyValue } from '../../store/store.ts';
 import type { People, Person } from './people.ts';
 
@@ -20,12 +20,7 @@ export interface RecentCaller {
   readonly lastSeenAt: string;
 }
 
-export interface RecentCallers {
-  /** With each call: at once, and nobody waits for what it writes now and then. */
-  note(user: UserContext): void;
-  /** Who was seen last comes first. */
-  list(request: PageRequest): Promise<Page<RecentCaller>>;
-}
+export type RecentCallers = ReturnType<typeof createRecentCallers>;
 
 export interface RecentCallersDeps {
   readonly store: Pick<KeyValue, 'setListed' | 'readListed' | 'deleteListed'>;
@@ -48,7 +43,7 @@ const TRIMMED = 100;
 /** Later than any entry: the place of the first. */
 const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 
-export function createRecentCallers(deps: RecentCallersDeps): RecentCallers {
+export function createRecentCallers(deps: RecentCallersDeps) {
   const { store, people, clock, log, maxCallers = MAX_CALLERS } = deps;
   /** By `sub`; ends when they may be written again. */
   const written = createExpiringMap<true>(MAX_KNOWN, clock.monotonic);
@@ -82,12 +77,14 @@ export function createRecentCallers(deps: RecentCallersDeps): RecentCallers {
   }
 
   return {
-    note(user) {
+    /** With each call: at once, and nobody waits for what it writes now and then. */
+    note(user: UserContext) {
       if (written.get(user.sub)) return;
       written.set(user.sub, true, clock.monotonic() + PAUSE_MS);
       write(user).catch(warn);
     },
-    async list(request) {
+    /** Who was seen last comes first. */
+    async list(request: PageRequest) {
       const { items, next } = await store.readListed(CALLER_LIST_KEY, request);
       const callers = await Promise.all(items.map(({ key, value }) => read(key, value)));
       return { items: callers.flat(), next };

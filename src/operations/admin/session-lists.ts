@@ -22,25 +22,13 @@ export interface SessionSources {
   readonly recentCallers: Pick<RecentCallers, 'list'>;
 }
 
-export interface SessionLists {
+export const createSessionLists = (sources: SessionSources) => ({
   /** `owner` for those of one user. */
-  listSessions(request: PageRequest, owner: string | undefined): Promise<JsonObject>;
-  /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
-  findSessions(request: AdminPageRequest, text: string): Promise<JsonObject>;
-  /** Users who called without a session. */
-  listCallers(request: PageRequest): Promise<JsonObject>;
-  findCallers(request: PageRequest, text: string): Promise<JsonObject>;
-}
-
-export const createSessionLists = (sources: SessionSources): SessionLists => ({
-  async listSessions(request, owner) {
-    const [page, active] = await Promise.all([
-      readSessions(sources, request, owner),
-      sources.store.countSessions(),
-    ]);
-    return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
+  async listSessions(request: PageRequest, owner: string | undefined) {
+    return renderSessions(sources, readSessions(sources, request, owner));
   },
-  async findSessions({ from }, text) {
+  /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
+  async findSessions({ from }: AdminPageRequest, text: string) {
     const isMeant = ({ listed, person }: PersonsSession) =>
       matchesPerson(text, listed.record.userId, person);
     const find = async () => {
@@ -54,20 +42,16 @@ export const createSessionLists = (sources: SessionSources): SessionLists => ({
       }
       return lookThrough((request) => readSessions(sources, request), isMeant, { from, clock });
     };
-    const [page, active] = await Promise.all([find(), sources.store.countSessions()]);
-    return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
+    return renderSessions(sources, find());
   },
-  async listCallers(request) {
-    const page = await sources.recentCallers.list(request);
-    return { callers: page.items.map(describeCaller), ...renderNext(page) };
+  /** Users who called without a session. */
+  async listCallers(request: PageRequest) {
+    return renderCallers(await sources.recentCallers.list(request));
   },
-  async findCallers({ from }, text) {
-    const page = await lookThrough(
-      sources.recentCallers.list,
-      ({ user, person }) => matchesPerson(text, user, person),
-      { from, clock: sources.clock },
-    );
-    return { callers: page.items.map(describeCaller), ...renderNext(page) };
+  async findCallers({ from }: PageRequest, text: string) {
+    const isMeant = ({ user, person }: RecentCaller) => matchesPerson(text, user, person);
+    const { clock } = sources;
+    return renderCallers(await lookThrough(sources.recentCallers.list, isMeant, { from, clock }));
   },
 });
 
@@ -105,11 +89,18 @@ async function readSessionsOfAddress(
 
 const SESSIONS_OF_USER = 50;
 
-const describeCaller = ({ user, person, lastSeenAt }: RecentCaller): JsonObject => ({
-  user,
-  ...person,
-  lastSeenAt,
+const renderCallers = (page: Page<RecentCaller>): JsonObject => ({
+  callers: page.items.map(({ user, person, lastSeenAt }) => ({ user, ...person, lastSeenAt })),
+  ...renderNext(page),
 });
+
+async function renderSessions(
+  { store }: Pick<SessionSources, 'store'>,
+  reading: Promise<AdminPage<PersonsSession>>,
+): Promise<JsonObject> {
+  const [page, active] = await Promise.all([reading, store.countSessions()]);
+  return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
+}
 
 function describeSession({ listed, person }: PersonsSession): JsonObject {
   const { record, expiresAt } = listed;

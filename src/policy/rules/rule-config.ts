@@ -90,27 +90,18 @@ const claims: Shape<Readonly<Record<string, unknown>>> = record(claim, {
 });
 
 const subjectMembers = {
-  groups: defineMember({
-    name: 'groups',
-    shape: names('groups'),
-    summary: 'Groups of the user. One of them is enough.',
-  }),
-  scopes: defineMember({
-    name: 'scopes',
-    shape: names('scopes'),
-    summary: 'Scopes of the token. One of them is enough.',
-  }),
-  claims: defineMember({
-    name: 'claims',
-    shape: claims,
-    summary:
-      'Claims of the token, with the value that each has, or a list of those that it may have.',
-  }),
-  clients: defineMember({
-    name: 'clients',
-    shape: names('client IDs'),
-    summary: 'OAuth client IDs, in which * is any text. One of them is enough.',
-  }),
+  groups: defineMember('groups', names('groups'), 'Groups of the user. One of them is enough.'),
+  scopes: defineMember('scopes', names('scopes'), 'Scopes of the token. One of them is enough.'),
+  claims: defineMember(
+    'claims',
+    claims,
+    'Claims of the token, with the value that each has, or a list of those that it may have.',
+  ),
+  clients: defineMember(
+    'clients',
+    names('client IDs'),
+    'OAuth client IDs, in which * is any text. One of them is enough.',
+  ),
 };
 
 const subject: Shape<RuleSubject> = object({
@@ -148,24 +139,20 @@ const who: Shape<RuleConfig['who']> = {
 };
 
 const ruleMembers = {
-  who: defineMember({
-    name: 'who',
-    shape: who,
-    summary: 'Whom the rule is about. All that is named must hold.',
-  }),
-  when: defineMember({
-    name: 'when',
-    shape: text(
+  who: defineMember('who', who, 'Whom the rule is about. All that is named must hold.'),
+  when: defineMember(
+    'when',
+    text(
       { parse: (given) => anyText.parse(given.trim()) || undefined, allowed: 'a CEL expression' },
       { schema: { type: 'string', pattern: '\\S' } },
     ),
-    summary: 'A CEL expression over user, client, tool and args that must hold, too.',
-  }),
-  may: defineMember({
-    name: 'may',
-    shape: names('patterns, such as "github__*", "prompt:*" or "resource:config://server"'),
-    summary: 'What they may use: names as clients see them, in which * is any text.',
-  }),
+    'A CEL expression over user, client, tool and args that must hold, too.',
+  ),
+  may: defineMember(
+    'may',
+    names('patterns, such as "github__*", "prompt:*" or "resource:config://server"'),
+    'What they may use: names as clients see them, in which * is any text.',
+  ),
 };
 
 const RULE_SCHEMA: JsonObject = {

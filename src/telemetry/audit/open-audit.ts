@@ -1,6 +1,6 @@
 // §21.1: one line of JSON for each event, written before what it tells of is answered.
 
-import type { AuditConfig, AuditDestination } from '../../config/groups/audit.ts';
+import type { AuditConfig } from '../../config/groups/audit.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { toVisibleJson } from '../../platform/invisible.ts';
@@ -8,7 +8,7 @@ import type { Log } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import type { Audit, AuditedAction, AuditedEnd } from './audit.ts';
+import type { Audit, AuditEvent, AuditedAction, AuditedEnd } from './audit.ts';
 import { type LineSink, openPathSink, openStdoutSink } from './line-sink.ts';
 
 interface AuditDeps {
@@ -26,11 +26,10 @@ export function openAudit(
   deps: Omit<AuditDeps, 'sink' | 'isRequired'>,
 ): Audit | undefined {
   if (destination === undefined) return undefined;
-  return createAudit({ ...deps, sink: openSink(destination, deps), isRequired: required });
+  const sink =
+    destination.kind === 'stdout' ? openStdoutSink() : openPathSink(destination.path, deps.clock);
+  return createAudit({ ...deps, sink, isRequired: required });
 }
-
-const openSink = (destination: AuditDestination, { clock }: Pick<AuditDeps, 'clock'>): LineSink =>
-  destination.kind === 'stdout' ? openStdoutSink() : openPathSink(destination.path, clock);
 
 function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audit {
   /** Lines since the last that could be written. */
@@ -56,15 +55,18 @@ function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audi
     return { count, line };
   }
 
-  function recordSuccess(taken: number): void {
+  /** `event` is that of the line, where it was more than what was lost. */
+  function recordSuccess(taken: number, event?: AuditEvent): void {
     isWritable = true;
     if (taken > 0) log.warn('The audit log can be written again.', { lostLines: taken });
+    if (event !== undefined) metrics.recordAuditLine(event, 'success');
   }
 
-  function recordFailure(taken: number, cause: unknown): void {
+  function recordFailure(taken: number, cause: unknown, event?: AuditEvent): void {
     isWritable = false;
-    lost += taken;
+    lost += event === undefined ? taken : taken + 1;
     sayLost(cause);
+    if (event !== undefined) metrics.recordAuditLine(event, 'error');
   }
 
   function write(action: AuditedAction, end: AuditedEnd, seconds?: number): void {
@@ -72,12 +74,10 @@ function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audi
     try {
       sink.write(taken.line + renderLine(clock.now(), action, end, seconds));
     } catch (cause) {
-      recordFailure(taken.count + 1, cause);
-      metrics.recordAuditLine(action.event, 'error');
+      recordFailure(taken.count, cause, action.event);
       return;
     }
-    recordSuccess(taken.count);
-    metrics.recordAuditLine(action.event, 'success');
+    recordSuccess(taken.count, action.event);
   }
 
   /** @throws GatewayError `audit_unavailable`. */
@@ -86,12 +86,10 @@ function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audi
     try {
       await sink.writeThrough(taken.line + renderLine(clock.now(), action, { outcome: 'started' }));
     } catch (cause) {
-      recordFailure(taken.count + 1, cause);
-      metrics.recordAuditLine(action.event, 'error');
+      recordFailure(taken.count, cause, action.event);
       fail('audit_unavailable', { headers: { 'Retry-After': '5' } });
     }
-    recordSuccess(taken.count);
-    metrics.recordAuditLine(action.event, 'success');
+    recordSuccess(taken.count, action.event);
   }
 
   /** Apart from the work, so that nothing of it is kept while it runs. */
@@ -150,29 +148,11 @@ function renderLine(
   end: AuditedEnd,
   seconds?: number,
 ): string {
-  for (let maxText = MAX_TEXT; ; maxText = Math.floor(maxText / 2)) {
-    const text = renderLineWithin(maxText, now, action, end, seconds);
-    if (maxText === 0 || Buffer.byteLength(text) <= MAX_LINE_BYTES) return text;
-  }
-}
-
-/** Says in the audit log itself that it is not complete. */
-interface Gap extends AuditedAction {
-  readonly event: 'gap';
-  readonly lost: number;
-}
-
-/** JSON leaves out what is undefined. */
-function renderLineWithin(
-  maxText: number,
-  now: number,
-  action: AuditedAction | Gap,
-  end: AuditedEnd,
-  seconds: number | undefined,
-): string {
+  let maxText = MAX_TEXT;
   const cut = (text: string | undefined): string | undefined =>
     text !== undefined && text.length > maxText ? `${text.slice(0, maxText)}…` : text;
-  const line = {
+  // JSON leaves out what is undefined.
+  const describe = () => ({
     time: new Date(now).toISOString(),
     event: action.event,
     outcome: end.outcome,
@@ -189,6 +169,15 @@ function renderLineWithin(
     lost: 'lost' in action ? action.lost : undefined,
     duration: seconds === undefined ? undefined : Math.round(seconds * 1e6) / 1000,
     trace: action.trace,
-  };
-  return `${toVisibleJson(line)}\n`;
+  });
+  for (; ; maxText = Math.floor(maxText / 2)) {
+    const text = `${toVisibleJson(describe())}\n`;
+    if (maxText === 0 || Buffer.byteLength(text) <= MAX_LINE_BYTES) return text;
+  }
+}
+
+/** Says in the audit log itself that it is not complete. */
+interface Gap extends AuditedAction {
+  readonly event: 'gap';
+  readonly lost: number;
 }

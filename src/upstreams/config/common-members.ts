@@ -2,15 +2,18 @@
 import type { Config } from '../../config/config.ts';
 import { createRecord, list, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
-import { freeText, text, trueOrFalse, wholeNumber } from '../../config/file/shapes/scalar.ts';
+import {
+  choice,
+  freeText,
+  text,
+  trueOrFalse,
+  wholeNumber,
+} from '../../config/file/shapes/scalar.ts';
 import type { Shape } from '../../config/file/shapes/shape.ts';
-import { integer, oneOf, type Rule } from '../../config/rules.ts';
+import { integer, type Rule } from '../../config/rules.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import type { ToolSelection } from './common-config.ts';
 import type { ProgramUser } from './upstream-config.ts';
-
-const TYPES = ['http', 'streamableHttp', 'streamable-http', 'sse', 'stdio'] as const;
-const ERAS = ['auto', 'session', 'stateless'] as const;
 
 const PREFIX_PATTERN = '^([A-Za-z0-9]([A-Za-z0-9_.-]{0,30}[A-Za-z0-9])?)?$';
 const PREFIX = new RegExp(PREFIX_PATTERN);
@@ -47,21 +50,17 @@ const globs = list(
 const isGlob = (glob: string): boolean => glob !== '' && glob.length <= MAX_GLOB_LENGTH;
 
 const toolsMembers = {
-  include: defineMember({
-    name: 'include',
-    shape: globs,
-    summary: 'The tools that are served: names of the server’s own, in which * is any text.',
-  }),
-  exclude: defineMember({
-    name: 'exclude',
-    shape: globs,
-    summary: 'The tools that are not served. It wins over include.',
-  }),
-  describe: defineMember({
-    name: 'describe',
-    shape: record(freeText(), { allowed: 'an object of descriptions by tool name' }),
-    summary: 'Descriptions in place of the server’s, by the tool’s own name.',
-  }),
+  include: defineMember(
+    'include',
+    globs,
+    'The tools that are served: names of the server’s own, in which * is any text.',
+  ),
+  exclude: defineMember('exclude', globs, 'The tools that are not served. It wins over include.'),
+  describe: defineMember(
+    'describe',
+    record(freeText(), { allowed: 'an object of descriptions by tool name' }),
+    'Descriptions in place of the server’s, by the tool’s own name.',
+  ),
 };
 
 /** All of them, as the server describes them. */
@@ -83,19 +82,15 @@ const toolsShape: Shape<ToolSelection> = object({
 
 /** Of each server. */
 export const commonMembers = {
-  type: defineMember({
-    name: 'type',
-    shape: text(oneOf(...TYPES), { schema: { enum: TYPES } }),
-    summary: 'The transport: stdio with command, else http unless it is sse (2024-11-05).',
-  }),
-  disabled: defineMember({
-    name: 'disabled',
-    shape: trueOrFalse,
-    summary: 'true leaves the server out.',
-  }),
-  prefix: defineMember({
-    name: 'prefix',
-    shape: text(
+  type: defineMember(
+    'type',
+    choice('http', 'streamableHttp', 'streamable-http', 'sse', 'stdio'),
+    'The transport: stdio with command, else http unless it is sse (2024-11-05).',
+  ),
+  disabled: defineMember('disabled', trueOrFalse, 'true leaves the server out.'),
+  prefix: defineMember(
+    'prefix',
+    text(
       {
         parse: (given) => (PREFIX.test(given) ? given : undefined),
         allowed:
@@ -103,35 +98,33 @@ export const commonMembers = {
       },
       { schema: { type: 'string', pattern: PREFIX_PATTERN } },
     ),
-    summary: 'Before the names of its tools and prompts, in place of the server’s name.',
-  }),
-  timeout: defineMember({
-    name: 'timeout',
-    shape: wholeNumber(timeoutRule, MIN_TIMEOUT_MS, MAX_TIMEOUT_MS),
-    summary: 'Milliseconds without progress after which a call ends.',
-  }),
-  required: defineMember({
-    name: 'required',
-    shape: trueOrFalse,
-    summary: 'Whether the gateway is ready only while the server can be reached.',
-  }),
-  era: defineMember({
-    name: 'era',
-    shape: text(oneOf(...ERAS), { schema: { enum: ERAS } }),
-    summary:
-      'How the gateway speaks to it: with sessions (MCP up to 2025-11-25), stateless (2026-07-28), or, as auto, stateless where it can. session helps with a server of both whose tools ask only in sessions.',
-  }),
-  roots: defineMember({
-    name: 'roots',
-    shape: trueOrFalse,
-    summary:
-      'Whether it is told the roots of clients: paths on their machines. They may replace what it lets its callers read.',
-  }),
-  tools: defineMember({
-    name: 'tools',
-    shape: toolsShape,
-    summary: 'Which of its tools are served, and how they are described.',
-  }),
+    'Before the names of its tools and prompts, in place of the server’s name.',
+  ),
+  timeout: defineMember(
+    'timeout',
+    wholeNumber(MIN_TIMEOUT_MS, MAX_TIMEOUT_MS, timeoutRule),
+    'Milliseconds without progress after which a call ends.',
+  ),
+  required: defineMember(
+    'required',
+    trueOrFalse,
+    'Whether the gateway is ready only while the server can be reached.',
+  ),
+  era: defineMember(
+    'era',
+    choice('auto', 'session', 'stateless'),
+    'How the gateway speaks to it: with sessions (MCP up to 2025-11-25), stateless (2026-07-28), or, as auto, stateless where it can. session helps with a server of both whose tools ask only in sessions.',
+  ),
+  roots: defineMember(
+    'roots',
+    trueOrFalse,
+    'Whether it is told the roots of clients: paths on their machines. They may replace what it lets its callers read.',
+  ),
+  tools: defineMember(
+    'tools',
+    toolsShape,
+    'Which of its tools are served, and how they are described.',
+  ),
 };
 
 export function readCommon({ read }: MemberReader) {

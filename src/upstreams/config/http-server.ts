@@ -71,41 +71,24 @@ function checkHeaderName(name: string): string | undefined {
 }
 
 export const httpMembers = {
-  url: defineMember({
-    name: 'url',
-    shape: addressShape,
-    summary: 'The address of the server.',
-  }),
-  serverUrl: defineMember({
-    name: 'serverUrl',
-    shape: addressShape,
-    summary: 'As url, as other programs call it.',
-  }),
-  httpUrl: defineMember({
-    name: 'httpUrl',
-    shape: addressShape,
-    summary: 'As url, as other programs call it.',
-  }),
-  headers: defineMember({
-    name: 'headers',
-    shape: record(warnOfBareVariable(headerValue), {
+  url: defineMember('url', addressShape, 'The address of the server.'),
+  serverUrl: defineMember('serverUrl', addressShape, 'As url, as other programs call it.'),
+  httpUrl: defineMember('httpUrl', addressShape, 'As url, as other programs call it.'),
+  headers: defineMember(
+    'headers',
+    record(warnOfBareVariable(headerValue), {
       allowed: `an object of headers, such as { "Authorization": "Bearer \${TOKEN}" }`,
       checkName: checkHeaderName,
       names: { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" },
     }),
-    summary: 'Headers of each request to the server.',
-  }),
-  auth: defineMember({
-    name: 'auth',
-    shape: authShape,
-    summary: 'What tells the server who calls.',
-  }),
-  ca: defineMember({
-    name: 'ca',
-    shape: freeText(),
-    summary:
-      'A PEM file with the authorities that may have signed its certificate, in place of the system’s. Relative to the configuration file.',
-  }),
+    'Headers of each request to the server.',
+  ),
+  auth: defineMember('auth', authShape, 'What tells the server who calls.'),
+  ca: defineMember(
+    'ca',
+    freeText(),
+    'A PEM file with the authorities that may have signed its certificate, in place of the system’s. Relative to the configuration file.',
+  ),
 };
 
 /** The names of a server's address. */

@@ -4,6 +4,7 @@ import { listValues } from '../../config/file/expand.ts';
 import { createRecord, list, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, type MemberReader } from '../../config/file/shapes/object.ts';
 import {
+  choice,
   freeText,
   text,
   warnOfBareVariable,
@@ -11,7 +12,7 @@ import {
 } from '../../config/file/shapes/scalar.ts';
 import type { Shape } from '../../config/file/shapes/shape.ts';
 import { isSharedStore } from '../../config/groups/store.ts';
-import { integer, oneOf, systemUser } from '../../config/rules.ts';
+import { systemUser } from '../../config/rules.ts';
 import { findSecretArguments } from '../../platform/secret-texts.ts';
 import {
   type CompletionDeps,
@@ -21,10 +22,7 @@ import {
 } from './common-members.ts';
 import type { ProgramUser, StdioUpstreamConfig } from './upstream-config.ts';
 
-const ISOLATIONS = ['shared', 'user', 'session'] as const;
-const MAX_PROCESSES = 1000;
 const DEFAULT_MAX_PROCESSES = 20;
-const ONE_DAY_SECONDS = 86_400;
 const DEFAULT_IDLE_SECONDS = 300;
 
 /** An argument of a program, and what variables of the environment bring into it. */
@@ -47,51 +45,42 @@ const argumentShape: Shape<Argument> = {
 const argumentList = list(argumentShape, { allowed: 'a list of texts' });
 
 export const stdioMembers = {
-  command: defineMember({
-    name: 'command',
-    shape: freeText(),
-    summary: 'The program to start.',
-  }),
-  args: defineMember({
-    name: 'args',
-    shape: argumentList,
-    summary: 'Its arguments.',
-  }),
-  env: defineMember({
-    name: 'env',
-    shape: record(warnOfBareVariable(freeText({ isSecret: true })), {
+  command: defineMember('command', freeText(), 'The program to start.'),
+  args: defineMember('args', argumentList, 'Its arguments.'),
+  env: defineMember(
+    'env',
+    record(warnOfBareVariable(freeText({ isSecret: true })), {
       allowed: `an object of variables, such as { "TOKEN": "\${TOKEN}" }`,
       checkName: (name) =>
         /^[^=\0]+$/.test(name) ? undefined : 'A variable’s name is not empty and has no =.',
     }),
-    summary: 'Environment variables, beside PATH, HOME, USER, LANG and TMPDIR.',
-  }),
-  cwd: defineMember({
-    name: 'cwd',
-    shape: freeText(),
-    summary: 'The folder it runs in. Relative to the configuration file.',
-  }),
-  runAs: defineMember({
-    name: 'runAs',
-    shape: text(systemUser, { schema: { type: 'string' } }),
-    summary:
-      'The user of the system that it runs as, such as postern-files or 1001:1001, in place of RUN_PROGRAMS_AS.',
-  }),
-  isolation: defineMember({
-    name: 'isolation',
-    shape: text(oneOf(...ISOLATIONS), { schema: { enum: ISOLATIONS } }),
-    summary: 'For whom there is a process of its own.',
-  }),
-  maxProcesses: defineMember({
-    name: 'maxProcesses',
-    shape: wholeNumber(integer(1, MAX_PROCESSES), 1, MAX_PROCESSES),
-    summary: 'The most processes at once, with isolation user or session.',
-  }),
-  idleSeconds: defineMember({
-    name: 'idleSeconds',
-    shape: wholeNumber(integer(1, ONE_DAY_SECONDS), 1, ONE_DAY_SECONDS),
-    summary: 'Seconds without a call after which a user’s process ends.',
-  }),
+    'Environment variables, beside PATH, HOME, USER, LANG and TMPDIR.',
+  ),
+  cwd: defineMember(
+    'cwd',
+    freeText(),
+    'The folder it runs in. Relative to the configuration file.',
+  ),
+  runAs: defineMember(
+    'runAs',
+    text(systemUser, { schema: { type: 'string' } }),
+    'The user of the system that it runs as, such as postern-files or 1001:1001, in place of RUN_PROGRAMS_AS.',
+  ),
+  isolation: defineMember(
+    'isolation',
+    choice('shared', 'user', 'session'),
+    'For whom there is a process of its own.',
+  ),
+  maxProcesses: defineMember(
+    'maxProcesses',
+    wholeNumber(1, 1000),
+    'The most processes at once, with isolation user or session.',
+  ),
+  idleSeconds: defineMember(
+    'idleSeconds',
+    wholeNumber(1, 86_400),
+    'Seconds without a call after which a user’s process ends.',
+  ),
 };
 
 /** Its name, and the prefix that comes from it, are for the file to add. */

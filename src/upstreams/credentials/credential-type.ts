@@ -136,14 +136,14 @@ export const addToken = (getToken: GetToken): GetHeaders =>
 export const NO_PROVIDER_TOKEN =
   'the identity provider gave no token for this login that is good now; log in again, or try again in a moment';
 
-const audience = defineMember({
-  name: 'audience',
-  shape: text(
+const audience = defineMember(
+  'audience',
+  text(
     { parse: (given) => given.trim() || undefined, allowed: 'the name of an audience' },
     { schema: { type: 'string', pattern: '\\S' } },
   ),
-  summary: 'For whom the token is.',
-});
+  'For whom the token is.',
+);
 
 /** `audience` of the types that have to be given one. */
 export const AUDIENCE = {

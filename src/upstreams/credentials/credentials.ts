@@ -65,11 +65,11 @@ const NO_HEADERS = {};
 
 const typeRule = oneOf(...CREDENTIAL_TYPES.map(({ type }) => type));
 
-const typeMember = defineMember({
-  name: 'type',
-  shape: text(typeRule, { schema: { enum: CREDENTIAL_TYPES.map(({ type }) => type) } }),
-  summary: CREDENTIAL_TYPES.map(({ type, summary }) => `${type}: ${summary}`).join(' '),
-});
+const typeMember = defineMember(
+  'type',
+  text(typeRule, { schema: { enum: CREDENTIAL_TYPES.map(({ type }) => type) } }),
+  CREDENTIAL_TYPES.map(({ type, summary }) => `${type}: ${summary}`).join(' '),
+);
 
 /** Of all types, each once. */
 const typedMembers: readonly Member<string>[] = [

@@ -36,17 +36,17 @@ export interface TokenExchangeAuth {
   readonly scope?: string;
 }
 
-const scopeMember = defineMember({
-  name: 'scope',
-  shape: text(
+const scopeMember = defineMember(
+  'scope',
+  text(
     {
       parse: (given) => (given.split(' ').every(isScopeToken) ? given : undefined),
       allowed: 'one or more scopes, with one space between them',
     },
     { schema: { type: 'string', pattern: '\\S' } },
   ),
-  summary: 'The scopes to ask for, with token-exchange.',
-});
+  'The scopes to ask for, with token-exchange.',
+);
 
 export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
   type: 'token-exchange',

@@ -37,8 +37,11 @@ function declareElicitation({ elicitation, elicitationUrl }: ClientCapabilities)
   return { elicitation: elicitation ? { form: {}, url: {} } : { url: {} } };
 }
 
+/** What of a request goes into its params. */
+type Enveloped = Pick<UpstreamRequest, 'params' | 'trace' | 'logLevel' | 'onProgress'>;
+
 /** The params of a request of the session era. */
-export function toSessionParams(request: UpstreamRequest, token: number): JsonObject {
+export function toSessionParams(request: Enveloped, token: number): JsonObject {
   const added = describeCall(request, token);
   const { _meta: meta, ...params } = request.params;
   if (meta === undefined && added === undefined) return request.params;
@@ -47,7 +50,7 @@ export function toSessionParams(request: UpstreamRequest, token: number): JsonOb
 
 /** The params of a request of the stateless era: each brings all that the server needs to know. */
 export function toStatelessParams(
-  request: UpstreamRequest,
+  request: Enveloped,
   token: number,
   capabilities: ClientCapabilities,
 ): JsonObject {
@@ -77,10 +80,7 @@ const selectOwnMeta = (meta: unknown): JsonObject =>
     ? Object.fromEntries(Object.entries(meta).filter(([key]) => !isOfOneHop(key)))
     : {};
 
-function describeCall(
-  { trace, onProgress }: UpstreamRequest,
-  token: number,
-): JsonObject | undefined {
+function describeCall({ trace, onProgress }: Enveloped, token: number): JsonObject | undefined {
   const isTraced = trace.traceparent !== undefined;
   if (!isTraced && onProgress === undefined) return undefined;
   return { ...trace, ...(onProgress !== undefined && { progressToken: token }) };

@@ -41,7 +41,7 @@ export interface ChildHandlers {
 
 export interface ChildDeps {
   readonly clock: Clock;
-  /** Longest line of its standard output, and most that may wait to be read by it. */
+  /** `MAX_UPSTREAM_BYTES`: longest line of its standard output, and most that may wait to be read by it. */
   readonly maxBytes: number;
   /** Of its standard output. */
   readonly pace: StreamPace;

@@ -68,8 +68,8 @@ const isRefusal = (error: unknown): boolean =>
 
 /** Undefined where the server does not speak 2026-07-28. @throws UpstreamError when it has ended. */
 async function discover(connection: RpcConnection): Promise<UpstreamDescription | undefined> {
-  const { capabilities } = GATEWAY_CALLER;
-  const params = toStatelessParams(OWN_REQUEST, 0, capabilities);
+  const request = { params: {}, trace: {}, logLevel: undefined };
+  const params = toStatelessParams(request, 0, GATEWAY_CALLER.capabilities);
   let result: JsonObject;
   try {
     result = await connection.ask('server/discover', params, DISCOVER_MS);
@@ -79,14 +79,6 @@ async function discover(connection: RpcConnection): Promise<UpstreamDescription 
   }
   return readDiscoverResult(result);
 }
-
-const OWN_REQUEST = {
-  method: 'server/discover',
-  params: {},
-  signal: new AbortController().signal,
-  trace: {},
-  logLevel: undefined,
-};
 
 async function initialize(
   connection: RpcConnection,

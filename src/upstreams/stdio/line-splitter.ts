@@ -8,12 +8,6 @@ export interface LineHandlers {
   onTooLong(start: Buffer): void;
 }
 
-export interface LineSplitter {
-  add(chunk: Buffer): void;
-  /** Of the line that has begun. */
-  readonly heldBytes: number;
-}
-
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
@@ -21,10 +15,7 @@ const CARRIAGE_RETURN = 0x0d;
  * Cuts a stream of bytes into lines. What waits for the end of its line is copied into one growing buffer: a
  * process may write bytes one by one, and each piece would cost an object.
  */
-export function createLineSplitter(
-  maxBytes: number,
-  { onLine, onTooLong }: LineHandlers,
-): LineSplitter {
+export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: LineHandlers) {
   const held = createGrowingBuffer();
   let isSkipping = false;
 
@@ -43,7 +34,7 @@ export function createLineSplitter(
   }
 
   return {
-    add(chunk) {
+    add(chunk: Buffer) {
       let start = 0;
       for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, start)) {
         take(chunk.subarray(start, end), true);
@@ -51,6 +42,7 @@ export function createLineSplitter(
       }
       if (start < chunk.length) take(chunk.subarray(start), false);
     },
+    /** Of the line that has begun. */
     get heldBytes() {
       return held.byteLength();
     },

@@ -1,7 +1,6 @@
 // §18.3: who is told what changes at the processes of a server, and of which resources: at this replica and at others.
 import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
-import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { findListsThatChange } from '../messages/description.ts';
@@ -18,21 +17,7 @@ import {
 } from './server-run.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
-export interface Listeners {
-  /** Until the result is called. */
-  listen(caller: UpstreamCaller, listener: UpstreamListener, uris: readonly string[]): () => void;
-  /** `resources/subscribe`, `resources/unsubscribe`. @throws UpstreamError */
-  changeSubscription(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject>;
-  /** A notification of the key's process that belongs to no request. */
-  notify(key: ProcessKey, message: ServerNotification): void;
-  /** The key's process has started. */
-  connect(key: ProcessKey, running: RunningServer, timeoutMs: number): void;
-  disconnect(key: ProcessKey): void;
-  /** Whether somebody subscribed to a resource of the key's process. */
-  hasSubscriptions(key: ProcessKey): boolean;
-  endSession(caller: UpstreamCaller): Promise<void>;
-  close(): void;
-}
+export type Listeners = ReturnType<typeof createListeners>;
 
 export interface ListenersDeps {
   readonly clock: Clock;
@@ -68,7 +53,7 @@ export const isSubscription = ({ method }: UpstreamRequest): boolean => METHODS.
 export function createListeners(
   { name, isolation }: StdioUpstreamConfig,
   { clock, log, openReplicas, isSessionActive, wake }: ListenersDeps,
-): Listeners {
+) {
   const rooms = new Map<string, Room>();
   /** By the id of their process's key. */
   const listening = createCountedBus<string, Listening>({ onError });
@@ -169,7 +154,8 @@ export function createListeners(
   let cancelSweep = () => {};
   sweepLater();
   return {
-    listen(caller, listener, uris) {
+    /** Until the result is called. */
+    listen(caller: UpstreamCaller, listener: UpstreamListener, uris: readonly string[]) {
       const { sessionId } = caller;
       const subscriptions = findSubscriptions(caller);
       const entry = { sessionId, listener };
@@ -186,7 +172,8 @@ export function createListeners(
       };
     },
     /** Subscriptions are one for all who share a process. */
-    async changeSubscription(caller, { method, params }) {
+    /** `resources/subscribe`, `resources/unsubscribe`. @throws UpstreamError */
+    async changeSubscription(caller: UpstreamCaller, { method, params }: UpstreamRequest) {
       const subscriptions = findSubscriptions(caller);
       const owner = findOwner(caller);
       const uri = String(params.uri);
@@ -202,7 +189,8 @@ export function createListeners(
       }
       return {};
     },
-    notify(key, message) {
+    /** A notification of the key's process that belongs to no request. */
+    notify(key: ProcessKey, message: ServerNotification) {
       const change = readChange(message);
       if (change === undefined) return;
       tell(key.id, change);
@@ -210,7 +198,8 @@ export function createListeners(
         replicas?.noteUpdate(key.id, change.uri);
       }
     },
-    connect(key, running, timeoutMs) {
+    /** The key's process has started. */
+    connect(key: ProcessKey, running: RunningServer, timeoutMs: number) {
       const room = findRoom(key);
       const { wasConnected } = room;
       room.wasConnected = true;
@@ -221,9 +210,10 @@ export function createListeners(
         tell(key.id, { kind: 'list', list });
       }
     },
-    disconnect: ({ id }) => rooms.get(id)?.subscriptions.disconnect(),
+    disconnect: ({ id }: ProcessKey) => rooms.get(id)?.subscriptions.disconnect(),
+    /** Whether somebody subscribed to a resource of the key's process. */
     hasSubscriptions,
-    async endSession({ sessionId }) {
+    async endSession({ sessionId }: UpstreamCaller) {
       if (sessionId === undefined) return;
       forgetSession(sessionId);
       await replicas?.forget(sessionId);

@@ -18,16 +18,7 @@ export interface OpenRequest extends RequestHandlers {
   reject(error: UpstreamError): void;
 }
 
-export interface OpenRequests {
-  /** Resolves to the result of the request with this id, unless its end comes first. */
-  open(id: number, handlers: RequestHandlers, end: RequestEnd): Promise<JsonObject>;
-  find(id: unknown): OpenRequest | undefined;
-  list(): readonly OpenRequest[];
-  /** All of them end with this error. */
-  failAll(error: UpstreamError): void;
-  /** Resolves when none is under way. */
-  waitUntilNone(): Promise<void>;
-}
+export type OpenRequests = ReturnType<typeof createOpenRequests>;
 
 /** What ends a request before its answer. */
 export interface RequestEnd {
@@ -38,7 +29,7 @@ export interface RequestEnd {
   cancel(id: number, reason: string): void;
 }
 
-export function createOpenRequests(clock: Clock): OpenRequests {
+export function createOpenRequests(clock: Clock) {
   const byId = new Map<number, OpenRequest>();
   const emptied = new Set<() => void>();
 
@@ -50,8 +41,9 @@ export function createOpenRequests(clock: Clock): OpenRequests {
   }
 
   return {
-    open: (id, handlers, { signal, timeoutMs, cancel }) =>
-      new Promise((resolve, reject) => {
+    /** Resolves to the result of the request with this id, unless its end comes first. */
+    open: (id: number, handlers: RequestHandlers, { signal, timeoutMs, cancel }: RequestEnd) =>
+      new Promise<JsonObject>((resolve, reject) => {
         function end(): void {
           deadline.clear();
           signal?.removeEventListener('abort', onAbort);
@@ -80,13 +72,15 @@ export function createOpenRequests(clock: Clock): OpenRequests {
           },
         });
       }),
-    find: (id) => (typeof id === 'number' ? byId.get(id) : undefined),
+    find: (id: unknown) => (typeof id === 'number' ? byId.get(id) : undefined),
     list: () => [...byId.values()],
-    failAll(error) {
+    /** All of them end with this error. */
+    failAll(error: UpstreamError) {
       for (const request of [...byId.values()]) request.reject(error);
     },
+    /** Resolves when none is under way. */
     waitUntilNone: () =>
-      byId.size === 0 ? Promise.resolve() : new Promise((resolve) => emptied.add(resolve)),
+      byId.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => emptied.add(resolve)),
   };
 }
 

@@ -8,14 +8,7 @@ import { createLogThrottle, createWarnThrottle } from '../../platform/throttle.t
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { createLineSplitter } from './line-splitter.ts';
 
-export interface OutputLog {
-  /** A line as it may stand in the log: short, harmless, without secrets. */
-  toText(line: Buffer): string;
-  /** A line of its error output. */
-  writeErrorLine(line: Buffer): void;
-  /** A line of its standard output that is no message: as its error output, with a warning once a minute. */
-  writeStrayLine(line: Buffer): void;
-}
+export type OutputLog = ReturnType<typeof createOutputLog>;
 
 const MAX_CHARACTERS = 1000;
 
@@ -29,7 +22,7 @@ const TERMINAL_SEQUENCES =
 /** Other control characters, line ends besides LF, and marks that turn the reading direction. */
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]+/g;
 
-export function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock): OutputLog {
+export function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock) {
   const { name: server } = config;
   const secrets = listSecretLines([...Object.values(config.env), ...config.secretArguments]);
   const throttle = createLogThrottle(clock, (kind, leftOut) =>
@@ -57,11 +50,14 @@ export function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Cl
   );
 
   return {
+    /** A line as it may stand in the log: short, harmless, without secrets. */
     toText,
-    writeErrorLine(line) {
+    /** A line of its error output. */
+    writeErrorLine(line: Buffer) {
       if (line.length > 0) writeLine('error output', line);
     },
-    writeStrayLine(line) {
+    /** A line of its standard output that is no message: as its error output, with a warning once a minute. */
+    writeStrayLine(line: Buffer) {
       if (line.length === 0) return;
       warnOfStrayLines(line);
       writeLine('standard output', line);

@@ -11,49 +11,12 @@ import {
 import {
   createAbortedError,
   createOpenRequests,
-  type OpenRequest,
   type RequestEnd,
   type RequestHandlers,
 } from './open-requests.ts';
-import { createQuestions } from './questions.ts';
-import {
-  createReceive,
-  parseLine,
-  type Receive,
-  type ReceiveDeps,
-  type Received,
-} from './receive.ts';
+import { createQuestions, createReceive, parseLine, type ReceiveDeps } from './receive.ts';
 
-export interface RpcConnection {
-  /**
-   * Sends a request; `toParams` gets the progress token of it.
-   *
-   * @throws UpstreamError
-   */
-  call(
-    caller: UpstreamCaller,
-    request: UpstreamRequest,
-    toParams: (token: number) => JsonObject,
-  ): Promise<JsonObject>;
-  /**
-   * Sends a request of the gateway's own, which is never cancelled.
-   *
-   * @throws UpstreamError
-   */
-  ask(method: string, params: JsonObject, timeoutMs: number): Promise<JsonObject>;
-  /** Sends a request that stays open until the result is called (MCP 2026-07-28 "Subscriptions"). */
-  openSubscription(params: JsonObject): () => void;
-  notify(method: string, params: JsonObject): void;
-  /** Takes a line of the process. */
-  receive(line: Buffer): Received;
-  /** Takes what was parsed of one. */
-  readonly receiveValue: Receive;
-  /** Requests under way. */
-  listOpenRequests(): readonly OpenRequest[];
-  waitUntilIdle(): Promise<void>;
-  /** The process has ended: requests under way fail, and all later ones. */
-  fail(error: UpstreamError): void;
-}
+export type RpcConnection = ReturnType<typeof createRpcConnection>;
 
 export interface RpcConnectionDeps
   extends Pick<ReceiveDeps, 'canAttribute' | 'onNotification' | 'onStrayAnswer'> {
@@ -69,7 +32,7 @@ export interface RpcConnectionDeps
 /** Requests that ended here before they were answered; the answer may still come. */
 const MAX_FORGOTTEN = 1000;
 
-export function createRpcConnection(deps: RpcConnectionDeps): RpcConnection {
+export function createRpcConnection(deps: RpcConnectionDeps) {
   const { clock, timeoutMs, canAttribute, write } = deps;
   const forgotten = createBoundedMap<number, true>(MAX_FORGOTTEN);
   const openRequests = createOpenRequests(clock);
@@ -129,15 +92,30 @@ export function createRpcConnection(deps: RpcConnectionDeps): RpcConnection {
   });
 
   return {
-    call: (caller, given, toParams) =>
+    /**
+     * Sends a request; `toParams` gets the progress token of it.
+     *
+     * @throws UpstreamError
+     */
+    call: (
+      caller: UpstreamCaller,
+      given: UpstreamRequest,
+      toParams: (token: number) => JsonObject,
+    ) =>
       request(given.method, toParams, keepHandlers(caller, given), {
         signal: given.signal,
         timeoutMs,
         cancel,
       }),
-    ask: (method, params, within) =>
+    /**
+     * Sends a request of the gateway's own, which is never cancelled.
+     *
+     * @throws UpstreamError
+     */
+    ask: (method: string, params: JsonObject, within: number) =>
       request(method, () => params, OWN, { signal: undefined, timeoutMs: within, cancel: forget }),
-    openSubscription(params) {
+    /** Sends a request that stays open until the result is called (MCP 2026-07-28 "Subscriptions"). */
+    openSubscription(params: JsonObject) {
       const id = createId();
       // Its answer, when the server ends it, says nothing.
       forget(id);
@@ -145,11 +123,15 @@ export function createRpcConnection(deps: RpcConnectionDeps): RpcConnection {
       return () => cancel(id, 'other changes are wanted');
     },
     notify,
-    receive: (line) => receiveValue(parseLine(line)),
+    /** Takes a line of the process. */
+    receive: (line: Buffer) => receiveValue(parseLine(line)),
+    /** Takes what was parsed of one. */
     receiveValue,
+    /** Requests under way. */
     listOpenRequests: openRequests.list,
     waitUntilIdle: openRequests.waitUntilNone,
-    fail(error) {
+    /** The process has ended: requests under way fail, and all later ones. */
+    fail(error: UpstreamError) {
       failure = error;
       openRequests.failAll(error);
     },

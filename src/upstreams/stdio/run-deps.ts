@@ -1,7 +1,6 @@
 // What all processes of a server have in common.
 
 import { PASSED_ON } from '../../config/file/expand.ts';
-import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { ProgramUser, StdioUpstreamConfig } from '../config/upstream-config.ts';
@@ -9,11 +8,8 @@ import { createOutputLog } from './output-log.ts';
 import type { RunDeps } from './server-run.ts';
 
 export interface ProcessDeps
-  extends Pick<RunDeps, 'answerMemory' | 'messagePace' | 'inheritedFiles'> {
-  readonly clock: Clock;
+  extends Pick<RunDeps, 'answerMemory' | 'messagePace' | 'inheritedFiles' | 'clock' | 'maxBytes'> {
   readonly log: Log;
-  /** Bytes of one message of the server (`MAX_UPSTREAM_BYTES`). */
-  readonly maxBytes: number;
   /** The environment of the gateway: PATH, HOME, USER, LANG and TMPDIR of it reach the server. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Called with the number of its processes, at each change. */
@@ -22,8 +18,7 @@ export interface ProcessDeps
 
 export function createRunDeps(config: StdioUpstreamConfig, deps: ProcessDeps): RunDeps {
   const { name: server } = config;
-  const { clock, log, maxBytes, environment, onProcessCount } = deps;
-  const { answerMemory, messagePace, inheritedFiles } = deps;
+  const { clock, log, environment, onProcessCount } = deps;
   let processes = 0;
   let strayAnswers = 0;
   let isUnattributedNoted = false;
@@ -34,12 +29,8 @@ export function createRunDeps(config: StdioUpstreamConfig, deps: ProcessDeps): R
     ),
   );
   return {
+    ...deps,
     config,
-    clock,
-    maxBytes,
-    answerMemory,
-    messagePace,
-    inheritedFiles,
     environment: createEnvironment(environment, config.env, config.runAs),
     output: createOutputLog(config, log, clock),
     onStrayAnswer() {

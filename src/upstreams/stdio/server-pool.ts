@@ -7,26 +7,6 @@ import { UpstreamError } from '../upstream.ts';
 import type { ProcessKey, RunningServer } from './server-run.ts';
 import type { SupervisedServer } from './supervised-server.ts';
 
-export interface ServerPool {
-  /** Starts the process in the background. */
-  open(key: ProcessKey, capabilities: ClientCapabilities): void;
-  /**
-   * Runs the task with the process, which is started where there is none, and not ended meanwhile.
-   *
-   * @throws UpstreamError
-   */
-  use<Result>(
-    key: ProcessKey,
-    capabilities: ClientCapabilities,
-    signal: CancelSignal | undefined,
-    task: (running: RunningServer) => Result | Promise<Result>,
-  ): Promise<Result>;
-  /** Ends the process, if there is one. */
-  end(key: ProcessKey): Promise<void>;
-  isAnyRunning(): boolean;
-  close(graceMs: number): Promise<void>;
-}
-
 export interface ServerPoolDeps {
   readonly config: StdioUpstreamConfig;
   readonly clock: Clock;
@@ -52,7 +32,7 @@ interface Place {
   cancelCheck: () => void;
 }
 
-export function createServerPool(deps: ServerPoolDeps): ServerPool {
+export function createServerPool(deps: ServerPoolDeps) {
   const { config, clock, createServer, isNeeded, isSessionActive, onEnd, onFull } = deps;
   const places = new Map<string, Place>();
   const ending = new Set<Promise<void>>();
@@ -152,19 +132,26 @@ export function createServerPool(deps: ServerPoolDeps): ServerPool {
   }
 
   return {
-    open(key, capabilities) {
+    /** Starts the process in the background. */
+    open(key: ProcessKey, capabilities: ClientCapabilities) {
       // Its failures are told otherwise; where its place is needed, it does not count as busy.
       findPlace(key, capabilities)
         .server.getRunning()
         .catch(() => {});
     },
+    /**
+     * Runs the task with the process, which is started where there is none, and not ended meanwhile.
+     *
+     * @throws UpstreamError
+     */
     use,
-    async end(key) {
+    /** Ends the process, if there is one. */
+    async end(key: ProcessKey) {
       const place = places.get(key.id);
       if (place !== undefined) await endPlace(place, 0);
     },
     isAnyRunning: () => [...places.values()].some(({ server }) => server.running !== undefined),
-    async close(graceMs) {
+    async close(graceMs: number) {
       isClosed = true;
       for (const place of [...places.values()]) void endPlace(place, graceMs);
       await Promise.all(ending);

@@ -1,13 +1,12 @@
 // §18.3: one process of a server, from its start over the first messages to its end.
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { quote } from '../../platform/text.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import type { AnswerMemory } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
 import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
-import { startChild } from './child.ts';
+import { type ChildDeps, startChild } from './child.ts';
 import type { EndReason } from './end-reason.ts';
 import { type FirstRequest, shakeHands } from './handshake.ts';
 import type { OutputLog } from './output-log.ts';
@@ -25,13 +24,8 @@ export interface RunningServer {
 }
 
 /** What is the same for all processes of a server. */
-export interface RunDeps {
+export interface RunDeps extends Omit<ChildDeps, 'pace' | 'countAnswer'> {
   readonly config: StdioUpstreamConfig;
-  readonly clock: Clock;
-  readonly maxBytes: number;
-  readonly environment: Readonly<Record<string, string>>;
-  /** What it must not find open. */
-  readonly inheritedFiles: readonly number[];
   readonly output: OutputLog;
   readonly answerMemory: AnswerMemory;
   readonly messagePace: MessagePace;
@@ -150,19 +144,13 @@ const EXPLANATIONS = {
   error: 'it refused initialize',
 } as const;
 
-/** The last lines that a process wrote to its error output: they often say why it ended. */
-interface LastWords {
-  /** Keeps a copy. */
-  add(line: Buffer): void;
-  list(): readonly Buffer[];
-}
-
 const MAX_LINES = 10;
 
-function createLastWords(): LastWords {
+function createLastWords() {
   const lines: Buffer[] = [];
   return {
-    add(line) {
+    /** Keeps a copy. */
+    add(line: Buffer) {
       if (line.length === 0) return;
       lines.push(Buffer.from(line));
       if (lines.length > MAX_LINES) lines.shift();

@@ -4,21 +4,9 @@ import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { EndReason } from './end-reason.ts';
 
-export interface ServerState {
-  /** Undefined where nothing is tried. */
-  readonly isUp: boolean | undefined;
-  /** A process can be used. */
-  setUp(): void;
-  /** None can; one is tried again in `retryMs`. */
-  setDown(reason: EndReason, retryMs: number): void;
-  /** One of several, that of a user or a session, cannot be used: that concerns nobody else. At most a line a minute. */
-  noteFailedProcess(reason: EndReason, retryMs: number): void;
-  /** Nothing is tried any more until it is needed. */
-  forgetFailure(): void;
-  onChange(listener: (isUp: boolean, reason: string) => void): void;
-}
+export type ServerState = ReturnType<typeof createServerState>;
 
-export function createServerState(server: string, clock: Clock, log: Log): ServerState {
+export function createServerState(server: string, clock: Clock, log: Log) {
   const listeners = new Set<(isUp: boolean, reason: string) => void>();
   let isUp: boolean | undefined;
 
@@ -36,14 +24,17 @@ export function createServerState(server: string, clock: Clock, log: Log): Serve
   );
 
   return {
+    /** Undefined where nothing is tried. */
     get isUp() {
       return isUp;
     },
+    /** A process can be used. */
     setUp() {
       if (isUp !== true) log.info(`The MCP server ${server} answers`, { server });
       set(true, 'it answers');
     },
-    setDown(ended, retryMs) {
+    /** None can; one is tried again in `retryMs`. */
+    setDown(ended: EndReason, retryMs: number) {
       const reason = tell(ended, retryMs);
       if (isUp !== false)
         log.warn(`The MCP server ${server} is not available: ${reason}`, {
@@ -52,11 +43,13 @@ export function createServerState(server: string, clock: Clock, log: Log): Serve
         });
       set(false, reason);
     },
+    /** One of several, that of a user or a session, cannot be used: that concerns nobody else. At most a line a minute. */
     noteFailedProcess: warnOfProcess,
+    /** Nothing is tried any more until it is needed. */
     forgetFailure() {
       if (isUp === false) isUp = undefined;
     },
-    onChange: (listener) => void listeners.add(listener),
+    onChange: (listener: (isUp: boolean, reason: string) => void) => void listeners.add(listener),
   };
 }
 

@@ -5,25 +5,7 @@ import { toStatelessParams } from '../messages/envelope.ts';
 import { GATEWAY_CALLER, UpstreamError } from '../upstream.ts';
 import type { RunningServer } from './server-run.ts';
 
-export interface Subscriptions {
-  /** Resources that somebody subscribed to. */
-  readonly count: number;
-  readonly isConnected: boolean;
-  /** Resolves when the server has agreed. @throws UpstreamError */
-  add(owner: SubscriptionOwner, uri: string): Promise<void>;
-  remove(owner: SubscriptionOwner, uri: string): void;
-  /** The owner wants these, and no others. What the server does not agree to is not told of. */
-  replaceAll(owner: SubscriptionOwner, uris: readonly string[]): void;
-  /** Clients' sessions that subscribed to something. */
-  listSessions(): readonly string[];
-  /** The owner is gone. */
-  removeAll(owner: SubscriptionOwner): void;
-  /** Whether the owner wants to know that the resource, or a part of it, has changed. */
-  isWanted(owner: SubscriptionOwner, uri: string): boolean;
-  /** A process has started, which knows of no subscription. */
-  connect(running: RunningServer, timeoutMs: number): void;
-  disconnect(): void;
-}
+export type Subscriptions = ReturnType<typeof createSubscriptions>;
 
 /** A client's session by its ID, or a listener. */
 export type SubscriptionOwner = string | object;
@@ -42,7 +24,7 @@ const MAX_OF_OWNER = 200;
 /** A server chooses how many slashes there are. */
 const MAX_PARENTS = 60;
 
-export function createSubscriptions(onError: (cause: unknown) => void): Subscriptions {
+export function createSubscriptions(onError: (cause: unknown) => void) {
   let wire: SubscriptionWire | undefined;
   const wanted = createCountedBus<string, SubscriptionOwner, Agreement>({
     start(uri) {
@@ -71,27 +53,34 @@ export function createSubscriptions(onError: (cause: unknown) => void): Subscrip
   }
 
   return {
+    /** Resources that somebody subscribed to. */
     get count() {
       return wanted.topics.size;
     },
     get isConnected() {
       return wire !== undefined;
     },
+    /** Resolves when the server has agreed. @throws UpstreamError */
     add,
-    remove: (owner, uri) => wanted.unsubscribe(uri, owner),
-    replaceAll(owner, uris) {
+    remove: (owner: SubscriptionOwner, uri: string) => wanted.unsubscribe(uri, owner),
+    /** The owner wants these, and no others. What the server does not agree to is not told of. */
+    replaceAll(owner: SubscriptionOwner, uris: readonly string[]) {
       for (const [uri] of wanted.topics) if (!uris.includes(uri)) wanted.unsubscribe(uri, owner);
       for (const uri of uris) add(owner, uri).catch(() => {});
     },
+    /** Clients' sessions that subscribed to something. */
     listSessions: () =>
       [...wanted.topics.values()].flatMap(({ listeners }) =>
         [...listeners].filter((owner) => typeof owner === 'string'),
       ),
+    /** The owner is gone. */
     removeAll: wanted.unsubscribeAll,
-    isWanted: (owner, uri) =>
+    /** Whether the owner wants to know that the resource, or a part of it, has changed. */
+    isWanted: (owner: SubscriptionOwner, uri: string) =>
       uri.length <= MAX_URI &&
       listParents(uri).some((parent) => wanted.topics.get(parent)?.listeners.has(owner)),
-    connect(running, timeoutMs) {
+    /** A process has started, which knows of no subscription. */
+    connect(running: RunningServer, timeoutMs: number) {
       wire = WIRES[running.description.era](running, timeoutMs);
       for (const [uri, { source }] of wanted.topics) {
         if (source === undefined) continue;
@@ -162,7 +151,11 @@ function createStatelessWire({ connection, description }: RunningServer): Subscr
       params === undefined
         ? () => {}
         : connection.openSubscription(
-            toStatelessParams({ ...OWN_REQUEST, params }, 0, GATEWAY_CALLER.capabilities),
+            toStatelessParams(
+              { params, trace: {}, logLevel: undefined },
+              0,
+              GATEWAY_CALLER.capabilities,
+            ),
           );
     cancelFormer();
   }
@@ -186,10 +179,3 @@ function createStatelessWire({ connection, description }: RunningServer): Subscr
     },
   };
 }
-
-const OWN_REQUEST = {
-  method: 'subscriptions/listen',
-  signal: new AbortController().signal,
-  trace: {},
-  logLevel: undefined,
-};

@@ -18,18 +18,7 @@ import {
   startRun,
 } from './server-run.ts';
 
-export interface SupervisedServer {
-  /** The process, where requests can be sent to it. */
-  readonly running: RunningServer | undefined;
-  /**
-   * Waits until requests can be sent: for a first start a minute, for a restart a second.
-   *
-   * @throws UpstreamError `unavailable`, which says when it is started again; `aborted` by the signal.
-   */
-  getRunning(signal?: CancelSignal): Promise<RunningServer>;
-  /** Takes no requests any more; ends the process when none is under way, or after `graceMs`. */
-  close(graceMs: number): Promise<void>;
-}
+export type SupervisedServer = ReturnType<typeof createSupervisedServer>;
 
 export interface SupervisedServerDeps extends RunDeps {
   /** What is sent first to a process, as the former ones taught. */
@@ -58,7 +47,7 @@ const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 export function createSupervisedServer(
   deps: SupervisedServerDeps,
   { key, capabilities, onUp, onDown, onNotification }: ServerOptions,
-): SupervisedServer {
+) {
   const { clock, memory } = deps;
   const waiters = createWaiters<RunningServer>(clock);
   let run: ServerRun | undefined;
@@ -123,10 +112,16 @@ export function createSupervisedServer(
   }
 
   return {
+    /** The process, where requests can be sent to it. */
     get running() {
       return running;
     },
-    async getRunning(signal) {
+    /**
+     * Waits until requests can be sent: for a first start a minute, for a restart a second.
+     *
+     * @throws UpstreamError `unavailable`, which says when it is started again; `aborted` by the signal.
+     */
+    async getRunning(signal?: CancelSignal) {
       if (isClosed) throw createEndedError();
       if (running !== undefined) return running;
       if (run === undefined && retry === undefined) start();
@@ -134,7 +129,8 @@ export function createSupervisedServer(
       if (patienceMs === 0) throw createDownError();
       return waiters.wait(patienceMs, createDownError, signal);
     },
-    async close(graceMs) {
+    /** Takes no requests any more; ends the process when none is under way, or after `graceMs`. */
+    async close(graceMs: number) {
       isClosed = true;
       retry?.cancel();
       waiters.reject(createEndedError());
@@ -160,29 +156,19 @@ const waitForIdle = (
     });
   });
 
-/** Those that wait for the same thing, each for a time of its own. */
-interface Waiters<Value> {
-  readonly count: number;
-  /** @throws UpstreamError what `createError` makes when the time is over; `aborted` by the signal. */
-  wait(ms: number, createError: () => UpstreamError, signal?: CancelSignal): Promise<Value>;
-  resolve(value: Value): void;
-  reject(error: UpstreamError): void;
-}
-
 interface Waiter<Value> {
   resolve(value: Value): void;
   reject(error: UpstreamError): void;
 }
 
-function createWaiters<Value>(clock: Clock): Waiters<Value> {
+/** Those that wait for the same thing, each for a time of its own. */
+function createWaiters<Value>(clock: Clock) {
   const waiting = new Set<Waiter<Value>>();
 
   return {
-    get count() {
-      return waiting.size;
-    },
-    wait: (ms, createError, signal) =>
-      new Promise((resolve, reject) => {
+    /** @throws UpstreamError what `createError` makes when the time is over; `aborted` by the signal. */
+    wait: (ms: number, createError: () => UpstreamError, signal?: CancelSignal) =>
+      new Promise<Value>((resolve, reject) => {
         const onAbort = () => waiter.reject(createAbortedError());
         const cancel = clock.after(ms, () => waiter.reject(createError()));
         function end(): void {
@@ -203,10 +189,10 @@ function createWaiters<Value>(clock: Clock): Waiters<Value> {
         signal?.addEventListener('abort', onAbort);
         waiting.add(waiter);
       }),
-    resolve(value) {
+    resolve(value: Value) {
       for (const waiter of [...waiting]) waiter.resolve(value);
     },
-    reject(error) {
+    reject(error: UpstreamError) {
       for (const waiter of [...waiting]) waiter.reject(error);
     },
   };

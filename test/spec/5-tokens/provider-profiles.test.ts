@@ -55,7 +55,7 @@ function readValues(env: Env) {
     addedParameters: read(brokerSettings.addedParameters),
     resourceParameter: read(brokerSettings.resourceParameter),
     accessToken: read(providerSettings.accessToken),
-    clientAuth: read(providerClientSettings.clientAuth),
+    clientAuth: read(providerClientSettings.authMethod),
     audienceClaim: read(providerSettings.audienceClaim),
     audience: read(providerSettings.audience),
   };

@@ -12,8 +12,11 @@ export interface Member<T> {
   readonly summary: string;
 }
 
-/** Infers the type of the value from the shape. */
-export const defineMember = <T>(row: Member<T>): Member<T> => row;
+export const defineMember = <T>(name: string, shape: Shape<T>, summary: string): Member<T> => ({
+  name,
+  shape,
+  summary,
+});
 
 export interface ObjectOptions<T> {
   /** To follow "It must be". */

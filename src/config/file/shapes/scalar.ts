@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
-import { anyText, flag, type integer, type Rule } from '../../rules.ts';
+import { anyText, describeInvalid, flag, integer, oneOf, type Rule } from '../../rules.ts';
 import { expandVariables, hasVariable } from '../expand.ts';
 import type { FileNode } from '../syntax/file-node.ts';
 import { nameKind, type Place, report, type Shape } from './shape.ts';
@@ -31,10 +31,14 @@ export const freeText = (options: { readonly isSecret?: true } = {}): Shape<stri
     { schema: { type: 'string' }, ...options },
   );
 
+/** One of these texts. */
+export const choice = <const T extends string>(...values: T[]): Shape<T> =>
+  text(oneOf(...values), { schema: { enum: values } });
+
 export const wholeNumber = (
-  rule: ReturnType<typeof integer>,
   minimum: number,
   maximum: number,
+  rule = integer(minimum, maximum),
 ): Shape<number> => scalar('number', rule, { schema: { type: 'integer', minimum, maximum } });
 
 export const trueOrFalse: Shape<boolean> = scalar('boolean', flag, { schema: { type: 'boolean' } });
@@ -58,14 +62,10 @@ function scalar<T>(
     if (expanded.kind === 'problem') return report(place, node.line, expanded.message);
     const value = rule.parse(expanded.text);
     if (value !== undefined) return value;
-    const explanation = rule.explain?.(expanded.text);
-    const shown = isShown ? quote(given, 100) : 'The value given (not shown)';
-    const sentences = [
-      isShown && isExpanded ? `What ${shown} stands for is not valid.` : `${shown} is not valid.`,
-      ...(explanation === undefined ? [] : [explanation]),
-      `It must be ${rule.allowed}.`,
-    ];
-    return report(place, node.line, sentences.join(' '));
+    const quoted = quote(given, 100);
+    const visible = isExpanded ? `What ${quoted} stands for` : quoted;
+    const shown = isShown ? visible : 'The value given (not shown)';
+    return report(place, node.line, describeInvalid(shown, rule, expanded.text));
   }
 
   return { schema: isFreeText ? schema : { anyOf: [schema, WITH_VARIABLE] }, read };

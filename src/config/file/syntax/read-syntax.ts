@@ -14,6 +14,12 @@ import type { FileNode, MemberNode, SyntaxResult } from './file-node.ts';
 
 export type FileFormat = 'json' | 'yaml';
 
+const describeBroken = (line: number, message: string): SyntaxResult => ({
+  kind: 'broken',
+  line,
+  message,
+});
+
 const READERS: Readonly<Record<FileFormat, (text: string) => SyntaxResult>> = {
   json: readJson,
   yaml: readYaml,
@@ -22,13 +28,12 @@ const READERS: Readonly<Record<FileFormat, (text: string) => SyntaxResult>> = {
 /** The file as a tree. A byte order mark, which some editors write, is no part of it. */
 export function readSyntax(text: string, format: FileFormat): SyntaxResult {
   const content = text.replace(/^\uFEFF/, '');
-  if (content.trim() === '') return { kind: 'broken', line: 1, message: 'The file is empty.' };
+  if (content.trim() === '') return describeBroken(1, 'The file is empty.');
   try {
     return READERS[format](content);
   } catch (error) {
     // The libraries follow what is nested by calling themselves.
-    if (error instanceof RangeError)
-      return { kind: 'broken', line: 1, message: 'The file is nested too deep.' };
+    if (error instanceof RangeError) return describeBroken(1, 'The file is nested too deep.');
     throw error;
   }
 }
@@ -40,10 +45,9 @@ function readJson(text: string): SyntaxResult {
   const tree = parseTree(text, errors, { allowTrailingComma: true });
   const findLine = createLineFinder(text);
   const [first] = errors;
-  if (first !== undefined)
-    return { kind: 'broken', line: findLine(first.offset), message: describeError(first) };
+  if (first !== undefined) return describeBroken(findLine(first.offset), describeError(first));
   return tree === undefined
-    ? { kind: 'broken', line: 1, message: 'The file has no value.' }
+    ? describeBroken(1, 'The file has no value.')
     : { kind: 'tree', root: toFileNode(tree, findLine) };
 }
 
@@ -132,9 +136,8 @@ function readYaml(text: string): SyntaxResult {
   });
   // An unknown tag is a warning there.
   const [first] = [...document.errors, ...document.warnings];
-  if (first !== undefined)
-    return { kind: 'broken', line: lines.linePos(first.pos[0]).line, message: describe(first) };
-  if (document.contents === null) return { kind: 'broken', line: 1, message: 'The file is empty.' };
+  if (first !== undefined) return describeBroken(lines.linePos(first.pos[0]).line, describe(first));
+  if (document.contents === null) return describeBroken(1, 'The file is empty.');
   return convertDocument(document, lines);
 }
 
@@ -193,8 +196,7 @@ function convertDocument(document: Document, lines: LineCounter): SyntaxResult {
   try {
     return { kind: 'tree', root: convert(document.contents, 1) };
   } catch (error) {
-    if (error instanceof YamlContentError)
-      return { kind: 'broken', line: error.line, message: error.message };
+    if (error instanceof YamlContentError) return describeBroken(error.line, error.message);
     throw error;
   }
 }

@@ -127,25 +127,6 @@ export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall
 
 // Questions of one call that have no answer yet.
 
-interface OpenQuestions {
-  /** Resolves to the client's answer; one that the server cancels is not told, and its answer changes nothing. */
-  add(question: UpstreamQuestion, cancelled: CancelSignal): AddedQuestion;
-  /** The oldest: they are told one after the other. */
-  getFirst(): { readonly key: string; readonly question: UpstreamQuestion } | undefined;
-  /** What was answered before, and what is no answer, changes nothing. */
-  answer(key: string, answer: unknown): void;
-  /** The server gets an error. */
-  refuse(key: string, reason: string): void;
-  /** The server gets an error for each. */
-  refuseAll(reason: string): void;
-  countBytes(): number;
-}
-
-interface AddedQuestion {
-  readonly key: string;
-  readonly answer: Promise<JsonObject>;
-}
-
 interface OpenQuestion {
   readonly question: UpstreamQuestion;
   readonly bytes: number;
@@ -153,7 +134,7 @@ interface OpenQuestion {
   reject(reason: UpstreamError): void;
 }
 
-function createOpenQuestions(): OpenQuestions {
+function createOpenQuestions() {
   const questions = new Map<string, OpenQuestion>();
   let asked = 0;
 
@@ -163,7 +144,8 @@ function createOpenQuestions(): OpenQuestions {
   }
 
   return {
-    add(question, cancelled) {
+    /** Resolves to the client's answer; one that the server cancels is not told, and its answer changes nothing. */
+    add(question: UpstreamQuestion, cancelled: CancelSignal) {
       asked += 1;
       const key = `question-${asked}`;
       const bytes = Buffer.byteLength(JSON.stringify(question));
@@ -173,18 +155,22 @@ function createOpenQuestions(): OpenQuestions {
       });
       return { key, answer };
     },
+    /** The oldest: they are told one after the other. */
     getFirst() {
       const [first] = questions;
       return first && { key: first[0], question: first[1].question };
     },
-    answer(key, answer) {
+    /** What was answered before, and what is no answer, changes nothing. */
+    answer(key: string, answer: unknown) {
       const open = questions.get(key);
       if (open === undefined || !isObject(answer)) return;
       questions.delete(key);
       open.resolve(answer);
     },
+    /** The server gets an error. */
     refuse,
-    refuseAll(reason) {
+    /** The server gets an error for each. */
+    refuseAll(reason: string) {
       for (const key of [...questions.keys()]) refuse(key, reason);
     },
     countBytes: () => [...questions.values()].reduce((sum, { bytes }) => sum + bytes, 0),

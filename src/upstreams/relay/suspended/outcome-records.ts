@@ -15,20 +15,11 @@ export interface CallOwner {
   readonly sub: string | undefined;
 }
 
-export interface OutcomeRecords {
-  /** Where there is no room for it, its owner is told so in its place. */
-  put(owner: CallOwner, outcome: Outcome): Promise<void>;
-  /** For one of many at the same moment. */
-  take(owner: CallOwner): Promise<Outcome | undefined>;
-}
+export type OutcomeRecords = ReturnType<typeof createOutcomeRecords>;
 
-export interface OutcomeRecordsDeps {
+export interface OutcomeRecordsDeps extends Omit<KeptBytesDeps, 'ttlSeconds'> {
   readonly store: Pick<KeyValue, 'set' | 'getAndDelete'> & KeptBytesDeps['store'];
   getSeal(): Promise<Seal>;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly keyPrefix: string;
-  /** `MAX_UPSTREAM_BYTES`. */
-  readonly maxAnswerBytes: number;
 }
 
 const TTL_SECONDS = 300;
@@ -40,7 +31,7 @@ const NO_ROOM: Outcome = {
     'it came before your answer to its question, and too much is kept already until clients come back for it',
 };
 
-export function createOutcomeRecords(deps: OutcomeRecordsDeps): OutcomeRecords {
+export function createOutcomeRecords(deps: OutcomeRecordsDeps) {
   const { store, getSeal, keyPrefix } = deps;
   const keptBytes = createKeptBytes({ ...deps, ttlSeconds: TTL_SECONDS });
 
@@ -61,10 +52,12 @@ export function createOutcomeRecords(deps: OutcomeRecordsDeps): OutcomeRecords {
   }
 
   return {
-    async put(owner, outcome) {
+    /** Where there is no room for it, its owner is told so in its place. */
+    async put(owner: CallOwner, outcome: Outcome) {
       if (!(await write(owner, outcome, 'any'))) await write(owner, NO_ROOM, 'small');
     },
-    async take(owner) {
+    /** For one of many at the same moment. */
+    async take(owner: CallOwner) {
       const key = buildKey(owner);
       const sealed = await store.getAndDelete(key);
       if (sealed === undefined) return undefined;
@@ -79,12 +72,6 @@ export function createOutcomeRecords(deps: OutcomeRecordsDeps): OutcomeRecords {
 const toEntry = (name: string, sealed: string) => ({ name, bytes: sealed.length });
 
 // §18.3: how much of what calls came to lies in the store: a budget for each user, and one for all users of all replicas.
-
-interface KeptBytes {
-  /** False where there is no room. Entries of all users have names of their own. A `small` entry may go a little beyond what the others may fill. */
-  reserve(sub: string | undefined, entry: ByteEntry, size: 'any' | 'small'): Promise<boolean>;
-  release(sub: string | undefined, entry: ByteEntry): Promise<void>;
-}
 
 interface KeptBytesDeps {
   readonly store: Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
@@ -108,7 +95,7 @@ interface Budget {
   readonly maxBytes: number;
 }
 
-export function createKeptBytes(deps: KeptBytesDeps): KeptBytes {
+export function createKeptBytes(deps: KeptBytesDeps) {
   const { store, keyPrefix, maxAnswerBytes, ttlSeconds } = deps;
   // One answer of a server has room.
   const oneAnswer = maxAnswerBytes * SEALED_PER_BYTE;
@@ -125,7 +112,8 @@ export function createKeptBytes(deps: KeptBytesDeps): KeptBytes {
   }
 
   return {
-    async reserve(sub, entry, size) {
+    /** False where there is no room. Entries of all users have names of their own. A `small` entry may go a little beyond what the others may fill. */
+    async reserve(sub: string | undefined, entry: ByteEntry, size: 'any' | 'small') {
       const reserved: Budget[] = [];
       for (const budget of listBudgets(sub)) {
         const maxBytes = budget.maxBytes + (size === 'small' ? SMALL_BYTES : 0);
@@ -137,7 +125,7 @@ export function createKeptBytes(deps: KeptBytesDeps): KeptBytes {
       }
       return true;
     },
-    async release(sub, entry) {
+    async release(sub: string | undefined, entry: ByteEntry) {
       await Promise.all(listBudgets(sub).map(({ key }) => store.releaseBytes(key, entry)));
     },
   };

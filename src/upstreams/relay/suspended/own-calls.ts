@@ -113,23 +113,13 @@ interface SuspendedCall extends CallOwner {
   readonly openCall: OpenCall;
 }
 
-interface CallTable {
-  has(id: string): boolean;
-  /** False when the user, or the process, has too many, or too much is kept for them. */
-  add(call: SuspendedCall): boolean;
-  /** False when what this user's calls keep, or those of all, has become too much. */
-  hasRoom(sub: string | undefined): boolean;
-  /** Undefined where it is another user's, or at another server. */
-  find(call: Pick<SuspendedCall, 'id' | 'sub' | 'server'>): OpenCall | undefined;
-  remove(id: string): void;
-  list(): readonly SuspendedCall[];
-}
+type CallTable = ReturnType<typeof createCallTable>;
 
 /** The bytes are those that a user's other calls may have. */
 const MAX_PER_USER = { calls: 16, bytes: 8 * 1024 * 1024 };
 const MAX_IN_ALL = { calls: 512, bytes: 64 * 1024 * 1024 };
 
-export function createCallTable(): CallTable {
+export function createCallTable() {
   const calls = new Map<string, SuspendedCall>();
 
   function hasRoom(sub: string | undefined): boolean {
@@ -140,19 +130,22 @@ export function createCallTable(): CallTable {
   }
 
   return {
-    has: (id) => calls.has(id),
-    add(call) {
+    has: (id: string) => calls.has(id),
+    /** False when the user, or the process, has too many, or too much is kept for them. */
+    add(call: SuspendedCall) {
       calls.set(call.id, call);
       if (hasRoom(call.sub)) return true;
       calls.delete(call.id);
       return false;
     },
+    /** False when what this user's calls keep, or those of all, has become too much. */
     hasRoom,
-    find({ id, sub, server }) {
+    /** Undefined where it is another user's, or at another server. */
+    find({ id, sub, server }: Pick<SuspendedCall, 'id' | 'sub' | 'server'>) {
       const call = calls.get(id);
       return call?.sub === sub && call?.server === server ? call?.openCall : undefined;
     },
-    remove: (id) => void calls.delete(id),
+    remove: (id: string) => void calls.delete(id),
     list: () => [...calls.values()],
   };
 }

@@ -6,7 +6,6 @@ import type { JsonObject } from '../../../platform/json.ts';
 import type { Log } from '../../../platform/log.ts';
 import { buildSuspendedCallChannelName } from '../../../store/keys.ts';
 import { createReplicas } from '../../../store/replicas/replicas.ts';
-import type { Seal } from '../../../store/seal/seal.ts';
 import type { Bus } from '../../../store/store.ts';
 import type { Metrics } from '../../../telemetry/metrics/metrics.ts';
 import { type ClientReply, createWaitElsewhere, type Listener } from './calls-elsewhere.ts';
@@ -19,14 +18,7 @@ import {
 } from './outcome-records.ts';
 import { createCallTable, isSuspendedCallMessage, putRecord, serveOwnCalls } from './own-calls.ts';
 
-export interface SuspendedCalls {
-  /** Resolves to what the call comes to first. */
-  begin(call: NewCall, listener: Listener): StartedCall;
-  /** Resolves to what it comes to next; undefined when it is over, or its replica is gone. */
-  resume(reply: ClientReply, listener: Listener): Promise<Outcome | undefined>;
-  /** Ends all that wait; their clients are told to call again. */
-  close(): Promise<void>;
-}
+export type SuspendedCalls = ReturnType<typeof createSuspendedCalls>;
 
 export interface NewCall extends Pick<OpenCallOptions, 'capabilities' | 'send'> {
   /** What it keeps while it waits. */
@@ -42,16 +34,11 @@ export interface StartedCall {
   readonly outcome: Promise<Outcome>;
 }
 
-export interface SuspendedCallsDeps {
+export interface SuspendedCallsDeps extends OutcomeRecordsDeps {
   readonly store: OutcomeRecordsDeps['store'] & Bus;
-  getSeal(): Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly keyPrefix: string;
-  /** `MAX_UPSTREAM_BYTES`. */
-  readonly maxAnswerBytes: number;
 }
 
 const ENDED: Outcome = {
@@ -60,7 +47,7 @@ const ENDED: Outcome = {
   message: 'the replica that made the call was stopped',
 };
 
-export function createSuspendedCalls(deps: SuspendedCallsDeps): SuspendedCalls {
+export function createSuspendedCalls(deps: SuspendedCallsDeps) {
   const { clock, log, keyPrefix } = deps;
   const channel = buildSuspendedCallChannelName(keyPrefix);
   const replicas = createReplicas({ ...deps, channel, isMessage: isSuspendedCallMessage });
@@ -91,12 +78,14 @@ export function createSuspendedCalls(deps: SuspendedCallsDeps): SuspendedCalls {
   }
 
   return {
-    begin(call, listener) {
+    /** Resolves to what the call comes to first. */
+    begin(call: NewCall, listener: Listener) {
       const id = randomUUID();
       const outcome = waitHere(listener, (waiter) => start(call, id, waiter));
       return { id, replica: replicas.ownName, outcome };
     },
-    async resume(reply, listener) {
+    /** Resolves to what it comes to next; undefined when it is over, or its replica is gone. */
+    async resume(reply: ClientReply, listener: Listener) {
       if (reply.replica !== replicas.ownName) return waitElsewhere(reply, listener);
       const openCall = table.find(reply);
       if (openCall === undefined) return records.take(reply);
@@ -106,6 +95,7 @@ export function createSuspendedCalls(deps: SuspendedCallsDeps): SuspendedCalls {
         return openCall;
       });
     },
+    /** Ends all that wait; their clients are told to call again. */
     async close() {
       const ended: readonly CallOwner[] = table.list();
       for (const { openCall } of table.list()) openCall.cancel('The gateway is stopping.');
