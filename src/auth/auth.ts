@@ -2,7 +2,7 @@
 
 import type { Config } from '../config/config.ts';
 import type { ProviderConfig, RequiredAuthConfig } from '../config/groups/provider.ts';
-import type { UserContext } from '../endpoint/user-context.ts';
+import type { UserContext } from '../endpoint/message.ts';
 import { toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';

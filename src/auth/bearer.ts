@@ -1,8 +1,8 @@
 // §5.1, §5.6, RFC 6750 §2.1: the Authorization header.
 
 import type { Config } from '../config/config.ts';
+import type { UserContext } from '../endpoint/message.ts';
 import { type GatewayRequest, getHeader, readBearerToken } from '../endpoint/message.ts';
-import type { UserContext } from '../endpoint/user-context.ts';
 import { fail, GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { TokenVerifier } from './token-verifier.ts';
 

@@ -3,7 +3,7 @@
 import type { GetChallenge } from '../auth/bearer.ts';
 import type { McpConfig } from '../config/groups/mcp.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import type { UserContext } from '../endpoint/user-context.ts';
+import type { UserContext } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Policies } from '../policy/policy.ts';

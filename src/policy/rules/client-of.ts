@@ -1,5 +1,5 @@
 // §18.5: which OAuth client a token was made for.
-import { readClaimedClient, type UserContext } from '../../endpoint/user-context.ts';
+import { readClaimedClient, type UserContext } from '../../endpoint/message.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
