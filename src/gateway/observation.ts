@@ -11,7 +11,8 @@ import type { Audit } from '../telemetry/audit/audit.ts';
 import { openAudit } from '../telemetry/audit/open-audit.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { openTracing, type TracingDeps } from '../telemetry/tracing/open-tracing.ts';
-import { readTraceId, type Tracing } from '../telemetry/tracing/tracing.ts';
+import { type Tracing } from '../telemetry/tracing/tracing.ts';
+import { readTraceId } from '../protocol/json-rpc.ts';
 
 export interface Observation {
   /** Undefined without `AUDIT_LOG`. */

@@ -16,10 +16,14 @@ import { isStringArray } from '../platform/json.ts';
 import { truncateForLog } from '../platform/log.ts';
 import { EVENT_STREAM_HEADERS } from '../platform/sse.ts';
 import { stripUri } from '../platform/strip-uri.ts';
-import { type JsonRpcMessage, parseMessage, type RequestId } from '../protocol/json-rpc.ts';
+import {
+  type JsonRpcMessage,
+  parseMessage,
+  type RequestId,
+  readTraceId,
+} from '../protocol/json-rpc.ts';
 import { checkVersionHeader, detectEra, type Era } from '../protocol/revisions.ts';
 import type { SessionLookup } from '../store/store.ts';
-import { readTraceId } from '../telemetry/tracing/tracing.ts';
 import {
   type Call,
   type CallObserver,

@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 import {
   createAuditInstruments,
   createAuthInstruments,
@@ -7,6 +7,7 @@ import {
   createMcpInstruments,
   createStoreInstruments,
   createUpstreamInstruments,
+  type InstrumentMakers,
   type OpenMetricsRegistry,
 } from './instruments.ts';
 import type { Metrics } from './metrics.ts';
@@ -19,13 +20,14 @@ export function createPrometheusMetrics(): Metrics {
   const registry: OpenMetricsRegistry = new Registry();
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
   collectDefaultMetrics({ register: registry });
-  const http = createHttpInstruments(registry);
-  const mcp = createMcpInstruments(registry);
-  const auth = createAuthInstruments(registry);
-  const store = createStoreInstruments(registry);
-  const limits = createLimitInstruments(registry);
-  const upstreams = createUpstreamInstruments(registry);
-  const audit = createAuditInstruments(registry);
+  const makers = createMakers(registry);
+  const http = createHttpInstruments(makers);
+  const mcp = createMcpInstruments(makers);
+  const auth = createAuthInstruments(makers);
+  const store = createStoreInstruments(makers);
+  const limits = createLimitInstruments(makers);
+  const upstreams = createUpstreamInstruments(makers);
+  const audit = createAuditInstruments(makers);
   const limitTool = createLimitValues(MAX_TOOLS);
 
   return {
@@ -112,4 +114,45 @@ function createLimitValues(max: number): (value: string) => string {
     known.add(value);
     return value;
   };
+}
+
+// Instruments whose series are kept.
+
+const createMakers = (registry: OpenMetricsRegistry): InstrumentMakers => ({
+  counter(name, help, labels) {
+    const counter = new Counter({ name, help, labelNames: labels, registers: [registry] });
+    return cacheSeries((values) => counter.labels(...values));
+  },
+  histogram(name, help, labels, buckets) {
+    const settings = { name, help, labelNames: labels, buckets, registers: [registry] };
+    const histogram = new Histogram(settings);
+    return cacheSeries((values) => histogram.labels(...values));
+  },
+  registry,
+});
+
+/**
+ * Keeps each series by the values of its labels, so that a count costs a look-up for each label: no
+ * hashing, and no key to be built.
+ */
+function cacheSeries<Series>(find: (values: readonly string[]) => Series) {
+  const root: SeriesNode<Series> = { series: undefined, next: new Map() };
+  return (...values: readonly string[]): Series => {
+    let node = root;
+    for (const value of values) node = node.next.get(value) ?? addNode(node, value);
+    node.series ??= find(values);
+    return node.series;
+  };
+}
+
+/** The series of the label values up to here, and the nodes behind each further one. */
+interface SeriesNode<Series> {
+  series: Series | undefined;
+  readonly next: Map<string, SeriesNode<Series>>;
+}
+
+function addNode<Series>({ next }: SeriesNode<Series>, value: string): SeriesNode<Series> {
+  const node: SeriesNode<Series> = { series: undefined, next: new Map() };
+  next.set(value, node);
+  return node;
 }

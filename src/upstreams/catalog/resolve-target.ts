@@ -155,12 +155,12 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
   }
 
   return function passOn(server, who, request, context) {
-    const { use } = view.findServer(server) ?? failGone(server);
+    const { usage, upstream } = view.findServer(server) ?? failGone(server);
     const { meta } = context.relay;
     const passed = meta === undefined ? request : addMeta(request, meta);
-    return use((upstream) => relayCall(upstream, who.upstream, passed, context)).then((result) =>
-      keepLinks(server, result, who),
-    );
+    return usage
+      .run(() => relayCall(upstream, who.upstream, passed, context))
+      .then((result) => keepLinks(server, result, who));
   };
 }
 
