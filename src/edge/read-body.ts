@@ -8,6 +8,7 @@ import { decodeUtf8, findExceededBound } from '../platform/json.ts';
 import { createGrowingBuffer, type GrowingBuffer } from '../platform/memory/growing-buffer.ts';
 import type { HoldBody } from '../platform/memory/user-budgets.ts';
 import { type BodyOwner, type CountedBody, createBodyMemory } from './body-memory.ts';
+import { DISCARD_MS } from './connection.ts';
 
 /** A body that is still with the transport; whoever passes it on looks at nothing in it. */
 export interface IncomingBody {
@@ -183,8 +184,16 @@ interface RequestHead {
 }
 
 /** Whether bytes follow the head. */
-export const hasBody = ({ headers }: RequestHead): boolean =>
+const hasBody = ({ headers }: RequestHead): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+
+/** What still comes of a body that nobody reads is dropped, for a while. */
+export function discardBody(req: IncomingMessage, clock: Clock): void {
+  req.resume();
+  if (req.complete || !hasBody(req)) return;
+  const cancel = clock.after(DISCARD_MS, () => req.destroy());
+  req.once('end', cancel);
+}
 
 /**
  * Whether the coding is another than `chunked`: node:http would pass on what is below as it is. HTTP/1.0

@@ -69,6 +69,8 @@ export interface Reply {
    * of an event stream: between them comments are sent.
    */
   readonly stream?: ReplyStream;
+  /** What a line of the log says of the request, beside `facts`: asked only where one is written. */
+  describe?(): Reply['facts'];
   /** Of a streamed reply: what is known for the log when it has ended. */
   outcome?(): Pick<Reply, 'error' | 'facts'>;
   /** What went wrong, for the log only; never sent. */
