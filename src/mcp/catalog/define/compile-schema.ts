@@ -7,7 +7,7 @@ import type { MirroredParam, ObjectSchema } from '../descriptions.ts';
 import { describeErrors } from './describe-errors.ts';
 import { describeSchemaMistake, describeUnknownKeyword } from './describe-schema-mistake.ts';
 
-export interface CompiledSchema {
+export interface SchemaCheck {
   /** Whether a value fits the schema. */
   readonly fits: (value: unknown) => boolean;
   /** What is wrong with the value that did not fit just now, a line for each member. */
@@ -63,11 +63,7 @@ function once(create: () => Ajv): () => Ajv {
  *
  * @throws DefinitionError when it is no such schema; `owner` is named.
  */
-export function compileSchema(
-  owner: string,
-  subject: string,
-  schema: ObjectSchema,
-): CompiledSchema {
+export function compileSchema(owner: string, subject: string, schema: ObjectSchema): SchemaCheck {
   if (!isObject(schema)) throw new DefinitionError(`${owner} is missing.`);
   if (schema.type !== 'object') throw new DefinitionError(`${owner} must have the type object.`);
   const dialect = schema.$schema === DRAFT_2020_12 ? '2020-12' : 'Draft 7';

@@ -12,7 +12,7 @@ import type {
   ToolDescription,
 } from '../descriptions.ts';
 import { checkMembers, describeType } from './check-members.ts';
-import { type CompiledSchema, compileSchema, readMirroredParams } from './compile-schema.ts';
+import { compileSchema, readMirroredParams, type SchemaCheck } from './compile-schema.ts';
 
 /** A tool with its compiled schemas. Made by {@link defineTool}. */
 export interface Tool {
@@ -126,10 +126,7 @@ const startRun = async (run: UntypedTool['run'], args: Arguments, context: Conte
 
 type AnyResult = ContentResult | StructuredResult<unknown> | ToolFailure;
 
-function toToolResult(
-  result: AnyResult | undefined,
-  output: CompiledSchema | undefined,
-): ToolResult {
+function toToolResult(result: AnyResult | undefined, output: SchemaCheck | undefined): ToolResult {
   const expected = output === undefined ? CONTENT : STRUCTURED;
   if (!isObject(result)) throw wrongResult(describeType(result), expected);
   if (output !== undefined && 'structuredContent' in result) {
@@ -158,7 +155,7 @@ const wrongResult = (returned: string, expected: string): Error =>
 const describeItem = (item: unknown): string =>
   isObject(item) ? 'an object without type' : describeType(item);
 
-function toStructuredResult(result: JsonObject, output: CompiledSchema): ToolResult {
+function toStructuredResult(result: JsonObject, output: SchemaCheck): ToolResult {
   const { structuredContent } = result;
   if (!output.fits(structuredContent)) {
     const problem = output.describeProblem(structuredContent);
