@@ -29,7 +29,6 @@ import type { Fetch } from '../platform/fetch-with-limits.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
-import { joinPolicies } from '../policy/policy.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { createLogo } from '../site/logo.ts';
 import { instrumentStore } from '../store/observe-store.ts';
@@ -199,7 +198,7 @@ export async function createGateway(
         ).catch(closeStore);
   const mcp = createMcp(config.mcp, {
     catalogs: upstreams?.catalogs ?? { all: ownCatalog, findServer: () => undefined },
-    policies: upstreams?.catalogs.policies ?? joinPolicies([]),
+    policies: upstreams?.catalogs.policies,
     service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
     store,
     getSeal,

@@ -1,6 +1,6 @@
 // What `postern rules test` prints: a line for each item, and what is said of no single one.
 import { builtInCatalog } from '../../catalog/index.ts';
-import type { UserContext } from '../../endpoint/user-context.ts';
+import type { UserContext } from '../../endpoint/message.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { listTools } from '../../mcp/catalog/list-tools.ts';
 import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';

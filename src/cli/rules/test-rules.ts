@@ -1,6 +1,6 @@
 // `postern rules test`: what a user sees, and which rule says so.
 import { readFileSync } from 'node:fs';
-import { readClaimedClient, readEmail, type UserContext } from '../../endpoint/user-context.ts';
+import { readClaimedClient, readEmail, type UserContext } from '../../endpoint/message.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';

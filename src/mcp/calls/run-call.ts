@@ -39,7 +39,8 @@ export type FindClientId = (
 
 export interface RunCallDeps {
   readonly service: ServiceInfo;
-  readonly policies: Pick<Policies, 'judge'>;
+  /** Undefined where everybody may use everything. */
+  readonly policies: Pick<Policies, 'judge'> | undefined;
   readonly observer: Required<CallObserver>;
   readonly findClientId: FindClientId;
   readonly countCall: CountCall;
@@ -124,7 +125,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const { record } = call;
     record.target = target;
     record.server = target.server ?? record.server;
-    const verdict = policies.judge(target.item, context, args);
+    const verdict = policies?.judge(target.item, context, args) ?? ALLOWED;
     const checking =
       verdict.kind === 'denied' ? undefined : client.checkTarget?.(target, context, args);
     const starting =
@@ -134,7 +135,9 @@ export function createRunCall(deps: RunCallDeps): RunCall {
       : starting.then(() => {
           // Rules may have been loaded anew meanwhile.
           const now =
-            verdict.kind === 'denied' ? verdict : policies.judge(target.item, context, args);
+            verdict.kind === 'denied'
+              ? verdict
+              : (policies?.judge(target.item, context, args) ?? ALLOWED);
           return runTarget(now, target, args, context, record);
         });
   }
@@ -176,6 +179,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
 }
 
 const ASKED: Outcome = { kind: 'asked' };
+const ALLOWED: Verdict = { kind: 'allowed' };
 
 type Denial = Exclude<Verdict, { kind: 'allowed' }>;
 

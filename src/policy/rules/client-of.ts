@@ -1,5 +1,5 @@
 // §18.5: which OAuth client a token was made for.
-import { readClaimedClient, type UserContext } from '../../endpoint/user-context.ts';
+import { findClaimedClient, readClaimedClient, type UserContext } from '../../endpoint/message.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -35,6 +35,9 @@ export function createClientOf({
   clock,
   log,
 }: ClientOfDeps): ClientOf {
+  // Outside of broker mode nothing was noted: what the token says is all that is known.
+  if (ownClientId === undefined) return findClaimedClient;
+
   /** By the SHA-256 of a token. */
   const remembered = createExpiringMap<Promise<string | undefined>>(MAX_TOKENS, clock.now);
   const warn = createWarnThrottle(clock, (error: unknown) => {
@@ -60,7 +63,7 @@ export function createClientOf({
   return function clientOf({ user }) {
     if (user === undefined) return undefined;
     const claimed = readClaimedClient(user.claims);
-    if (ownClientId === undefined || (claimed ?? ownClientId) !== ownClientId) return claimed;
+    if ((claimed ?? ownClientId) !== ownClientId) return claimed;
     if (!isNeeded()) return undefined;
     const digest = hashSha256(user.token);
     const known = remembered.get(digest);

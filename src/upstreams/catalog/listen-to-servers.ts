@@ -9,11 +9,11 @@ import { createBatch } from '../../platform/throttle.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
 import { canSubscribe } from '../messages/description.ts';
 import type { ChangeHub } from './change-hub.ts';
-import type { ResolveResource } from './linked-resources.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import type { Server } from './server.ts';
+import type { ResolveResource } from './view.ts';
 import { type Access, toWho, type View, type Who } from './view.ts';
 
 export interface ListenDeps {

@@ -16,6 +16,7 @@ import type { ServerNotification } from '../messages/server-message.ts';
 import type { SessionRecords } from '../transport/session-records.ts';
 import {
   readSubscriptionChange,
+  SUBSCRIBING,
   type SubscriptionChange,
   type SubscriptionMemory,
 } from '../transport/subscription-memory.ts';
@@ -234,7 +235,9 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
   return {
     sessions,
     request(caller, request) {
-      const change = readSubscriptionChange(caller, request);
+      const change = SUBSCRIBING.has(request.method)
+        ? readSubscriptionChange(caller, request)
+        : undefined;
       return change === undefined
         ? sendInSession(caller, request)
         : changeSubscription(caller, request, change);

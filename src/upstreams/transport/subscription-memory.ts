@@ -108,7 +108,8 @@ export function readSubscriptionChange(
     : { sessionId, uri, isWanted };
 }
 
-const SUBSCRIBING: ReadonlyMap<string, boolean> = new Map([
+/** The requests that change subscriptions; true for those that begin one. */
+export const SUBSCRIBING: ReadonlyMap<string, boolean> = new Map([
   ['resources/subscribe', true],
   ['resources/unsubscribe', false],
 ]);
