@@ -109,14 +109,11 @@ async function checkDocuments({
     return ok(CHECK, `Client ID metadata documents can be fetched (${allowedHosts.join(', ')}).`);
   const reasons = entries.map(({ facts }) => facts.reasons).find(isObject) ?? {};
   const [host, reason] = Object.entries(reasons)[0] ?? [];
-  return warning(
-    CHECK,
-    `None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients register instead.`,
-    {
-      ...(host !== undefined && { why: `${host}: ${String(reason)}` }),
-      setting: 'CIMD_ALLOWED_HOSTS',
-      remedy:
-        'let the gateway reach them on port 443, set HTTPS_PROXY=http://host:port if only a proxy leads out, or set CIMD_ALLOWED_HOSTS=none.',
-    },
-  );
+  return warning(CHECK, {
+    what: `None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients register instead.`,
+    ...(host !== undefined && { why: `${host}: ${String(reason)}` }),
+    setting: 'CIMD_ALLOWED_HOSTS',
+    remedy:
+      'let the gateway reach them on port 443, set HTTPS_PROXY=http://host:port if only a proxy leads out, or set CIMD_ALLOWED_HOSTS=none.',
+  });
 }

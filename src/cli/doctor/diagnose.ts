@@ -102,7 +102,8 @@ async function askRunningGateway(
 const WITHOUT_LOGIN: Check<Walk> = {
   section: 'Login',
   run: async () =>
-    unknown('login', 'whether clients can register and log in at the gateway that runs.', {
+    unknown('login', {
+      what: 'whether clients can register and log in at the gateway that runs.',
       why: 'It was not tried: it counts in rate limits, and what fails above is in the way.',
       remedy: 'correct what fails above, restart the gateway, and run this again.',
     }),
@@ -132,7 +133,8 @@ async function compareWithSettings(
 const nameFamily = (check: string): string => check.replace(/^token\..*/, 'token');
 
 const explainOldSettings = ({ what }: Finding): Finding =>
-  failure('gateway.settings', `The gateway that runs has other settings. ${what}`, {
+  failure('gateway.settings', {
+    what: `The gateway that runs has other settings. ${what}`,
     why: 'With the settings at hand this works.',
     remedy: 'restart the gateway. If that does not help, it reads its settings elsewhere.',
   });
@@ -145,7 +147,8 @@ function reportAbsence(
 ): readonly Finding[] {
   const findings = reached.map((finding) =>
     finding.check === REACHABLE
-      ? unknown('gateway.running', `what clients see, as no gateway answers at ${baseUrl}.`, {
+      ? unknown('gateway.running', {
+          what: `what clients see, as no gateway answers at ${baseUrl}.`,
           why: finding.what,
           remedy:
             'start it (postern start), and run this again. If it runs already, correct BASE_URL, or the proxy in front of it.',

@@ -149,7 +149,9 @@ function judgeClients(facts: ClientFacts): readonly Finding[] {
       const clients = found.get(obstacle);
       const { check, what, advice, isByDesign } = obstacle;
       const judge = isByDesign ? ok : warning;
-      return clients === undefined ? [] : [judge(check, `${what}: ${listNames(clients)}.`, advice)];
+      return clients === undefined
+        ? []
+        : [judge(check, { what: `${what}: ${listNames(clients)}.`, ...advice })];
     }),
   ];
 }

@@ -126,7 +126,7 @@ export async function checkAuthorizationRequest(
     return judgeAuthorization(await askAuthorization(url, probe), url);
   } catch (error) {
     const { text } = describeNetworkFailure(error, url);
-    return failure('provider.reachable', `${what} ${text}`, { setting, remedy });
+    return failure('provider.reachable', { what: `${what} ${text}`, setting, remedy });
   }
 }
 
@@ -144,44 +144,37 @@ export function judgeAuthorization(outcome: AuthorizationOutcome, url: string): 
         `The provider knows the client ${quote(clientId)} and its redirect URI ${redirectUri}.`,
       );
     case 'redirect-uri-unknown':
-      return failure(CHECK, `The provider does not know the redirect URI ${redirectUri}.`, {
+      return failure(CHECK, {
+        what: `The provider does not know the redirect URI ${redirectUri}.`,
         why: `It says: ${outcome.said}`,
         setting: 'BASE_URL',
         remedy: `register exactly ${redirectUri} for the client ${quote(clientId)} at the provider. If the address is not yours, correct BASE_URL.`,
       });
     case 'client-unknown':
-      return failure(
-        'provider.client-id',
-        `The provider does not know the client ${quote(clientId)}, or does not let it log users in.`,
-        {
-          why: `It says: ${outcome.said}`,
-          setting: 'OAUTH_CLIENT_ID',
-          remedy:
-            'set it to the client ID as the provider shows it, and check that OIDC_ISSUER names the tenant or realm in which the client is.',
-        },
-      );
+      return failure('provider.client-id', {
+        what: `The provider does not know the client ${quote(clientId)}, or does not let it log users in.`,
+        why: `It says: ${outcome.said}`,
+        setting: 'OAUTH_CLIENT_ID',
+        remedy:
+          'set it to the client ID as the provider shows it, and check that OIDC_ISSUER names the tenant or realm in which the client is.',
+      });
     case 'refused':
-      return failure(
-        'provider.authorization-request',
-        `The provider refuses the gateway's authorization request: ${outcome.said}`,
-        adviseOnRefusal(outcome.error),
-      );
+      return failure('provider.authorization-request', {
+        what: `The provider refuses the gateway's authorization request: ${outcome.said}`,
+        ...adviseOnRefusal(outcome.error),
+      });
     case 'error-page':
-      return failure(
-        'provider.authorization-request',
-        'The provider shows an error page in place of a login page.',
-        {
-          why: `It says: ${outcome.said}`,
-          setting: 'OAUTH_CLIENT_ID',
-          remedy: `check the client ${quote(clientId)} and its redirect URI ${redirectUri} at the provider.`,
-        },
-      );
+      return failure('provider.authorization-request', {
+        what: 'The provider shows an error page in place of a login page.',
+        why: `It says: ${outcome.said}`,
+        setting: 'OAUTH_CLIENT_ID',
+        remedy: `check the client ${quote(clientId)} and its redirect URI ${redirectUri} at the provider.`,
+      });
     case 'not-told':
-      return unknown(
-        CHECK,
-        `whether ${host} knows the redirect URI ${redirectUri}: it tells only after a login.`,
-        { remedy: 'compare it with what is registered at the provider, character by character.' },
-      );
+      return unknown(CHECK, {
+        what: `whether ${host} knows the redirect URI ${redirectUri}: it tells only after a login.`,
+        remedy: 'compare it with what is registered at the provider, character by character.',
+      });
   }
 }
 

@@ -35,14 +35,11 @@ export async function checkClient(settings: SettingsAtHand): Promise<Found> {
       error instanceof GatewayError ? error.cause : error,
       url,
     );
-    return failure(
-      'provider.token-endpoint',
-      `The provider's token endpoint cannot be reached. ${text}`,
-      {
-        setting: 'OAUTH_TOKEN_URL',
-        remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
-      },
-    );
+    return failure('provider.token-endpoint', {
+      what: `The provider's token endpoint cannot be reached. ${text}`,
+      setting: 'OAUTH_TOKEN_URL',
+      remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
+    });
   }
 }
 
@@ -58,12 +55,14 @@ async function judgeClient(
   const why = refusal.message;
   const other = { ...client, authMethod: client.authMethod === 'post' ? 'basic' : 'post' } as const;
   if (client.secret !== undefined && !isRefused(await ask(settings, other, url, form)))
-    return failure(CHECK, 'The provider wants the client secret sent in another way.', {
+    return failure(CHECK, {
+      what: 'The provider wants the client secret sent in another way.',
       why,
       setting: 'OAUTH_CLIENT_AUTH',
       remedy: `set OAUTH_CLIENT_AUTH=${other.authMethod}. With it, the provider accepted the secret just now.`,
     });
-  return failure(CHECK, "The provider does not accept the gateway's client ID and secret.", {
+  return failure(CHECK, {
+    what: "The provider does not accept the gateway's client ID and secret.",
     why,
     setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID',
     remedy: adviseOnSecret(client),
@@ -119,35 +118,31 @@ function judgeAcceptance(
 ): Finding {
   const status = refusal?.status ?? 200;
   if (status === 429 || status >= 500)
-    return failure('provider.token-endpoint', `The provider's token endpoint answers ${status}.`, {
+    return failure('provider.token-endpoint', {
+      what: `The provider's token endpoint answers ${status}.`,
       ...(refusal && { why: refusal.message }),
       remedy: "look into the provider's log.",
     });
   if (status === 404)
-    return failure('provider.token-endpoint', `There is no token endpoint at ${url} (404).`, {
+    return failure('provider.token-endpoint', {
+      what: `There is no token endpoint at ${url} (404).`,
       setting: 'OAUTH_TOKEN_URL',
       remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
     });
   const isAboutCode = form.some(([name]) => name === 'code');
   if (isAboutCode && isInconclusive(new URL(url).hostname))
-    return unknown(
-      CHECK,
-      'whether the provider accepts the client secret: it may look at the code first.',
-      {
-        ...(refusal && { why: refusal.message }),
-        remedy: 'log in once: if the secret is wrong, the log of the gateway says it then.',
-      },
-    );
+    return unknown(CHECK, {
+      what: 'whether the provider accepts the client secret: it may look at the code first.',
+      ...(refusal && { why: refusal.message }),
+      remedy: 'log in once: if the secret is wrong, the log of the gateway says it then.',
+    });
   return secret === undefined
-    ? warning(
-        CHECK,
-        `The provider accepts the client ${id} without a secret: it is a public client.`,
-        {
-          why: 'It works. With a secret nobody else can redeem the codes of your users.',
-          setting: 'OAUTH_CLIENT_SECRET',
-          remedy: 'make the client confidential at the provider, and set its secret.',
-        },
-      )
+    ? warning(CHECK, {
+        what: `The provider accepts the client ${id} without a secret: it is a public client.`,
+        why: 'It works. With a secret nobody else can redeem the codes of your users.',
+        setting: 'OAUTH_CLIENT_SECRET',
+        remedy: 'make the client confidential at the provider, and set its secret.',
+      })
     : ok(CHECK, `The provider accepts the client ${id} and its secret.`);
 }
 
@@ -187,15 +182,15 @@ export async function checkClientSecret(walk: Walk): Promise<Found> {
     }).toString(),
   });
   if (answer.status === 429)
-    return unknown(
-      CHECK,
-      "whether the provider accepts the gateway's client: the gateway has received too many requests for tokens (429).",
-      adviseOnLimit(answer, 'OAUTH_REFRESH'),
-    );
+    return unknown(CHECK, {
+      what: "whether the provider accepts the gateway's client: the gateway has received too many requests for tokens (429).",
+      ...adviseOnLimit(answer, 'OAUTH_REFRESH'),
+    });
   const said = readError(answer);
   const providerHost = login?.kind === 'at-provider' ? new URL(login.url).hostname : '';
   if (/own client|invalid_client|unauthorized_client|access_denied/.test(said))
-    return failure(CHECK, "The provider does not accept the gateway's own client ID and secret.", {
+    return failure(CHECK, {
+      what: "The provider does not accept the gateway's own client ID and secret.",
       why: `The gateway says: ${said}`,
       setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID, OAUTH_CLIENT_AUTH',
       remedy:
@@ -208,11 +203,8 @@ export async function checkClientSecret(walk: Walk): Promise<Found> {
       CHECK,
       `whether ${providerHost} accepts the gateway's client secret: it may look at the token first.`,
     );
-  return failure(
-    'provider.token-endpoint',
-    `The token endpoint of the provider cannot be used: ${said}.`,
-    {
-      remedy: "the gateway's log says why.",
-    },
-  );
+  return failure('provider.token-endpoint', {
+    what: `The token endpoint of the provider cannot be used: ${said}.`,
+    remedy: "the gateway's log says why.",
+  });
 }

@@ -29,7 +29,7 @@ function judgeClock({ offset, toleranceSeconds, other }: ComparedClocks): Findin
     setting: 'OIDC_CLOCK_TOLERANCE_SECONDS',
     remedy: 'set the clock of the machine that is wrong (NTP). The setting allows 60 s at most.',
   };
-  return (seconds >= HOPELESS_SECONDS ? failure : warning)(CHECK, what, advice);
+  return (seconds >= HOPELESS_SECONDS ? failure : warning)(CHECK, { what, ...advice });
 }
 
 /** By the Date of the provider's answers. */

@@ -29,7 +29,7 @@ export async function checkDiscovery({ access, config, probe }: SettingsAtHand):
     const foundIssuer =
       error instanceof IssuerMismatch ? (await probe(url)).json?.issuer : undefined;
     const { check, what, advice } = explain(error, { url, issuer, foundIssuer });
-    return (isNeeded ? failure : warning)(check, what, advice);
+    return (isNeeded ? failure : warning)(check, { what, ...advice });
   }
 }
 
@@ -114,16 +114,13 @@ export async function checkKeySet({ access }: SettingsAtHand): Promise<Found> {
     const cause = error instanceof GatewayError ? error.cause : error;
     if (cause instanceof FetchError) {
       const { what, advice } = explainNetwork(cause, url, 'OIDC_JWKS_URL');
-      return failure('provider.key-set', what, advice);
+      return failure('provider.key-set', { what, ...advice });
     }
-    return failure(
-      'provider.key-set',
-      `The provider's key set cannot be used: ${describeCause(cause)}.`,
-      {
-        setting: 'OIDC_JWKS_URL',
-        remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
-      },
-    );
+    return failure('provider.key-set', {
+      what: `The provider's key set cannot be used: ${describeCause(cause)}.`,
+      setting: 'OIDC_JWKS_URL',
+      remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
+    });
   }
 }
 
@@ -149,25 +146,19 @@ export async function checkCapabilities({
   return [
     ...(secret !== undefined && lacks(json, 'token_endpoint_auth_methods_supported', method)
       ? [
-          warning(
-            'provider.client-auth',
-            `The provider does not list ${method} as a way to send the secret.`,
-            {
-              setting: 'OAUTH_CLIENT_AUTH',
-              remedy: `set OAUTH_CLIENT_AUTH=${authMethod === 'post' ? 'basic' : 'post'}.`,
-            },
-          ),
+          warning('provider.client-auth', {
+            what: `The provider does not list ${method} as a way to send the secret.`,
+            setting: 'OAUTH_CLIENT_AUTH',
+            remedy: `set OAUTH_CLIENT_AUTH=${authMethod === 'post' ? 'basic' : 'post'}.`,
+          }),
         ]
       : []),
     ...(lacks(json, 'code_challenge_methods_supported', 'S256')
       ? [
-          warning(
-            'provider.pkce',
-            'The provider does not list PKCE with S256, which the gateway sends.',
-            {
-              remedy: 'use a provider, or a version of it, that knows PKCE (RFC 7636).',
-            },
-          ),
+          warning('provider.pkce', {
+            what: 'The provider does not list PKCE with S256, which the gateway sends.',
+            remedy: 'use a provider, or a version of it, that knows PKCE (RFC 7636).',
+          }),
         ]
       : []),
   ];

@@ -48,7 +48,8 @@ export async function checkServers({
       usable.map((server) =>
         needsUser(server) && user === undefined
           ? [
-              unknown(CHECK, `whether ${server.name} can be used: it answers users only.`, {
+              unknown(CHECK, {
+                what: `whether ${server.name} can be used: it answers users only.`,
                 remedy: 'give an access token of a user: --token-file FILE.',
               }),
             ]
@@ -76,8 +77,8 @@ function checkUsers(
     .filter(isProgram)
     .flatMap(({ name, runAs }) => (runAs ? [`${name} as ${describeUser(runAs)}`] : []));
   return [
-    ...problems.map(({ message }) => failure(USER_CHECK, message, advice)),
-    ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, text, advice)),
+    ...problems.map(({ message }) => failure(USER_CHECK, { what: message, ...advice })),
+    ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, { what: text, ...advice })),
     ...(others.length > 0 && problems.length === 0
       ? [ok(USER_CHECK, `Programs run as other users than the gateway: ${others.join(', ')}.`)]
       : []),
@@ -136,7 +137,8 @@ function describeFailure(
     : undefined;
   const [said, advice] = entry?.message.replace(UNAVAILABLE, '').split(NEXT_START) ?? [];
   const lastWords = entry?.facts.errorOutput;
-  return failure(CHECK, `${name} cannot be used: ${said ?? describeCause(error)}.`, {
+  return failure(CHECK, {
+    what: `${name} cannot be used: ${said ?? describeCause(error)}.`,
     ...(Array.isArray(lastWords) && {
       why: `The last that it wrote to its error output: ${lastWords.join(' | ')}`,
     }),

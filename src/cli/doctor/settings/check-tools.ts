@@ -43,15 +43,12 @@ export async function checkIsolation(
   const hidden = able?.items.flatMap(({ name }) => (seen.has(name) ? [] : [String(name)])) ?? [];
   if (hidden.length === 0) return [];
   return [
-    warning(
-      ISOLATION_CHECK,
-      `Tools of ${config.name} that no client sees: ${describeNames(hidden)}.`,
-      {
-        why: 'It lists them only for clients that it can ask something. With "isolation": "shared" all users have one process, which cannot say whom it asks, so it is told that no client can be asked.',
-        setting: 'POSTERN_CONFIG',
-        remedy: `if they are needed, set "isolation": "user" for ${config.name} in the configuration file.`,
-      },
-    ),
+    warning(ISOLATION_CHECK, {
+      what: `Tools of ${config.name} that no client sees: ${describeNames(hidden)}.`,
+      why: 'It lists them only for clients that it can ask something. With "isolation": "shared" all users have one process, which cannot say whom it asks, so it is told that no client can be asked.',
+      setting: 'POSTERN_CONFIG',
+      remedy: `if they are needed, set "isolation": "user" for ${config.name} in the configuration file.`,
+    }),
   ];
 }
 
@@ -99,7 +96,8 @@ function warnOfNames(
 ): readonly Finding[] {
   if (names.length === 0) return [];
   return [
-    warning(NAMES_CHECK, `Names of tools of ${name} ${problem}: ${describeNames(names)}.`, {
+    warning(NAMES_CHECK, {
+      what: `Names of tools of ${name} ${problem}: ${describeNames(names)}.`,
       ...advice,
       setting: 'POSTERN_CONFIG',
     }),

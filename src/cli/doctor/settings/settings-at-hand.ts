@@ -138,7 +138,8 @@ function explainProblems(problems: readonly string[], env: Env): readonly Findin
 const describeMissing = (variable: string): string => `${variable} is missing`;
 
 const tell = (judge: typeof failure, one: MisspelledVariable): Finding =>
-  judge(MISSPELLED, describeMisspelled(one), {
+  judge(MISSPELLED, {
+    what: describeMisspelled(one),
     setting: one.nearest,
     remedy: `rename it to ${one.nearest}, if that is what you meant.`,
   });
@@ -146,7 +147,10 @@ const tell = (judge: typeof failure, one: MisspelledVariable): Finding =>
 /** A problem begins with its variable, or with the file. */
 const refuse = (problem: string): Finding => {
   const [, variable] = /^([A-Z][A-Z0-9_]+)\b/.exec(problem) ?? [];
-  return failure('settings', problem, variable === undefined ? {} : { setting: variable });
+  return failure('settings', {
+    what: problem,
+    ...(variable === undefined ? {} : { setting: variable }),
+  });
 };
 
 /** Who runs it elsewhere than the gateway meant one that runs. */

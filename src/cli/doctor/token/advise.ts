@@ -176,7 +176,8 @@ export function judgeLifetime(token: string): readonly Finding[] {
   const { iat, exp } = readTokenParts(token)?.claims ?? {};
   if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat >= MIN_SECONDS) return [];
   return [
-    warning('token.lifetime', `Access tokens live ${describeSpan(exp - iat)} only.`, {
+    warning('token.lifetime', {
+      what: `Access tokens live ${describeSpan(exp - iat)} only.`,
       why: 'VS Code and others ask for a new one all the time once less than five minutes are left.',
       remedy:
         'have the provider issue access tokens that live 10 minutes or longer (in Keycloak: Realm settings, Tokens, Access Token Lifespan).',
@@ -189,10 +190,7 @@ const describeSpan = (seconds: number): string =>
 
 /** What only a token of the provider can show. */
 export const reportMissingToken = (baseUrl: string): Finding =>
-  unknown(
-    'token',
-    "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",
-    {
-      remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or give one of a user: --token-file FILE`,
-    },
-  );
+  unknown('token', {
+    what: "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",
+    remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or give one of a user: --token-file FILE`,
+  });

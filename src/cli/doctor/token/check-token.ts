@@ -26,11 +26,10 @@ export async function checkWalkToken(walk: Walk): Promise<Found> {
     return (await walk.logIn())?.kind === 'at-provider' ? [reportMissingToken(walk.baseUrl)] : [];
   const opened = await call(walk, token, 'initialize', INITIALIZE);
   if (opened.status === 429)
-    return unknown(
-      CHECK,
-      'whether the gateway accepts the token: it has received too many calls (429).',
-      adviseOnLimit(opened, 'MCP'),
-    );
+    return unknown(CHECK, {
+      what: 'whether the gateway accepts the token: it has received too many calls (429).',
+      ...adviseOnLimit(opened, 'MCP'),
+    });
   if (opened.status !== 200) return explainRefusal(opened, token);
   const session = opened.headers.get('mcp-session-id') ?? undefined;
   const listed = await call(walk, token, 'tools/list', {}, session);
@@ -83,20 +82,23 @@ function explainRefusal(answer: Answer, token: string): Finding {
     provider: 'generic',
     audience: [],
   });
-  return failure(advice.check ?? CHECK, describeRefusal('refuses', token, said), advice.advice);
+  return failure(advice.check ?? CHECK, {
+    what: describeRefusal('refuses', token, said),
+    ...advice.advice,
+  });
 }
 
 function judgeTools(answer: Answer): Finding {
   const { status, json } = answer;
   const tools = isObject(json?.result) ? json.result.tools : undefined;
   if (status === 429)
-    return unknown(
-      'tools',
-      'what the user sees: the gateway has received too many calls (429).',
-      adviseOnLimit(answer, 'MCP'),
-    );
+    return unknown('tools', {
+      what: 'what the user sees: the gateway has received too many calls (429).',
+      ...adviseOnLimit(answer, 'MCP'),
+    });
   if (status !== 200 || !Array.isArray(tools))
-    return warning('tools', `With the token, tools/list is answered ${status}.`, {
+    return warning('tools', {
+      what: `With the token, tools/list is answered ${status}.`,
       remedy: "the gateway's log says why.",
     });
   const names = tools
@@ -105,7 +107,8 @@ function judgeTools(answer: Answer): Finding {
     )
     .slice(0, 8);
   if (tools.length === 0)
-    return warning('tools', 'The user of the token sees no tool.', {
+    return warning('tools', {
+      what: 'The user of the token sees no tool.',
       remedy:
         'check the rules (`postern rules test`), and that the servers behind the gateway run.',
     });
@@ -155,10 +158,12 @@ function explainOwnRefusal(
     typeof header.kid === 'string' &&
     keySet.find({ alg: header.alg, kid: header.kid }).every(({ kid }) => kid !== header.kid);
   if (isUnknownKey)
-    return failure('token.key', what, {
+    return failure('token.key', {
+      what,
+
       why: `The key set of the provider has no key ${quote(header?.kid)}: another provider, tenant or realm issued the token, or one of the provider's own services for itself.`,
       setting: 'OIDC_ISSUER, OIDC_JWKS_URL',
       remedy: 'get a token that this provider issued for the gateway.',
     });
-  return failure(check ?? 'token', what, advice);
+  return failure(check ?? 'token', { what, ...advice });
 }

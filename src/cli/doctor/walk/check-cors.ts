@@ -18,7 +18,8 @@ export async function checkCors(walk: Walk): Promise<Found> {
   return [
     ownProblem === undefined
       ? ok('cors', `A page at ${own} may call it, with a token, from a browser.`)
-      : failure('cors', `A browser would not let a page at ${own} call it: ${ownProblem}.`, {
+      : failure('cors', {
+          what: `A browser would not let a page at ${own} call it: ${ownProblem}.`,
           setting: 'BASE_URL',
           remedy: `check that it is BASE_URL=${walk.baseUrl}, and that the proxy in front passes OPTIONS requests and Access-Control-* headers on.`,
         }),
@@ -31,15 +32,12 @@ export async function checkCors(walk: Walk): Promise<Found> {
 /** A public gateway need not accept pages that run on its users' machines. */
 function explainLocal(problem: string, baseUrl: string): Finding {
   const isPublic = !isOnThisMachine(new URL(baseUrl).hostname);
-  return (isPublic ? ok : warning)(
-    'cors.local',
-    `A page at ${LOCAL_ORIGIN} (the Inspector) may not: ${problem}.`,
-    {
-      why: 'Programs that are not web pages do not need it.',
-      setting: 'ALLOWED_ORIGINS',
-      remedy: `if your users have browser clients, list where these run: ALLOWED_ORIGINS=${LOCAL_ORIGIN}`,
-    },
-  );
+  return (isPublic ? ok : warning)('cors.local', {
+    what: `A page at ${LOCAL_ORIGIN} (the Inspector) may not: ${problem}.`,
+    why: 'Programs that are not web pages do not need it.',
+    setting: 'ALLOWED_ORIGINS',
+    remedy: `if your users have browser clients, list where these run: ALLOWED_ORIGINS=${LOCAL_ORIGIN}`,
+  });
 }
 
 /** Undefined where a browser would let the page call. */

@@ -34,23 +34,19 @@ function explainMissing(
   const failed = found.find(({ status }) => status >= 500);
   const places = found.map(({ url, status }) => `${url} (${status})`).join(', ');
   if (failed !== undefined)
-    return failure(
-      SERVER_CHECK,
-      `The metadata of the authorization server cannot be read: ${failed.status}.`,
-      {
-        why: `The gateway says: ${failed.said ?? 'nothing more'}`,
-        ...(!lacksKeys && {
-          setting: 'OIDC_ISSUER',
-          remedy:
-            "check that the provider runs, that the gateway can reach it (HTTPS_PROXY=http://host:port where only a proxy leads out), and that OIDC_ISSUER is exactly its issuer. The gateway's log has the reason.",
-        }),
-      },
-    );
-  return failure(
-    SERVER_CHECK,
-    `There is no metadata of the authorization server where clients look: ${places}.`,
-    adviseOnWellKnown(baseUrl),
-  );
+    return failure(SERVER_CHECK, {
+      what: `The metadata of the authorization server cannot be read: ${failed.status}.`,
+      why: `The gateway says: ${failed.said ?? 'nothing more'}`,
+      ...(!lacksKeys && {
+        setting: 'OIDC_ISSUER',
+        remedy:
+          "check that the provider runs, that the gateway can reach it (HTTPS_PROXY=http://host:port where only a proxy leads out), and that OIDC_ISSUER is exactly its issuer. The gateway's log has the reason.",
+      }),
+    });
+  return failure(SERVER_CHECK, {
+    what: `There is no metadata of the authorization server where clients look: ${places}.`,
+    ...adviseOnWellKnown(baseUrl),
+  });
 }
 
 /** RFC 8414 §3.3. In proxy mode the document names the provider unless told otherwise. */
@@ -58,15 +54,12 @@ function judgeIssuer({ issuer }: JsonObject, expected: string): Finding {
   const check = `${SERVER_CHECK}.issuer`;
   if (issuer === expected)
     return ok(check, `The authorization server's issuer is ${expected}, as clients expect.`);
-  return warning(
-    check,
-    `${describeIssuerMismatch('issuer of the metadata', issuer, expected)} (RFC 8414 §3.3).`,
-    {
-      why: 'Clients that compare them refuse to log in: the MCP SDK 2.x, oauth4webapi, the Go SDK.',
-      setting: 'OAUTH_MODE, OAUTH_METADATA_ISSUER',
-      remedy: 'set OAUTH_MODE=broker, or in proxy mode OAUTH_METADATA_ISSUER=self.',
-    },
-  );
+  return warning(check, {
+    what: `${describeIssuerMismatch('issuer of the metadata', issuer, expected)} (RFC 8414 §3.3).`,
+    why: 'Clients that compare them refuse to log in: the MCP SDK 2.x, oauth4webapi, the Go SDK.',
+    setting: 'OAUTH_MODE, OAUTH_METADATA_ISSUER',
+    remedy: 'set OAUTH_MODE=broker, or in proxy mode OAUTH_METADATA_ISSUER=self.',
+  });
 }
 
 /** What clients need of the document. */
@@ -99,7 +92,8 @@ function judgeMembers(document: JsonObject): readonly Finding[] {
     ];
   const names = lacking.map(({ name }) => name).join(', ');
   return [
-    failure(`${SERVER_CHECK}.members`, `The metadata lacks ${names}, or has no good value there.`, {
+    failure(`${SERVER_CHECK}.members`, {
+      what: `The metadata lacks ${names}, or has no good value there.`,
       remedy: 'check that no proxy in front changes the document.',
     }),
   ];
@@ -110,11 +104,11 @@ function judgePlaces(found: readonly MetadataAtPath[], baseUrl: string): readonl
   const missing = found.filter(({ document }) => document === undefined);
   if (missing.length === 0) return [];
   return [
-    warning(
-      `${SERVER_CHECK}.places`,
-      `There is no metadata at ${missing.map(({ url, status }) => `${url} (${status})`).join(' and ')}.`,
-      { why: 'Some clients look there only.', ...adviseOnWellKnown(baseUrl) },
-    ),
+    warning(`${SERVER_CHECK}.places`, {
+      what: `There is no metadata at ${missing.map(({ url, status }) => `${url} (${status})`).join(' and ')}.`,
+      why: 'Some clients look there only.',
+      ...adviseOnWellKnown(baseUrl),
+    }),
   ];
 }
 
@@ -126,7 +120,8 @@ export async function checkResourceMetadata(walk: Walk): Promise<Found> {
   if (url === undefined) return [];
   const document = await walk.readResourceMetadata();
   if (document === undefined)
-    return failure(RESOURCE_CHECK, `The 401 leads to ${url}, which cannot be read.`, {
+    return failure(RESOURCE_CHECK, {
+      what: `The 401 leads to ${url}, which cannot be read.`,
       remedy: 'let the proxy in front pass /.well-known/* on to the gateway.',
     });
   return [judgeDocument(document, walk, url), ...(await checkDerivedUrls(walk, url))];
@@ -142,20 +137,17 @@ function judgeDocument(
   if (resource === endpoint)
     return ok(RESOURCE_CHECK, 'The resource metadata names this very URL (RFC 9728 §3.3).');
   if (resource === baseUrl || resource === `${baseUrl}/`)
-    return warning(
-      RESOURCE_CHECK,
-      `The resource metadata names ${quote(resource)}, and strict clients compare it with ${endpoint}.`,
-      { setting: 'OAUTH_MODE', remedy: 'OAUTH_MODE=broker names the URL that was called.' },
-    );
-  return failure(
-    RESOURCE_CHECK,
-    `The resource metadata is about ${quote(resource)}, not ${endpoint}.`,
-    {
-      why: 'Clients refuse it (RFC 9728 §3.3).',
-      setting: 'BASE_URL',
-      remedy: `set BASE_URL=${baseUrl} on the gateway.`,
-    },
-  );
+    return warning(RESOURCE_CHECK, {
+      what: `The resource metadata names ${quote(resource)}, and strict clients compare it with ${endpoint}.`,
+      setting: 'OAUTH_MODE',
+      remedy: 'OAUTH_MODE=broker names the URL that was called.',
+    });
+  return failure(RESOURCE_CHECK, {
+    what: `The resource metadata is about ${quote(resource)}, not ${endpoint}.`,
+    why: 'Clients refuse it (RFC 9728 §3.3).',
+    setting: 'BASE_URL',
+    remedy: `set BASE_URL=${baseUrl} on the gateway.`,
+  });
 }
 
 /** Clients that do not read the challenge derive the place from the endpoint (RFC 9728 §3.1). */
@@ -166,14 +158,11 @@ async function checkDerivedUrls(walk: Walk, known: string): Promise<readonly Fin
   if (missing.length === 0) return [];
   const [first] = missing;
   return [
-    warning(
-      'resource-metadata.derived',
-      `There is no resource metadata at ${missing.map(({ url }) => url).join(' and ')} (${first?.status}).`,
-      {
-        why: 'Clients that do not read the WWW-Authenticate header look for it there.',
-        ...adviseOnWellKnown(walk.baseUrl),
-      },
-    ),
+    warning('resource-metadata.derived', {
+      what: `There is no resource metadata at ${missing.map(({ url }) => url).join(' and ')} (${first?.status}).`,
+      why: 'Clients that do not read the WWW-Authenticate header look for it there.',
+      ...adviseOnWellKnown(walk.baseUrl),
+    }),
   ];
 }
 
