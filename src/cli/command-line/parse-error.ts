@@ -63,7 +63,8 @@ function describeMissingValue(written: string, parsed: ParsedSoFar): string {
   const [flag = written] = written.split(' ');
   const options = Object.entries(findRow(parsed)?.options ?? {});
   const [, row] = options.find(([name]) => toFlag(name) === flag) ?? [];
-  const example = row !== undefined && 'example' in row ? `, for example ${row.example}` : '';
+  const example =
+    row !== undefined && 'example' in row ? `, for example ${flag} ${row.example}` : '';
   const choices = row?.kind === 'choice' ? `: ${row.choices.join(', ')}` : '';
   return `${flag} needs a value${example}${choices}.`;
 }

@@ -7,9 +7,9 @@ export const versionCommand = defineCommand({
   summary: 'print the version',
   description: [],
   options: { json: JSON_OUTPUT },
-  examples: [
-    { command: 'postern version --json', does: 'with the version of Node.js, for a bug report' },
-  ],
+  examples: {
+    'postern version --json': 'with the version of Node.js, for a bug report',
+  },
   run({ json }, _operands, { console }) {
     const { version: node, platform, arch } = process;
     const facts = { name: PACKAGE_NAME, version: PACKAGE_VERSION, node, platform, arch };
