@@ -8,7 +8,7 @@ import { ConfigError } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
-import type { Invocation } from '../command/invocation.ts';
+import type { Flags, Invocation, Texts } from '../command/invocation.ts';
 import {
   type DescribedFile,
   type DescribedSetting,
@@ -16,18 +16,9 @@ import {
   describeSettings,
 } from './describe-config.ts';
 
-interface ShowConfigOptions {
-  /** Also settings that have their default. */
-  readonly all: boolean;
-  /** In place of POSTERN_CONFIG. */
-  readonly config: string | undefined;
-  /** Print JSON. */
-  readonly json: boolean;
-}
-
 /** Exit code 1 where anything is wrong. */
 export async function showConfig(
-  { all, config: file, json }: ShowConfigOptions,
+  { all, config: file, json }: Texts<'config'> & Flags<'all' | 'json'>,
   { process, console }: Invocation,
 ): Promise<void> {
   const envFile = prepareEnvironment({ config: file }, process.env);

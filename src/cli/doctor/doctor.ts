@@ -4,22 +4,13 @@ import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import { addScheme } from '../command/add-scheme.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
-import type { Invocation } from '../command/invocation.ts';
+import type { Flags, Invocation, Texts } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { diagnoseGateway, diagnoseSettings } from './diagnose.ts';
 import { type Finding, hasFailure, type Report } from './finding.ts';
 import { useInstruments } from './instruments.ts';
 import { createPrinter } from './print.ts';
 import { readSettings } from './settings/settings-at-hand.ts';
-
-interface DoctorOptions {
-  /** A user's access token; `-` for standard input. A secret. */
-  readonly token: string | undefined;
-  /** In place of `token`: a file that has it. */
-  readonly tokenFile: string | undefined;
-  readonly config: string | undefined;
-  readonly json: boolean;
-}
 
 /**
  * `url` is that of a running gateway; without it the settings at hand are checked. Exit code 1 where
@@ -29,7 +20,12 @@ interface DoctorOptions {
  */
 export async function doctor(
   url: string | undefined,
-  { token: given, tokenFile, config, json }: DoctorOptions,
+  {
+    token: given,
+    tokenFile,
+    config,
+    json,
+  }: Texts<'token' | 'tokenFile' | 'config'> & Flags<'json'>,
   invocation: Invocation,
 ): Promise<void> {
   const { process } = invocation;

@@ -1,5 +1,4 @@
 // Takes the servers of a desktop client's file over into postern.yaml, and their secrets into `.env`.
-import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import type { FileNode } from '../../config/file/syntax/file-node.ts';
 import { readSyntax } from '../../config/file/syntax/read-syntax.ts';
@@ -12,6 +11,7 @@ import {
   isOtherName,
 } from '../../upstreams/config/servers.ts';
 import { CommandError } from '../command/errors.ts';
+import { readText } from '../command/read-text.ts';
 import { type Change, createSecretMover } from './move-secrets.ts';
 
 export interface ImportedServers {
@@ -77,18 +77,13 @@ function nameServers(path: string, givenNames: readonly string[]): ReadonlyMap<s
 
 function read(path: string): JsonObject {
   const format = /^\.ya?ml$/i.test(extname(path)) ? 'yaml' : 'json';
-  const result = readSyntax(readText(path), format);
+  const content = readText(path, (error) => {
+    throw refuse([`--servers: ${path} cannot be read (${String(error)}).`]);
+  });
+  const result = readSyntax(content, format);
   if (result.kind === 'broken') throw refuse([`${path}:${result.line}: ${result.message}`]);
   const value = toValue(result.root);
   return isObject(value) ? value : {};
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw refuse([`--servers: ${path} cannot be read (${String(error)}).`]);
-  }
 }
 
 const refuse = (lines: readonly string[]) => new CommandError('Nothing was written:', lines);

@@ -1,12 +1,12 @@
 // What `postern init` says at its end: what works when it is typed here.
-import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { styleText } from 'node:util';
 import { escapeInvisible } from '../../platform/invisible.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { isObject, parseObject } from '../../platform/json.ts';
 import { PACKAGE_NAME, PACKAGE_ROOT } from '../../platform/own-files.ts';
 import { describeCommand, isRunByNpx, SOURCE_FOLDER, type TypedAs } from '../command/invocation.ts';
+import { readIfPresent } from '../command/read-text.ts';
 import type { Answers } from './answers.ts';
 import { findProvider } from './providers.ts';
 import { CATALOG_FILE, CONFIG_FILE, toPattern } from './render-files.ts';
@@ -103,14 +103,7 @@ function findPackage(): string {
 }
 
 /** Undefined where there is none. */
-function readManifest(path: string): JsonObject | undefined {
-  try {
-    const content: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    return isObject(content) ? content : undefined;
-  } catch {
-    return undefined;
-  }
-}
+const readManifest = (path: string) => parseObject(readIfPresent(path));
 
 const isEnvIgnored = (): boolean =>
   /^\/?(\.env|\.env\*|\*\.env|\.\*)$/m.test(readIfPresent('.gitignore'));
@@ -128,11 +121,3 @@ function describeSecretsFile(file: string): string {
 /** The settings in `.env` that have a placeholder for their value. */
 const listPlaceholders = (): readonly string[] =>
   [...readIfPresent('.env').matchAll(/^(\w+)=…$/gm)].map(([, name = '']) => name);
-
-function readIfPresent(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
-}

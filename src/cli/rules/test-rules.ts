@@ -1,5 +1,4 @@
 // `postern rules test`: what a user sees, and which rule says so.
-import { readFileSync } from 'node:fs';
 import { readClaimedClient, readEmail, type UserContext } from '../../endpoint/user-context.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { systemClock } from '../../platform/clock.ts';
@@ -11,7 +10,8 @@ import type { RuleCaller, RuledItem } from '../../policy/rules/rules.ts';
 import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
-import type { Invocation, InvokedProcess } from '../command/invocation.ts';
+import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';
+import { readText } from '../command/read-text.ts';
 import { readConfiguration } from '../setup/read-configuration.ts';
 import { listItems } from './list-items.ts';
 import {
@@ -23,24 +23,9 @@ import {
   toJson,
 } from './report.ts';
 
-interface RulesTestOptions {
-  /** In place of POSTERN_CONFIG. */
-  readonly config: string | undefined;
-  /** A file with the claims of a token, as JSON. */
-  readonly claims: string | undefined;
-  /** OAuth client ID. */
-  readonly client: string | undefined;
-  /** Names to ask about, as patterns of rules name them, in place of all that there is. */
-  readonly item: readonly string[];
-  /** A call to ask about, in place of all that there is. */
-  readonly tool: string | undefined;
-  /** Its arguments, as JSON. */
-  readonly args: string | undefined;
-  /** What servers say of the names or the tool that are asked about, as JSON. */
-  readonly annotations: string | undefined;
-  /** Print JSON. */
-  readonly json: boolean;
-}
+/** Names and calls are asked about in place of all that there is. */
+type RulesTestOptions = Texts<'config' | 'claims' | 'client' | 'tool' | 'args' | 'annotations'> &
+  Flags<'json'> & { readonly item: readonly string[] };
 
 /** @throws UsageError, CommandError */
 export async function testRules(
@@ -82,15 +67,11 @@ function readInput(path: string | undefined): string {
       'postern rules test needs the claims of a token, for example --claims ann.json.',
     );
   }
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new UsageError(`--claims: ${path} cannot be read (${describeError(error)}).`);
-  }
+  return readText(path, (error) => {
+    const said = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`--claims: ${path} cannot be read (${said}).`);
+  });
 }
-
-const describeError = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
 
 /** One call, the names given, or all that there is. */
 async function findItems(

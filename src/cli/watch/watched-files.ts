@@ -4,14 +4,11 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findSetting } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
-import { SOURCE_FOLDER } from '../command/invocation.ts';
-import type { StartOptions } from '../serve/start.ts';
+import { SOURCE_FOLDER, type Texts } from '../command/invocation.ts';
 import { findLockPath } from '../setup/lock-file-on-disk.ts';
 
-export interface WatchOptions extends Pick<StartOptions, 'catalog' | 'config'> {
-  /** Also the sources, in a checkout that serves no catalogue of the user's. */
-  readonly watch: boolean | undefined;
-}
+/** `watch`: also the sources, in a checkout that serves no catalogue of the user's. */
+export type WatchOptions = Texts<'catalog' | 'config'> & { readonly watch: boolean | undefined };
 
 export interface WatchedFiles {
   /** With code, and all below it; undefined where only what is built in is served. */
