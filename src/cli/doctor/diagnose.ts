@@ -1,17 +1,20 @@
 // Which checks run, and which would say nothing more after what has failed.
 import {
-  ABSENT_GATEWAY_CHECKS,
   BACKGROUND_CHECKS,
-  CLIENT_CHECKS,
   ENTRY_CHECKS,
   GATEWAY_CHECKS,
   REACH,
   READING_CHECKS,
   SETTINGS_CHECKS,
-  STORE_CHECKS,
+  STORE_CHECK as STORE,
   TOKEN_CHECK,
 } from './checks.ts';
-import { isInTheWay, runClientChecks } from './clients/check-clients.ts';
+import {
+  checkClients,
+  checkConfiguredClients,
+  isInTheWay,
+  runClientCheck,
+} from './clients/check-clients.ts';
 import {
   type Check,
   type Finding,
@@ -41,7 +44,7 @@ export async function diagnoseGateway(
     ...reached,
     ...(await walkGateway(walk, [...GATEWAY_CHECKS, ...BACKGROUND_CHECKS], report)),
   ];
-  return [...findings, ...(await runClientChecks(findings, CLIENT_CHECKS, walk, report))];
+  return [...findings, ...(await runClientCheck(findings, checkClients, walk, report))];
 }
 
 /** A gateway whose settings are at hand. Where it runs already, it is asked, too. */
@@ -67,11 +70,11 @@ export async function diagnoseSettings(
         ? await askRunningGateway(walk, { own, reached }, report)
         : reportAbsence(reached, walk.baseUrl, report)),
       // After what the running gateway was asked, which leaves a login under way in the store.
-      ...(await runChecks(STORE_CHECKS, settings, report)),
+      ...(await runChecks([STORE], settings, report)),
     ];
     const clients = runs
-      ? await runClientChecks(findings, CLIENT_CHECKS, walk, report)
-      : await runClientChecks(findings, ABSENT_GATEWAY_CHECKS, settings, report);
+      ? await runClientCheck(findings, checkClients, walk, report)
+      : await runClientCheck(findings, checkConfiguredClients, settings, report);
     return [...findings, ...clients];
   } finally {
     settings.close();

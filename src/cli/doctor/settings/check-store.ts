@@ -5,7 +5,6 @@ import { dirname, resolve } from 'node:path';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { toSentence } from '../../../platform/text.ts';
-import type { RedisExamination } from '../../../store/redis/examine.ts';
 import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../../store/seal/secrets.ts';
 import type { RedisServerFacts } from '../../../store/store.ts';
 import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
@@ -38,27 +37,20 @@ const findExisting = (path: string): string =>
 async function checkRedis({ config, clock, log }: SettingsAtHand, url: string): Promise<Found> {
   // The driver takes as long to load as all the rest.
   const { examineRedis } = await import('../../../store/redis/examine.ts');
-  let examination: RedisExamination;
-  try {
-    examination = await examineRedis(url, { clock, log });
-  } catch (error) {
-    return explainUnreachable(describeCause(error), url);
-  }
+  const examination = await examineRedis(url, { clock, log }).catch((error: unknown) =>
+    explainUnreachable(describeCause(error), url),
+  );
+  if ('status' in examination) return examination;
   const { servers, latencyMs, sealedRecords } = examination;
   return [
     ...judgeServers(servers, url),
     judgeLatency(latencyMs),
-    ...(await judgeSecrets(sealedRecords, config.oauth.stateSecret)),
+    await judgeSecrets(sealedRecords, config.oauth.stateSecret),
   ];
 }
 
-interface Explanation {
-  readonly what: string;
-  readonly remedy: string;
-}
-
 /** What Redis or the system says, and what it means. */
-const REASONS: readonly (Explanation & { readonly sign: RegExp })[] = [
+const REASONS = [
   {
     sign: /NOAUTH/,
     what: 'Redis wants a password.',
@@ -132,12 +124,12 @@ const adviseOnSilence = (url: string): string =>
     ? 'check that Redis runs and can be reached from here. If it has no TLS, write redis:// in place of rediss://.'
     : 'check that Redis runs and can be reached from here. If it has TLS, write rediss:// in place of redis://.';
 
-function judgeServers(servers: readonly RedisServerFacts[], url: string): readonly Finding[] {
+function judgeServers(servers: readonly RedisServerFacts[], url: string) {
   const [first] = servers;
   if (first === undefined) return [];
   return [
     judgeKind(servers, url),
-    ...judgeRole(first),
+    judgeRole(first),
     judgeEviction(servers),
     judgePersistence(first),
   ];
@@ -165,16 +157,14 @@ function judgeKind(servers: readonly RedisServerFacts[], url: string): Finding {
   return ok('store', `${first?.version ?? 'Redis'} answers (${kind}${count}).`);
 }
 
-const judgeRole = ({ role }: RedisServerFacts): readonly Finding[] =>
+const judgeRole = ({ role }: RedisServerFacts): Finding | undefined =>
   role === 'replica'
-    ? [
-        failure('store.role', {
-          what: 'This Redis is a replica, which takes no writes.',
-          setting: 'REDIS_URL',
-          remedy: 'name the primary, or the sentinels, which know it.',
-        }),
-      ]
-    : [];
+    ? failure('store.role', {
+        what: 'This Redis is a replica, which takes no writes.',
+        setting: 'REDIS_URL',
+        remedy: 'name the primary, or the sentinels, which know it.',
+      })
+    : undefined;
 
 function judgeEviction(servers: readonly RedisServerFacts[]): Finding {
   const policies = [...new Set(servers.map(({ evictionPolicy }) => evictionPolicy))];
@@ -230,26 +220,22 @@ function judgeLatency(latencyMs: number): Finding {
 async function judgeSecrets(
   records: readonly string[],
   secret: Parameters<typeof createLoginSeal>[0],
-): Promise<readonly Finding[]> {
+): Promise<Finding | undefined> {
   const seal = await createLoginSeal(secret);
-  if (seal === undefined) return [];
+  if (seal === undefined) return undefined;
   const foreign = records.filter((record) => seal.namesForeignSecret(record));
   if (foreign.length > 0)
-    return [
-      failure('replicas.secret', {
-        what: `${foreign.length} of ${records.length} logins under way were sealed with a secret that is not here.`,
-        why: 'Another replica has another OAUTH_STATE_SECRET (or another service uses this Redis): logins fail now and then.',
-        setting: 'OAUTH_STATE_SECRET',
-        remedy: `set the same list of secrets on all replicas. ${HOW_TO_CHANGE_SECRET}`,
-      }),
-    ];
+    return failure('replicas.secret', {
+      what: `${foreign.length} of ${records.length} logins under way were sealed with a secret that is not here.`,
+      why: 'Another replica has another OAUTH_STATE_SECRET (or another service uses this Redis): logins fail now and then.',
+      setting: 'OAUTH_STATE_SECRET',
+      remedy: `set the same list of secrets on all replicas. ${HOW_TO_CHANGE_SECRET}`,
+    });
   // Without a login under way nothing is known of other replicas, and one process has none.
   return records.length === 0
-    ? []
-    : [
-        ok(
-          'replicas.secret',
-          'Logins under way were sealed with the OAUTH_STATE_SECRET that is here.',
-        ),
-      ];
+    ? undefined
+    : ok(
+        'replicas.secret',
+        'Logins under way were sealed with the OAUTH_STATE_SECRET that is here.',
+      );
 }

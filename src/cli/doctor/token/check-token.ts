@@ -36,7 +36,7 @@ export async function checkWalkToken(walk: Walk): Promise<Found> {
   if (session !== undefined) await endSession(walk, token, session);
   return [
     ok(CHECK, `The gateway accepts the token${describeToken(token, clock.now())}.`),
-    ...judgeLifetime(token),
+    judgeLifetime(token),
     judgeTools(listed),
   ];
 }
@@ -76,16 +76,8 @@ function explainRefusal(answer: Answer, token: string): Finding {
   const { details } = readErrorData(answer);
   const said =
     typeof details === 'string' ? details : `${answer.status} ${answer.text.slice(0, 200)}`;
-  const advice = adviseOnToken({
-    reason,
-    token,
-    provider: 'generic',
-    audience: [],
-  });
-  return failure(advice.check ?? CHECK, {
-    what: describeRefusal('refuses', token, said),
-    ...advice.advice,
-  });
+  const { check, ...advice } = adviseOnToken({ reason, token, provider: 'generic', audience: [] });
+  return failure(check ?? CHECK, { what: describeRefusal('refuses', token, said), ...advice });
 }
 
 function judgeTools(answer: Answer): Finding {
@@ -134,7 +126,7 @@ export async function checkToken(settings: SettingsAtHand): Promise<Found> {
     });
     return [
       ok('token', `The gateway would accept the token${describeToken(token, clock.now())}.`),
-      ...judgeLifetime(token),
+      judgeLifetime(token),
     ];
   } catch (error) {
     return explainOwnRefusal(error, token, access);
@@ -148,7 +140,12 @@ function explainOwnRefusal(
 ): Finding {
   if (!(error instanceof GatewayError)) return failure('token', describeCause(error));
   const { name, audience } = provider;
-  const { check, advice } = adviseOnToken({ reason: error.key, token, provider: name, audience });
+  const { check, ...advice } = adviseOnToken({
+    reason: error.key,
+    token,
+    provider: name,
+    audience,
+  });
   const what = describeRefusal('would refuse', token, error.message);
   const header = readTokenParts(token)?.header;
   const isUnknownKey =

@@ -45,16 +45,13 @@ export async function checkHealth({ readReadiness, listLacking }: Walk): Promise
     });
   }
   const lacking = await listLacking();
-  if (lacking.length === 0) {
-    const { version } = json ?? {};
+  if (lacking.length === 0)
     return status === 200
-      ? [ok(READY_CHECK, `The gateway is ready (version ${String(version)}).`)]
-      : [failure(READY_CHECK, 'The gateway is shutting down.')];
-  }
-  return lacking.map((name) => {
-    const { what, ...advice } = LACKS[name] ?? { what: `The gateway lacks ${name}.` };
-    return failure(`${READY_CHECK}.${name}`, { what, ...advice });
-  });
+      ? ok(READY_CHECK, `The gateway is ready (version ${String(json.version)}).`)
+      : failure(READY_CHECK, 'The gateway is shutting down.');
+  return lacking.map((name) =>
+    failure(`${READY_CHECK}.${name}`, LACKS[name] ?? `The gateway lacks ${name}.`),
+  );
 }
 
 const CHALLENGE_CHECK = 'challenge';

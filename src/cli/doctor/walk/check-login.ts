@@ -9,7 +9,7 @@ const LOGIN_CHECK = 'login';
 
 export async function checkLogin(walk: Walk): Promise<Found> {
   const outcome = await walk.logIn();
-  return outcome === undefined ? [] : [judgeLogin(outcome)];
+  return outcome && judgeLogin(outcome);
 }
 
 function judgeLogin(outcome: LoginOutcome): Finding {
@@ -98,7 +98,6 @@ export async function checkRegistration(walk: Walk): Promise<Found> {
   const document = await walk.readServerDocument();
   if (document === undefined) return [];
   const registration = await walk.register();
-  const offersDocuments = document.client_id_metadata_document_supported === true;
   return [
     registration === undefined
       ? warning(REGISTRATION_CHECK, {
@@ -108,8 +107,8 @@ export async function checkRegistration(walk: Walk): Promise<Found> {
             'check that this is the gateway, and that no proxy in front changes the document.',
         })
       : judgeRegistration(registration),
-    ...judgeSchemes(registration),
-    offersDocuments
+    judgeSchemes(registration),
+    document.client_id_metadata_document_supported === true
       ? ok('client-documents', 'Clients may also come with a client ID metadata document.')
       : ok('client-documents', {
           what: 'Client ID metadata documents are not offered, so clients register instead.',
@@ -145,14 +144,13 @@ function judgeRegistration(registration: Registration): Finding {
   }
 }
 
-function judgeSchemes(registration: Registration | undefined): readonly Finding[] {
-  if (registration?.kind !== 'registered' || registration.refusedSchemes === undefined) return [];
-  return [
-    warning('registration.schemes', {
-      what: `Editors that are called back by a scheme of their own (cursor://) cannot register: ${registration.refusedSchemes}`,
-      setting: 'OAUTH_REDIRECT_SCHEMES',
-      remedy:
-        'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode. Or set OAUTH_MODE=broker, which allows them.',
-    }),
-  ];
+function judgeSchemes(registration: Registration | undefined): Finding | undefined {
+  if (registration?.kind !== 'registered' || registration.refusedSchemes === undefined)
+    return undefined;
+  return warning('registration.schemes', {
+    what: `Editors that are called back by a scheme of their own (cursor://) cannot register: ${registration.refusedSchemes}`,
+    setting: 'OAUTH_REDIRECT_SCHEMES',
+    remedy:
+      'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode. Or set OAUTH_MODE=broker, which allows them.',
+  });
 }

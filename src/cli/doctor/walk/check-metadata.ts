@@ -15,8 +15,8 @@ export async function checkServerMetadata(walk: Walk): Promise<Found> {
     return explainMissing(found, walk.baseUrl, (await walk.listLacking()).includes('keySet'));
   return [
     judgeIssuer(document, await findExpectedIssuer(walk)),
-    ...judgeMembers(document),
-    ...judgePlaces(found, walk.baseUrl),
+    judgeMembers(document),
+    judgePlaces(found, walk.baseUrl),
   ];
 }
 
@@ -62,54 +62,41 @@ function judgeIssuer({ issuer }: JsonObject, expected: string): Finding {
   });
 }
 
-/** What clients need of the document. */
-const MEMBERS: readonly {
-  readonly name: string;
-  readonly isGood: (value: unknown) => boolean;
-}[] = [
-  ...['authorization_endpoint', 'token_endpoint', 'jwks_uri'].map((name) => ({
-    name,
-    isGood: (value: unknown) => typeof value === 'string' && URL.canParse(value),
-  })),
-  {
-    name: 'code_challenge_methods_supported',
-    isGood: (value) => isStringArray(value) && value.includes('S256'),
-  },
-  {
-    name: 'response_types_supported',
-    isGood: (value) => isStringArray(value) && value.includes('code'),
-  },
-];
+const isUrl = (value: unknown): boolean => typeof value === 'string' && URL.canParse(value);
+const lists = (wanted: string) => (value: unknown) =>
+  isStringArray(value) && value.includes(wanted);
 
-function judgeMembers(document: JsonObject): readonly Finding[] {
-  const lacking = MEMBERS.filter(({ name, isGood }) => !isGood(document[name]));
+/** What clients need of the document, and whether a value is good. */
+const MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  authorization_endpoint: isUrl,
+  token_endpoint: isUrl,
+  jwks_uri: isUrl,
+  code_challenge_methods_supported: lists('S256'),
+  response_types_supported: lists('code'),
+};
+
+function judgeMembers(document: JsonObject): Finding {
+  const lacking = Object.keys(MEMBERS).filter((name) => !MEMBERS[name]?.(document[name]));
   if (lacking.length === 0)
-    return [
-      ok(
-        `${SERVER_CHECK}.members`,
-        'The metadata has all that clients need, PKCE with S256 included.',
-      ),
-    ];
-  const names = lacking.map(({ name }) => name).join(', ');
-  return [
-    failure(`${SERVER_CHECK}.members`, {
-      what: `The metadata lacks ${names}, or has no good value there.`,
-      remedy: 'check that no proxy in front changes the document.',
-    }),
-  ];
+    return ok(
+      `${SERVER_CHECK}.members`,
+      'The metadata has all that clients need, PKCE with S256 included.',
+    );
+  return failure(`${SERVER_CHECK}.members`, {
+    what: `The metadata lacks ${lacking.join(', ')}, or has no good value there.`,
+    remedy: 'check that no proxy in front changes the document.',
+  });
 }
 
 /** A client tries one of these places or two, not all. */
-function judgePlaces(found: readonly MetadataAtPath[], baseUrl: string): readonly Finding[] {
+function judgePlaces(found: readonly MetadataAtPath[], baseUrl: string): Finding | undefined {
   const missing = found.filter(({ document }) => document === undefined);
-  if (missing.length === 0) return [];
-  return [
-    warning(`${SERVER_CHECK}.places`, {
-      what: `There is no metadata at ${missing.map(({ url, status }) => `${url} (${status})`).join(' and ')}.`,
-      why: 'Some clients look there only.',
-      ...adviseOnWellKnown(baseUrl),
-    }),
-  ];
+  if (missing.length === 0) return undefined;
+  return warning(`${SERVER_CHECK}.places`, {
+    what: `There is no metadata at ${missing.map(({ url, status }) => `${url} (${status})`).join(' and ')}.`,
+    why: 'Some clients look there only.',
+    ...adviseOnWellKnown(baseUrl),
+  });
 }
 
 const RESOURCE_CHECK = 'resource-metadata';
@@ -124,7 +111,7 @@ export async function checkResourceMetadata(walk: Walk): Promise<Found> {
       what: `The 401 leads to ${url}, which cannot be read.`,
       remedy: 'let the proxy in front pass /.well-known/* on to the gateway.',
     });
-  return [judgeDocument(document, walk, url), ...(await checkDerivedUrls(walk, url))];
+  return [judgeDocument(document, walk, url), await checkDerivedUrls(walk, url)];
 }
 
 function judgeDocument(
@@ -151,19 +138,17 @@ function judgeDocument(
 }
 
 /** Clients that do not read the challenge derive the place from the endpoint (RFC 9728 §3.1). */
-async function checkDerivedUrls(walk: Walk, known: string): Promise<readonly Finding[]> {
+async function checkDerivedUrls(walk: Walk, known: string): Promise<Finding | undefined> {
   const urls = listResourceMetadataUrls(walk.endpoint).filter((url) => url !== known);
   const answers = await Promise.all(urls.map((url) => walk.probe(url)));
   const missing = answers.filter(({ status, json }) => status !== 200 || json === undefined);
-  if (missing.length === 0) return [];
+  if (missing.length === 0) return undefined;
   const [first] = missing;
-  return [
-    warning('resource-metadata.derived', {
-      what: `There is no resource metadata at ${missing.map(({ url }) => url).join(' and ')} (${first?.status}).`,
-      why: 'Clients that do not read the WWW-Authenticate header look for it there.',
-      ...adviseOnWellKnown(walk.baseUrl),
-    }),
-  ];
+  return warning('resource-metadata.derived', {
+    what: `There is no resource metadata at ${missing.map(({ url }) => url).join(' and ')} (${first?.status}).`,
+    why: 'Clients that do not read the WWW-Authenticate header look for it there.',
+    ...adviseOnWellKnown(walk.baseUrl),
+  });
 }
 
 /** Well-known paths begin at the host: with a path in BASE_URL they are not below it. */

@@ -31,7 +31,7 @@ const REMEDIES: Readonly<Record<FailureKind, string>> = {
 export async function checkReach(walk: Walk): Promise<Found> {
   try {
     const answer = await walk.callWithoutToken();
-    return [await judgeAnswer(answer, walk), ...(await checkCertificate(walk))];
+    return [await judgeAnswer(answer, walk), await checkCertificate(walk)];
   } catch (error) {
     const { kind, text } = describeNetworkFailure(error, walk.endpoint);
     const check = kind.startsWith('certificate') ? CERTIFICATE : REACHABLE;
@@ -140,20 +140,16 @@ const EXPIRES_SOON_DAYS = 14;
 const MS_PER_DAY = 86_400_000;
 
 /** Of a certificate that is accepted: until when. */
-async function checkCertificate({ baseUrl, isProxied, clock }: Walk): Promise<readonly Finding[]> {
+async function checkCertificate({ baseUrl, isProxied, clock }: Walk): Promise<Finding | undefined> {
   const { protocol, hostname, port } = new URL(baseUrl);
-  if (protocol !== 'https:' || isProxied(baseUrl)) return [];
+  if (protocol !== 'https:' || isProxied(baseUrl)) return undefined;
   const end = await readCertificateEnd(hostname.replace(/^\[|\]$/g, ''), Number(port || 443));
-  if (end === undefined) return [];
+  if (end === undefined) return undefined;
   const days = Math.floor((end - clock.now()) / MS_PER_DAY);
-  return [
-    days < EXPIRES_SOON_DAYS
-      ? warning(CERTIFICATE, {
-          what: `The TLS certificate expires in ${days} days.`,
-          remedy: 'renew it.',
-        })
-      : ok(CERTIFICATE, `The TLS certificate is valid for ${days} more days.`),
-  ];
+  if (days >= EXPIRES_SOON_DAYS)
+    return ok(CERTIFICATE, `The TLS certificate is valid for ${days} more days.`);
+  const what = `The TLS certificate expires in ${days} days.`;
+  return warning(CERTIFICATE, { what, remedy: 'renew it.' });
 }
 
 const TIMEOUT_MS = 5000;
