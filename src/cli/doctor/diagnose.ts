@@ -91,14 +91,14 @@ async function askRunningGateway(
   if (!own.some(isInTheWay)) {
     const walked = await walkGateway(walk, GATEWAY_CHECKS, report);
     if (lacksStore(walked)) return [...reached, ...walked];
-    const compared = await compareWithSettings(walk, BACKGROUND_CHECKS, { own, report });
+    const compared = await compareWithSettings(walk, BACKGROUND_CHECKS, own, report);
     return [...reached, ...walked, ...compared];
   }
   const checks = [...READING_CHECKS, WITHOUT_LOGIN];
   const walked = await walkGateway(walk, checks, report);
   // Without a token this check would look at a login, too.
   const more = walk.token === undefined ? [] : [TOKEN_CHECK];
-  return [...reached, ...walked, ...(await compareWithSettings(walk, more, { own, report }))];
+  return [...reached, ...walked, ...(await compareWithSettings(walk, more, own, report))];
 }
 
 /** Logins count in rate limits: correcting one setting after the other must not use up what the browser needs. */
@@ -119,7 +119,8 @@ const WITHOUT_LOGIN: Check<Walk> = {
 async function compareWithSettings(
   walk: Walk,
   checks: readonly Check<Walk>[],
-  { own, report }: { readonly own: readonly Finding[]; readonly report: Report },
+  own: readonly Finding[],
+  report: Report,
 ): Promise<readonly Finding[]> {
   const all: Finding[] = [];
   await runChecks(checks, walk, (section, finding) => {

@@ -5,6 +5,7 @@ import { addScheme } from '../command/add-scheme.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
 import type { Flags, Invocation, Texts } from '../command/invocation.ts';
+import { stayAlive } from '../command/process-end.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { diagnoseGateway, diagnoseSettings } from './diagnose.ts';
 import { type Finding, hasFailure, type Report } from './finding.ts';
@@ -36,12 +37,8 @@ export async function doctor(
   // A gateway elsewhere has its settings elsewhere. A .env here may be somebody else's, and lead the token to their proxy.
   if (baseUrl === undefined) prepareEnvironment({ config }, env);
   const subject = baseUrl ?? 'the settings at hand';
-  const printer = createPrinter(subject, { isJson: json, ...invocation });
-  // Keeps this process alive: the timers of the gateway do not, and for a moment there may be nothing else.
-  const staying = setInterval(() => {}, 1000);
-  const findings = await diagnose(baseUrl, env, token, printer.report).finally(() =>
-    clearInterval(staying),
-  );
+  const printer = createPrinter(subject, json, invocation);
+  const findings = await stayAlive(diagnose(baseUrl, env, token, printer.report));
   printer.finish(findings);
   if (hasFailure(findings)) process.exitCode = 1;
 }
@@ -53,13 +50,12 @@ async function diagnose(
   report: Report,
 ): Promise<readonly Finding[]> {
   if (baseUrl !== undefined)
-    return useInstruments({ outbound: loadOutbound(env), token }, (instruments) =>
+    return useInstruments(loadOutbound(env), token, (instruments) =>
       diagnoseGateway(baseUrl, instruments, report),
     );
   const { findings, usable } = await readSettings(env, report);
   if (usable === undefined) return findings;
-  const { outbound } = usable.config;
-  const further = await useInstruments({ outbound, token }, (instruments) =>
+  const further = await useInstruments(usable.config.outbound, token, (instruments) =>
     diagnoseSettings(usable, instruments, report),
   );
   return [...findings, ...further];

@@ -58,10 +58,7 @@ export async function init(
   const answers = isAsking ? await askForAnswers(given) : completeAnswers(given);
   const imported = answers.servers === undefined ? NO_SERVERS : importServers(answers.servers);
   const files = await planFiles(answers, imported);
-  const written = await writeFiles(files, {
-    force,
-    ...(isAsking && { confirm: askToOverwrite }),
-  });
+  const written = await writeFiles(files, force, isAsking ? askToOverwrite : undefined);
   if (answers.servers !== undefined && imported.changes.length > 0)
     console.log(describeImport(answers.servers, imported.changes));
   const secretsFile = Object.keys(imported.secrets).length === 0 ? undefined : answers.servers;
@@ -75,24 +72,16 @@ async function planFiles(
   answers: Answers,
   { servers, secrets }: ImportedServers,
 ): Promise<readonly NewFile[]> {
-  const catalogFile = answers.tool ? CATALOG_FILE : undefined;
   const hasOwnTools = answers.tool || Object.keys(servers).length === 0;
   const secretsFile = Object.keys(secrets).length === 0 ? undefined : answers.servers;
   const schema = isInstalled() ? INSTALLED_SCHEMA : SCHEMA_FILE;
   return [
-    { name: CONFIG_FILE, text: renderConfig({ schema: `./${schema}`, servers, hasOwnTools }) },
-    {
-      name: '.env',
-      text: renderEnv(answers, { configFile: CONFIG_FILE, catalogFile, secrets }),
-      isSecret: true,
-    },
+    { name: CONFIG_FILE, text: renderConfig(`./${schema}`, servers, hasOwnTools) },
+    { name: '.env', text: renderEnv(answers, secrets), isSecret: true },
     ...(answers.tool
-      ? [
-          { name: CATALOG_FILE, text: await readOwn(`templates/${CATALOG_FILE}`) },
-          { name: CATALOG_TEST_FILE, text: await readOwn(`templates/${CATALOG_TEST_FILE}`) },
-        ]
+      ? [await copyOwn(CATALOG_FILE, 'templates/'), await copyOwn(CATALOG_TEST_FILE, 'templates/')]
       : []),
-    ...(schema === SCHEMA_FILE ? [{ name: SCHEMA_FILE, text: await readOwn(SCHEMA_FILE) }] : []),
+    ...(schema === SCHEMA_FILE ? [await copyOwn(SCHEMA_FILE)] : []),
     // One that exists is not changed: the next steps say what it lacks.
     ...(existsSync('.gitignore')
       ? []
@@ -100,7 +89,11 @@ async function planFiles(
   ];
 }
 
-const readOwn = (path: string): Promise<string> => readFile(new URL(path, PACKAGE_ROOT), 'utf8');
+/** Of the package. */
+const copyOwn = async (name: string, folder = ''): Promise<NewFile> => ({
+  name,
+  text: await readFile(new URL(`${folder}${name}`, PACKAGE_ROOT), 'utf8'),
+});
 
 interface NewFile {
   readonly name: string;
@@ -109,22 +102,16 @@ interface NewFile {
   readonly isSecret?: boolean;
 }
 
-interface WriteOptions {
-  /** Overwrites what is there. */
-  readonly force: boolean;
-  /** Whether to overwrite this one; without it, files that exist are refused. */
-  readonly confirm?: (name: string) => Promise<boolean>;
-}
-
 /**
- * Writes all, or without `force` and `confirm` nothing where one of them exists. Resolves to the names of those that were
- * written.
+ * Writes all, or without `force` and `confirm` (whether to overwrite this one) nothing where one of them exists. Resolves to the
+ * names of those that were written.
  *
  * @throws CommandError
  */
 async function writeFiles(
   files: readonly NewFile[],
-  { force, confirm }: WriteOptions,
+  force: boolean,
+  confirm?: (name: string) => Promise<boolean>,
 ): Promise<readonly string[]> {
   const present = force ? [] : files.filter(({ name }) => isPresent(name));
   const kept = new Set<string>();

@@ -44,28 +44,18 @@ export function describeNextSteps(
     ? []
     : [...(tool ? [`--catalog ${CATALOG_FILE}`] : []), `--config ${CONFIG_FILE}`];
   const missing = listPlaceholders();
+  const install = `${prepare}npm install ${findPackage()}`;
+  const test = isObject(scripts) && scripts.test ? 'npm test' : 'node --test';
+  const start = [describe('dev'), ...options].join(' ');
   const steps = [
-    ...(provider === undefined
-      ? []
-      : [
-          ['', `Register a client at ${provider.title}, with the redirect URI`],
-          ['', 'http://localhost:3000/oauth/callback'],
-        ]),
-    ...(missing.length === 0 ? [] : [['', `Fill in .env: ${missing.join(', ')}`]]),
-    ...(isToInstall
-      ? [[`${prepare}npm install ${findPackage()}`, 'Postern itself, for the test and your editor']]
-      : []),
-    ...(provider === undefined
-      ? []
-      : [[describe('doctor'), 'says whether provider and settings fit together']]),
-    ...(tool
-      ? [[isObject(scripts) && scripts.test ? 'npm test' : 'node --test', 'calls your first tool']]
-      : []),
-    [
-      [describe('dev'), ...options].join(' '),
-      'starts the gateway, and says how to connect a client',
-    ],
-  ];
+    provider && ['', `Register a client at ${provider.title}, with the redirect URI`],
+    provider && ['', 'http://localhost:3000/oauth/callback'],
+    missing.length > 0 && ['', `Fill in .env: ${missing.join(', ')}`],
+    isToInstall && [install, 'Postern itself, for the test and your editor'],
+    provider && [describe('doctor'), 'says whether provider and settings fit together'],
+    tool && [test, 'calls your first tool'],
+    [start, 'starts the gateway, and says how to connect a client'],
+  ].filter((step) => step !== false && step !== undefined);
   return [
     `Wrote ${written.join(', ') || 'nothing'}.`,
     ...(isEnvIgnored() ? [] : ['', 'Add .env to .gitignore: there are secrets in it.']),

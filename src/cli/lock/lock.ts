@@ -31,6 +31,7 @@ import {
 import { prepareEnvironment } from '../command/env-file.ts';
 import { CommandError } from '../command/errors.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';
+import { stayAlive } from '../command/process-end.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { showSpinner } from '../command/spinner.ts';
 import { findLockPath, readLockFile, saveLockFile } from '../setup/lock-file-on-disk.ts';
@@ -129,20 +130,16 @@ async function readServers(
     { servers, ...file },
     { env: process.env, log: createStderrLog(process) },
   );
-  // Keeps this process alive: the timers of the gateway do not, and for a moment there may be nothing else.
-  const staying = setInterval(() => {}, 1000);
   const endSpinner = showSpinner('Asking', process);
   try {
-    return await Promise.all(
-      servers.map((config) =>
-        readConfigured(config, caller, opened).catch((error: unknown) => {
-          return { config, server: undefined, problem: describeError(error) };
-        }),
-      ),
+    const reading = servers.map((config) =>
+      readConfigured(config, caller, opened).catch((error: unknown) => {
+        return { config, server: undefined, problem: describeError(error) };
+      }),
     );
+    return await stayAlive(Promise.all(reading));
   } finally {
     endSpinner();
-    clearInterval(staying);
     await opened.close();
   }
 }

@@ -77,19 +77,14 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
 ];
 
 /**
- * Redirect URIs of known clients that the provider does not know, where it sees those and not the gateway's own:
- * in proxy mode.
+ * Redirect URIs of known clients that the provider does not know, where it sees those and not the gateway's own: in proxy
+ * mode. `url` is an authorization request to it, `baseUrl` that of the gateway.
+ *
+ * @throws FetchError
  */
-interface FindOptions {
-  /** Of the gateway. */
-  readonly baseUrl: string;
-  readonly probe: Probe;
-}
-
-/** `url` is an authorization request to the provider. @throws FetchError */
 export async function findUnknownRedirectUris(
   url: string,
-  { baseUrl, probe }: FindOptions,
+  { baseUrl, probe }: { readonly baseUrl: string; readonly probe: Probe },
 ): Promise<ReadonlySet<string>> {
   const sent = new URL(url).searchParams.get('redirect_uri') ?? '';
   const unknownUris = new Set<string>();

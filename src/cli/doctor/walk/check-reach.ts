@@ -42,9 +42,8 @@ export async function checkReach(walk: Walk): Promise<Found> {
 async function judgeAnswer(answer: Answer, walk: Walk): Promise<Finding> {
   const { endpoint } = walk;
   const { status, headers, milliseconds } = answer;
-  const location = headers.get('location');
   if (readReason(answer) === 'invalid_host') return explainHost(walk.baseUrl);
-  if (location !== null) return explainRedirect(location, walk);
+  if (headers.has('location')) return explainRedirect(answer, endpoint);
   if (status === 404)
     return failure(ENDPOINT, {
       what: `There is no MCP endpoint at ${endpoint} (404).`,
@@ -91,11 +90,10 @@ const explainHost = (baseUrl: string): Finding =>
   });
 
 /** To another address of the gateway, or to the login page of a proxy. */
-function explainRedirect(location: string, { endpoint }: Walk): Finding {
-  const target = URL.canParse(location, endpoint) ? new URL(location, endpoint) : undefined;
+function explainRedirect({ location: target, headers }: Answer, endpoint: string): Finding {
   const isMoved = target?.pathname.replace(/\/$/, '').endsWith('/mcp') === true;
   return failure(ENDPOINT, {
-    what: `${endpoint} redirects to ${target === undefined ? location : target.origin + target.pathname}: clients do not follow that.`,
+    what: `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
     remedy: isMoved
       ? `give clients that address, and check it: postern doctor ${target.href}`
       : 'if that is a login page of a proxy in front, let /mcp, /oauth/* and /.well-known/* through without it: clients log in at the gateway.',
