@@ -21,8 +21,7 @@ export async function start(options: StartOptions): Promise<void> {
     const { superviseWorkers } = await import('./workers/supervise.ts');
     return superviseWorkers(config, { workers, envFile, configFile });
   }
-  const { catalogFile } = config.server;
-  const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
+  const catalog = await loadCatalog(config.server.catalogFile);
   // Loaded here: the main process of several workers serves nothing itself.
   const { serve } = await import('./serve.ts');
   await serve(config, { catalog, envFile, configFile });

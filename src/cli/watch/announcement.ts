@@ -27,12 +27,8 @@ export interface Note {
 }
 
 /** It comes from our own code in another process. */
-export const isAnnouncement = (message: unknown): message is Announcement =>
-  isObject(message) && message.kind === 'announcement';
-
-/** As `isAnnouncement`. */
-export const isNote = (message: unknown): message is Note =>
-  isObject(message) && message.kind === 'note';
+export const isTold = (message: unknown): message is Announcement | Note =>
+  isObject(message) && (message.kind === 'announcement' || message.kind === 'note');
 
 /** `hasKeys` says that the user can ask for the rest by keys. */
 export function createAnnouncer(write: (text: string) => void, hasKeys = false) {
@@ -99,35 +95,32 @@ export function createBanner(
   const { login, configFile, envFile } = facts;
   const { baseUrl, catalogFile } = server;
   const url = `${baseUrl}/mcp`;
+  const catalog =
+    configFile?.setup.file.builtIn === false
+      ? 'none ("builtIn": false)'
+      : (catalogFile ?? 'built in (--catalog FILE serves your own)');
+  const data = store.kind === 'embedded' ? store.dataDir : 'in Redis';
   return {
     facts: [
       { name: 'MCP URL', lines: [url] },
       { name: 'Login', lines: [login] },
       { name: 'Pages', lines: [`${baseUrl}/`] },
-      { name: 'Catalog', lines: [describeCatalog(catalogFile, configFile)] },
+      { name: 'Catalog', lines: [catalog] },
       {
         name: 'Servers',
         lines: describeServers(url, configFile),
         // Each is told of by itself once it answers.
         ...(configFile?.setup.file.servers.length && { isDetail: true }),
       },
-      {
-        name: 'Data',
-        lines: [store.kind === 'embedded' ? store.dataDir : 'in Redis'],
-        isDetail: true,
-      },
-      ...(envFile === undefined
-        ? []
-        : [
-            {
-              name: 'Settings',
-              lines: [`from .env (${listSettings(envFile).join(', ') || 'none'})`],
-            },
-          ]),
+      { name: 'Data', lines: [data], isDetail: true },
+      ...(envFile === undefined ? [] : [{ name: 'Settings', lines: [describeEnvFile(envFile)] }]),
     ],
     hints: renderHints(config, facts, node),
   };
 }
+
+const describeEnvFile = (envFile: EnvFile): string =>
+  `from .env (${listSettings(envFile).join(', ') || 'none'})`;
 
 export const renderBanner = ({ facts, hints }: Banner): string => `
   Postern ${PACKAGE_VERSION} is running for development. Do not use it in production.
@@ -150,14 +143,6 @@ const renderFacts = (facts: readonly Fact[]): string =>
       lines.map((line, index) => `  ${(index === 0 ? name : '').padEnd(9)} ${line}\n`),
     )
     .join('');
-
-function describeCatalog(
-  catalog: string | undefined,
-  configFile: BannerFacts['configFile'],
-): string {
-  if (configFile?.setup.file.builtIn === false) return `none ("builtIn": false)`;
-  return catalog ?? 'built in (--catalog FILE serves your own)';
-}
 
 /** A line for each, in the order of the file. */
 function describeServers(url: string, configFile: BannerFacts['configFile']): readonly string[] {

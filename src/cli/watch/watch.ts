@@ -1,7 +1,6 @@
 // postern dev in a process of its own, and a new one after each change of what it is made of, once that has loaded.
 import { resolve } from 'node:path';
 import { loadConfig } from '../../config/load.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
 import { findSetting } from '../command/env-file.ts';
 import { endWithError } from '../command/errors.ts';
 import { endWithNpx } from '../command/process-end.ts';
@@ -98,14 +97,12 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
       served.state === 'starting' ? 'Starting' : 'Restarting',
       process,
     );
-    const started = startDevProcess(devArgs, {
-      announce(announcement) {
-        endSpinner();
-        announcer.announce(addWatchedFiles(announcement, files), [...changedFiles]);
-        if (announcement.loaded === undefined) changedFiles.clear();
-        if (served.process === started) served = { state: 'serving', process: started };
-      },
-      note: announcer.note,
+    const started: DevProcess = startDevProcess(devArgs, (told) => {
+      if (told.kind === 'note') return announcer.note(told);
+      endSpinner();
+      announcer.announce(addWatchedFiles(told, files), [...changedFiles]);
+      if (told.loaded === undefined) changedFiles.clear();
+      if (served.process === started) served = { state: 'serving', process: started };
     });
     processes.add(started);
     started.exitCode.then(() => {
@@ -134,7 +131,10 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
   function restartSoon(file: string): void {
     changedFiles.add(describePath(file));
     clearTimeout(timer);
-    timer = setTimeout(() => restart().catch(fail), DEBOUNCE_MS);
+    timer = setTimeout(
+      () => restart().catch((error: unknown) => endWithError(error, { process, console })),
+      DEBOUNCE_MS,
+    );
   }
 
   /** One after the other; of changes meanwhile the last one counts. */
@@ -179,17 +179,8 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
 
 type OnChange = (file: string) => void;
 
-function watchCode({ folder }: WatchedFiles, onChange: OnChange): readonly (() => void)[] {
-  if (folder === undefined) return [];
-  const stop = watchFolder({
-    folder,
-    dataDir: readDataDir(),
-    onChange,
-    onFailure: (below, error) =>
-      console.error(`${below} cannot be watched (${getErrorCode(error) ?? String(error)}).`),
-  });
-  return [stop];
-}
+const watchCode = ({ folder }: WatchedFiles, onChange: OnChange): readonly (() => void)[] =>
+  folder === undefined ? [] : [watchFolder(folder, readDataDir(), onChange)];
 
 interface Stamped {
   readonly path: string;
@@ -210,8 +201,4 @@ const addWatchedFiles = (announcement: Announcement, files: WatchedFiles): Annou
 function readDataDir(): string {
   const DATA_DIR = findSetting('DATA_DIR');
   return resolve(loadConfig({ AUTH_REQUIRED: 'false', DATA_DIR }).store.dataDir);
-}
-
-function fail(error: unknown): void {
-  endWithError(error, { process, console });
 }

@@ -22,8 +22,7 @@ async function runWorker(): Promise<void> {
     format: config.server.logFormat,
     origin: { worker: worker.id },
   });
-  const { catalogFile } = config.server;
-  const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
+  const catalog = await loadCatalog(config.server.catalogFile);
   const configFile = await openConfigFile(config, readProtection(process.env));
   const startLog = createStartLog(log);
   const lockCommand = readLockCommand(process.env);
