@@ -7,7 +7,7 @@ import { getErrorCode } from '../../platform/error-code.ts';
 import type { Log } from '../../platform/log.ts';
 import { StartError } from './errors.ts';
 import type { Texts } from './invocation.ts';
-import { readText } from './read-text.ts';
+import { readText } from './texts.ts';
 
 export interface EnvFile {
   readonly path: string;

@@ -4,7 +4,7 @@ import { text as readAll } from 'node:stream/consumers';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { UsageError } from './errors.ts';
 import type { InvokedProcess, Texts } from './invocation.ts';
-import { readText } from './read-text.ts';
+import { readText } from './texts.ts';
 
 /**
  * What was given of `flag` and `flag`-file, without the line break at its end; undefined where neither was. `-` in place of the

@@ -10,6 +10,7 @@ import {
 } from '../../site/client-setups.ts';
 import { readEnvFile } from '../command/env-file.ts';
 import type { Flags, Invocation, Texts } from '../command/invocation.ts';
+import { alignColumns } from '../command/texts.ts';
 
 /** `client`: the `id` of a setup; undefined lists all. `url`: the public address, without `/mcp` or with it. */
 export function connect(
@@ -53,8 +54,8 @@ const toJson = (setup: ClientSetup, entry: GatewayEntry) => ({
 });
 
 function renderList(): string {
-  const width = Math.max(...ALL_CLIENT_SETUPS.map(({ id }) => id.length));
-  const lines = ALL_CLIENT_SETUPS.map(({ id, title }) => `  ${id.padEnd(width)}  ${title}`);
+  const rows = ALL_CLIENT_SETUPS.map(({ id, title }) => [id, title]);
+  const lines = alignColumns(rows).map((line) => `  ${line}`);
   return ['Clients that postern connect CLIENT knows:', '', ...lines].join('\n');
 }
 
@@ -66,10 +67,10 @@ function renderSetup(setup: ClientSetup, entry: GatewayEntry): string {
   const head = place === undefined ? '' : `In ${place}:\n`;
   const next = setup.next?.(entry).replaceAll('`', '');
   const notes = [
-    ...(next === undefined ? [] : [next]),
-    ...(isUntried ? ['We have not tried this client: compare with its documentation.'] : []),
-    ...(isRemote ? ['The gateway must be reachable from the internet.'] : []),
-    ...(link === undefined ? [] : [`Or open ${link(entry)}`]),
-  ];
+    next,
+    isUntried && 'We have not tried this client: compare with its documentation.',
+    isRemote && 'The gateway must be reachable from the internet.',
+    link && `Or open ${link(entry)}`,
+  ].filter(Boolean);
   return [styleText('bold', title), `${head}${setup.render(entry)}`, notes.join('\n')].join('\n\n');
 }

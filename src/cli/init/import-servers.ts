@@ -11,7 +11,7 @@ import {
   isOtherName,
 } from '../../upstreams/config/servers.ts';
 import { CommandError } from '../command/errors.ts';
-import { readText } from '../command/read-text.ts';
+import { alignColumns, readText } from '../command/texts.ts';
 import { type Change, createSecretMover } from './move-secrets.ts';
 
 export interface ImportedServers {
@@ -40,19 +40,15 @@ export function importServers(path: string): ImportedServers {
   const { moveSecrets, secrets, changes } = createSecretMover();
   const servers: Record<string, unknown> = {};
   for (const [name, givenName] of names) {
+    const note = (member: string, what: string) => changes.push({ server: name, member, what });
     if (isOtherName(givenName, name))
-      changes.push({
-        server: name,
-        member: 'name',
-        what: `renamed: it was ${givenName}. ${RENAMED_BECAUSE}`,
-      });
+      note('name', `renamed: it was ${givenName}. ${RENAMED_BECAUSE}`);
     const server = given[givenName];
     if (isObject(server) && server.disabled === true)
-      changes.push({
-        server: name,
-        member: 'disabled',
-        what: 'left: its tools are not offered until you remove "disabled" from postern.yaml',
-      });
+      note(
+        'disabled',
+        'left: its tools are not offered until you remove "disabled" from postern.yaml',
+      );
     servers[name] = isObject(server) ? moveSecrets(name, server) : server;
   }
   return { servers, secrets, changes };
@@ -100,12 +96,6 @@ export function describeImport(path: string, changes: readonly Change[]): string
     // Names come from a file that somebody else may have written.
     [server, member, what].map((text) => escapeInvisible(text.replaceAll('\n', '\\n'))),
   );
-  const [first, second] = [0, 1].map((column) =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  const lines = rows.map(
-    ([server = '', member = '', what = '']) =>
-      `  ${server.padEnd(first ?? 0)}  ${member.padEnd(second ?? 0)}  ${what}`,
-  );
-  return `From ${path}:\n${lines.join('\n')}\n`;
+  const lines = alignColumns(rows).map((line) => `  ${line}\n`);
+  return `From ${path}:\n${lines.join('')}`;
 }

@@ -6,7 +6,7 @@ import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, parseObject } from '../../platform/json.ts';
 import { PACKAGE_NAME, PACKAGE_ROOT } from '../../platform/own-files.ts';
 import { describeCommand, isRunByNpx, SOURCE_FOLDER, type TypedAs } from '../command/invocation.ts';
-import { readIfPresent } from '../command/read-text.ts';
+import { readIfPresent } from '../command/texts.ts';
 import type { Answers } from './answers.ts';
 import { findProvider } from './providers.ts';
 import { CATALOG_FILE, CONFIG_FILE, toPattern } from './render-files.ts';

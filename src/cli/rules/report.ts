@@ -9,6 +9,7 @@ import { findNearestName } from '../../platform/nearest-name.ts';
 import { compileMay, parsePattern } from '../../policy/rules/may.ts';
 import type { RuleDecision, RuledItem } from '../../policy/rules/rules.ts';
 import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
+import { alignColumns } from '../command/texts.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 
 export interface JudgedItem {
@@ -49,17 +50,8 @@ export function renderItems(items: readonly JudgedItem[], asked: Asked): string 
     describeItem(judged.item),
     describeRule(judged, asked),
   ]);
-  const widths = [0, 1].map((column) =>
-    Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  const lines = rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
   const notes = asked.notes.length === 0 ? [] : ['', ...asked.notes];
-  return [describeAsked(items, asked), '', ...lines, ...notes].join('\n');
+  return [describeAsked(items, asked), '', ...alignColumns(rows), ...notes].join('\n');
 }
 
 function describeAsked(items: readonly JudgedItem[], { path, user, clientId }: Asked): string {

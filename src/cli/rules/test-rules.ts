@@ -11,7 +11,7 @@ import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';
-import { readText } from '../command/read-text.ts';
+import { readText } from '../command/texts.ts';
 import { readConfiguration } from '../setup/read-configuration.ts';
 import { listItems } from './list-items.ts';
 import {

@@ -4,7 +4,7 @@ import { loadConfig } from '../../config/load.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import type { Texts } from '../command/invocation.ts';
 import { endWithNpx } from '../command/process-end.ts';
-import { readIfPresent } from '../command/read-text.ts';
+import { readIfPresent } from '../command/texts.ts';
 import { loadCatalog } from '../setup/catalog-file/load-catalog.ts';
 import { openConfigFile } from '../setup/config-file/open-config-file.ts';
 
@@ -19,7 +19,7 @@ export async function start(options: StartOptions): Promise<void> {
   const workers = countWorkers(config.server.workers);
   if (workers > 1) {
     const { superviseWorkers } = await import('./workers/supervise.ts');
-    return superviseWorkers(config, { workers, envFile, configFile });
+    return superviseWorkers(config, workers, envFile, configFile);
   }
   const catalog = await loadCatalog(config.server.catalogFile);
   // Loaded here: the main process of several workers serves nothing itself.

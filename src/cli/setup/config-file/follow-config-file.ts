@@ -32,14 +32,10 @@ export interface WatchedFile {
   readonly stamp: string;
 }
 
-export interface Following {
-  /** The lock was written: loads both at once. False where they were not loaded, and the log says why. */
-  loadLock(): Promise<boolean>;
-  stop(): void;
-}
+export type Following = ReturnType<typeof followConfigFile>;
 
 /** Loads the file anew when it or its lock changes, and at SIGHUP, until it is stopped. */
-export function followConfigFile(options: FollowOptions): Following {
+export function followConfigFile(options: FollowOptions) {
   const { watched, read, load, close, log } = options;
   const { path } = watched.file;
   let served = describeProtection(options.setup);
@@ -118,8 +114,9 @@ export function followConfigFile(options: FollowOptions): Following {
     });
   const fileWatch = watch(watched.file);
   const lockWatch = watch(watched.lock);
-  onHangUp({ reload: () => void reload(), close });
+  onHangUp(() => void reload(), close);
   return {
+    /** The lock was written: loads both at once. False where they were not loaded, and the log says why. */
     loadLock() {
       changed.add(watched.lock.path);
       return reload();
@@ -132,18 +129,11 @@ export function followConfigFile(options: FollowOptions): Following {
   };
 }
 
-/** SIGHUP has two meanings: load the configuration anew, and: the terminal was closed. */
-interface HangUpActions {
-  readonly reload: () => void;
-  /** What to do before the process ends. */
-  readonly close: () => Promise<void>;
-}
-
 /**
  * From now on SIGHUP reloads. Where it came because the terminal was closed in which this process was
  * started, the process ends by it, as it would without a listener, but closes before.
  */
-export function onHangUp({ reload, close }: HangUpActions): void {
+export function onHangUp(reload: () => void, close: () => Promise<void>): void {
   const isInTerminal = process.stdin.isTTY === true;
 
   function handleSignal(): void {

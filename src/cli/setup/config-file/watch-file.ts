@@ -28,7 +28,7 @@ export async function waitUntilSettled(path: string, clock: Clock = systemClock)
   }
 }
 
-export interface WatchFileOptions {
+interface WatchFileOptions {
   readonly path: string;
   /** `computeStamp` from before the file was last read. */
   readonly stamp: string;
@@ -37,15 +37,7 @@ export interface WatchFileOptions {
   readonly clock?: Clock;
 }
 
-export interface FileWatch {
-  /** Whether the file is still what two looks in a row saw, so that nobody is writing it. */
-  isSettled(): boolean;
-  /** What has this `computeStamp` was read: it is no news. */
-  skip(stamp: string): void;
-  stop(): void;
-}
-
-export function watchFile(options: WatchFileOptions): FileWatch {
+export function watchFile(options: WatchFileOptions) {
   const { path, onChange, clock = systemClock } = options;
   let told = options.stamp;
   let last = told;
@@ -64,8 +56,10 @@ export function watchFile(options: WatchFileOptions): FileWatch {
   }
 
   return {
+    /** Whether the file is still what two looks in a row saw, so that nobody is writing it. */
     isSettled: () => isSettled && computeStamp(path) === last,
-    skip(stamp) {
+    /** What has this `computeStamp` was read: it is no news. */
+    skip(stamp: string) {
       told = stamp;
     },
     stop: () => cancel(),
