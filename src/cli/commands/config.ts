@@ -1,5 +1,4 @@
-import { defineCommand, flag, text } from '../command-line/command.ts';
-import { JSON_OUTPUT } from '../command-line/options.ts';
+import { defineCommand, flag, JSON_OUTPUT, text } from '../command-line/command.ts';
 
 export const configCommand = defineCommand({
   name: 'config',

@@ -2,8 +2,7 @@ import { baseUrl } from '../../config/rules.ts';
 import { ALL_CLIENT_SETUPS } from '../../site/client-setups.ts';
 import { addScheme } from '../command/add-scheme.ts';
 import { UsageError } from '../command/errors.ts';
-import { defineCommand, text } from '../command-line/command.ts';
-import { JSON_OUTPUT } from '../command-line/options.ts';
+import { defineCommand, JSON_OUTPUT, text } from '../command-line/command.ts';
 
 const findProblem = (url: string): string | undefined =>
   baseUrl.parse(addScheme(url)) === undefined

@@ -1,5 +1,4 @@
-import { defineCommand, toggle } from '../command-line/command.ts';
-import { CATALOG, CONFIG, PORT } from '../command-line/options.ts';
+import { CATALOG, CONFIG, defineCommand, PORT, toggle } from '../command-line/command.ts';
 
 export const devCommand = defineCommand({
   name: 'dev',

@@ -1,5 +1,4 @@
-import { defineCommand, text } from '../command-line/command.ts';
-import { JSON_OUTPUT, tokenOptions } from '../command-line/options.ts';
+import { defineCommand, JSON_OUTPUT, text, tokenOptions } from '../command-line/command.ts';
 
 export const doctorCommand = defineCommand({
   name: 'doctor',

@@ -1,5 +1,4 @@
-import { defineCommand, flag, text } from '../command-line/command.ts';
-import { JSON_OUTPUT, tokenOptions } from '../command-line/options.ts';
+import { defineCommand, flag, JSON_OUTPUT, text, tokenOptions } from '../command-line/command.ts';
 
 export const lockCommand = defineCommand({
   name: 'lock',

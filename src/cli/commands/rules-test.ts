@@ -1,5 +1,4 @@
-import { defineCommand, list, text } from '../command-line/command.ts';
-import { JSON_OUTPUT } from '../command-line/options.ts';
+import { defineCommand, JSON_OUTPUT, list, text } from '../command-line/command.ts';
 
 export const rulesTestCommand = defineCommand({
   name: 'rules test',

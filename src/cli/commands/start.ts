@@ -1,5 +1,4 @@
-import { defineCommand } from '../command-line/command.ts';
-import { CATALOG, CONFIG, PORT } from '../command-line/options.ts';
+import { CATALOG, CONFIG, defineCommand, PORT } from '../command-line/command.ts';
 
 export const startCommand = defineCommand({
   name: 'start',

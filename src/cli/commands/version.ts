@@ -1,6 +1,5 @@
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
-import { defineCommand } from '../command-line/command.ts';
-import { JSON_OUTPUT } from '../command-line/options.ts';
+import { defineCommand, JSON_OUTPUT } from '../command-line/command.ts';
 
 export const versionCommand = defineCommand({
   name: 'version',

@@ -78,7 +78,6 @@ interface ConfigReport {
   readonly warnings: readonly string[];
 }
 
-/** For a terminal. */
 function renderReport(given: ConfigReport, { all }: { readonly all: boolean }): string {
   const report = makeVisible(given);
   const { settings, file, problems, warnings } = report;

@@ -37,7 +37,6 @@ interface DescribedServer {
   readonly target: string;
   /** The user of the system that a program runs as, where that is not the gateway's own. */
   readonly runAs?: string;
-  /** How it learns of the caller. */
   readonly auth?: string;
 }
 
@@ -72,7 +71,6 @@ function describeServer(server: UpstreamConfig): DescribedServer {
   return { name, kind, target: hideSecretArguments(server.command), ...runAs };
 }
 
-/** Each setting: its value, and who says so. */
 export interface DescribedSetting {
   readonly variable: string;
   readonly group: string;

@@ -61,7 +61,6 @@ function renderList(): string {
 
 const indent = (text: string): string => text.replace(/^(?=.)/gm, '  ');
 
-/** For a terminal. */
 function renderSetup(setup: ClientSetup, entry: GatewayEntry): string {
   const { title, place, isRemote, isUntried, link } = setup;
   const head = place === undefined ? '' : `In ${place}:\n`;

@@ -38,27 +38,33 @@ export async function doctor(
   if (baseUrl === undefined) prepareEnvironment({ config }, env);
   const subject = baseUrl ?? 'the settings at hand';
   const printer = createPrinter(subject, json, invocation);
-  const findings = await stayAlive(diagnose(baseUrl, env, token, printer.report));
+  const findings: Finding[] = [];
+  const report: Report = (section, finding) => {
+    findings.push(finding);
+    printer.report(section, finding);
+  };
+  await stayAlive(
+    baseUrl === undefined
+      ? diagnoseHere(env, token, report, findings)
+      : useInstruments(loadOutbound(env), token, (instruments) =>
+          diagnoseGateway(baseUrl, instruments, report, findings),
+        ),
+  );
   printer.finish(findings);
   if (hasFailure(findings)) process.exitCode = 1;
 }
 
-async function diagnose(
-  baseUrl: string | undefined,
+async function diagnoseHere(
   env: NodeJS.ProcessEnv,
   token: string | undefined,
   report: Report,
-): Promise<readonly Finding[]> {
-  if (baseUrl !== undefined)
-    return useInstruments(loadOutbound(env), token, (instruments) =>
-      diagnoseGateway(baseUrl, instruments, report),
-    );
-  const { findings, usable } = await readSettings(env, report);
-  if (usable === undefined) return findings;
-  const further = await useInstruments(usable.config.outbound, token, (instruments) =>
-    diagnoseSettings(usable, instruments, report),
+  found: readonly Finding[],
+): Promise<void> {
+  const usable = await readSettings(env, report);
+  if (usable === undefined) return;
+  await useInstruments(usable.config.outbound, token, (instruments) =>
+    diagnoseSettings(usable, instruments, report, found),
   );
-  return [...findings, ...further];
 }
 
 /** A gateway elsewhere has settings of its own. How requests leave this machine is set here. */

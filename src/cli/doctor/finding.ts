@@ -14,7 +14,6 @@ export interface Finding {
   readonly why?: string;
   /** The setting to change; several are separated by commas. */
   readonly setting?: string;
-  /** What to do. */
   readonly remedy?: string;
 }
 

@@ -77,7 +77,6 @@ export async function lock(options: LockOptions, invocation: Invocation): Promis
 }
 
 interface LockResult {
-  /** Of the lock file. */
   readonly path: string;
   readonly differences: readonly LockDifference[];
   /** Servers that need a user, and none was given. */
@@ -120,7 +119,6 @@ function requireApproved(unread: LockResult['unread'], former: LockFile = EMPTY_
   );
 }
 
-/** What each server says, or why it could not be read. */
 async function readServers(
   { servers, ...file }: GatewayFile,
   caller: UpstreamCaller,

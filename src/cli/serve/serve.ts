@@ -38,13 +38,10 @@ export async function serve(config: Config, options: ServeOptions): Promise<Gate
 interface RunOptions {
   /** Sees to it that `close` is called when this process is to end. */
   handleEnd(close: () => Promise<void>): void;
-  /** What is closed after the service. */
   readonly alsoClose?: () => Promise<void>;
-  /** What stands behind the gateway. */
   readonly configFile?: ConfigFile | undefined;
   /** Called once the gateway serves what the configuration file says since it, or its lock, changed. */
   readonly onReload?: ((setup: Setup, changed: readonly string[]) => void) | undefined;
-  /** The command line with another port. */
   readonly describeWithPort?: ((port: number) => string) | undefined;
 }
 

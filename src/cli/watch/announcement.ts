@@ -20,7 +20,6 @@ export interface Announcement extends Banner {
   readonly loaded: readonly string[] | undefined;
 }
 
-/** One more line. */
 export interface Note {
   readonly kind: 'note';
   readonly text: string;
@@ -60,16 +59,13 @@ export function createAnnouncer(write: (text: string) => void, hasKeys = false) 
 }
 
 interface BannerFacts {
-  /** How one logs in. */
   readonly login: string;
   /** Answers with an access token, where the development provider gives them out. */
   readonly tokenUrl: string | undefined;
-  /** The file of `--config`. */
   readonly configFile: Pick<ConfigFile, 'path' | 'setup'> | undefined;
   readonly envFile: EnvFile | undefined;
 }
 
-/** One thing that the user may want to know, such as the MCP URL. */
 interface Fact {
   readonly name: string;
   readonly lines: readonly string[];

@@ -44,7 +44,6 @@ function findSources(isWanted: boolean): string | undefined {
   throw new UsageError('--watch needs --catalog FILE: it watches the folder of that file.');
 }
 
-/** For the user. */
 export function describeWatchedFiles({ folder, envFile, configFiles }: WatchedFiles): string {
   const [configFile] = configFiles;
   const code = folder === undefined ? [] : [`code in ${describePath(folder) || 'this folder'}`];

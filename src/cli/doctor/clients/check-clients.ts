@@ -42,7 +42,6 @@ export async function checkClients(walk: Walk): Promise<Found> {
 }
 
 interface ClientFacts {
-  /** Of the gateway. */
   readonly baseUrl: string;
   readonly isIssuerRight: boolean;
   /** Whether anybody can register; undefined where that was not found out. */

@@ -70,11 +70,11 @@ export interface UsableSettings {
   readonly env: Env;
 }
 
-/** As `postern start` reads them; `usable` is undefined where they cannot be used. */
-export async function readSettings(env: Env, report: Report) {
+/** As `postern start` reads them; undefined where they cannot be used. */
+export async function readSettings(env: Env, report: Report): Promise<UsableSettings | undefined> {
   const { findings, usable } = await readAll(env);
   for (const finding of findings) report('Settings', finding);
-  return { findings, usable };
+  return usable;
 }
 
 interface ReadSettings {

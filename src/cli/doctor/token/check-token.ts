@@ -7,7 +7,7 @@ import { type Finding, type Found, failure, ok, unknown, warning } from '../find
 import type { Answer } from '../instruments.ts';
 import { isDiscovered } from '../settings/check-discovery.ts';
 import type { ProviderAtHand, SettingsAtHand } from '../settings/settings-at-hand.ts';
-import { adviseOnLimit, readErrorData, readReason } from '../walk/read-answer.ts';
+import { adviseOnLimit, createCall, readErrorData, readReason } from '../walk/read-answer.ts';
 import type { Walk } from '../walk/walk.ts';
 import {
   adviseOnToken,
@@ -53,18 +53,13 @@ const call = (
   method: string,
   params: JsonObject,
   session?: string,
-): Promise<Answer> =>
-  probe(endpoint, {
-    method: 'POST',
-    headers: {
-      'Content-Type': 'application/json',
-      Accept: 'application/json, text/event-stream',
-      Authorization: `Bearer ${token}`,
-      'MCP-Protocol-Version': '2025-06-18',
-      ...(session !== undefined && { 'Mcp-Session-Id': session }),
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-  });
+): Promise<Answer> => probe(endpoint, createCall(method, params, createHeaders(token, session)));
+
+const createHeaders = (token: string, session: string | undefined) => ({
+  Authorization: `Bearer ${token}`,
+  'MCP-Protocol-Version': '2025-06-18',
+  ...(session !== undefined && { 'Mcp-Session-Id': session }),
+});
 
 async function endSession({ endpoint, probe }: Walk, token: string, session: string) {
   const headers = { Authorization: `Bearer ${token}`, 'Mcp-Session-Id': session };

@@ -5,7 +5,6 @@ import type { Advice } from '../finding.ts';
 import type { Answer, Probe } from '../instruments.ts';
 import { adviseOnLimit, readError } from './read-answer.ts';
 
-/** As whom the login is begun. */
 export interface LoginClient {
   readonly clientId: string;
   readonly redirectUri: string;

@@ -17,7 +17,6 @@ export type Walk = ReturnType<typeof createWalk>;
 
 export function createWalk(options: WalkOptions) {
   const { baseUrl, probe, refusesEditors = false } = options;
-  /** Of MCP. */
   const endpoint = `${baseUrl}/mcp`;
 
   const callWithoutToken = memoize(() => probe(endpoint, MCP_CALL));

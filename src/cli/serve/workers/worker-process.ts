@@ -17,7 +17,6 @@ export interface WorkerEnd {
   readonly signal: string | null;
 }
 
-/** A worker, as the main process sees it. */
 export type WorkerProcess = ReturnType<typeof startWorker>;
 
 const SCRIPT = fileURLToPath(getModuleUrl('cli/serve/workers/worker'));
@@ -38,12 +37,10 @@ export function startWorker(served: Protection | undefined) {
     worker.once('exit', (code: number | null, signal: string | null) => resolve({ code, signal }));
   });
   return {
-    /** In its log lines. */
     id: worker.id,
     pid: worker.process.pid,
     /** Monotonic milliseconds. */
     startedAt: systemClock.monotonic(),
-    /** Resolves when it serves. */
     serving,
     ended,
     /** Messages to one that has died get lost. */
@@ -71,7 +68,6 @@ export function startWorker(served: Protection | undefined) {
     hangUp() {
       if (isServing) worker.process.kill('SIGHUP');
     },
-    /** At once. */
     kill: () => void worker.process.kill('SIGKILL'),
   };
 }
