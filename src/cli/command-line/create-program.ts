@@ -43,7 +43,7 @@ export function createProgram(options: ProgramOptions): Program {
       optionDescription: ({ description, argChoices }) =>
         argChoices === undefined ? description : `${description}: ${argChoices.join(', ')}`,
     })
-    // Mistakes are printed by end-with-error.ts.
+    // Mistakes are printed by endWithError.
     .configureOutput({
       writeOut: (text) => void invocation.process.stdout.write(text),
       outputError: () => {},

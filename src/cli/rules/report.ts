@@ -130,19 +130,16 @@ export function findMissingEmail({ rules }: GatewayFile, user: UserContext): rea
     whens.some((when) => /\bemail\b/.test(when)) ||
     rules.some(({ who }) => who !== 'everyone' && who.claims?.email !== undefined);
   const namesVerified = whens.some((when) => /\bemail_verified\b/.test(when));
+  if (!namesAddress && !namesVerified) return [];
   if (user.email === undefined) {
     const what =
       user.claims.email === undefined ? 'have no "email"' : 'have an "email" that is not text';
-    return namesAddress || namesVerified
-      ? [`The claims ${what}, so rules see neither user.email nor user.email_verified.`]
-      : [];
+    return [`The claims ${what}, so rules see neither user.email nor user.email_verified.`];
   }
   if (user.emailVerified === false)
-    return namesAddress || namesVerified
-      ? [
-          `The claims do not say that the address is verified (${describeClaim(user)}), so rules see no user.email.`,
-        ]
-      : [];
+    return [
+      `The claims do not say that the address is verified (${describeClaim(user)}), so rules see no user.email.`,
+    ];
   return user.emailVerified === undefined && namesVerified
     ? [
         'The claims do not say whether the address is verified (no "email_verified", nor "xms_edov" of Microsoft Entra), so rules see user.email, but no user.email_verified.',

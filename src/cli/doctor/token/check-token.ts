@@ -33,7 +33,11 @@ export async function checkWalkToken(walk: Walk): Promise<Found> {
   if (opened.status !== 200) return explainRefusal(opened, token);
   const session = opened.headers.get('mcp-session-id') ?? undefined;
   const listed = await call(walk, token, 'tools/list', {}, session);
-  if (session !== undefined) await endSession(walk, token, session);
+  if (session !== undefined)
+    await walk.probe(walk.endpoint, {
+      method: 'DELETE',
+      headers: { Authorization: `Bearer ${token}`, 'Mcp-Session-Id': session },
+    });
   return [
     ok(CHECK, `The gateway accepts the token${describeToken(token, clock.now())}.`),
     judgeLifetime(token),
@@ -60,11 +64,6 @@ const createHeaders = (token: string, session: string | undefined) => ({
   'MCP-Protocol-Version': '2025-06-18',
   ...(session !== undefined && { 'Mcp-Session-Id': session }),
 });
-
-async function endSession({ endpoint, probe }: Walk, token: string, session: string) {
-  const headers = { Authorization: `Bearer ${token}`, 'Mcp-Session-Id': session };
-  await probe(endpoint, { method: 'DELETE', headers });
-}
 
 function explainRefusal(answer: Answer, token: string): Finding {
   const reason = readReason(answer);
