@@ -5,7 +5,7 @@ import { basename, resolve } from 'node:path';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { PACKAGE_ROOT } from '../../platform/own-files.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
-import { type Invocation, isInCheckout } from '../command/invocation.ts';
+import { type Flags, type Invocation, isInCheckout, type Texts } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { type Answers, checkGivenAnswers, completeAnswers, type GivenAnswers } from './answers.ts';
 import {
@@ -24,14 +24,7 @@ import {
   renderGitIgnore,
 } from './render-files.ts';
 
-interface InitOptions extends GivenAnswers {
-  /** Asks nothing. */
-  readonly yes: boolean;
-  /** Overwrites files. */
-  readonly force: boolean;
-  /** In place of `clientSecret`: a file that has it. */
-  readonly clientSecretFile: string | undefined;
-}
+type InitOptions = GivenAnswers & Flags<'yes' | 'force'> & Texts<'clientSecretFile'>;
 
 const SCHEMA_FILE = 'postern.schema.json';
 const INSTALLED_SCHEMA = `node_modules/postern/${SCHEMA_FILE}`;

@@ -5,7 +5,7 @@ import { findSetting } from '../command/env-file.ts';
 import { endWithError } from '../command/errors.ts';
 import { endWithNpx } from '../command/process-end.ts';
 import { showSpinner } from '../command/spinner.ts';
-import { computeStamp, watchFile } from '../setup/config-file/watch-file.ts';
+import { type StampedFile, takeStamp, watchFile } from '../setup/config-file/watch-file.ts';
 import { type Announcement, createAnnouncer } from './announcement.ts';
 import { buildCheckout, type DevProcess, startDevProcess } from './dev-process.ts';
 import { hasKeyboard, listenToKeys } from './keys.ts';
@@ -113,7 +113,7 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
   }
 
   /** What is wrong was said by the process that ended. */
-  function explainFailure(code: number, configFiles: readonly Stamped[]): void {
+  function explainFailure(code: number, configFiles: readonly StampedFile[]): void {
     if (served.state === 'starting') process.exit(code);
     console.error(
       served.state === 'ended'
@@ -165,12 +165,11 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
   setInterval(() => {}, LONG_MS);
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
-  if (hasKeys) {
-    listenToKeys({
-      onKey: (key) => key === 'c' && announcer.printHints(),
-      onInterrupt: () => void end('SIGINT'),
-    });
-  }
+  if (hasKeys)
+    listenToKeys(
+      (key) => key === 'c' && announcer.printHints(),
+      () => void end('SIGINT'),
+    );
   process.on('exit', () => {
     for (const one of processes) one.kill('SIGTERM');
   });
@@ -182,14 +181,7 @@ type OnChange = (file: string) => void;
 const watchCode = ({ folder }: WatchedFiles, onChange: OnChange): readonly (() => void)[] =>
   folder === undefined ? [] : [watchFolder(folder, readDataDir(), onChange)];
 
-interface Stamped {
-  readonly path: string;
-  readonly stamp: string;
-}
-
-const takeStamp = (path: string): Stamped => ({ path, stamp: computeStamp(path) });
-
-const watchAll = (files: readonly Stamped[], onChange: OnChange): readonly (() => void)[] =>
+const watchAll = (files: readonly StampedFile[], onChange: OnChange): readonly (() => void)[] =>
   files.map((file) => watchFile({ ...file, onChange: () => onChange(file.path) }).stop);
 
 const addWatchedFiles = (announcement: Announcement, files: WatchedFiles): Announcement => ({

@@ -4,19 +4,16 @@ import { parseObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
 import { type Advice, type Finding, unknown, warning } from '../finding.ts';
 
-interface RefusedToken {
-  readonly reason: string | undefined;
-  readonly token: string;
-  readonly provider: Provider;
-  /** What it should name. */
-  readonly audience: readonly string[];
-}
-
 /** `check`: undefined where it has no name of its own. */
 type TokenAdvice = Advice & { readonly check?: string };
 
-/** `reason` is the one that the gateway has for its refusal (§7.1). */
-export function adviseOnToken({ reason, token, provider, audience }: RefusedToken): TokenAdvice {
+/** `reason` is the one that the gateway has for its refusal (§7.1), `audience` what the token should name. */
+export function adviseOnToken(
+  reason: string | undefined,
+  token: string,
+  provider: Provider = 'generic',
+  audience: readonly string[] = [],
+): TokenAdvice {
   const parts = readTokenParts(token);
   if (parts === undefined)
     return {

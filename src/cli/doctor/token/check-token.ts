@@ -70,7 +70,7 @@ function explainRefusal(answer: Answer, token: string): Finding {
   const { details } = readErrorData(answer);
   const said =
     typeof details === 'string' ? details : `${answer.status} ${answer.text.slice(0, 200)}`;
-  const { check, ...advice } = adviseOnToken({ reason, token, provider: 'generic', audience: [] });
+  const { check, ...advice } = adviseOnToken(reason, token);
   return failure(check ?? CHECK, { what: describeRefusal('refuses', token, said), ...advice });
 }
 
@@ -134,12 +134,7 @@ function explainOwnRefusal(
 ): Finding {
   if (!(error instanceof GatewayError)) return failure('token', describeCause(error));
   const { name, audience } = provider;
-  const { check, ...advice } = adviseOnToken({
-    reason: error.key,
-    token,
-    provider: name,
-    audience,
-  });
+  const { check, ...advice } = adviseOnToken(error.key, token, name, audience);
   const what = describeRefusal('would refuse', token, error.message);
   const header = readTokenParts(token)?.header;
   const isUnknownKey =

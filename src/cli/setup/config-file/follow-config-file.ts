@@ -4,7 +4,7 @@ import type { Log } from '../../../platform/log.ts';
 import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import { describeProtection, findLosses, summarizeSetup } from './find-losses.ts';
 import type { ReadSetup } from './read-setup.ts';
-import { computeStamp, watchFile } from './watch-file.ts';
+import { computeStamp, type StampedFile, watchFile } from './watch-file.ts';
 
 /** What a process does with the file. */
 export interface FollowActions {
@@ -22,14 +22,8 @@ interface FollowOptions extends FollowActions {
   /** What is served. */
   readonly setup: Setup;
   /** The lock lies beside the file. */
-  readonly watched: { readonly file: WatchedFile; readonly lock: WatchedFile };
+  readonly watched: Readonly<Record<'file' | 'lock', StampedFile>>;
   read(): Promise<ReadSetup>;
-}
-
-export interface WatchedFile {
-  readonly path: string;
-  /** `computeStamp` from before the file was first read. */
-  readonly stamp: string;
 }
 
 export type Following = ReturnType<typeof followConfigFile>;
@@ -104,7 +98,7 @@ export function followConfigFile(options: FollowOptions) {
     return true;
   }
 
-  const watch = (file: WatchedFile) =>
+  const watch = (file: StampedFile) =>
     watchFile({
       ...file,
       onChange() {

@@ -15,6 +15,14 @@ export function computeStamp(path: string): string {
   }
 }
 
+/** A file that is about to be read: what differs from its stamp later has not been. */
+export interface StampedFile {
+  readonly path: string;
+  readonly stamp: string;
+}
+
+export const takeStamp = (path: string): StampedFile => ({ path, stamp: computeStamp(path) });
+
 /** Resolves once nobody writes the file: at once for one that has not changed in the last second. */
 export async function waitUntilSettled(path: string, clock: Clock = systemClock): Promise<void> {
   let stamp = computeStamp(path);
@@ -28,10 +36,7 @@ export async function waitUntilSettled(path: string, clock: Clock = systemClock)
   }
 }
 
-interface WatchFileOptions {
-  readonly path: string;
-  /** `computeStamp` from before the file was last read. */
-  readonly stamp: string;
+interface WatchFileOptions extends StampedFile {
   /** Called once a change has settled: two looks in a row saw the same. */
   readonly onChange: () => void;
   readonly clock?: Clock;
