@@ -13,7 +13,7 @@ const LONG = [
 ];
 
 /** In this order: a worker that goes from one project to another begins anew, and loads the source again. */
-const PROJECTS = ['browser', 'packaging', 'process', 'clients', 'contract', 'spec'];
+const PROJECTS = ['browser', 'packaging', 'process', 'commands', 'clients', 'contract', 'spec'];
 
 /** Begins with the files that take long, so that no worker is left with one of them at the end. */
 export class LongestFirst extends BaseSequencer {
