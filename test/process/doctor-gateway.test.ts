@@ -7,13 +7,9 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { KNOWN_CLIENTS } from '../../src/cli/doctor/clients/known-clients.ts';
 import { runDoctor } from '../support/gateway/doctor.ts';
+import { type GatewayInside, startInside } from '../support/gateway/gateway-inside.ts';
 import { freePort } from '../support/gateway/ports.ts';
-import {
-  type Env,
-  endPosterns,
-  type RunningPostern,
-  startPostern,
-} from '../support/gateway/process.ts';
+import { type Env, endPosterns } from '../support/gateway/process.ts';
 import { startBrokerBehind } from '../support/gateway/process-broker.ts';
 import { logIn } from '../support/gateway/process-login.ts';
 import { runInside } from '../support/gateway/run-inside.ts';
@@ -29,7 +25,7 @@ const issuer = useShared(startIssuer);
 
 interface Started {
   readonly url: string;
-  readonly gateway: RunningPostern;
+  readonly gateway: GatewayInside;
   readonly provider: Provider;
 }
 
@@ -38,7 +34,7 @@ async function start(env: Env = {}, options: Partial<ProviderOptions> = {}): Pro
   const port = await freePort();
   const url = `http://localhost:${port}`;
   const provider = closeAfterTest(await startProvider({ gatewayUrl: url, ...options }));
-  const gateway = await startPostern({
+  const gateway = await startInside({
     ...provider.env,
     OAUTH_MODE: 'broker',
     CIMD_ALLOWED_HOSTS: 'none',
@@ -301,7 +297,7 @@ test('§20.2 doctor URL: a wrong client secret of the gateway', async () => {
 
 test('§20.2 doctor URL: a provider that is down since before the start', async () => {
   const port = await freePort();
-  const gateway = await startPostern({
+  const gateway = await startInside({
     OIDC_ISSUER: `http://localhost:${port}`,
     OAUTH_MODE: 'broker',
     OAUTH_CLIENT_ID: 'gateway',
@@ -390,21 +386,24 @@ test('§20.2 doctor URL: replicas whose secrets differ, and replicas without a c
   const env = { ...provider.env, OAUTH_MODE: 'broker', CIMD_ALLOWED_HOSTS: 'none', BASE_URL: url };
   const startBoth = (differing: (replica: number) => Env) =>
     Promise.all(
-      ports.map((port, at) => startPostern({ ...env, PORT: String(port), ...differing(at) })),
+      ports.map((port, at) => startInside({ ...env, PORT: String(port), ...differing(at) })),
     );
 
   const secrets = [
     'the-secret-of-the-first-of-the-replicas',
     'the-secret-of-the-other-of-the-replicas',
   ];
-  await startBoth((at) => ({ REDIS_URL: redis.url, OAUTH_STATE_SECRET: secrets[at] ?? '' }));
+  const both = await startBoth((at) => ({
+    REDIS_URL: redis.url,
+    OAUTH_STATE_SECRET: secrets[at] ?? '',
+  }));
   const { code, failures, find } = await runDoctor(url);
   expect([code, failures]).toEqual([1, ['replicas.secret']]);
   expect(find('replicas.secret').setting).toBe('OAUTH_STATE_SECRET');
   // While replicas restart one after the other, none may seal with what another cannot open.
   expect(find('replicas.secret').remedy).toContain('all with old,new; then all with new,old');
 
-  await endPosterns();
+  for (const replica of both) await replica.close();
   await startBoth(() => ({}));
   const apart = await runDoctor(url);
   expect(apart.failures).toEqual(['replicas.store']);
@@ -453,7 +452,7 @@ test('§20.2 doctor URL: registration that needs a token', async () => {
 });
 
 test('§20.2 doctor URL: a gateway without authentication', async () => {
-  const gateway = await startPostern({ AUTH_REQUIRED: 'false' });
+  const gateway = await startInside({ AUTH_REQUIRED: 'false' });
   const { code, find } = await runDoctor(`http://localhost:${gateway.port}`);
   expect(code).toBe(0);
   expect(find('challenge')).toMatchObject({ status: 'warning', setting: 'AUTH_REQUIRED' });
@@ -476,7 +475,7 @@ test('§20.2 doctor URL --token: a token of a login, what its user sees, and tok
 
   const port = await freePort();
   const otherUrl = `http://localhost:${port}`;
-  await startPostern({
+  await startInside({
     OIDC_ISSUER: issuer.url,
     PORT: String(port),
     BASE_URL: otherUrl,
