@@ -55,15 +55,13 @@ export function listenToServers(
     const wanted = await groupByServer(who);
     if (!isOpen) return;
     const servers = view.listServers();
-    for (const [server, stop] of stops) {
-      if (servers.includes(server)) continue;
-      stop();
-      stops.delete(server);
-    }
     for (const server of servers) {
       const own = uris && (wanted.get(server.name) ?? []);
       if (!stops.has(server)) listenTo(server, who, own);
     }
+    const gone = [...stops].filter(([server]) => !servers.includes(server));
+    for (const [server] of gone) stops.delete(server);
+    stopAll(gone.map(([, stop]) => stop));
   }
 
   function listenTo(server: Server, who: Who, own: readonly string[] | undefined): void {
@@ -135,8 +133,17 @@ export function listenToServers(
   open().catch(() => {});
   return () => {
     isOpen = false;
-    for (const stop of [stopHub, ...stops.values(), builtIn.stop]) stop();
+    stopAll([builtIn.stop, stopHub, ...stops.values()]);
   };
+}
+
+/** Each is stopped, whatever another one throws. @throws what one of them threw. */
+function stopAll([stop, ...others]: readonly (() => void)[]): void {
+  try {
+    stop?.();
+  } finally {
+    if (others.length > 0) stopAll(others);
+  }
 }
 
 // §18.3: what servers log outside of calls, for the client's session that it belongs to.
