@@ -134,6 +134,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     }),
     stateless: createStatelessEra({
       runCall,
+      countCall,
       findClientId,
       requestState: createRequestState(getSeal, clock),
       notificationStreams,
