@@ -104,7 +104,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     isMessage: isReplicaMessage,
   });
   const questions = createQuestions({ replicas, store, clock, sessionKeyPrefix });
-  const notificationStreams = createNotificationStreams(clock);
+  const notificationStreams = createNotificationStreams(deps);
   const sessionStreams = hasStreams
     ? createSessionStreams({
         store,
@@ -134,6 +134,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     }),
     stateless: createStatelessEra({
       runCall,
+      countCall,
       findClientId,
       requestState: createRequestState(getSeal, clock),
       notificationStreams,

@@ -227,7 +227,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     try {
       return await sendInSession(caller, request);
     } catch (error) {
-      if (isWanted) await subscriptions.note(sessionId, uri, false);
+      if (isWanted) await subscriptions.note(sessionId, uri, false).catch(() => {});
       throw error;
     }
   }
