@@ -1,7 +1,7 @@
 // §5.11: at a client's refresh the provider is asked whether the user still may: once in a while, and once at a time on all
 // replicas. What it says is taken over; that it cannot be asked logs nobody out.
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
-import type { GetProviderToken } from '../../endpoint/user-context.ts';
+import type { GetProviderToken } from '../../endpoint/message.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Grant } from '../../grants/grant.ts';
 import type { Grants, StoredGrant } from '../../grants/grants.ts';
