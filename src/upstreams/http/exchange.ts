@@ -130,7 +130,7 @@ export function startExchange(
       fail(createInvalidError(problem));
       return;
     }
-    messages.check();
+    messages.check(chunk.length);
     if (isOver) return;
     counted.note(chunk.length, body.keptBytes() + messages.waitingBytes());
   }
