@@ -215,11 +215,11 @@ function toReply(
       };
     }
     case 'json': {
-      const { body, error } = renderBody(response.answer, id);
+      const { body, pieces, error } = renderBody(response.answer, id);
       const type = { 'Content-Type': 'application/json' };
       // Most have no error: then nothing has to be copied.
       if (error === undefined) {
-        return { status: 200, headers: addSessionHeaders(type, response), body, facts };
+        return { status: 200, headers: addSessionHeaders(type, response), body, pieces, facts };
       }
       const { headers, facts: errorFacts } = error.failure;
       return {

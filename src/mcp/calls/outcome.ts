@@ -1,6 +1,6 @@
 // §4.4, §4.11: how a call ended. Judged here, once; whoever answers, counts, logs or audits it goes by this.
 
-import type { ReplyStream } from '../../endpoint/message.ts';
+import type { Reply, ReplyStream } from '../../endpoint/message.ts';
 import { toJsonRpcError } from '../../endpoint/render-error.ts';
 import { catalogue } from '../../errors/catalogue.ts';
 import { GatewayError, getStackFacts, toGatewayError } from '../../errors/gateway-error.ts';
@@ -195,17 +195,15 @@ export function renderResponse(answer: Answer, id: RequestId | null): RenderedRe
   }
 }
 
-/** `renderResponse` for a body: a result that a server wrote goes on in its own bytes. */
+/** `renderResponse` for a reply: a result of which it is known how it is written goes on in its own bytes. */
 export function renderBody(
   answer: Answer,
   id: RequestId | null,
-): { readonly body: string | Uint8Array; readonly error?: GatewayError } {
+): Pick<Reply, 'body' | 'pieces'> & { readonly error?: GatewayError } {
   const hasFailed = 'error' in answer || answer.failure !== undefined;
-  const bytes = hasFailed ? undefined : findWritten(answer.result);
-  if (bytes !== undefined) {
-    return {
-      body: Buffer.concat([RESULT_HEAD, bytes, Buffer.from(`,"id":${JSON.stringify(id)}}`)]),
-    };
+  const written = hasFailed ? undefined : findWritten(answer.result);
+  if (written !== undefined) {
+    return { pieces: [RESULT_HEAD, ...written, Buffer.from(`,"id":${JSON.stringify(id)}}`)] };
   }
   const { text, error } = renderResponse(answer, id);
   return error === undefined ? { body: text } : { body: text, error };

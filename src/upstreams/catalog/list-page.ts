@@ -5,6 +5,7 @@ import type { Cursor, Page, RawItem } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
+import type { WritePage } from './page-memory.ts';
 import type { Entry } from './prepare-list.ts';
 import { type Access, type ListView, toWho, type View } from './view.ts';
 
@@ -19,6 +20,7 @@ export interface ListPageDeps {
   readonly clock: Clock;
   /** Whether callers may see different things. */
   dependsOnCaller(): boolean;
+  readonly writePage: WritePage;
 }
 
 export type ListPage = (
@@ -28,10 +30,11 @@ export type ListPage = (
 ) => Promise<Page<RawItem>>;
 
 export function createListPage(deps: ListPageDeps): ListPage {
-  const { view, access, clock, dependsOnCaller } = deps;
+  const { view, access, clock, dependsOnCaller, writePage } = deps;
   const orderByTurns = createOrderByTurns();
   const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
-  const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
+  const toItem = (entry: Entry | undefined) =>
+    entry === undefined ? [] : [view.shown === 'own' ? entry.ownItem : entry.item];
 
   return async function listPage(kind, cursor, context) {
     const who = toWho(context, context);
@@ -43,10 +46,15 @@ export function createListPage(deps: ListPageDeps): ListPage {
       view.findServer(entry.server)?.isDown() !== true && access.mayList(entry, who);
     const turns = orderByTurns(list.entries);
     const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
-    const { page, last, hasMore } = await takeVisible(list.entries, turns, start, isVisible, work);
+    const { positions, last } = await takeVisible(list.entries, turns, start, isVisible, work);
+    const items = positions.flatMap((position) => toItem(list.entries[position]));
+    const nextCursor = last && encodeCursor(getName(last));
+    const { path } = view;
+    const sub = who.policy.user?.sub;
     return {
-      items: page.map(getItem),
-      ...(hasMore && last && { nextCursor: encodeCursor(getName(last)) }),
+      items,
+      ...(nextCursor !== undefined && { nextCursor }),
+      bytes: writePage({ path, kind, list: list.entries, positions, items, nextCursor, sub }),
       cache: {
         ttlMs: list.ttlMs,
         scope: list.isPersonal || dependsOnCaller() ? 'private' : 'public',
@@ -76,10 +84,10 @@ function findStart(
 }
 
 interface TakenPage {
-  /** In the order of the list. */
-  readonly page: readonly Entry[];
+  /** In the list, rising. */
+  readonly positions: readonly number[];
+  /** The last that was taken, where there are more. */
   readonly last: Entry | undefined;
-  readonly hasMore: boolean;
 }
 
 /** Only as many are judged as the page needs; what many rules say of many entries takes long. */
@@ -103,8 +111,7 @@ async function takeVisible(
     taken.push(position);
     last = entry;
   }
-  const page = taken.sort((a, b) => a - b).flatMap((position) => entries[position] ?? []);
-  return { page, last, hasMore };
+  return { positions: taken.sort((a, b) => a - b), last: hasMore ? last : undefined };
 }
 
 const encodeCursor = (name: string) => Buffer.from(name).toString('base64url');

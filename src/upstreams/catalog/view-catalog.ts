@@ -53,7 +53,11 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
       return getBuiltIn()?.mirrorHeaders ?? [];
     },
     describe: (caller) => describeView(deps, caller),
-    list: createListPage({ ...deps, dependsOnCaller: () => getPlan().policies.dependOnCaller }),
+    list: createListPage({
+      ...deps,
+      dependsOnCaller: () => getPlan().policies.dependOnCaller,
+      writePage: (page) => getPlan().writePage(page),
+    }),
     resolve: createResolveTarget(parts),
     complete: createComplete(parts),
     ...createWatching({ ...deps, resolveResource }),

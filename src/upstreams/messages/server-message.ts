@@ -102,7 +102,7 @@ function parseUsualResponse(text: string, bytes: Uint8Array): JsonObject | undef
     const behind = end.length - tail.index;
     const result = parseObject(text.slice(head[0].length, text.length - behind));
     if (result === undefined) return undefined;
-    noteWritten(result, bytes.subarray(head[0].length, bytes.length - behind));
+    noteWritten(result, [bytes.subarray(head[0].length, bytes.length - behind)]);
     return { jsonrpc: '2.0', id: Number(head[1] ?? tail[1]), result };
   }
   return undefined;
