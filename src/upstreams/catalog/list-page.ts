@@ -7,7 +7,7 @@ import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { WritePage } from './page-memory.ts';
 import type { Entry } from './prepare-list.ts';
-import { type Access, type ListView, toWho, type View } from './view.ts';
+import { type Access, type ListView, toWho, type View, type Who } from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;
@@ -33,34 +33,44 @@ export function createListPage(deps: ListPageDeps): ListPage {
   const { view, access, clock, dependsOnCaller, writePage } = deps;
   const orderByTurns = createOrderByTurns();
   const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
-  const toItem = (entry: Entry | undefined) =>
-    entry === undefined ? [] : [view.shown === 'own' ? entry.ownItem : entry.item];
+  const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
+
+  const isAnyDown = () => view.listServers().some((server) => server.isDown());
 
   return async function listPage(kind, cursor, context) {
     const who = toWho(context, context);
     const work = createTurns(clock);
     const list = await view.list(kind, who);
     if (work.isOver()) await work.next();
-    await access.prepareFor(who, work);
-    const isVisible = (entry: Entry) =>
-      view.findServer(entry.server)?.isDown() !== true && access.mayList(entry, who);
-    const turns = orderByTurns(list.entries);
-    const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
-    const { positions, last } = await takeVisible(list.entries, turns, start, isVisible, work);
-    const items = positions.flatMap((position) => toItem(list.entries[position]));
+    const isPrivate = list.isPersonal || dependsOnCaller();
+    if (dependsOnCaller()) await access.prepareFor(who, work);
+    const { entries } = list;
+    const turns = orderByTurns(entries);
+    const { positions, last } = seesAllAtOnce(list, cursor)
+      ? { positions: turns.all, last: undefined }
+      : await takeVisible(list, turns, cursor, createIsVisible(who), work);
     const nextCursor = last && encodeCursor(getName(last));
     const { path } = view;
     const sub = who.policy.user?.sub;
     return {
-      items,
+      ...writePage({ path, kind, list: entries, positions, nextCursor, sub }, getItem),
       ...(nextCursor !== undefined && { nextCursor }),
-      bytes: writePage({ path, kind, list: list.entries, positions, items, nextCursor, sub }),
-      cache: {
-        ttlMs: list.ttlMs,
-        scope: list.isPersonal || dependsOnCaller() ? 'private' : 'public',
-      },
+      cache: { ttlMs: list.ttlMs, scope: isPrivate ? 'private' : 'public' },
     };
   };
+
+  /** As nearly always where there are no rules: nothing has to be judged. */
+  function seesAllAtOnce({ entries }: ListView, cursor: Cursor): boolean {
+    const isOnePage = cursor === undefined && entries.length <= PAGE_SIZE;
+    return isOnePage && !dependsOnCaller() && !isAnyDown();
+  }
+
+  function createIsVisible(who: Who): (entry: Entry) => boolean {
+    const isSomeDown = isAnyDown();
+    return (entry) =>
+      !(isSomeDown && view.findServer(entry.server)?.isDown() === true) &&
+      access.mayList(entry, who);
+  }
 }
 
 /**
@@ -92,12 +102,15 @@ interface TakenPage {
 
 /** Only as many are judged as the page needs; what many rules say of many entries takes long. */
 async function takeVisible(
-  entries: readonly Entry[],
-  { positions }: ServerTurns,
-  start: number,
+  list: ListView,
+  turns: ServerTurns,
+  cursor: Cursor,
   isVisible: (entry: Entry) => boolean,
   work: Turns,
 ): Promise<TakenPage> {
+  const { entries } = list;
+  const { positions } = turns;
+  const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
   const taken: number[] = [];
   let last: Entry | undefined;
   let hasMore = false;
@@ -124,6 +137,8 @@ interface ServerTurns {
   readonly positions: readonly number[];
   /** By position in the list: when it is taken. */
   readonly places: readonly number[];
+  /** All positions, rising. */
+  readonly all: readonly number[];
 }
 
 /**
@@ -153,5 +168,5 @@ function takeTurns(entries: readonly Entry[]): ServerTurns {
   const positions = rounds.flat();
   const places: number[] = [];
   for (const [place, position] of positions.entries()) places[position] = place;
-  return { positions, places };
+  return { positions, places, all: [...places.keys()] };
 }

@@ -13,24 +13,29 @@ export interface VisiblePage {
   readonly list: readonly Entry[];
   /** Of its entries in the list, rising. */
   readonly positions: readonly number[];
-  readonly items: readonly RawItem[];
   readonly nextCursor: string | undefined;
   /** Who asks; undefined where nobody logs in. */
   readonly sub: string | undefined;
 }
 
-/** The result of the list's method as JSON, in UTF-8. @throws TypeError for what JSON cannot say. */
-export type WritePage = (page: VisiblePage) => Uint8Array;
+export interface WrittenPage {
+  readonly items: readonly RawItem[];
+  /** The result of the list's method as JSON, in UTF-8. */
+  readonly bytes: Uint8Array;
+}
+
+/** `getItem` says what the view shows of an entry. @throws TypeError for what JSON cannot say. */
+export type WritePage = (page: VisiblePage, getItem: (entry: Entry) => RawItem) => WrittenPage;
 
 const MAX_BYTES = 33_554_432;
 /** Of those that one user was the first to see: however many that are, those of others stay. */
 const MAX_USER_BYTES = MAX_BYTES / 8;
 /** What an entry takes beside its part of the bytes. */
-const BYTES_AN_ENTRY = 8;
+const BYTES_AN_ENTRY = 16;
 
-interface KeptPage extends Omit<VisiblePage, 'list' | 'items'> {
+interface KeptPage extends Omit<VisiblePage, 'list'> {
   readonly hash: number;
-  readonly bytes: Uint8Array;
+  readonly written: WrittenPage;
 }
 
 /** Those of one list, by hash. */
@@ -62,34 +67,41 @@ export function createWritePage(maxBytes = MAX_BYTES, maxUserBytes = MAX_USER_BY
     return page.sub === undefined || (userBytes.get(page.sub) ?? 0) + size <= maxUserBytes;
   }
 
-  return function writePage(page) {
-    const { list, items: _, ...seen } = page;
-    const { positions } = seen;
+  return function writePage(page, getItem) {
+    const { list, positions } = page;
     const pages = lists.get(list) ?? new Map<number, KeptPage>();
     const hash = hashPositions(positions);
     const known = pages.get(hash);
     if (known !== undefined && isSame(known, page)) {
       kept.get(known);
-      return known.bytes;
+      return known.written;
     }
     if (known !== undefined) kept.delete(known);
-    const made = { ...seen, hash, bytes: render(page) };
-    if (!hasRoom(made)) return made.bytes;
+    const written = write(page, getItem);
+    const { list: _, ...seen } = page;
+    const made = { ...seen, hash, written };
+    if (!hasRoom(made)) return written;
     lists.set(list, pages.set(hash, made));
     countForUser(made, measure(made));
     kept.set(made, pages);
-    return made.bytes;
+    return written;
   };
 }
 
-const measure = ({ bytes, positions }: KeptPage): number =>
-  bytes.length + BYTES_AN_ENTRY * positions.length;
+const measure = ({ written, positions }: KeptPage): number =>
+  written.bytes.length + BYTES_AN_ENTRY * positions.length;
 
-function render({ kind, items, nextCursor }: VisiblePage): Uint8Array {
+function write(
+  { kind, list, positions, nextCursor }: VisiblePage,
+  getItem: (entry: Entry) => RawItem,
+): WrittenPage {
+  const items = positions.flatMap((position) => {
+    const entry = list[position];
+    return entry === undefined ? [] : [getItem(entry)];
+  });
   const { member } = LIST_KINDS[kind];
-  return Buffer.from(
-    JSON.stringify({ [member]: items, ...(nextCursor !== undefined && { nextCursor }) }),
-  );
+  const result = { [member]: items, ...(nextCursor !== undefined && { nextCursor }) };
+  return { items, bytes: Buffer.from(JSON.stringify(result)) };
 }
 
 /** Of two pages with one hash the later one is kept. */
@@ -104,7 +116,8 @@ function isSame(known: KeptPage, { path, kind, positions, nextCursor }: VisibleP
     known.path === path &&
     known.kind === kind &&
     known.nextCursor === nextCursor &&
-    known.positions.length === positions.length &&
-    known.positions.every((position, index) => position === positions[index])
+    (known.positions === positions ||
+      (known.positions.length === positions.length &&
+        known.positions.every((position, index) => position === positions[index])))
   );
 }

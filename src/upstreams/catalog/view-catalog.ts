@@ -56,7 +56,7 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
     list: createListPage({
       ...deps,
       dependsOnCaller: () => getPlan().policies.dependOnCaller,
-      writePage: (page) => getPlan().writePage(page),
+      writePage: (page, getItem) => getPlan().writePage(page, getItem),
     }),
     resolve: createResolveTarget(parts),
     complete: createComplete(parts),

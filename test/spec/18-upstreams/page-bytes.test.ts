@@ -1,6 +1,6 @@
 // Pages are written once for all who see the same: nobody gets another's, or an old one.
 import { expect, test } from 'vitest';
-import { createWritePage } from '../../../src/upstreams/catalog/page-memory.ts';
+import { createWritePage, type VisiblePage } from '../../../src/upstreams/catalog/page-memory.ts';
 import type { Entry } from '../../../src/upstreams/catalog/prepare-list.ts';
 import { SERVER_INFO, stateless } from '../../support/clients/stateless.ts';
 import {
@@ -127,16 +127,23 @@ const show = (sub: string | undefined, ...positions: number[]) => ({
   kind: 'tools' as const,
   list: LIST,
   positions,
-  items: positions.map((position) => LIST[position]?.item ?? {}),
   nextCursor: undefined,
   sub,
 });
 
+const getItem = ({ item }: Entry) => item;
+
+/** The very bytes. */
+function createWriteBytes(...bounds: number[]) {
+  const writePage = createWritePage(...bounds);
+  return (page: VisiblePage) => writePage(page, getItem).bytes;
+}
+
 test('§18.2 pages: what is another list, view, kind or cursor is written anew', () => {
-  const writePage = createWritePage();
+  const writeBytes = createWriteBytes();
   const page = show('ann', 0, 1);
-  const bytes = writePage(page);
-  expect(writePage(show('bob', 0, 1))).toBe(bytes);
+  const bytes = writeBytes(page);
+  expect(writeBytes(show('bob', 0, 1))).toBe(bytes);
   const others = [
     { ...page, list: [...LIST] },
     { ...page, path: 'one' },
@@ -145,33 +152,33 @@ test('§18.2 pages: what is another list, view, kind or cursor is written anew',
     show('ann', 0, 2),
     show('ann', 1),
   ];
-  for (const other of others) expect(writePage(other)).not.toBe(bytes);
-  expect(String(writePage({ ...page, kind: 'prompts', nextCursor: 'b' }))).toBe(
+  for (const other of others) expect(writeBytes(other)).not.toBe(bytes);
+  expect(String(writeBytes({ ...page, kind: 'prompts', nextCursor: 'b' }))).toBe(
     '{"prompts":[{"name":"a"},{"name":"b"}],"nextCursor":"b"}',
   );
 });
 
 test('§18.2 pages: however many one user sees, those of others stay', () => {
-  const size = createWritePage()(show('x', 0)).length + 8;
-  const writePage = createWritePage(8 * size, 2 * size);
-  const ofAnn = writePage(show('ann', 7));
-  const ofEve = [0, 1, 2, 3, 4, 5, 6].map((position) => writePage(show('eve', position)));
-  const again = [0, 1, 2, 3, 4, 5, 6].map((position) => writePage(show('eve', position)));
+  const size = createWriteBytes()(show('x', 0)).length + 16;
+  const writeBytes = createWriteBytes(8 * size, 2 * size);
+  const ofAnn = writeBytes(show('ann', 7));
+  const ofEve = [0, 1, 2, 3, 4, 5, 6].map((position) => writeBytes(show('eve', position)));
+  const again = [0, 1, 2, 3, 4, 5, 6].map((position) => writeBytes(show('eve', position)));
   expect(again.filter((bytes, position) => bytes === ofEve[position])).toHaveLength(2);
   expect(again.map(String)).toEqual(ofEve.map(String));
-  expect(writePage(show('ann', 7))).toBe(ofAnn);
+  expect(writeBytes(show('ann', 7))).toBe(ofAnn);
 });
 
 test('§18.2 pages: beyond the bound of all, the one that nobody asked for goes', () => {
-  const size = createWritePage()(show('x', 0)).length + 8;
-  const writePage = createWritePage(2 * size, size);
-  const first = writePage(show('ann', 0));
-  const second = writePage(show('bob', 1));
-  expect(writePage(show('ann', 0))).toBe(first);
-  const third = writePage(show('eve', 2));
-  expect(writePage(show('eve', 2))).toBe(third);
-  expect(writePage(show('ann', 0))).toBe(first);
+  const size = createWriteBytes()(show('x', 0)).length + 16;
+  const writeBytes = createWriteBytes(2 * size, size);
+  const first = writeBytes(show('ann', 0));
+  const second = writeBytes(show('bob', 1));
+  expect(writeBytes(show('ann', 0))).toBe(first);
+  const third = writeBytes(show('eve', 2));
+  expect(writeBytes(show('eve', 2))).toBe(third);
+  expect(writeBytes(show('ann', 0))).toBe(first);
   // Eve's went for it, whose room she has again.
-  expect(writePage(show('bob', 1))).not.toBe(second);
-  expect(writePage(show('eve', 3))).toBe(writePage(show('eve', 3)));
+  expect(writeBytes(show('bob', 1))).not.toBe(second);
+  expect(writeBytes(show('eve', 3))).toBe(writeBytes(show('eve', 3)));
 });
