@@ -1,38 +1,62 @@
-// JSON that was read, or is the same each time, and goes on as it is: its bytes, so that nobody has to write it again.
+// JSON that was read, or is the same each time, and goes on as it is, so that nobody has to write it again.
 
 import type { JsonObject } from './json.ts';
 
-/** In pieces that follow one another: what came in several is not copied for it, nor what stands between others. */
-export type Written = readonly Uint8Array[];
+/**
+ * As text, or as bytes in UTF-8. Bytes are in pieces that follow one another: large ones are copied neither where they came in
+ * several, nor where something is put before and behind them.
+ */
+export type Written = string | readonly Uint8Array[];
 
 /** A WeakMap, since a value is forgotten with the call that it belongs to. */
 const written = new WeakMap<object, Written>();
 
 /** Notes how the value was written. Whoever changes a value makes another of it, of which nothing is noted. */
-export function noteWritten(value: object, pieces: Written): void {
-  written.set(value, pieces);
+export function noteWritten(value: object, how: Written): void {
+  written.set(value, how);
 }
 
 export const findWritten = (value: object): Written | undefined => written.get(value);
 
-const OPENING_BRACE = 0x7b;
-const CLOSING_BRACE = 0x7d;
+/** What stands before and behind it. */
+export const surround = (before: string, content: Written, behind: string): Written =>
+  typeof content === 'string'
+    ? before + content + behind
+    : [Buffer.from(before), ...content, Buffer.from(behind)];
 
 /**
  * An object that is written already, with members before and behind its own; it has some, and none of their names. Undefined
  * where something stands around its braces.
  */
 export function addMembers(
-  pieces: Written,
+  object: Written,
   before: JsonObject,
   behind: JsonObject,
 ): Written | undefined {
-  const first = pieces[0];
-  const last = pieces.at(-1);
-  if (first?.[0] !== OPENING_BRACE || last?.at(-1) !== CLOSING_BRACE) return undefined;
-  const head = Buffer.from(`${JSON.stringify(before).slice(0, -1)},`);
-  const tail = Buffer.from(`,${JSON.stringify(behind).slice(1)}`);
-  const rest = [first.subarray(1), ...pieces.slice(1)];
-  const end = rest.pop() ?? first;
-  return [head, ...rest, end.subarray(0, -1), tail];
+  const members = typeof object === 'string' ? cutText(object) : cutPieces(object);
+  return (
+    members &&
+    surround(
+      `${JSON.stringify(before).slice(0, -1)},`,
+      members,
+      `,${JSON.stringify(behind).slice(1)}`,
+    )
+  );
 }
+
+// Without the braces.
+
+const cutText = (text: string): string | undefined =>
+  text.startsWith('{') && text.endsWith('}') ? text.slice(1, -1) : undefined;
+
+function cutPieces(pieces: readonly Uint8Array[]): readonly Uint8Array[] | undefined {
+  const [first, ...others] = pieces;
+  const end = pieces.at(-1)?.at(-1);
+  if (first?.[0] !== OPENING_BRACE || end !== CLOSING_BRACE) return undefined;
+  const rest = [first.subarray(1), ...others];
+  const last = rest.pop() ?? first;
+  return [...rest, last.subarray(0, -1)];
+}
+
+const OPENING_BRACE = 0x7b;
+const CLOSING_BRACE = 0x7d;

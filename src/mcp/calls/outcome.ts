@@ -5,7 +5,7 @@ import { toJsonRpcError } from '../../endpoint/render-error.ts';
 import { catalogue } from '../../errors/catalogue.ts';
 import { GatewayError, getStackFacts, toGatewayError } from '../../errors/gateway-error.ts';
 import { generateReference } from '../../platform/ids.ts';
-import { findWritten } from '../../platform/written-json.ts';
+import { findWritten, surround } from '../../platform/written-json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { Method } from '../../protocol/methods.ts';
 import type { CacheHint } from '../catalog/content.ts';
@@ -195,7 +195,7 @@ export function renderResponse(answer: Answer, id: RequestId | null): RenderedRe
   }
 }
 
-/** `renderResponse` for a reply: a result of which it is known how it is written goes on in its own bytes. */
+/** `renderResponse` for a reply: a result of which it is known how it is written is not written again. */
 export function renderBody(
   answer: Answer,
   id: RequestId | null,
@@ -203,10 +203,11 @@ export function renderBody(
   const hasFailed = 'error' in answer || answer.failure !== undefined;
   const written = hasFailed ? undefined : findWritten(answer.result);
   if (written !== undefined) {
-    return { pieces: [RESULT_HEAD, ...written, Buffer.from(`,"id":${JSON.stringify(id)}}`)] };
+    const response = surround(RESULT_HEAD, written, `,"id":${JSON.stringify(id)}}`);
+    return typeof response === 'string' ? { body: response } : { pieces: response };
   }
   const { text, error } = renderResponse(answer, id);
   return error === undefined ? { body: text } : { body: text, error };
 }
 
-const RESULT_HEAD = Buffer.from('{"jsonrpc":"2.0","result":');
+const RESULT_HEAD = '{"jsonrpc":"2.0","result":';

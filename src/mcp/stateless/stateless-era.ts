@@ -87,10 +87,10 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
   function showResult({ result, cache }: MethodResult): JsonObject {
     const hint = cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope };
     const shown = withServerInfo({ ...COMPLETE, ...result, ...hint });
-    // The bytes that are known of the result go on between those of what is added.
+    // As it is written it goes on, between what is added.
     const written = isAddedTo(result) ? findWritten(result) : undefined;
-    const pieces = written && addMembers(written, COMPLETE, { ...hint, _meta: serverInfo });
-    if (pieces !== undefined) noteWritten(shown, pieces);
+    const complete = written && addMembers(written, COMPLETE, { ...hint, _meta: serverInfo });
+    if (complete !== undefined) noteWritten(shown, complete);
     return shown;
   }
 
