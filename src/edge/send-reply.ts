@@ -43,14 +43,14 @@ export function createSendReply({ connections, clock, log }: SendReplyDeps): Sen
   return function sendReply(
     req,
     res,
-    { status, body = '', stream },
+    { status, body = '', pieces, stream },
     headers,
     owner = 'unauthenticated',
   ) {
     const countBytes = createCountBytes(memory, owner, req, res);
     const connection = connections.get(req.socket);
     const isLast = connections.isDraining() || !connections.tryClaimPlace(connection);
-    const bytes = Buffer.byteLength(body);
+    const bytes = pieces === undefined ? Buffer.byteLength(body) : countBytesOf(pieces);
     // RFC 9110 §8.6: not on a reply that has no content by its status. A stream's is not known.
     if (stream === undefined && status !== 204 && status !== 304) {
       headers.push('Content-Length', String(bytes));
@@ -62,7 +62,7 @@ export function createSendReply({ connections, clock, log }: SendReplyDeps): Sen
       return sendStream(req, res, { status, headers, stream, countBytes });
     }
     connection.countReply(res, bytes);
-    sendWhole(req, res, { status, headers, body, countBytes });
+    sendWhole(req, res, { status, headers, body: pieces ?? body, bytes, countBytes });
     return undefined;
   };
 }
@@ -106,32 +106,42 @@ function createWaitingCount(countBytes: CountBytes): (characters: number) => voi
   };
 }
 
+type Body = string | Uint8Array | NonNullable<Reply['pieces']>;
+
+const isInPieces = (body: Body): body is NonNullable<Reply['pieces']> =>
+  typeof body !== 'string' && !(body instanceof Uint8Array);
+
+const countBytesOf = (pieces: NonNullable<Reply['pieces']>): number =>
+  pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
+
 interface WholeReply {
   readonly status: number;
   readonly headers: HeaderList;
-  readonly body: NonNullable<Reply['body']>;
+  readonly body: Body;
+  /** Of the body. */
+  readonly bytes: number;
   readonly countBytes: CountBytes;
 }
 
 function sendWhole(
   { method }: IncomingMessage,
   res: ServerResponse,
-  { status, headers, body, countBytes }: WholeReply,
+  { status, headers, body, bytes, countBytes }: WholeReply,
 ): void {
   res.writeHead(status, headers);
-  if (method === 'HEAD' || res.destroyed || body.length <= SLICE_BYTES) {
-    res.end(body);
+  if (method === 'HEAD' || res.destroyed) {
+    res.end();
     return;
   }
-  const bytes = toBytes(body);
-  if (bytes.length > WHOLE_BYTES) {
-    void writeSlices(res, bytes, countBytes).then(() => res.end());
+  if (bytes > WHOLE_BYTES) {
+    void writeSlices(res, toBytes(body), countBytes).then(() => res.end());
     return;
   }
-  res.end(bytes);
+  endWith(res, body);
+  if (bytes <= SLICE_BYTES) return;
   // Nearly always the system has taken all of it by now.
   if (res.writableLength > 0 && !res.destroyed) {
-    const counted = countBytes(bytes.length);
+    const counted = countBytes(bytes);
     res.once('finish', () => counted.end());
   }
 }
@@ -139,9 +149,21 @@ function sendWhole(
 /** What is handed over in one piece: a system call for each slice costs more than all else of a reply of 100 KB. */
 const WHOLE_BYTES = 262_144;
 
+/** Pieces go to the system together, with the head, by one call: nothing is copied before. */
+function endWith(res: ServerResponse, body: Body): void {
+  if (!isInPieces(body)) {
+    res.end(body);
+    return;
+  }
+  for (const piece of body) res.write(piece);
+  res.end();
+}
+
 /** A page is the same bytes for everybody: not copied. */
-const toBytes = (body: string | Uint8Array): Uint8Array =>
-  typeof body === 'string' ? Buffer.from(body) : body;
+function toBytes(body: Body): Uint8Array {
+  if (typeof body === 'string') return Buffer.from(body);
+  return isInPieces(body) ? Buffer.concat(body) : body;
+}
 
 interface StreamedReply {
   readonly status: number;

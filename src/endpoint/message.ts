@@ -63,7 +63,9 @@ export type ReplyHeaders = Readonly<Record<string, string>>;
 export interface Reply {
   readonly status: number;
   readonly headers?: ReplyHeaders;
-  readonly body?: string | Uint8Array;
+  readonly body?: string | Uint8Array | undefined;
+  /** In place of `body`, where that is put together of what is there already: nothing is copied. */
+  readonly pieces?: readonly Uint8Array[] | undefined;
   /**
    * In place of `body`: sent piece by piece as it comes, until it ends. Ended early – its iterator's
    * `return` – when the caller hangs up or the service closes. Each piece is one or more whole events

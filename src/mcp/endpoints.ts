@@ -218,11 +218,11 @@ function toReply(
       };
     }
     case 'json': {
-      const { body, error } = renderBody(response.answer, id);
+      const { body, pieces, error } = renderBody(response.answer, id);
       const type = { 'Content-Type': 'application/json' };
       // Most have no error: then nothing has to be copied.
       if (error === undefined) {
-        return { status: 200, headers: addSessionHeaders(type, response), body, describe };
+        return { status: 200, headers: addSessionHeaders(type, response), body, pieces, describe };
       }
       const { headers, facts } = error.failure;
       return {

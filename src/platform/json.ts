@@ -1,4 +1,5 @@
 // JSON from elsewhere, read without trust.
+import { isAscii } from 'node:buffer';
 
 /** The members of a JSON object; of each nothing is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -35,12 +36,33 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * skipping it would give two spellings to the same text.
  */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  // Most are: then nothing has to be decoded.
+  if (isAscii(bytes)) return toBuffer(bytes).toString('latin1');
   try {
     return decoder.decode(bytes);
   } catch {
     return undefined;
   }
 }
+
+const toBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength);
+
+/** As `decodeUtf8`, of bytes in pieces. */
+export function decodePieces(pieces: readonly Uint8Array[]): string | undefined {
+  const [first] = pieces;
+  if (pieces.length === 1 && first !== undefined) return decodeUtf8(first);
+  let bytes = 0;
+  for (const piece of pieces) {
+    if (bytes + piece.length > workspace.length) return decodeUtf8(Buffer.concat(pieces));
+    workspace.set(piece, bytes);
+    bytes += piece.length;
+  }
+  return decodeUtf8(workspace.subarray(0, bytes));
+}
+
+/** A buffer of its own for each text would be most of what its call allocates, and the collector would run for it. */
+const workspace = Buffer.allocUnsafeSlow(262_144);
 
 /** Whether every `%` of the text begins an encoded character (RFC 3986 §2.1), in UTF-8. */
 export function isPercentDecodable(text: string): boolean {
@@ -137,15 +159,3 @@ function isEscaped(text: string, quote: number): boolean {
   while (text.charCodeAt(at) === BACKSLASH) at--;
   return (quote - at) % 2 === 0;
 }
-
-// JSON that was read and goes on as it is: its bytes, so that nobody has to write it again.
-
-/** A WeakMap, since a value is forgotten with the call that it belongs to. */
-const written = new WeakMap<object, Uint8Array>();
-
-/** Notes how the value was written. Whoever changes a value makes another of it, of which nothing is noted. */
-export function noteWritten(value: object, bytes: Uint8Array): void {
-  written.set(value, bytes);
-}
-
-export const findWritten = (value: object): Uint8Array | undefined => written.get(value);

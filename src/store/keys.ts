@@ -24,6 +24,10 @@ export const buildSubscriptionKey = (
   hash: string,
 ): string => `${sessionKeyPrefix}${sessionId}:subscription:${hash}`;
 
+/** The number of the stream that a session opened last. */
+export const buildStreamNumberKey = (sessionKeyPrefix: string, sessionId: string): string =>
+  `${sessionKeyPrefix}${sessionId}:stream`;
+
 /**
  * The server behind the gateway that named a resource in a result for the session, or for a caller without one; `hash` is
  * that of its URI.

@@ -2,6 +2,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
+import { noteWritten } from '../../platform/written-json.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { findMethod, METHODS } from '../../protocol/methods.ts';
 import type {
@@ -78,10 +79,11 @@ export function toResourceResult(read: { readonly cache?: CacheHint }): MethodRe
 
 const toListResult =
   (member: string) =>
-  ({ items, nextCursor, cache = NOT_CACHED }: Page<unknown>): MethodResult => ({
-    result: { [member]: items, ...(nextCursor !== undefined && { nextCursor }) },
-    cache,
-  });
+  ({ items, nextCursor, cache = NOT_CACHED, bytes }: Page<unknown>): MethodResult => {
+    const result = { [member]: items, ...(nextCursor !== undefined && { nextCursor }) };
+    if (bytes !== undefined) noteWritten(result, [bytes]);
+    return { result, cache };
+  };
 
 const TO_LIST_RESULT = {
   tools: toListResult(LIST_KINDS.tools.member),

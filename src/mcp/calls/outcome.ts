@@ -1,11 +1,11 @@
 // §4.4, §4.11: how a call ended. Judged here, once; whoever answers, counts, logs or audits it goes by this.
 
-import type { ReplyStream } from '../../endpoint/message.ts';
+import type { Reply, ReplyStream } from '../../endpoint/message.ts';
 import { toJsonRpcError } from '../../endpoint/render-error.ts';
 import { catalogue } from '../../errors/catalogue.ts';
 import { GatewayError, getStackFacts, toGatewayError } from '../../errors/gateway-error.ts';
 import { generateReference } from '../../platform/ids.ts';
-import { findWritten } from '../../platform/json.ts';
+import { findWritten, surround } from '../../platform/written-json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { Method } from '../../protocol/methods.ts';
 import type { CacheHint } from '../catalog/content.ts';
@@ -195,20 +195,19 @@ export function renderResponse(answer: Answer, id: RequestId | null): RenderedRe
   }
 }
 
-/** `renderResponse` for a body: a result that a server wrote goes on in its own bytes. */
+/** `renderResponse` for a reply: a result of which it is known how it is written is not written again. */
 export function renderBody(
   answer: Answer,
   id: RequestId | null,
-): { readonly body: string | Uint8Array; readonly error?: GatewayError } {
+): Pick<Reply, 'body' | 'pieces'> & { readonly error?: GatewayError } {
   const hasFailed = 'error' in answer || answer.failure !== undefined;
-  const bytes = hasFailed ? undefined : findWritten(answer.result);
-  if (bytes !== undefined) {
-    return {
-      body: Buffer.concat([RESULT_HEAD, bytes, Buffer.from(`,"id":${JSON.stringify(id)}}`)]),
-    };
+  const written = hasFailed ? undefined : findWritten(answer.result);
+  if (written !== undefined) {
+    const response = surround(RESULT_HEAD, written, `,"id":${JSON.stringify(id)}}`);
+    return typeof response === 'string' ? { body: response } : { pieces: response };
   }
   const { text, error } = renderResponse(answer, id);
   return error === undefined ? { body: text } : { body: text, error };
 }
 
-const RESULT_HEAD = Buffer.from('{"jsonrpc":"2.0","result":');
+const RESULT_HEAD = '{"jsonrpc":"2.0","result":';

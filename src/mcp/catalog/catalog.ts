@@ -126,6 +126,8 @@ export interface Page<Item> {
   readonly items: readonly Item[];
   /** Absent on the last page. */
   readonly nextCursor?: string;
+  /** The result of the list's method with these items, as JSON in UTF-8, from who has it at hand. */
+  readonly bytes?: Uint8Array;
   /** Default: not cached, private. */
   readonly cache?: CacheHint;
 }

@@ -7,6 +7,7 @@ import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
 import { isLessSevere, isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
+import { buildStreamNumberKey } from '../../store/keys.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
@@ -56,14 +57,13 @@ export const createFindStreamOwner =
 export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
   const { replicas, notificationStreams, sessions, log } = deps;
   const subscriptions = createSessionSubscriptions(deps);
-  const streamIds = createStreamIds(deps.clock);
+  const generateId = createGenerateId(deps);
   const openStreams = new Map<string, OpenStream>();
   let isFailing = false;
 
   replicas.listen((message) => {
     if (message.about !== 'stream') return;
     const { sessionId, id } = message;
-    streamIds.receive(id);
     const open = openStreams.get(sessionId);
     if (open === undefined) return;
     if (open.id < id) open.stream.end();
@@ -121,7 +121,7 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
 
   return {
     async open({ sessionId, caller, catalog }) {
-      const id = streamIds.generate();
+      const id = await generateId(sessionId);
       // First, so that it does not count against the new one.
       openStreams.get(sessionId)?.stream.end();
       const stream = notificationStreams.open({
@@ -160,38 +160,37 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
 // MCP "Streamable HTTP" up to 2025-11-25: a session has one stream, whichever replicas it is opened at.
 
 /**
- * Of the streams of a session the one with the highest id stays, and an id is higher than all that its
- * replica has generated or received: the higher one never arrives before the lower one is open, which it
- * ends. A replica that receives a lower id than that of its open stream sends its own once more, in case
- * the message was lost.
+ * Of the streams of a session the one with the highest id stays: the one that was opened last. The store counts them,
+ * whichever replicas they are opened at, and whatever their clocks say. The higher one may arrive before the lower one is
+ * open: a replica that receives a lower id than that of its open stream sends its own once more, also in case the message
+ * was lost.
  */
-interface StreamIds {
-  generate(): string;
-  /** Ids that are generated from now on are higher than this one of another replica. */
-  receive(id: string): void;
-}
+type GenerateId = (sessionId: string) => Promise<string>;
 
 /** Stands for the end of a session: higher than the id of every stream. */
 const AFTER_ALL_IDS = '~';
 
-/** They begin with the time, so that the newer one is higher also where messages were lost. */
-function createStreamIds(clock: Clock): StreamIds {
-  let highest = 0;
+/** Longer than any stream lives. */
+const NUMBER_TTL_SECONDS = 600;
+const DIGITS = 16;
 
-  return {
-    generate() {
-      highest = Math.max(clock.now(), highest + 1);
-      return `${String(highest).padStart(DIGITS, '0')}-${randomUUID()}`;
-    },
-    receive(id) {
-      const received = Number(id.slice(0, DIGITS));
-      // False for AFTER_ALL_IDS, which is no number.
-      if (received > highest) highest = received;
-    },
+/** Numbers begin with the time, so that the newer stream has the higher one also where the store has lost the last one. */
+function createGenerateId({
+  store,
+  clock,
+  sessionKeyPrefix,
+}: SessionSubscriptionsDeps): GenerateId {
+  return async function generateId(sessionId) {
+    const key = buildStreamNumberKey(sessionKeyPrefix, sessionId);
+    for (;;) {
+      const last = await store.get(key);
+      const number = Math.max(clock.now(), (Number(last) || 0) + 1);
+      if (await store.compareAndSet(key, last, String(number), NUMBER_TTL_SECONDS)) {
+        return `${String(number).padStart(DIGITS, '0')}-${randomUUID()}`;
+      }
+    }
   };
 }
-
-const DIGITS = 16;
 
 // MCP "Logging": messages that belong to no call, on the stream of a session.
 

@@ -2,6 +2,7 @@
 // session, no requests to the client.
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import { addMembers, findWritten, noteWritten } from '../../platform/written-json.ts';
 import { isShortId, type JsonRpcRequest, readParams } from '../../protocol/json-rpc.ts';
 import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import { SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
@@ -100,8 +101,14 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     return { result: withServerInfo(await round.createInputRequired()) };
   }
 
-  function showResult(result: MethodResult): JsonObject {
-    return withServerInfo(toCompleteResult(result));
+  function showResult({ result, cache }: MethodResult): JsonObject {
+    const hint = cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope };
+    const shown = withServerInfo({ ...COMPLETE, ...result, ...hint });
+    // As it is written it goes on, between what is added.
+    const written = isAddedTo(result) ? findWritten(result) : undefined;
+    const complete = written && addMembers(written, COMPLETE, { ...hint, _meta: serverInfo });
+    if (complete !== undefined) noteWritten(shown, complete);
+    return shown;
   }
 
   /** Every result says whose it is. */
@@ -125,11 +132,13 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
 /** What depends on the caller is private. */
 const NOT_SHARED = { ttlMs: 10_000, scope: 'private' } as const;
 
-const toCompleteResult = ({ result, cache }: MethodResult): JsonObject => ({
-  resultType: 'complete',
-  ...result,
-  ...(cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope }),
-});
+const COMPLETE = { resultType: 'complete' } as const;
+
+/** Whether what is added replaces nothing of the result. */
+const isAddedTo = (result: object): boolean =>
+  Object.keys(result).length > 0 && !ADDED.some((name) => Object.hasOwn(result, name));
+
+const ADDED = ['resultType', 'ttlMs', 'cacheScope', '_meta'] as const;
 
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
 

@@ -5,8 +5,9 @@ import type { Cursor, Page, RawItem } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
+import type { WritePage } from './page-memory.ts';
 import type { Entry } from './prepare-list.ts';
-import { type Access, type ListView, toWho, type View } from './view.ts';
+import { type Access, type ListView, toWho, type View, type Who } from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;
@@ -19,6 +20,7 @@ export interface ListPageDeps {
   readonly clock: Clock;
   /** Whether callers may see different things. */
   dependsOnCaller(): boolean;
+  readonly writePage: WritePage;
 }
 
 export type ListPage = (
@@ -28,31 +30,47 @@ export type ListPage = (
 ) => Promise<Page<RawItem>>;
 
 export function createListPage(deps: ListPageDeps): ListPage {
-  const { view, access, clock, dependsOnCaller } = deps;
+  const { view, access, clock, dependsOnCaller, writePage } = deps;
   const orderByTurns = createOrderByTurns();
   const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
   const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
+
+  const isAnyDown = () => view.listServers().some((server) => server.isDown());
 
   return async function listPage(kind, cursor, context) {
     const who = toWho(context, context);
     const work = createTurns(clock);
     const list = await view.list(kind, who);
     if (work.isOver()) await work.next();
-    await access.prepareFor(who, work);
-    const isVisible = (entry: Entry) =>
-      view.findServer(entry.server)?.isDown() !== true && access.mayList(entry, who);
-    const turns = orderByTurns(list.entries);
-    const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
-    const { page, last, hasMore } = await takeVisible(list.entries, turns, start, isVisible, work);
+    const isPrivate = list.isPersonal || dependsOnCaller();
+    if (dependsOnCaller()) await access.prepareFor(who, work);
+    const { entries } = list;
+    const turns = orderByTurns(entries);
+    const { positions, last } = seesAllAtOnce(list, cursor)
+      ? { positions: turns.all, last: undefined }
+      : await takeVisible(list, turns, cursor, createIsVisible(who), work);
+    const nextCursor = last && encodeCursor(getName(last));
+    const { path } = view;
+    const sub = who.policy.user?.sub;
     return {
-      items: page.map(getItem),
-      ...(hasMore && last && { nextCursor: encodeCursor(getName(last)) }),
-      cache: {
-        ttlMs: list.ttlMs,
-        scope: list.isPersonal || dependsOnCaller() ? 'private' : 'public',
-      },
+      ...writePage({ path, kind, list: entries, positions, nextCursor, sub }, getItem),
+      ...(nextCursor !== undefined && { nextCursor }),
+      cache: { ttlMs: list.ttlMs, scope: isPrivate ? 'private' : 'public' },
     };
   };
+
+  /** As nearly always where there are no rules: nothing has to be judged. */
+  function seesAllAtOnce({ entries }: ListView, cursor: Cursor): boolean {
+    const isOnePage = cursor === undefined && entries.length <= PAGE_SIZE;
+    return isOnePage && !dependsOnCaller() && !isAnyDown();
+  }
+
+  function createIsVisible(who: Who): (entry: Entry) => boolean {
+    const isSomeDown = isAnyDown();
+    return (entry) =>
+      !(isSomeDown && view.findServer(entry.server)?.isDown() === true) &&
+      access.mayList(entry, who);
+  }
 }
 
 /**
@@ -76,20 +94,23 @@ function findStart(
 }
 
 interface TakenPage {
-  /** In the order of the list. */
-  readonly page: readonly Entry[];
+  /** In the list, rising. */
+  readonly positions: readonly number[];
+  /** The last that was taken, where there are more. */
   readonly last: Entry | undefined;
-  readonly hasMore: boolean;
 }
 
 /** Only as many are judged as the page needs; what many rules say of many entries takes long. */
 async function takeVisible(
-  entries: readonly Entry[],
-  { positions }: ServerTurns,
-  start: number,
+  list: ListView,
+  turns: ServerTurns,
+  cursor: Cursor,
   isVisible: (entry: Entry) => boolean,
   work: Turns,
 ): Promise<TakenPage> {
+  const { entries } = list;
+  const { positions } = turns;
+  const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
   const taken: number[] = [];
   let last: Entry | undefined;
   let hasMore = false;
@@ -103,8 +124,7 @@ async function takeVisible(
     taken.push(position);
     last = entry;
   }
-  const page = taken.sort((a, b) => a - b).flatMap((position) => entries[position] ?? []);
-  return { page, last, hasMore };
+  return { positions: taken.sort((a, b) => a - b), last: hasMore ? last : undefined };
 }
 
 const encodeCursor = (name: string) => Buffer.from(name).toString('base64url');
@@ -117,6 +137,8 @@ interface ServerTurns {
   readonly positions: readonly number[];
   /** By position in the list: when it is taken. */
   readonly places: readonly number[];
+  /** All positions, rising. */
+  readonly all: readonly number[];
 }
 
 /**
@@ -146,5 +168,5 @@ function takeTurns(entries: readonly Entry[]): ServerTurns {
   const positions = rounds.flat();
   const places: number[] = [];
   for (const [place, position] of positions.entries()) places[position] = place;
-  return { positions, places };
+  return { positions, places, all: [...places.keys()] };
 }

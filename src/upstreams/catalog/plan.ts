@@ -8,6 +8,7 @@ import { type Lock, NO_LOCK } from '../lock/lock.ts';
 import type { BuiltIn } from './built-in.ts';
 import { isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
+import { createWritePage, type WritePage } from './page-memory.ts';
 import {
   createNaming,
   createPrepareList,
@@ -44,6 +45,7 @@ export interface Plan extends CompiledSetup {
   /** `NO_LOCK` where the setup has none. */
   readonly lock: Lock;
   readonly joinLists: JoinLists;
+  readonly writePage: WritePage;
   readonly warn: WarnOfItem;
 }
 
@@ -81,6 +83,7 @@ export function createPlan(compiled: CompiledSetup, { builtIn, servers, warn }: 
     ),
     naming,
     joinLists: createJoinLists(naming, warn),
+    writePage: createWritePage(),
     warn,
   };
 }

@@ -62,7 +62,11 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
       return getBuiltIn()?.mirrorHeaders ?? [];
     },
     describe: (caller) => describeView(deps, caller),
-    list: createListPage({ ...deps, dependsOnCaller: () => getPlan().policies.dependOnCaller }),
+    list: createListPage({
+      ...deps,
+      dependsOnCaller: () => getPlan().policies.dependOnCaller,
+      writePage: (page, getItem) => getPlan().writePage(page, getItem),
+    }),
     resolve: createResolveTarget(parts),
     complete: createComplete(parts),
     ...createWatching({ ...deps, resolveResource }),

@@ -22,17 +22,33 @@ const CARRIAGE_RETURN = 0x0d;
 const tooLong = (maxBytes: number) =>
   `it answered more than ${maxBytes} bytes (MAX_UPSTREAM_BYTES)`;
 
-/** A single value of JSON, or nothing at all (202). */
-export function createJsonBody(maxBytes: number, onEnd: (text: Buffer) => void): AnswerBody {
-  const received = createGrowingBuffer();
+/** Kept as they came, and not copied; what comes behind them is, since of many small pieces each costs more than its bytes. */
+const MAX_PIECES = 16;
+
+/** A single value of JSON in pieces, or nothing at all (202). */
+export function createJsonBody(
+  maxBytes: number,
+  onEnd: (pieces: readonly Buffer[], bytes: number) => void,
+): AnswerBody {
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+  const rest = createGrowingBuffer();
   return {
     add(chunk) {
-      if (received.byteLength() + chunk.length > maxBytes) return tooLong(maxBytes);
-      received.append(chunk);
+      if (bytes + chunk.length > maxBytes) return tooLong(maxBytes);
+      bytes += chunk.length;
+      if (pieces.length < MAX_PIECES) pieces.push(chunk);
+      else rest.append(chunk);
       return undefined;
     },
-    end: () => onEnd(received.take()),
-    keptBytes: received.byteLength,
+    end() {
+      const received = rest.byteLength() === 0 ? pieces : [...pieces, rest.take()];
+      const length = bytes;
+      pieces = [];
+      bytes = 0;
+      onEnd(received, length);
+    },
+    keptBytes: () => bytes,
   };
 }
 

@@ -1,7 +1,7 @@
 // MCP "Streamable HTTP": one request, and the messages that answer it, as JSON or as a stream of events.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { decodeUtf8, type JsonObject } from '../../platform/json.ts';
+import { decodePieces, type JsonObject } from '../../platform/json.ts';
 import { parseServerJson } from '../messages/server-message.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
 import type { StreamPace } from '../transport/message-pace.ts';
@@ -62,9 +62,13 @@ export type ExchangeEnd =
     }
   | { readonly kind: 'failed'; readonly error: UpstreamError };
 
-function parseBytes(bytes: Buffer): { readonly value: unknown } | undefined {
-  const text = decodeUtf8(bytes);
-  return text === undefined ? undefined : parseServerJson(text, bytes);
+/** An event, or the pieces of a body. */
+type Received = string | readonly Buffer[];
+
+function parseReceived(received: Received): { readonly value: unknown } | undefined {
+  if (typeof received === 'string') return parseServerJson(received);
+  const text = decodePieces(received);
+  return text === undefined ? undefined : parseServerJson(text, received);
 }
 
 /** Sends the request; the result ends it, whatever has come by then. */
@@ -81,10 +85,10 @@ export function startExchange(
   let answerHeaders: IncomingHttpHeaders = {};
   let isOver = false;
 
-  const messages = createPacedMessages<string | Buffer>({
+  const messages = createPacedMessages<Received>({
     pace,
     pass: passMessage,
-    copy: (text) => text,
+    copy: (received) => received,
     pause: () => controller?.pause(),
     resume() {
       counted.note(0, body?.keptBytes() ?? 0);
@@ -115,8 +119,8 @@ export function startExchange(
     controller?.abort(STOPPED);
   }
 
-  function passMessage(text: string | Buffer): number {
-    const parsed = typeof text === 'string' ? parseServerJson(text) : parseBytes(text);
+  function passMessage(received: Received): number {
+    const parsed = parseReceived(received);
     if (parsed !== undefined) return listener.onMessage(parsed.value, answerHeaders);
     fail(createNoJsonError(answerHeaders));
     return 1;
@@ -130,7 +134,7 @@ export function startExchange(
       fail(createInvalidError(problem));
       return;
     }
-    messages.check();
+    messages.check(chunk.length);
     if (isOver) return;
     counted.note(chunk.length, body.keptBytes() + messages.waitingBytes());
   }
@@ -144,8 +148,8 @@ export function startExchange(
     const complete = () => end({ kind: 'complete', status, headers });
     if (!isAnswered) return createRefusalBody(complete);
     if (!isEventStream(headers)) {
-      return createJsonBody(maxBytes, (text) => {
-        if (text.length > 0) messages.push(text, text.length);
+      return createJsonBody(maxBytes, (pieces, bytes) => {
+        if (bytes > 0) messages.push(pieces, bytes);
         messages.end(complete);
       });
     }

@@ -12,6 +12,8 @@ export interface ServerSession {
   /** Undefined where the server keeps no sessions. */
   readonly id: string | undefined;
   readonly protocolVersion: string;
+  /** Another replica may have opened it, long ago: the server may have lost it since. */
+  readonly isFromStore: boolean;
   /** By which each of its requests names it. */
   readonly headers: HeaderList;
   /** The level that was last asked for. */
@@ -29,12 +31,14 @@ export function createServerSession(
   id: string | undefined,
   protocolVersion: string,
   now: number,
+  isFromStore = false,
 ): ServerSession {
   const headers = ['mcp-protocol-version', protocolVersion];
   if (id !== undefined) headers.push('mcp-session-id', id);
   return {
     id,
     protocolVersion,
+    isFromStore,
     headers,
     logLevel: undefined,
     usedAt: now,
@@ -54,7 +58,7 @@ export const toRecord = ({ id, protocolVersion }: ServerSession): JsonObject => 
 export function fromRecord(text: string, now: number): ServerSession | undefined {
   const { id, protocolVersion } = parseObject(text) ?? {};
   return typeof id === 'string' && typeof protocolVersion === 'string'
-    ? createServerSession(id, protocolVersion, now)
+    ? createServerSession(id, protocolVersion, now, true)
     : undefined;
 }
 

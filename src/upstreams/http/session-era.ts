@@ -212,9 +212,19 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     const hasNoSession = isSessionLost(session, outcome);
     if (!hasNoSession && !isOfOtherEra(outcome)) return getResult(outcome);
     if (await deps.hasChangedEra(caller)) return undefined;
-    if (!hasNoSession) return getResult(outcome);
-    const renewed = await sessions.renew(caller, session);
-    return getResult(await send(caller, renewed, request));
+    return getResult(hasNoSession ? await sendAgain(caller, request, session) : outcome);
+  }
+
+  async function sendAgain(
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+    lost: ServerSession,
+  ): Promise<CallOutcome> {
+    const renewed = await sessions.renew(caller, lost);
+    const outcome = await send(caller, renewed, request);
+    // The server may have lost that of another replica, too: then this one opens its own.
+    if (!renewed.isFromStore || !isSessionLost(renewed, outcome)) return outcome;
+    return send(caller, await sessions.renew(caller, renewed), request);
   }
 
   /** Noted first: a session that takes the place of this one has to ask for it, too. */

@@ -148,7 +148,7 @@ function watchChild(
   });
   child.stdout.on('data', (piece: Buffer) => {
     output.add(piece);
-    messages.check();
+    messages.check(piece.length);
     counted?.note(piece.length, output.heldBytes + messages.waitingBytes());
   });
   readErrorOutput(child.stderr, clock, handlers.onErrorLine);

@@ -1,11 +1,11 @@
 // Messages of one stream, passed on in their order at its pace: those that have come but must wait are kept, and the
-// stream is paused meanwhile.
+// stream is paused once there are many.
 import type { StreamPace } from './message-pace.ts';
 
 export interface PacedMessages<Message> {
   push(message: Message, bytes: number): void;
-  /** Pauses the stream where what came of it, messages or none, was beyond the pace. */
-  check(): void;
+  /** So many bytes have come, of messages or none: pauses the stream where too many were beyond the pace. */
+  check(bytes: number): void;
   /** Bytes of those that wait. No accessor, for the reason at AnswerBody.keptBytes. */
   waitingBytes(): number;
   /** Nothing more comes: called once all have been passed on. */
@@ -23,10 +23,17 @@ export interface PacedMessagesOptions<Message> {
   /** A copy that can be kept, of what is valid only while it is pushed. */
   copy(message: Message): Message;
   pause(): void;
+  /** Nothing waits any more; the stream may not have been paused. */
   resume(): void;
   /** The stream has been too fast for too long. */
   giveUp(): void;
 }
+
+/**
+ * Bytes that are still taken of a stream that is beyond its pace. With each pause undici reads 64 KiB more than it has
+ * parsed: where fewer were taken from one pause to the next, what it keeps would grow without end.
+ */
+const MAX_BEYOND_PACE = 131_072;
 
 interface Waiting<Message> {
   readonly message: Message;
@@ -40,6 +47,8 @@ export function createPacedMessages<Message>(
   let waiting: Waiting<Message>[] = [];
   let next = 0;
   let waitingBytes = 0;
+  let isWaiting = false;
+  let beyondPace = 0;
   let isPaused = false;
   let isOver = false;
   let finish: (() => void) | undefined;
@@ -61,9 +70,8 @@ export function createPacedMessages<Message>(
     next = 0;
   }
 
-  function pause(): void {
-    if (!isPaused) options.pause();
-    isPaused = true;
+  function wait(): void {
+    isWaiting = true;
     pace.wait(goOn, options.giveUp);
   }
 
@@ -71,31 +79,42 @@ export function createPacedMessages<Message>(
     passWaiting(pace.hasRoom);
     if (isOver) return;
     if (waiting.length > 0) {
-      pause();
+      wait();
       return;
     }
-    isPaused = false;
+    isWaiting = false;
+    beyondPace = 0;
     finish?.();
-    if (!isOver) options.resume();
+    if (isOver) return;
+    isPaused = false;
+    options.resume();
   }
 
   return {
     push(message, bytes) {
       if (isOver) return;
-      if (!isPaused && pace.hasRoom()) {
+      if (!isWaiting && pace.hasRoom()) {
         pass(message, bytes);
         return;
       }
       waiting.push({ message: options.copy(message), bytes });
       waitingBytes += bytes;
-      if (!isPaused) pause();
+      if (!isWaiting) wait();
     },
-    check() {
-      if (!isOver && !isPaused && !pace.hasRoom()) pause();
+    check(bytes) {
+      if (isOver) return;
+      if (!isWaiting) {
+        if (pace.hasRoom()) return;
+        wait();
+      }
+      beyondPace += bytes;
+      if (isOver || isPaused || beyondPace < MAX_BEYOND_PACE) return;
+      isPaused = true;
+      options.pause();
     },
     waitingBytes: () => waitingBytes,
     end(then) {
-      if (isPaused) finish = then;
+      if (isWaiting) finish = then;
       else then();
     },
     flush: () => passWaiting(() => true),

@@ -18,6 +18,7 @@ import {
   toError,
   toResult,
 } from '../../support/upstreams/scripted-http.ts';
+import { takeTurns } from '../../support/upstreams/turns.ts';
 
 const caller = sessionCaller();
 const RESULT = { content: [] };
@@ -205,6 +206,8 @@ describe('a server of which calls fail', () => {
     await expect.poll(looks).toBe(1);
     for (const [index, pauseMs] of [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000].entries()) {
       await fail();
+      // The pause begins once the answer to the look has come, which is after it was asked.
+      await takeTurns(500);
       clock.advance(pauseMs - 1);
       await fail();
       expect(looks()).toBe(1 + index);

@@ -107,6 +107,30 @@ const sum = (calls: readonly { readonly heard: readonly unknown[] }[]) =>
 /** All that is let in has come. */
 const settle = () => flushLoopback(1000);
 
+test('§18.4 what a server says beyond the pace waits with it, however small its pieces are', async () => {
+  const { clock, server, startCall } = await startServer();
+  let written = 0;
+  server.answer('tools/call', (res, request) => {
+    startEvents(res);
+    const next = () => toEvent(toProgress(request, written));
+    const write = () => {
+      // Each event is a chunk of HTTP of its own.
+      do written += next().length;
+      while (!res.closed && res.write(next()));
+    };
+    res.on('drain', write);
+    write();
+  });
+  const { heard } = startCall('trickles');
+  for (let second = 1; second <= 50; second += 1) {
+    await expect.poll(() => heard.length, OFTEN).toBe(second * 1000);
+    clock.advance(1000);
+  }
+  await settle();
+  // An event has some 120 bytes; what the system keeps of a connection is some megabytes.
+  expect(written - heard.length * 120).toBeLessThan(14_000_000);
+});
+
 test('§18.4 of one stream 1,000 notifications are looked at in a second; beyond that it is paused', async () => {
   const { clock, floods, startCall } = await startServer();
   const { heard } = startCall('floods');

@@ -1,5 +1,6 @@
 // Results as their servers wrote them, in whatever order the members of the response stand: clients get the same.
 import { beforeEach, expect, test } from 'vitest';
+import { SERVER_INFO, stateless } from '../../support/clients/stateless.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
 import { startRawServer } from '../../support/upstreams/raw-server.ts';
@@ -79,6 +80,54 @@ test('§18.3 results: a long one is passed on to the letter, with numbers that n
   const { text: body } = await call('ann', 1, LONG);
   expect(body).toBe(`{"jsonrpc":"2.0","result":${toResult(LONG)},"id":1}`);
 });
+
+const ADDED = [
+  ['nothing of its own', ''],
+  ['meta of its own', ',"_meta":{"x/y":1}'],
+  ['a type of its own', ',"resultType":"complete"'],
+  ['times of its own', ',"ttlMs":5,"cacheScope":"public"'],
+] as const;
+
+test.each(ADDED)(
+  '§18.3 results: a client of 2026-07-28 gets a long one that has %s, with what its revision adds',
+  async (_what, own) => {
+    write = (id, result) =>
+      `{"jsonrpc":"2.0","id":${id},"result": ${result.slice(0, -1)}${own}}}`.replace(': {', ':{');
+    const { json, text } = await stateless(
+      gateway,
+      'tools/call',
+      { name: 'one__any', arguments: { text: LONG } },
+      { id: 'i' },
+    );
+    const { _meta: meta, ...members } = JSON.parse(`${toResult(LONG).slice(0, -1)}${own}}`);
+    // Those of the transport are not the server's word.
+    if (own.includes('resultType')) delete members.resultType;
+    expect(json).toEqual({
+      jsonrpc: '2.0',
+      id: 'i',
+      result: {
+        resultType: 'complete',
+        ...members,
+        _meta: { ...meta, [SERVER_INFO]: json.result._meta[SERVER_INFO] },
+      },
+    });
+    if (own === '')
+      expect(text).toContain(`{"resultType":"complete",${toResult(LONG).slice(1, -1)},`);
+  },
+);
+
+test.each(['{}', '{ }', ' {"content":[]}'])(
+  '§18.3 results: a client of 2026-07-28 gets %j with what its revision adds',
+  async (result) => {
+    const padding = ' '.repeat(5_000);
+    write = (id) => `{"jsonrpc":"2.0","id":${id},"result":${padding}${result}${padding}}`;
+    const params = { name: 'one__any', arguments: { text: '' } };
+    const { json } = await stateless(gateway, 'tools/call', params);
+    const { resultType, _meta, ...members } = json.result;
+    expect(resultType).toBe('complete');
+    expect(members).toEqual(JSON.parse(result));
+  },
+);
 
 test.each(WRONG)(
   "§18.4 results: a long response with %s fails its call, and nobody else's",

@@ -5,8 +5,7 @@ import {
   chromium,
   type Page,
 } from 'playwright-core';
-import { onTestFinished } from 'vitest';
-import { getCurrentTest } from 'vitest/suite';
+import { onTestFinished, TestRunner } from 'vitest';
 import { ensureCommand } from './debian.ts';
 
 /** For hooks: Chromium may have to be installed. */
@@ -34,7 +33,7 @@ export async function openBrowser(): Promise<TestBrowser> {
 
   async function newContext(options?: BrowserContextOptions): Promise<BrowserContext> {
     const context = await browser.newContext(options);
-    if (getCurrentTest() === undefined) contexts.push(context);
+    if (TestRunner.getCurrentTest() === undefined) contexts.push(context);
     else onTestFinished(() => context.close());
     return context;
   }
