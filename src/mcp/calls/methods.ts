@@ -1,8 +1,7 @@
 // §4.4: how the methods run that both eras share, beside those about one item (run-call.ts).
 import { fail } from '../../errors/gateway-error.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { noteWritten } from '../../platform/written-json.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { findMethod, METHODS } from '../../protocol/methods.ts';
 import type {

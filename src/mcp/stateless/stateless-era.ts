@@ -1,8 +1,14 @@
 // The stateless era, 2026-07-28: every request brings its version and what its client can do; no
 // session, no requests to the client.
 import { fail } from '../../errors/gateway-error.ts';
-import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
-import { addMembers, findWritten, noteWritten } from '../../platform/written-json.ts';
+import {
+  addMembers,
+  findWritten,
+  isObject,
+  isStringArray,
+  type JsonObject,
+  noteWritten,
+} from '../../platform/json.ts';
 import { isShortId, type JsonRpcRequest, readParams } from '../../protocol/json-rpc.ts';
 import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import { SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';

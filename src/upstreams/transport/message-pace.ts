@@ -42,6 +42,8 @@ const TURN_MESSAGES = 100;
 const FREE_MESSAGES = 16;
 /** A longer message counts as several. */
 const BYTES_A_MESSAGE = 8192;
+/** The same for an answer that is waited for: it goes on as it came. */
+const BYTES_AN_ANSWER = 32_768;
 /** A stream that is beyond the pace for so long, and brought so many meanwhile, is given up. */
 const MAX_BEHIND_MS = 60_000;
 const MIN_BEHIND_MESSAGES = 1000;
@@ -161,7 +163,8 @@ export function createMessagePace(clock: Clock): MessagePace {
       return {
         hasRoom: () => leftInTurn > 0 && hasRoomInSecond(),
         count(count, bytes) {
-          const size = Math.floor(bytes / BYTES_A_MESSAGE) + count;
+          const size =
+            Math.floor(bytes / (count === 0 ? BYTES_AN_ANSWER : BYTES_A_MESSAGE)) + count;
           if (size === 0) return;
           leftInTurn -= size;
           timeTurn();
