@@ -416,6 +416,12 @@ export const catalogue = {
     'invalid_grant',
     'The redirect_uri does not match the one that the client registered.',
   ),
+  /** RFC 9700 §4.14.2. */
+  refresh_token_reused: defineOAuthError(
+    400,
+    'invalid_grant',
+    'The refresh token was already replaced, and its successor is in use. The login has ended: log in again.',
+  ),
   invalid_client_metadata: defineOAuthError(
     400,
     'invalid_client_metadata',

@@ -161,7 +161,7 @@ export async function createGateway(
   const people = loginFailures && createPeople(getSeal);
   const personIndex = loginFailures && createPersonIndex({ store, getSeal });
   const recentCallers = people && createRecentCallers({ store, people, clock, log });
-  const ownTokens = openOwnTokens(config, { store, seal: loginSeal, clock });
+  const ownTokens = openOwnTokens(config, { store, seal: loginSeal, clock, metrics });
   const { metadata, keySet, auth } = createProviderAccess(config, {
     ownTokens: ownTokens && openOwnTokenAccess(config, ownTokens, clock),
     onRefusal: loginFailures && noteRefusals(loginFailures.note),
@@ -188,6 +188,7 @@ export async function createGateway(
       fetch,
       clock,
       log,
+      metrics,
     });
   const getProviderToken = gatewayTokens?.renewal.getProviderToken ?? getOriginalToken;
   // A rule looks at it, a server is told it, or the audit log has it.

@@ -11,11 +11,13 @@ import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
 import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
 import { createReadIdentity, type ReadIdentity } from '../identity/read-identity.ts';
 import { createProviderApi } from '../provider/provider-api.ts';
 import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
+import { createEndGrants, type EndGrants } from './end-grants.ts';
 import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
 import { createGrantRenewal, type GrantRenewal } from './renew-grant.ts';
 
@@ -25,6 +27,7 @@ export interface GatewayTokensParts {
   readonly findLoginRefusal: FindLoginRefusal;
   readonly providerLogins: ProviderLogins;
   readonly renewal: GrantRenewal;
+  readonly endGrants: EndGrants;
 }
 
 export interface OpenGatewayTokensDeps {
@@ -38,6 +41,7 @@ export interface OpenGatewayTokensDeps {
   readonly fetch: Fetch;
   readonly clock: Clock;
   readonly log: Log;
+  readonly metrics: Pick<Metrics, 'recordGrantRenewal'>;
 }
 
 /** @throws Error where the settings have no such tokens. */
@@ -90,8 +94,15 @@ export function openGatewayTokens(
     runOnce: createRunOnce(createFlightRecords(records), clock),
     clock,
     log,
+    metrics: deps.metrics,
   });
-  return { ownTokens, readIdentity, findLoginRefusal, providerLogins, renewal };
+  const endGrants = createEndGrants({
+    grants: ownTokens.grants,
+    providerLogins,
+    issuer: oauth.provider.issuer,
+    clock,
+  });
+  return { ownTokens, readIdentity, findLoginRefusal, providerLogins, renewal, endGrants };
 }
 
 /** No token of the provider is for us: it need not know whom they are for. But it has to say who logs in. */

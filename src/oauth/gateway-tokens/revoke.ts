@@ -5,20 +5,20 @@ import type { Grants } from '../../grants/grants.ts';
 import type { TokenCodec } from '../../grants/token-codec.ts';
 import type { Clients } from '../clients/clients.ts';
 import { parseBody } from '../request/parameters.ts';
-import type { ProviderLogins } from './provider-login.ts';
+import type { EndGrants } from './end-grants.ts';
 
 export interface GatewayRevokeDeps {
   readonly clients: Clients;
   readonly codec: Pick<TokenCodec, 'readAccessToken' | 'readRefreshToken'>;
-  readonly grants: Pick<Grants, 'read' | 'end'>;
-  readonly providerLogins: Pick<ProviderLogins, 'revoke'>;
+  readonly grants: Pick<Grants, 'read'>;
+  readonly endGrants: Pick<EndGrants, 'endOne'>;
 }
 
 export const createGatewayRevoke = ({
   clients,
   codec,
   grants,
-  providerLogins,
+  endGrants,
 }: GatewayRevokeDeps) =>
   async function revoke(body: RequestBody): Promise<PendingReply> {
     const parameters = parseBody(body);
@@ -30,15 +30,17 @@ export const createGatewayRevoke = ({
       clients.requireWithoutFetch(clientId),
     ]);
     // RFC 7009 §2.2: what is none, or none any more, is revoked already.
-    if (stored === undefined) return async () => REVOKED;
+    if (stored === undefined) return async () => ({ ...REVOKED, facts: { grantId } });
     const { id, client, user } = stored.grant;
     // RFC 7009 §2.1: a token of another client is refused.
     if (client.id !== clientId) {
-      fail('invalid_grant', { details: 'The token was issued to another client.' });
+      fail('invalid_grant', {
+        details: 'The token was issued to another client.',
+        facts: { grantId: id },
+      });
     }
     return async function endGrant() {
-      const ended = await grants.end(id);
-      if (ended !== undefined) await providerLogins.revoke(ended.provider);
+      await endGrants.endOne(id);
       return { ...REVOKED, facts: { user: user.sub, grantId: id } };
     };
   };
