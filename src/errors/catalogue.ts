@@ -155,6 +155,11 @@ export const catalogue = {
     jsonrpc: { code: -32000, message: 'Client not found', reason: 'client_not_found' },
     details: 'There is no such registered client, or it was deleted.',
   }),
+  grant_not_found: defineError({
+    status: 404,
+    jsonrpc: { code: -32000, message: 'Login not found', reason: 'grant_not_found' },
+    details: 'There is no such login, or it has ended.',
+  }),
   server_not_found: defineError({
     status: 404,
     jsonrpc: { code: -32000, message: 'Server not found', reason: 'server_not_found' },

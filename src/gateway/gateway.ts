@@ -283,6 +283,8 @@ export async function createGateway(
           limiter,
           describeKeySet: auth.describeKeySet,
           endSession: mcp.endSession,
+          grants: ownTokens?.grants,
+          endGrants: gatewayTokens?.endGrants,
           listServers: () => upstreams?.listServers() ?? [],
           listServerTools: (name, part) => upstreams?.listServerTools(name, part),
           listLockDifferences: (part) => upstreams?.listLockDifferences(part),

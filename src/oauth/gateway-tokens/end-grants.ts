@@ -4,13 +4,11 @@ import type { Grants } from '../../grants/grants.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { ProviderLogins } from './provider-login.ts';
 
-/** Whose grants: those for which all of this holds. */
-export interface GrantSelection {
-  /** `sub` of a user of `OIDC_ISSUER`. */
-  readonly user?: string | undefined;
-  /** OAuth client ID. */
-  readonly client?: string | undefined;
-}
+/** `user` is the `sub` of a user of `OIDC_ISSUER`, `client` an OAuth client ID. */
+export type GrantSelection =
+  | { readonly kind: 'user'; readonly user: string; readonly client: string | undefined }
+  | { readonly kind: 'client'; readonly client: string }
+  | { readonly kind: 'all' };
 
 export interface EndGrants {
   /** Undefined where there is none. The provider was told then, whatever it says. */
@@ -39,10 +37,11 @@ const MAX_TOLD = 8;
 export function createEndGrants(deps: EndGrantsDeps): EndGrants {
   const { grants, providerLogins, issuer, clock } = deps;
 
-  async function listIds({ user, client }: GrantSelection): Promise<readonly string[]> {
+  async function listIds(selection: GrantSelection): Promise<readonly string[]> {
+    const client = selection.kind === 'all' ? undefined : selection.client;
     const isMeant = (grant: Grant) => client === undefined || grant.client.id === client;
-    if (user !== undefined) {
-      const found = await grants.listOfUser({ issuer, sub: user });
+    if (selection.kind === 'user') {
+      const found = await grants.listOfUser({ issuer, sub: selection.user });
       return found.filter(isMeant).map(({ id }) => id);
     }
     const turns = createTurns(clock);

@@ -14,12 +14,7 @@ export interface GatewayRevokeDeps {
   readonly endGrants: Pick<EndGrants, 'endOne'>;
 }
 
-export const createGatewayRevoke = ({
-  clients,
-  codec,
-  grants,
-  endGrants,
-}: GatewayRevokeDeps) =>
+export const createGatewayRevoke = ({ clients, codec, grants, endGrants }: GatewayRevokeDeps) =>
   async function revoke(body: RequestBody): Promise<PendingReply> {
     const parameters = parseBody(body);
     const token = parameters.require('token');

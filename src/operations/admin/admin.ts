@@ -16,6 +16,7 @@ import type { Sessions, Store } from '../../store/store.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import type { AccessPreview, PreviewOptions } from '../../upstreams/catalog/tools-for-operators.ts';
 import type { ServerFacts, UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
+import { createGrantLists, type GrantSources } from './grant-lists.ts';
 import { createLockActions, type LockSources } from './lock-actions.ts';
 import { MAX_TEXT, renderNext, renderNextOf, renderTime } from './read-request.ts';
 import { createSessionLists, type SessionSources } from './session-lists.ts';
@@ -31,6 +32,7 @@ const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
 /** What is listed of servers is what this process knows of them. */
 export interface AdminSources
   extends SessionSources,
+    GrantSources,
     LockSources,
     Pick<UpstreamCatalogs, 'listServerTools'> {
   readonly store: Pick<Sessions, 'listSessions' | 'countSessions'> &
@@ -41,7 +43,6 @@ export interface AdminSources
   /** Of this process. */
   listRefusals(): readonly CurrentRefusal[];
   describeKeySet(): KeySetFacts;
-  readonly issuer: string;
   /** Of this process. */
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
   /** Undefined without a configuration file. */
@@ -60,6 +61,7 @@ const MAX_REFUSALS = 100;
 
 export const createAdmin = (sources: AdminSources) => ({
   ...createSessionLists(sources),
+  ...createGrantLists(sources),
   ...createLockActions(sources),
   async listClients(request: PageRequest) {
     const page = await sources.clients.list(request);
