@@ -173,16 +173,22 @@ test('§22.3 operators: user and client together mean both', async () => {
   for (const tokens of [bob, kept]) expect(await tryCall(own, tokens)).toBe('let in');
 });
 
-test('§22.3 operators: everybody is logged out, more than a page of them, the operator too', async () => {
-  const all = [await own.logIn(BOB)];
+test('§22.3 operators: among more logins than a page has, a client is found; then everybody is logged out, the operator too', async () => {
+  const oldest = await own.logIn(ANN);
+  own.clock.advance(2000);
+  const { client } = await own.logIn(BOB);
+  const all = [];
   for (let at = 0; at < 104; at += 1) {
-    const { client } = all[0] ?? (await own.logIn(BOB));
-    const back = await own.logInTo(client, { sub: `u-${at}` });
+    const back = await own.logInTo(client, { sub: `user-${at}` });
     all.push(toTokens(client, await own.steps.redeem(client, back)));
   }
+  expect((await end(`?client=${oldest.client.id}`)).json).toEqual({ ended: 1 });
+  expect(await tryCall(own, oldest)).toBe('token_revoked');
+  for (const tokens of all) expect(await tryCall(own, tokens)).toBe('let in');
   const operator = await logInBy(own, PAGE);
   const { json } = await ask(own, operator.access, '/grants?all=true', 'DELETE');
-  expect(json).toEqual({ ended: 106 });
+  // Bob, 104 users, and the operator, who logged in twice.
+  expect(json).toEqual({ ended: 107 });
   for (const tokens of all) expect(await tryCall(own, tokens)).toBe('token_revoked');
   expect((await ask(own, operator.access, '/grants')).json.error.data.reason).toBe('token_revoked');
   expect(await show()).toMatchObject([{ user: 'olga' }]);
