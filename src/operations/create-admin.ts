@@ -4,8 +4,7 @@ import type { Auth } from '../auth/auth.ts';
 import type { Config } from '../config/config.ts';
 import type { Limiter } from '../edge/limits/limiter.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import type { GatewayRequest } from '../endpoint/message.ts';
-import type { UserContext } from '../endpoint/user-context.ts';
+import type { GatewayRequest, UserContext } from '../endpoint/message.ts';
 import type { GatewayError } from '../errors/gateway-error.ts';
 import { createClientDirectory } from '../oauth/clients/registered-clients.ts';
 import type { NoteLoginFailure } from '../oauth/login-failures.ts';
@@ -28,7 +27,10 @@ type FromConfig =
 /** What other parts of the gateway have for the page. */
 export interface AdminParts
   extends Omit<AdminSources, FromConfig>,
-    Pick<AdminEndpointsDeps, 'endSession' | 'endGrants' | 'getTraceId' | 'clientOf'> {
+    Pick<
+      AdminEndpointsDeps,
+      'endSession' | 'endGrant' | 'endSelectedGrants' | 'getTraceId' | 'clientOf'
+    > {
   readonly store: Store;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;

@@ -17,7 +17,8 @@ import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login
 import { createReadIdentity, type ReadIdentity } from '../identity/read-identity.ts';
 import { createProviderApi } from '../provider/provider-api.ts';
 import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
-import { createEndGrants, type EndGrants } from './end-grants.ts';
+import { createEndGrant, createTellProvider, type EndGrant } from './end-grant.ts';
+import { createEndSelectedGrants, type EndSelectedGrants } from './end-selected-grants.ts';
 import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
 import { createGrantRenewal, type GrantRenewal } from './renew-grant.ts';
 
@@ -26,8 +27,9 @@ export interface GatewayTokensParts {
   readonly readIdentity: ReadIdentity;
   readonly findLoginRefusal: FindLoginRefusal;
   readonly providerLogins: ProviderLogins;
+  readonly endGrant: EndGrant;
   readonly renewal: GrantRenewal;
-  readonly endGrants: EndGrants;
+  readonly endSelectedGrants: EndSelectedGrants;
 }
 
 export interface OpenGatewayTokensDeps {
@@ -85,9 +87,17 @@ export function openGatewayTokens(
     endpoints: createProviderEndpoints(oauth.endpoints, metadata),
     clock,
   });
+  const { grants } = ownTokens;
+  const tellProvider = createTellProvider({
+    grants,
+    providerLogins,
+    endsAllOfUser: oauth.provider.quirks.revokesAllOfUser === true,
+  });
+  const endGrant = createEndGrant({ grants, tellProvider });
   const renewal = createGrantRenewal({
+    endGrant,
     config: oauth.tokens,
-    grants: ownTokens.grants,
+    grants,
     providerLogins,
     readIdentity,
     findLoginRefusal,
@@ -96,13 +106,20 @@ export function openGatewayTokens(
     log,
     metrics: deps.metrics,
   });
-  const endGrants = createEndGrants({
-    grants: ownTokens.grants,
+  return {
+    ownTokens,
+    readIdentity,
+    findLoginRefusal,
     providerLogins,
-    issuer: oauth.provider.issuer,
-    clock,
-  });
-  return { ownTokens, readIdentity, findLoginRefusal, providerLogins, renewal, endGrants };
+    endGrant,
+    endSelectedGrants: createEndSelectedGrants({
+      grants,
+      tellProvider,
+      issuer: oauth.provider.issuer,
+      clock,
+    }),
+    renewal,
+  };
 }
 
 /** No token of the provider is for us: it need not know whom they are for. But it has to say who logs in. */

@@ -5,16 +5,16 @@ import type { Grants } from '../../grants/grants.ts';
 import type { TokenCodec } from '../../grants/token-codec.ts';
 import type { Clients } from '../clients/clients.ts';
 import { parseBody } from '../request/parameters.ts';
-import type { EndGrants } from './end-grants.ts';
+import type { EndGrant } from './end-grant.ts';
 
 export interface GatewayRevokeDeps {
   readonly clients: Clients;
   readonly codec: Pick<TokenCodec, 'readAccessToken' | 'readRefreshToken'>;
   readonly grants: Pick<Grants, 'read'>;
-  readonly endGrants: Pick<EndGrants, 'endOne'>;
+  readonly endGrant: EndGrant;
 }
 
-export const createGatewayRevoke = ({ clients, codec, grants, endGrants }: GatewayRevokeDeps) =>
+export const createGatewayRevoke = ({ clients, codec, grants, endGrant }: GatewayRevokeDeps) =>
   async function revoke(body: RequestBody): Promise<PendingReply> {
     const parameters = parseBody(body);
     const token = parameters.require('token');
@@ -34,8 +34,8 @@ export const createGatewayRevoke = ({ clients, codec, grants, endGrants }: Gatew
         facts: { grantId: id },
       });
     }
-    return async function endGrant() {
-      await endGrants.endOne(id);
+    return async function endAndAnswer() {
+      await endGrant(id);
       return { ...REVOKED, facts: { user: user.sub, grantId: id } };
     };
   };

@@ -5,7 +5,8 @@ import { createJsonReply, getJson, type Reply } from '../../endpoint/message.ts'
 import { JSONRPC } from '../../endpoint/render-error.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { isGrantId } from '../../grants/grant.ts';
-import type { EndGrants } from '../../oauth/gateway-tokens/end-grants.ts';
+import type { EndGrant } from '../../oauth/gateway-tokens/end-grant.ts';
+import type { EndSelectedGrants } from '../../oauth/gateway-tokens/end-selected-grants.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isRegisteredClientId, isSessionId } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -27,7 +28,9 @@ export interface AdminEndpointsDeps extends RunAuditedDeps {
   /** False when there is none. */
   deleteClient(id: string): Promise<boolean>;
   /** Undefined where clients get the provider's tokens. */
-  readonly endGrants: EndGrants | undefined;
+  readonly endGrant: EndGrant | undefined;
+  /** Likewise. */
+  readonly endSelectedGrants: EndSelectedGrants | undefined;
   readonly clock: Clock;
 }
 
@@ -51,7 +54,7 @@ interface Act {
 }
 
 export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly ProtectedEndpoint[] {
-  const { admin, operators, endGrants, clock } = deps;
+  const { admin, operators, endGrant, endSelectedGrants, clock } = deps;
   const runAudited = createRunAudited(deps);
 
   const shown: readonly (readonly [path: string, show: Show])[] = [
@@ -115,7 +118,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
       path: '/grants/:id',
       action: 'end_grant',
       isId: isGrantId,
-      act: async (id) => (await endGrants?.endOne(id)) !== undefined,
+      act: async (id) => (await endGrant?.(id)) !== undefined,
       notFound: 'grant_not_found',
     },
   ];
@@ -150,8 +153,8 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     const target = [...query].map((parameter) => parameter.join(' ')).join(', ');
     return runAudited(call, { action: 'end_grants', target }, async (note) => {
       const selection = readGrantSelection(query);
-      if (endGrants === undefined) return fail('bad_request', { details: NO_GRANTS });
-      const ended = await endGrants.endAll(selection, ({ id }) =>
+      if (endSelectedGrants === undefined) return fail('bad_request', { details: NO_GRANTS });
+      const ended = await endSelectedGrants(selection, ({ id }) =>
         note({ action: 'end_grant', target: id }),
       );
       return createJsonReply(200, { ended });

@@ -1,5 +1,5 @@
 // §22.2: the logins that there are, where the gateway issues tokens of its own: who, by which client, since when.
-import { readEmail } from '../../endpoint/user-context.ts';
+import { readEmail } from '../../endpoint/message.ts';
 import type { Grant } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import type { JsonObject } from '../../platform/json.ts';

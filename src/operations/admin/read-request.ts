@@ -2,9 +2,9 @@
 
 // §22.2: pages of a list: `limit`, and `cursor` as the page before said it.
 
-import { readEmail } from '../../endpoint/user-context.ts';
+import { readEmail } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { GrantSelection } from '../../oauth/gateway-tokens/end-grants.ts';
+import type { GrantSelection } from '../../oauth/gateway-tokens/end-selected-grants.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { RuleCaller } from '../../policy/rules/rules.ts';
 import type { Page, PagePlace, PageRequest } from '../../store/page.ts';
