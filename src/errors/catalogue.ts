@@ -155,6 +155,11 @@ export const catalogue = {
     jsonrpc: { code: -32000, message: 'Client not found', reason: 'client_not_found' },
     details: 'There is no such registered client, or it was deleted.',
   }),
+  grant_not_found: defineError({
+    status: 404,
+    jsonrpc: { code: -32000, message: 'Login not found', reason: 'grant_not_found' },
+    details: 'There is no such login, or it has ended.',
+  }),
   server_not_found: defineError({
     status: 404,
     jsonrpc: { code: -32000, message: 'Server not found', reason: 'server_not_found' },
@@ -415,6 +420,12 @@ export const catalogue = {
     400,
     'invalid_grant',
     'The redirect_uri does not match the one that the client registered.',
+  ),
+  /** RFC 9700 §4.14.2. */
+  refresh_token_reused: defineOAuthError(
+    400,
+    'invalid_grant',
+    'The refresh token was already replaced, and its successor is in use. The login has ended: log in again.',
   ),
   invalid_client_metadata: defineOAuthError(
     400,

@@ -160,7 +160,7 @@ export async function createGateway(
   const people = loginFailures && createPeople(getSeal);
   const personIndex = loginFailures && createPersonIndex({ store, getSeal });
   const recentCallers = people && createRecentCallers({ store, people, clock, log });
-  const ownTokens = openOwnTokens(config, { store, seal: loginSeal, clock });
+  const ownTokens = openOwnTokens(config, { store, seal: loginSeal, clock, metrics });
   const { metadata, keySet, auth } = createProviderAccess(config, {
     ownTokens: ownTokens && openOwnTokenAccess(config, ownTokens, clock),
     onRefusal: loginFailures && noteRefusals(loginFailures.note),
@@ -187,6 +187,7 @@ export async function createGateway(
       fetch,
       clock,
       log,
+      metrics,
     });
   const getProviderToken = gatewayTokens?.renewal.getProviderToken ?? getOriginalToken;
   // A rule looks at it, a server is told it, or the audit log has it.
@@ -281,6 +282,9 @@ export async function createGateway(
           limiter,
           describeKeySet: auth.describeKeySet,
           endSession: mcp.endSession,
+          grants: ownTokens?.grants,
+          endGrant: gatewayTokens?.endGrant,
+          endSelectedGrants: gatewayTokens?.endSelectedGrants,
           listServers: () => upstreams?.listServers() ?? [],
           listServerTools: (name, part) => upstreams?.listServerTools(name, part),
           listLockDifferences: (part) => upstreams?.listLockDifferences(part),

@@ -40,6 +40,11 @@ export interface Grant {
 
 export const createGrantId = (): string => randomBytes(16).toString('base64url');
 
+/** True for what could be a grant's id at all; anything else must never reach the store. */
+export const isGrantId = (value: string): boolean => GRANT_ID.test(value);
+
+const GRANT_ID = /^[\w-]{22}$/;
+
 export interface GrantedClient {
   readonly id: string;
   readonly name?: string | undefined;

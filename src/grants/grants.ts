@@ -12,6 +12,7 @@ import {
 import type { Page, PageRequest } from '../store/page.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import { GRANT_VERSION_LENGTH, type KeyValue } from '../store/store.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Grant, UserIdentity } from './grant.ts';
 import { hashUser } from './token-codec.ts';
 
@@ -54,12 +55,13 @@ export interface GrantsDeps {
   readonly seal: Seal;
   readonly clock: Clock;
   readonly lifetime: GrantLifetime;
+  readonly metrics: Pick<Metrics, 'recordGrant'>;
 }
 
 /** More than anybody has clients; who has them makes room by what would end first. */
 const MAX_USER_GRANTS = 1000;
 
-export function createGrants({ store, seal, clock, lifetime }: GrantsDeps): Grants {
+export function createGrants({ store, seal, clock, lifetime, metrics }: GrantsDeps): Grants {
   function open(key: string, text: string | undefined): StoredGrant | undefined {
     const sealed = text?.slice(GRANT_VERSION_LENGTH);
     const opened = sealed === undefined ? undefined : seal.open(key, sealed);
@@ -109,6 +111,7 @@ export function createGrants({ store, seal, clock, lifetime }: GrantsDeps): Gran
     const key = buildGrantKey(id);
     const ended = open(key, await store.getAndDelete(key));
     if (ended === undefined) return undefined;
+    metrics.recordGrant('ended');
     const { grant } = ended;
     // It has ended, whatever becomes of the lists: what they name and is gone they leave out.
     await Promise.all(
@@ -137,6 +140,7 @@ export function createGrants({ store, seal, clock, lifetime }: GrantsDeps): Gran
       // Listed first: nobody could end one that stands in no list.
       await enlist(grant);
       await store.set(key, text, computeTtlSeconds(grant));
+      metrics.recordGrant('issued');
       await endThoseInExcess(grant.user);
       return { grant, version };
     },
@@ -151,7 +155,10 @@ export function createGrants({ store, seal, clock, lifetime }: GrantsDeps): Gran
         const { text, version } = write(key, changed);
         if (!(await store.compareAndSet(key, standing, text, computeTtlSeconds(changed)))) continue;
         // Only a refresh gives it more time.
-        if (changed.issued.issuedAt !== stored.grant.issued.issuedAt) await enlist(changed);
+        if (changed.issued.issuedAt !== stored.grant.issued.issuedAt) {
+          metrics.recordGrant('refreshed');
+          await enlist(changed);
+        }
         return { grant: changed, version };
       }
     },

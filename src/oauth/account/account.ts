@@ -155,7 +155,14 @@ export function createAccount(deps: AccountDeps): Account {
     if (ended === undefined) return;
     const { user, client } = ended;
     audit?.write(
-      { event: 'revocation', user: user.sub, client: client.id, ip, action: 'account' },
+      {
+        event: 'revocation',
+        user: user.sub,
+        client: client.id,
+        grant: ended.id,
+        ip,
+        action: 'account',
+      },
       { outcome: 'success' },
     );
   }

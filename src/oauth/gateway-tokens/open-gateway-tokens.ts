@@ -11,12 +11,14 @@ import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
 import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
 import { createReadIdentity, type ReadIdentity } from '../identity/read-identity.ts';
 import { createProviderApi } from '../provider/provider-api.ts';
 import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
-import { createEndGrant, type EndGrant } from './end-grant.ts';
+import { createEndGrant, createTellProvider, type EndGrant } from './end-grant.ts';
+import { createEndSelectedGrants, type EndSelectedGrants } from './end-selected-grants.ts';
 import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
 import { createGrantRenewal, type GrantRenewal } from './renew-grant.ts';
 
@@ -27,6 +29,7 @@ export interface GatewayTokensParts {
   readonly providerLogins: ProviderLogins;
   readonly endGrant: EndGrant;
   readonly renewal: GrantRenewal;
+  readonly endSelectedGrants: EndSelectedGrants;
 }
 
 export interface OpenGatewayTokensDeps {
@@ -40,6 +43,7 @@ export interface OpenGatewayTokensDeps {
   readonly fetch: Fetch;
   readonly clock: Clock;
   readonly log: Log;
+  readonly metrics: Pick<Metrics, 'recordGrantRenewal'>;
 }
 
 /** @throws Error where the settings have no such tokens. */
@@ -83,23 +87,39 @@ export function openGatewayTokens(
     endpoints: createProviderEndpoints(oauth.endpoints, metadata),
     clock,
   });
-  const endGrant = createEndGrant({
-    grants: ownTokens.grants,
+  const { grants } = ownTokens;
+  const tellProvider = createTellProvider({
+    grants,
     providerLogins,
     endsAllOfUser: oauth.provider.quirks.revokesAllOfUser === true,
   });
+  const endGrant = createEndGrant({ grants, tellProvider });
   const renewal = createGrantRenewal({
     endGrant,
     config: oauth.tokens,
-    grants: ownTokens.grants,
+    grants,
     providerLogins,
     readIdentity,
     findLoginRefusal,
     runOnce: createRunOnce(createFlightRecords(records), clock),
     clock,
     log,
+    metrics: deps.metrics,
   });
-  return { ownTokens, readIdentity, findLoginRefusal, providerLogins, endGrant, renewal };
+  return {
+    ownTokens,
+    readIdentity,
+    findLoginRefusal,
+    providerLogins,
+    endGrant,
+    endSelectedGrants: createEndSelectedGrants({
+      grants,
+      tellProvider,
+      issuer: oauth.provider.issuer,
+      clock,
+    }),
+    renewal,
+  };
 }
 
 /** No token of the provider is for us: it need not know whom they are for. But it has to say who logs in. */

@@ -8,6 +8,7 @@ import type { Grants, StoredGrant } from '../../grants/grants.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { RunOnce } from '../broker/run-once.ts';
 import type { FindLoginRefusal } from '../identity/login-policy.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
@@ -38,6 +39,7 @@ export interface GrantRenewalDeps {
   readonly runOnce: RunOnce<Renewal>;
   readonly clock: Clock;
   readonly log: Log;
+  readonly metrics: Pick<Metrics, 'recordGrantRenewal'>;
 }
 
 /** After a failure the provider is left alone for so long. */
@@ -51,7 +53,7 @@ const MAX_TOKENS = 10_000;
 
 export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
   const { config, grants, providerLogins, endGrant, readIdentity, findLoginRefusal } = deps;
-  const { runOnce, clock, log } = deps;
+  const { runOnce, clock, log, metrics } = deps;
   /** By grant and version. */
   const tokens = createExpiringMap<string>(MAX_TOKENS, clock.now);
 
@@ -87,6 +89,7 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
         sid: identity.sid ?? current.sid,
         renewedAt: clock.now(),
       }));
+      metrics.recordGrantRenewal('renewed');
       return { kind: 'renewed' };
     } catch (thrown) {
       return noteFailure(grant, thrown);
@@ -94,12 +97,14 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
   }
 
   async function end(grant: Grant, reason: string): Promise<Renewal> {
+    metrics.recordGrantRenewal('ended');
     await endGrant(grant.id);
     log.info('A login ended when it was renewed.', { ...describe(grant), reason });
     return { kind: 'ended' };
   }
 
   async function noteFailure(grant: Grant, thrown: unknown): Promise<Renewal> {
+    metrics.recordGrantRenewal('failed');
     const { message } = toGatewayError(thrown);
     log.warn(
       'The provider could not be asked whether a user still may. Refreshes go on for OAUTH_RENEWAL_GRACE_SECONDS.',

@@ -25,11 +25,14 @@ export const createGatewayRevoke = ({ clients, codec, grants, endGrant }: Gatewa
       clients.requireWithoutFetch(clientId),
     ]);
     // RFC 7009 §2.2: what is none, or none any more, is revoked already.
-    if (stored === undefined) return async () => REVOKED;
+    if (stored === undefined) return async () => ({ ...REVOKED, facts: { grantId } });
     const { id, client, user } = stored.grant;
     // RFC 7009 §2.1: a token of another client is refused.
     if (client.id !== clientId) {
-      fail('invalid_grant', { details: 'The token was issued to another client.' });
+      fail('invalid_grant', {
+        details: 'The token was issued to another client.',
+        facts: { grantId: id },
+      });
     }
     return async function endAndAnswer() {
       await endGrant(id);

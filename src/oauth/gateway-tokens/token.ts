@@ -13,7 +13,7 @@ import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import { checkCode, readCodeRequest } from '../broker/code.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
-import type { LoginFacts } from '../request/login-facts.ts';
+import { addFacts } from '../request/login-facts.ts';
 import { type OwnResources, parseBody, type RequestParameters } from '../request/parameters.ts';
 import type { WriteTokens } from './answer.ts';
 import { type AskedPair, decideRefresh, type RefreshDecision } from './decide-refresh.ts';
@@ -93,21 +93,30 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
     const text = parameters.require('refresh_token');
     const clientId = parameters.require('client_id');
     const token = codec.readRefreshToken(text) ?? failGrant('The refresh token is unknown.');
-    const [client, stored] = await Promise.all([
+    return addFacts({ grantId: token.grantId }, () => refreshBy(token, clientId, parameters));
+  }
+
+  async function refreshBy(
+    token: RefreshToken,
+    clientId: string,
+    parameters: RequestParameters,
+  ): Promise<PendingReply> {
+    const [client, found] = await Promise.all([
       clients.requireWithoutFetch(clientId),
       grants.read(token.grantId),
     ]);
-    if (stored === undefined) failGrant(ENDED);
+    const stored = found ?? failGrant(ENDED);
     if (stored.grant.client.id !== clientId)
       failGrant('The refresh token was issued to another client.');
     const asked = readAskedPair(parameters, client);
-    return async function refreshAndAnswer() {
+    async function refreshAndAnswer(): Promise<Reply> {
       // Before the provider is asked, who might take it for a second use of its own.
       if (decide(stored.grant, token, asked).kind === 'reused') await endReused(stored.grant);
       const renewed = (await renewal.renewIfDue(stored)) ?? failGrant(ENDED);
       const [grant] = await Promise.all([rotate(renewed, token, asked), clients.recordUse(client)]);
       return answer(grant, client, true);
-    };
+    }
+    return addFacts({ user: stored.grant.user.sub }, async () => refreshAndAnswer);
   }
 
   const decide = (grant: Grant, token: RefreshToken, asked: AskedPair): RefreshDecision =>
@@ -147,10 +156,7 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
       'A refresh token was used that had been replaced, after its successor was in use. It may have been stolen, so the login has ended.',
       { user: user.sub, client: client.id, grant: id },
     );
-    return failGrant('The refresh token was already replaced. The login has ended: log in again.', {
-      user: user.sub,
-      grantId: id,
-    });
+    return fail('refresh_token_reused');
   }
 
   function answer(grant: Grant, client: Client, isRefresh: boolean): Reply {
@@ -194,8 +200,8 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
 
 const ENDED = 'The login has ended. Log in again.';
 
-function failGrant(details: string, facts?: LoginFacts): never {
-  return fail('invalid_grant', { details, ...(facts && { facts }) });
+function failGrant(details: string): never {
+  return fail('invalid_grant', { details });
 }
 
 function failTarget(): never {
