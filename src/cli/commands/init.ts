@@ -42,12 +42,6 @@ export const initCommand = defineCommand({
       example: '--client-secret-file secret.txt',
       standardInput: '--client-secret -',
     },
-    audience: {
-      kind: 'text',
-      value: 'TEXT',
-      summary: "the audience of the provider's tokens: OIDC_AUDIENCE",
-      example: '--audience https://mcp.example.com',
-    },
     tool: {
       kind: 'switch',
       summary: 'write a first tool with its test (the default without --servers)',

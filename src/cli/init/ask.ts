@@ -25,7 +25,6 @@ export async function askForAnswers(given: GivenAnswers): Promise<Answers> {
     issuer: login.issuer,
     clientId: login.clientId,
     clientSecret: login.clientSecret,
-    audience: login.audience,
     ...content,
     store,
     redisUrl,
@@ -43,26 +42,15 @@ const askForProvider = async (): Promise<Answers['provider']> =>
     }),
   );
 
-type Login = Pick<GivenAnswers, 'issuer' | 'clientId' | 'clientSecret' | 'audience'>;
+type Login = Pick<GivenAnswers, 'issuer' | 'clientId' | 'clientSecret'>;
 
 async function askForLogin(choice: Answers['provider'], given: Login): Promise<Login> {
-  const {
-    issuer,
-    issuerExample = '',
-    audienceExample,
-  } = findProvider(choice) ?? {
-    ...KNOWN_PROVIDERS[0],
-  };
+  const { issuer, issuerExample = '' } = findProvider(choice) ?? { ...KNOWN_PROVIDERS[0] };
   return {
     issuer: given.issuer ?? issuer ?? (await askLater('Issuer', issuerExample, 'issuer')),
     clientId:
       given.clientId ?? (await askLater('Client ID', 'the one you register there', 'clientId')),
     clientSecret: given.clientSecret ?? (await askForSecret()),
-    audience:
-      given.audience ??
-      (audienceExample === undefined
-        ? undefined
-        : await askLater('Audience of its tokens', audienceExample)),
   };
 }
 

@@ -9,10 +9,6 @@ export interface KnownProvider {
   readonly issuerExample: string;
   /** The issuer that all have. */
   readonly issuer?: string;
-  /** What its tokens name as their audience, where it cannot be guessed. */
-  readonly audienceExample?: string;
-  /** What a client must ask for, where the profile does not know it. */
-  readonly addedScopes?: (clientId: string) => string;
   /** Which page says how to register the gateway. */
   readonly page: string;
 }
@@ -38,16 +34,13 @@ export const KNOWN_PROVIDERS: readonly KnownProvider[] = [
     title: 'Microsoft Entra ID',
     profile: 'entra',
     issuerExample: 'https://login.microsoftonline.com/<tenant id>/v2.0',
-    // The scope that the page tells to add under "Expose an API".
-    addedScopes: (clientId) => `offline_access api://${clientId}/access`,
     page: 'provider-entra',
   },
   {
     id: 'okta',
     title: 'Okta',
     profile: 'okta',
-    issuerExample: 'https://<org>.okta.com/oauth2/default',
-    audienceExample: 'api://default',
+    issuerExample: 'https://<org>.okta.com',
     page: 'provider-okta',
   },
   {
@@ -55,7 +48,6 @@ export const KNOWN_PROVIDERS: readonly KnownProvider[] = [
     title: 'Auth0',
     profile: 'auth0',
     issuerExample: 'https://<tenant>.auth0.com/',
-    audienceExample: 'https://mcp.example.com/mcp',
     page: 'provider-auth0',
   },
   {
@@ -78,7 +70,6 @@ export const KNOWN_PROVIDERS: readonly KnownProvider[] = [
     title: 'Another OpenID provider',
     profile: undefined,
     issuerExample: 'https://id.example.com',
-    audienceExample: 'https://mcp.example.com',
     page: 'providers',
   },
 ];

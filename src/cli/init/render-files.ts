@@ -113,7 +113,7 @@ const NO_PROVIDER = `
 `;
 
 const renderLogin = (
-  { title, profile, issuer, issuerExample, audienceExample, addedScopes, page }: KnownProvider,
+  { title, profile, issuer, issuerExample, page }: KnownProvider,
   answers: Answers,
 ): string => `
 # Users log in with ${title}. What to register there: the page /${page} of any gateway that runs (in a
@@ -121,17 +121,9 @@ const renderLogin = (
 OAUTH_MODE=broker
 ${profile === undefined ? '' : `OIDC_PROVIDER=${profile}\n`}# ${issuerExample}
 ${write('OIDC_ISSUER', answers.issuer ?? issuer)}
-${
-  answers.audience === undefined && audienceExample === undefined
-    ? ''
-    : `# The audience of its tokens, for example ${audienceExample}\n${write('OIDC_AUDIENCE', answers.audience)}\n`
-}${write('OAUTH_CLIENT_ID', answers.clientId)}
+${write('OAUTH_CLIENT_ID', answers.clientId)}
 ${write('OAUTH_CLIENT_SECRET', answers.clientSecret)}
-${
-  addedScopes === undefined
-    ? ''
-    : `${write('OAUTH_ADDED_SCOPES', answers.clientId && addedScopes(answers.clientId))}\n`
-}
+
 ${SHARED_ADDRESS_LIMITS}`;
 
 /** As in README.md and docs/deploy.md. The defaults are for one person behind an address. */
