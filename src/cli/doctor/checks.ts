@@ -10,6 +10,7 @@ import { checkClient, checkClientSecret } from './provider/client-secret.ts';
 import { checkClock, checkWalkClock } from './provider/clock.ts';
 import { checkAuthorization, checkProxyRedirects } from './settings/check-authorization.ts';
 import { checkCapabilities, checkDiscovery, checkKeySet } from './settings/check-discovery.ts';
+import { checkLoginAbilities, checkTokenKind } from './settings/check-own-tokens.ts';
 import { checkServers } from './settings/check-servers.ts';
 import { checkLimits, checkStart } from './settings/check-start.ts';
 import { checkStore } from './settings/check-store.ts';
@@ -66,10 +67,12 @@ export const CLIENT_CHECKS: readonly Check<Walk>[] = [{ section: 'Clients', run:
 export const SETTINGS_CHECKS: readonly Check<SettingsAtHand>[] = [
   { section: 'Settings', run: checkStart },
   { section: 'Settings', run: checkLimits },
+  { section: 'Settings', run: checkTokenKind },
   { section: 'Identity provider', run: checkDiscovery },
   { section: 'Identity provider', run: checkKeySet },
   { section: 'Identity provider', run: checkClock },
   { section: 'Identity provider', run: checkCapabilities },
+  { section: 'Identity provider', run: checkLoginAbilities },
   { section: "The gateway's client at the provider", run: checkClient },
   { section: "The gateway's client at the provider", run: checkAuthorization },
   { section: "The gateway's client at the provider", run: checkProxyRedirects },

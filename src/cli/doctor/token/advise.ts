@@ -1,5 +1,6 @@
 // What a token says of itself, why it is refused, and what to change. The token itself is never printed.
 import type { Provider } from '../../../config/provider-profiles.ts';
+import { isOwnToken } from '../../../grants/token-codec.ts';
 import { type JsonObject, parseObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
 import { type Advice, type Finding, unknown, warning } from '../finding.ts';
@@ -148,8 +149,9 @@ export const describeRefusal = (
     ? `The gateway ${verb} the token, which is no JWT but opaque: only the provider can read it.`
     : `The gateway ${verb} the token: ${says}`;
 
-/** Begins with a colon; empty for what cannot be read. */
+/** What follows "the token"; empty for what cannot be read. */
 export function describeToken(token: string, now: number): string {
+  if (isOwnToken(token)) return ", which is one of the gateway's own";
   const parts = readTokenParts(token);
   if (parts === undefined) return '';
   const { sub, aud, exp, scope, scp, groups } = parts.claims;

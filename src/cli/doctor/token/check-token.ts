@@ -1,11 +1,13 @@
 // --token: what the gateway says of a user's access token, and what the user gets by it.
 import { GatewayError } from '../../../errors/gateway-error.ts';
+import { isOwnToken } from '../../../grants/token-codec.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { countNoun, quote } from '../../../platform/text.ts';
 import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
 import type { Answer } from '../instruments.ts';
 import { isDiscovered } from '../settings/check-discovery.ts';
+import { findOwnTokens } from '../settings/check-own-tokens.ts';
 import type { ProviderAtHand, SettingsAtHand } from '../settings/settings-at-hand.ts';
 import { adviseOnLimit, readErrorData, readReason } from '../walk/read-answer.ts';
 import type { Walk } from '../walk/walk.ts';
@@ -17,13 +19,22 @@ import {
   readTokenParts,
   reportMissingToken,
 } from './advise.ts';
+import {
+  explainOwnTokenRefusal,
+  judgeOwnToken,
+  refuseForeignToken,
+  reportUntriedLogin,
+} from './own-token.ts';
 
 const CHECK = 'token';
 
 export async function checkWalkToken(walk: Walk): Promise<Found> {
   const { token, clock } = walk;
-  if (token === undefined)
-    return (await walk.logIn())?.kind === 'at-provider' ? [reportMissingToken(walk.baseUrl)] : [];
+  if (token === undefined) {
+    if ((await walk.logIn())?.kind !== 'at-provider') return [];
+    const report = (await walk.issuesOwnTokens()) ? reportUntriedLogin : reportMissingToken;
+    return [report(walk.baseUrl)];
+  }
   const opened = await call(walk, token, 'initialize', INITIALIZE);
   if (opened.status === 429)
     return unknown(
@@ -77,6 +88,8 @@ function explainRefusal(answer: Answer, token: string): Finding {
   const { details } = readErrorData(answer);
   const said =
     typeof details === 'string' ? details : `${answer.status} ${answer.text.slice(0, 200)}`;
+  if (isOwnToken(token)) return explainOwnTokenRefusal(token, reason, said);
+  if (/its own tokens begin with pst_/.test(said)) return refuseForeignToken();
   const advice = adviseOnToken({
     reason,
     token,
@@ -120,6 +133,12 @@ export async function checkToken(settings: SettingsAtHand): Promise<Found> {
   const { access, config, token, clock } = settings;
   if (access === undefined || !config.auth.required) return [];
   const hasKeys = await isDiscovered(access);
+  const own = findOwnTokens(config);
+  if (own !== undefined) {
+    if (token === undefined) return hasKeys ? [reportUntriedLogin(config.server.baseUrl)] : [];
+    const isOfProvider = own.tokens.acceptsProviderTokens && !isOwnToken(token);
+    if (!isOfProvider) return judgeOwnToken(token, own, settings);
+  }
   if (token === undefined) return hasKeys ? [reportMissingToken(config.server.baseUrl)] : [];
   if (!hasKeys)
     return unknown('token', "whether the token is accepted, without the provider's keys.");
