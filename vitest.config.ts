@@ -13,6 +13,19 @@ const PACKAGING = [
   'test/process/{compose,helm-chart,image,monitoring,package,release,starter}.test.ts',
 ];
 
+/**
+ * What the program says and does, where neither the process nor Node.js is the subject: CI runs it on one Node.js. What
+ * Node.js itself decides about it (`.env`, TypeScript, certificates, names that cannot be resolved, terminals, signals) is
+ * in a file of `process`.
+ */
+const PROGRAM = [
+  'test/process/doctor-{gateway,providers,settings,store}.test.ts',
+  'test/process/{config-command,connect,completion,init,rules-command}.test.ts',
+  'test/process/{lock,lock-approve,lock-served}.test.ts',
+  'test/process/{conformance,demo,example-gateway,example-servers,walk}.test.ts',
+  'test/process/{log-secrets,redis-sentinel,site}.test.ts',
+];
+
 /** Everything that can break, broken under load: minutes, of which CI spends one round. */
 const FAULTS = ['test/process/chaos.test.ts'];
 
@@ -44,9 +57,10 @@ export default defineConfig({
       project('contract', CONTRACT, together(0), { except: BUSY.contract }),
       project('clients', CLIENTS, together(0), { except: BROWSER }),
       project('process', PROCESS, together(0), {
-        except: [...PACKAGING, ...FAULTS, ...BUSY.process],
+        except: [...PROGRAM, ...PACKAGING, ...FAULTS, ...BUSY.process],
         isBuilt: true,
       }),
+      project('program', PROGRAM, together(0), { isBuilt: true }),
       project('browser', BROWSER, together(0), { isBuilt: true }),
       project('packaging', PACKAGING, together(0), { isBuilt: true }),
       project('spec alone', BUSY.spec, alone(1)),

@@ -5,7 +5,7 @@
  * @packageDocumentation
  */
 
-export type { UserContext } from './endpoint/user-context.ts';
+export type { UserContext } from './endpoint/message.ts';
 export { DefinitionError, fail } from './errors/gateway-error.ts';
 export type {
   Arguments,

@@ -2,8 +2,7 @@
 
 import type { Config } from '../config/config.ts';
 import type { RequiredAuthConfig } from '../config/groups/provider.ts';
-import type { UserContext } from '../endpoint/user-context.ts';
-import { toGatewayError } from '../errors/gateway-error.ts';
+import type { UserContext } from '../endpoint/message.ts';
 import type { OwnTokens } from '../grants/open-grants.ts';
 import { isOwnToken } from '../grants/token-codec.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -11,12 +10,12 @@ import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import {
-  type Authenticate,
   type AuthRequest,
   type BearerDeps,
   createAuthenticate,
   createChallenge,
   type GetChallenge,
+  instrumentAuthenticate,
 } from './bearer.ts';
 import { listForeignClaims } from './claims.ts';
 import { createKeySet, type KeySet, type KeySetFacts } from './key-set.ts';
@@ -169,41 +168,6 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
           }
         : {},
     close: keySet.close,
-  };
-}
-
-// §4.11: how long the check of a token takes, and what it comes to.
-
-function instrumentAuthenticate(
-  authenticate: Authenticate,
-  metrics: Metrics,
-  clock: Clock,
-): Authenticate {
-  return function authenticateAndRecord(request, beforeFetch) {
-    const startedAt = clock.monotonic();
-    const record = (result: string) =>
-      metrics.recordAuthAttempt(result, (clock.monotonic() - startedAt) / 1000);
-
-    function recordSuccess(user: UserContext): UserContext {
-      record('success');
-      return user;
-    }
-
-    function recordRefusal(thrown: unknown): never {
-      const { row, key } = toGatewayError(thrown);
-      // 429: a limit was reached before the token was checked, so this says nothing about the token.
-      if (row.status !== 429) record(row.jsonrpc?.reason ?? key);
-      throw thrown;
-    }
-
-    try {
-      const user = authenticate(request, beforeFetch);
-      return user instanceof Promise
-        ? user.then(recordSuccess, recordRefusal)
-        : recordSuccess(user);
-    } catch (thrown) {
-      return recordRefusal(thrown);
-    }
   };
 }
 

@@ -1,9 +1,11 @@
-// §5.1, §5.6, RFC 6750 §2.1: the Authorization header.
+// §5.1, §5.6, RFC 6750 §2.1: the Authorization header, and how its check is counted.
 
 import type { Config } from '../config/config.ts';
+import type { UserContext } from '../endpoint/message.ts';
 import { type GatewayRequest, getHeader, readBearerToken } from '../endpoint/message.ts';
-import type { UserContext } from '../endpoint/user-context.ts';
 import { fail, GatewayError, toGatewayError } from '../errors/gateway-error.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
 /** Headers of a 401. */
 export type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
@@ -98,4 +100,39 @@ function requireToken(authorization: string | undefined): string {
   const token = readBearerToken(authorization);
   // No JWT has a comma: it stands between two headers that were joined.
   return token === undefined || token.includes(',') ? fail('invalid_format') : token;
+}
+
+// §4.11: how long the check of a token takes, and what it comes to.
+
+export function instrumentAuthenticate(
+  authenticate: Authenticate,
+  metrics: Metrics,
+  clock: Clock,
+): Authenticate {
+  return function authenticateAndRecord(request, beforeFetch) {
+    const startedAt = clock.monotonic();
+    const record = (result: string) =>
+      metrics.recordAuthAttempt(result, (clock.monotonic() - startedAt) / 1000);
+
+    function recordSuccess(user: UserContext): UserContext {
+      record('success');
+      return user;
+    }
+
+    function recordRefusal(thrown: unknown): never {
+      const { row, key } = toGatewayError(thrown);
+      // 429: a limit was reached before the token was checked, so this says nothing about the token.
+      if (row.status !== 429) record(row.jsonrpc?.reason ?? key);
+      throw thrown;
+    }
+
+    try {
+      const user = authenticate(request, beforeFetch);
+      return user instanceof Promise
+        ? user.then(recordSuccess, recordRefusal)
+        : recordSuccess(user);
+    } catch (thrown) {
+      return recordRefusal(thrown);
+    }
+  };
 }

@@ -1,7 +1,7 @@
 // §5.2, §5.3: claims, after the signature.
 
 import type { ProviderConfig, RequiredAuthConfig } from '../config/groups/provider.ts';
-import { readEmail, type UserContext } from '../endpoint/user-context.ts';
+import { readEmail, type UserContext } from '../endpoint/message.ts';
 import { fail } from '../errors/gateway-error.ts';
 import { isStringArray } from '../platform/json.ts';
 import { quote } from '../platform/text.ts';

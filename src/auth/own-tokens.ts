@@ -1,6 +1,6 @@
 // §5.11: who is let in by the gateway's own tokens. One is opened and judged here; whether its grant still stands is asked
 // in the step that counts the call (`UserContext.grant`).
-import type { UserContext } from '../endpoint/user-context.ts';
+import type { UserContext } from '../endpoint/message.ts';
 import { fail } from '../errors/gateway-error.ts';
 import { noteFirstUse } from '../grants/grant.ts';
 import type { Grants, StoredGrant } from '../grants/grants.ts';

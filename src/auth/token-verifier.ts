@@ -1,6 +1,6 @@
 // §5.2, §5.4: signature first, then claims, on every request.
 
-import type { UserContext } from '../endpoint/user-context.ts';
+import type { UserContext } from '../endpoint/message.ts';
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
 import type { Clock } from '../platform/clock.ts';

@@ -34,6 +34,8 @@ export interface ProviderQuirks {
   readonly accessTokenHashes?: readonly string[];
   /** A refresh without `scope` gets a token for something else, or none. */
   readonly refreshNeedsScope?: true;
+  /** The end of one login there is the end of all that its user has by the same client. */
+  readonly revokesAllOfUser?: true;
   /** What it answers in place of `invalid_grant` when a refresh token is good no more. */
   readonly spentRefreshTokenError?: string;
 }
@@ -160,6 +162,8 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
       why: 'it must be https://accounts.google.com, without a slash at the end',
     },
     opaque: true,
+    // https://developers.google.com/identity/protocols/oauth2/web-server#tokenrevoke
+    quirks: { revokesAllOfUser: true },
     emailAuthority: { ownDomains: ['@gmail.com'], organizationClaim: 'hd' },
   },
 

@@ -2,6 +2,7 @@
 // too slow to go on.
 
 import type { HttpConfig } from '../config/groups/http.ts';
+import { NO_BODY } from '../endpoint/message.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import { createTransfers } from '../platform/memory/transfers.ts';
@@ -10,6 +11,7 @@ import {
   createUserBudgets,
   type HoldBody,
   type MemoryBudget,
+  type UserBudgets,
 } from '../platform/memory/user-budgets.ts';
 
 /**
@@ -21,8 +23,8 @@ export type BodyOwner = 'unauthenticated' | 'authDisabled' | { readonly sub: str
 export interface BodyMemory {
   /** Counts a body that begins to arrive. `onDrop` is called when it must go, at most once. */
   startBody(owner: BodyOwner, onDrop: (cause: GatewayError) => void): CountedBody;
-  /** How to hold a body that came at once; undefined where it does not fit beside the others. */
-  admitWhole(owner: BodyOwner, bytes: number): HoldBody | undefined;
+  /** Of each user, where a body that came at once is counted without a start. */
+  readonly users: UserBudgets;
 }
 
 export interface CountedBody {
@@ -71,19 +73,13 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
           count(arrived, arrived);
         },
         end,
-        hold: typeof owner === 'object' ? users.createHold(owner.sub, body) : holdUncounted,
+        // Only bodies of users count after they have arrived.
+        hold: typeof owner === 'object' ? users.createHold(owner.sub, body) : NO_BODY.hold,
       };
     },
-    admitWhole(owner, bytes) {
-      if (typeof owner !== 'object') return holdUncounted;
-      if (!users.find(owner.sub).hasRoomFor(bytes)) return undefined;
-      return users.createHold(owner.sub, { bytes });
-    },
+    users,
   };
 }
-
-/** Only bodies of users count after they have arrived. */
-const holdUncounted: HoldBody = () => () => {};
 
 const HEADERS = { Connection: 'close', 'Retry-After': '1' };
 

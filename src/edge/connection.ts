@@ -1,7 +1,6 @@
-// One connection: its requests that have no reply yet, in order, and what of the replies is not sent.
+// What a connection is, when its caller reads too slowly to go on, and the connections that are open.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { toAddress } from './receive-request.ts';
 
 export interface Connection {
   readonly socket: Socket;
@@ -27,77 +26,8 @@ export interface Connection {
  */
 type ConnectionProgress = 'moving' | 'stalled' | 'waiting for a body';
 
-interface ConnectionEvents {
-  /** A request has begun, on a connection that had none. */
-  onBusy(): void;
-  /** The last request is over, or the connection has closed. */
-  onIdle(): void;
-}
-
 /** How long what comes after a reply is still read and dropped, so that its caller sees the reply. */
 export const DISCARD_MS = 2000;
-
-/** Bytes of replies not yet sent at which no more requests are worked on. */
-const MAX_UNSENT_BYTES = 1_048_576;
-
-export function createConnection(socket: Socket, { onBusy, onIdle }: ConnectionEvents): Connection {
-  /** With the bytes of their replies. */
-  const pending = new Map<ServerResponse, number>();
-  const waitingTasks: (() => void)[] = [];
-  const stallDetector = createStallDetector();
-  let unsentBytes = 0;
-  let bytesReadBefore = -1;
-
-  // node:http tells only the first of the pending responses that its caller is gone.
-  socket.once('close', () => {
-    waitingTasks.length = 0;
-    for (const res of pending.keys()) if (res.socket === null) res.destroy().emit('close');
-  });
-
-  function endRequest(res: ServerResponse): void {
-    const bytes = pending.get(res);
-    if (bytes === undefined) return;
-    unsentBytes -= bytes;
-    pending.delete(res);
-    while (unsentBytes < MAX_UNSENT_BYTES && waitingTasks.length > 0) waitingTasks.shift()?.();
-    if (pending.size === 0) onIdle();
-  }
-
-  return {
-    socket,
-    address: toAddress(socket.remoteAddress),
-    isClosing: false,
-    startRequest(res) {
-      pending.set(res, 0);
-      // Not once: the wrapper that takes the listener away again costs as much as ending the request.
-      res.on('close', () => endRequest(res));
-      if (pending.size === 1) onBusy();
-      return pending.size;
-    },
-    pendingResponses: () => [...pending.keys()],
-    runWhenDrained(task) {
-      if (unsentBytes < MAX_UNSENT_BYTES && waitingTasks.length === 0) task();
-      else waitingTasks.push(task);
-    },
-    countReply(res, bytes) {
-      if (!pending.has(res)) return;
-      pending.set(res, bytes);
-      unsentBytes += bytes;
-    },
-    checkProgress() {
-      const sending = stallDetector.checkProgress({
-        unsentBytes: socket.writableLength,
-        sentBytes: socket.bytesWritten - socket.writableLength,
-      });
-      if (sending === 'stalled') return 'stalled';
-      const isSilent = socket.bytesRead === bytesReadBefore;
-      bytesReadBefore = socket.bytesRead;
-      const [only] = pending.keys();
-      const isWaiting = isSilent && pending.size === 1 && only?.req.complete === false;
-      return isWaiting ? 'waiting for a body' : 'moving';
-    },
-  };
-}
 
 // Replies that nobody reads (§12). An idle stream does not count as stalled.
 

@@ -18,20 +18,16 @@ import {
   createIsAllowedOrigin,
 } from './host-and-origin.ts';
 import type { Limiter } from './limits/limiter.ts';
-import {
-  createAccessLog,
-  tracePublicEndpoints,
-  traceRequests,
-  traceRunQueue,
-} from './observe-requests.ts';
 import { createOverloadRefusals } from './overload.ts';
 import { createPipeline } from './pipeline.ts';
 import { createBodyReader } from './read-body.ts';
 import { createFindClientIp } from './receive-request.ts';
 import { createSecurityHeaders } from './reply-headers.ts';
+import { createAccessLog } from './request-handler.ts';
 import { createRouter } from './router.ts';
 import { createRunQueue } from './run-queue.ts';
 import { createHttpServer, type HttpServer } from './server.ts';
+import { tracePublicEndpoints, traceRequests, traceRunQueue } from './trace-requests.ts';
 
 /** What a header section may have beside the token. */
 const OTHER_HEADERS_BYTES = 16_384;

@@ -1,8 +1,7 @@
 // A call whose caller came by the gateway's own token: whether its grant still stands, as the step says that counted it.
 import { extendChallenge, type GetChallenge } from '../auth/bearer.ts';
 import type { JudgedCall } from '../endpoint/endpoint.ts';
-import type { GatewayRequest, Reply } from '../endpoint/message.ts';
-import type { UserContext } from '../endpoint/user-context.ts';
+import type { GatewayRequest, Reply, UserContext } from '../endpoint/message.ts';
 import { fail, GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { GrantLookup, SessionLookup } from '../store/store.ts';
 

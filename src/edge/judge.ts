@@ -8,6 +8,7 @@ import type {
   ProtectedEndpoint,
   PublicEndpoint,
 } from '../endpoint/endpoint.ts';
+import type { UserContext } from '../endpoint/message.ts';
 import {
   type GatewayRequest,
   getHeader,
@@ -15,7 +16,6 @@ import {
   type PendingReply,
   type RequestBody,
 } from '../endpoint/message.ts';
-import type { UserContext } from '../endpoint/user-context.ts';
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { BodyOwner } from './body-memory.ts';

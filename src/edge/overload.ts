@@ -236,3 +236,10 @@ export const findByPath = (refusals: OverloadRefusals, path: string): OverloadRe
   refusals.get(path) ?? refusals.get(getFolder(path));
 
 const getFolder = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1);
+
+/** For a request of a connection beyond the limit. */
+export const createBusyError = () =>
+  new GatewayError('overloaded', {
+    details: 'All connections of this service are busy (MAX_CONNECTIONS). Try again.',
+    headers: { 'Retry-After': '1' },
+  });

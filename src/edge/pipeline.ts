@@ -1,16 +1,17 @@
 // The way of every request (§11): it is judged, admitted and run, and its reply is completed. To
 // judge has no effect; refusals come in this order: limits, token, body.
 
-import { getHeader, type Reply } from '../endpoint/message.ts';
+import type { Endpoint } from '../endpoint/endpoint.ts';
+import { getHeader, type Reply, type ReplyHeaders } from '../endpoint/message.ts';
 import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
 import { toGatewayError } from '../errors/gateway-error.ts';
 import { isMissingGrant } from '../store/store.ts';
 import type { Exchange, JudgedRequest } from './exchange.ts';
-import { type IsAllowedOrigin, readOrigin } from './host-and-origin.ts';
+import { type GetCorsHeaders, type IsAllowedOrigin, readOrigin } from './host-and-origin.ts';
 import { createJudge, type JudgeDeps } from './judge.ts';
 import { UNAUTHENTICATED } from './limits/windows.ts';
 import type { ReceivedRequest } from './receive-request.ts';
-import { createListHeaders, type HeaderList, type ListHeadersDeps } from './reply-headers.ts';
+import { type HeaderList, toHeaderList } from './reply-headers.ts';
 import type { ReplyOwner } from './reply-writer.ts';
 import { prefersHtml, type Router } from './router.ts';
 import type { RunQueue } from './run-queue.ts';
@@ -113,4 +114,73 @@ function renderThrown(
   const format = endpoint?.errors ?? JSONRPC;
   const isPage = endpoint?.hasErrorPages && prefersHtml(getHeader(received.request, 'accept'));
   return isPage ? renderErrorPage(error, format) : renderError(error, format);
+}
+
+// §4.12: the headers of a reply, put together.
+
+interface ReplyParts {
+  readonly reply: Pick<Reply, 'headers'>;
+  readonly endpoint: Endpoint | undefined;
+  /** The origin whose pages may read the reply. */
+  readonly grantedOrigin: string | undefined;
+  /** `X-RateLimit-*`. */
+  readonly limitHeaders: ReplyHeaders | undefined;
+}
+
+/** All but `Content-Length`. What the reply says itself replaces what is said of all replies. */
+type ListHeaders = (parts: ReplyParts) => HeaderList;
+
+interface ListHeadersDeps {
+  /** On every reply. */
+  readonly securityHeaders: ReplyHeaders;
+  readonly getCorsHeaders: GetCorsHeaders;
+}
+
+/** What all replies of an endpoint have in common: made once, copied for each. */
+interface HeaderBase {
+  readonly list: readonly string[];
+  /** Where the value of each name is. */
+  readonly positions: ReadonlyMap<string, number>;
+}
+
+function createListHeaders({ securityHeaders, getCorsHeaders }: ListHeadersDeps): ListHeaders {
+  const bases = new Map<Endpoint | undefined, HeaderBase>();
+  const grantedBases = new Map<Endpoint | undefined, HeaderBase>();
+
+  function getBase(endpoint: Endpoint | undefined, grantedOrigin: string | undefined): HeaderBase {
+    const byEndpoint = grantedOrigin === undefined ? bases : grantedBases;
+    const known = byEndpoint.get(endpoint);
+    if (known !== undefined) return known;
+    const cors = getCorsHeaders(grantedOrigin);
+    const base = createBase({ ...securityHeaders, ...cors, ...endpoint?.headers });
+    byEndpoint.set(endpoint, base);
+    return base;
+  }
+
+  return function listHeaders({ reply, endpoint, grantedOrigin, limitHeaders }) {
+    const { list: common, positions } = getBase(endpoint, grantedOrigin);
+    const list = common.slice();
+    // The base may have been made for another origin.
+    if (grantedOrigin !== undefined) set('Access-Control-Allow-Origin', grantedOrigin);
+    for (const name in limitHeaders) set(name, limitHeaders[name]);
+    const { headers } = reply;
+    for (const name in headers) if (name !== 'Vary') set(name, headers[name]);
+    const vary = headers?.Vary;
+    list.push('Vary', vary === undefined ? 'Origin' : `Origin, ${vary}`);
+    return list;
+
+    function set(name: string, value = ''): void {
+      const position = positions.get(name);
+      if (position === undefined) list.push(name, value);
+      else list[position] = value;
+    }
+  };
+}
+
+function createBase(headers: ReplyHeaders): HeaderBase {
+  const names = Object.keys(headers);
+  return {
+    list: toHeaderList(headers),
+    positions: new Map(names.map((name, index) => [name, 2 * index + 1])),
+  };
 }

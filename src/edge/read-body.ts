@@ -1,12 +1,14 @@
 // §4.4, §4.7, §4.8: request bodies, read once and bounded.
 import type { IncomingMessage } from 'node:http';
 import type { HttpConfig } from '../config/groups/http.ts';
-import type { RequestBody } from '../endpoint/message.ts';
+import { NO_BODY, type RequestBody } from '../endpoint/message.ts';
 import { fail, GatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import { decodeUtf8, findExceededBound } from '../platform/json.ts';
 import { createGrowingBuffer, type GrowingBuffer } from '../platform/memory/growing-buffer.ts';
+import type { HoldBody } from '../platform/memory/user-budgets.ts';
 import { type BodyOwner, type CountedBody, createBodyMemory } from './body-memory.ts';
+import { DISCARD_MS } from './connection.ts';
 
 /** A body that is still with the transport; whoever passes it on looks at nothing in it. */
 export interface IncomingBody {
@@ -59,12 +61,19 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     const isThere = req.complete || readableLength === Number(req.headers['content-length']);
     if (!isThere || req.destroyed) return undefined;
     if (readableLength > maxBytes) throw createTooLargeError(maxBytes);
-    const hold = memory.admitWhole(owner, readableLength);
+    const hold = holdWhole(owner, readableLength);
     if (hold === undefined) return undefined;
     const bytes: Buffer = req.read() ?? NO_BYTES;
     // Nothing comes any more; that this ends is for node:http to see.
     req.resume();
     return { bytes, hold, end: () => {} };
+  }
+
+  /** Undefined where it does not fit beside the others. Only bodies of users count after they have arrived. */
+  function holdWhole(owner: BodyOwner, bytes: number): HoldBody | undefined {
+    if (typeof owner !== 'object') return NO_BODY.hold;
+    if (!memory.users.find(owner.sub).hasRoomFor(bytes)) return undefined;
+    return memory.users.createHold(owner.sub, { bytes });
   }
 
   async function readPieces(req: IncomingMessage, owner: BodyOwner, maxBytes: number) {
@@ -175,8 +184,16 @@ interface RequestHead {
 }
 
 /** Whether bytes follow the head. */
-export const hasBody = ({ headers }: RequestHead): boolean =>
+const hasBody = ({ headers }: RequestHead): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+
+/** What still comes of a body that nobody reads is dropped, for a while. */
+export function discardBody(req: IncomingMessage, clock: Clock): void {
+  req.resume();
+  if (req.complete || !hasBody(req)) return;
+  const cancel = clock.after(DISCARD_MS, () => req.destroy());
+  req.once('end', cancel);
+}
 
 /**
  * Whether the coding is another than `chunked`: node:http would pass on what is below as it is. HTTP/1.0

@@ -111,14 +111,19 @@ const UNKNOWN = 'unknown';
 export function createFindClientIp(trust: TrustProxy): FindClientIp {
   switch (trust.kind) {
     case 'all':
-      return ({ forwardedFor, realIp, socket }) =>
-        toAddress(listEntries(forwardedFor)[0] ?? (realIp?.trim() || socket));
+      return ({ forwardedFor, realIp, socket }) => {
+        const said = listEntries(forwardedFor)[0] ?? (realIp?.trim() || undefined);
+        // That of the connection is in its one spelling already.
+        return said === undefined ? socket : toAddress(said);
+      };
     case 'none':
       return ({ socket }) => socket;
     case 'hops':
       // With fewer entries than proxies somebody came past them: only the socket is certain.
-      return ({ forwardedFor, socket }) =>
-        toAddress(listEntries(forwardedFor).at(-trust.hops) ?? socket);
+      return ({ forwardedFor, socket }) => {
+        const said = listEntries(forwardedFor).at(-trust.hops);
+        return said === undefined ? socket : toAddress(said);
+      };
     case 'networks':
       return ({ forwardedFor, socket }) =>
         findFirstUntrusted([...listEntries(forwardedFor), socket], trust.trusts);

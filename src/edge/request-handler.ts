@@ -1,21 +1,22 @@
-// Requests of node:http to the pipeline, and its replies back.
+// Requests of node:http to the pipeline, and its replies back; each is counted and logged.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
-import { GatewayError } from '../errors/gateway-error.ts';
+import type { Reply, ReplyError, ReplyHeaders } from '../endpoint/message.ts';
+import type { GatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
-import type { Log } from '../platform/log.ts';
+import { type Log, truncateForLog } from '../platform/log.ts';
+import { createLogThrottle } from '../platform/throttle.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import { type Connection, DISCARD_MS } from './connection.ts';
+import type { Connection } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
-import type { LogRequest } from './observe-requests.ts';
 import {
+  createBusyError,
   findByPath,
   type Overload,
   type OverloadRefusal,
   type OverloadRefusals,
 } from './overload.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';
-import { createUnsupportedCodingError, hasBody, hasUnsupportedCoding } from './read-body.ts';
+import { createUnsupportedCodingError, discardBody, hasUnsupportedCoding } from './read-body.ts';
 import {
   type FindClientIp,
   type ReceivedRequest,
@@ -180,15 +181,77 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
   }
 }
 
-function discardBody(req: IncomingMessage, clock: Clock): void {
-  req.resume();
-  if (req.complete || !hasBody(req)) return;
-  const cancel = clock.after(DISCARD_MS, () => req.destroy());
-  req.once('end', cancel);
+// §4.11: one log line and one count per request, after its reply.
+
+export interface LoggedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly clientIp: string;
+  readonly route: string;
+  readonly reply: Reply;
+  /** Seconds from the request's head to the end of its reply. */
+  readonly seconds: number;
 }
 
-const createBusyError = () =>
-  new GatewayError('overloaded', {
-    details: 'All connections of this service are busy (MAX_CONNECTIONS). Try again.',
-    headers: { 'Retry-After': '1' },
-  });
+export type LogRequest = (request: LoggedRequest) => void;
+
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+/** Callers may send any word: those that nobody uses are one series. */
+export const toKnownMethod = (method: string): string => (METHODS.has(method) ? method : 'other');
+
+/** Never logs a query, a header or a body: they carry codes, states and tokens. */
+export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): LogRequest {
+  const throttle = createLogThrottle(clock, (error, leftOut) =>
+    log.info(
+      'Further requests were refused for the same reason in the last minute; LOG_LEVEL=debug shows all of them.',
+      { error, leftOut },
+    ),
+  );
+
+  /** Most levels do not write this line: then its facts need not be gathered. */
+  const isEachLogged = log.isWritten('debug');
+
+  return function logRequest(request) {
+    const { method, route, reply, seconds } = request;
+    const { status } = reply;
+    const outcome = reply.outcome?.();
+    const error = reply.error ?? outcome?.error;
+    metrics.recordHttpRequest(toKnownMethod(method), route, status, seconds);
+    if (error === undefined) {
+      if (isEachLogged) log.debug('Answered.', describeRequest(request, outcome));
+      return;
+    }
+    const usualLevel = chooseLevel(status, error);
+    const isLogged = usualLevel === 'debug' || throttle.countLine(error.key);
+    const level = isLogged ? usualLevel : 'debug';
+    if (!log.isWritten(level)) return;
+    log[level](usualLevel === 'error' ? 'Failed.' : 'Refused.', {
+      ...describeRequest(request, outcome),
+      error: error.key,
+      details: error.message,
+      cause: error.cause,
+    });
+  };
+}
+
+const describeRequest = (
+  { method, path, clientIp, reply, seconds }: LoggedRequest,
+  outcome: Pick<Reply, 'facts'> | undefined,
+) => ({
+  method,
+  path: truncateForLog(path),
+  status: reply.status,
+  ms: Math.round(seconds * 1e6) / 1000,
+  clientIp,
+  ...reply.describe?.(),
+  ...reply.facts,
+  ...outcome?.facts,
+});
+
+/** What has a cause inside the service, or at the provider, is for an operator to look at. */
+function chooseLevel(status: number, { logLevel, cause }: ReplyError) {
+  if (logLevel !== undefined) return logLevel;
+  if (status >= 500 || (status === 200 && cause !== undefined)) return 'error';
+  return status === 429 ? 'debug' : 'info';
+}

@@ -1,9 +1,8 @@
 // §4.1: how a feature describes an endpoint that it serves.
 import type { LimitGroup } from '../config/groups/limits.ts';
 import type { SessionAccess, SessionLookup } from '../store/store.ts';
-import type { GatewayRequest, PendingReply, Reply, RequestBody } from './message.ts';
+import type { GatewayRequest, PendingReply, Reply, RequestBody, UserContext } from './message.ts';
 import type { ErrorFormat } from './render-error.ts';
-import type { UserContext } from './user-context.ts';
 
 export type Endpoint = OpenEndpoint | ProtectedEndpoint | PublicEndpoint;
 

@@ -10,7 +10,7 @@ import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
-import { getOriginalToken } from '../endpoint/user-context.ts';
+import { getOriginalToken } from '../endpoint/message.ts';
 import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
@@ -32,7 +32,6 @@ import type { Fetch } from '../platform/fetch-with-limits.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
-import { joinPolicies } from '../policy/policy.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { createLogo } from '../site/logo.ts';
 import { instrumentStore } from '../store/observe-store.ts';
@@ -222,7 +221,7 @@ export async function createGateway(
         ).catch(closeStore);
   const mcp = createMcp(config.mcp, {
     catalogs: upstreams?.catalogs ?? { all: ownCatalog, findServer: () => undefined },
-    policies: upstreams?.catalogs.policies ?? joinPolicies([]),
+    policies: upstreams?.catalogs.policies,
     service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
     store,
     getSeal,

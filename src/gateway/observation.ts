@@ -4,14 +4,14 @@ import type { Config } from '../config/config.ts';
 import type { GatewayRequest } from '../endpoint/message.ts';
 import { getErrorCode } from '../platform/error-code.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
-import { readTraceContext } from '../protocol/json-rpc.ts';
+import { readTraceContext, readTraceId } from '../protocol/json-rpc.ts';
 import { traceStore } from '../store/observe-store.ts';
 import type { Store } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import { openAudit } from '../telemetry/audit/open-audit.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { openTracing, type TracingDeps } from '../telemetry/tracing/open-tracing.ts';
-import { readTraceId, type Tracing } from '../telemetry/tracing/tracing.ts';
+import type { Tracing } from '../telemetry/tracing/tracing.ts';
 
 export interface Observation {
   /** Undefined without `AUDIT_LOG`. */

@@ -16,10 +16,14 @@ import { isStringArray } from '../platform/json.ts';
 import { truncateForLog } from '../platform/log.ts';
 import { EVENT_STREAM_HEADERS } from '../platform/sse.ts';
 import { stripUri } from '../platform/strip-uri.ts';
-import { type JsonRpcMessage, parseMessage, type RequestId } from '../protocol/json-rpc.ts';
+import {
+  type JsonRpcMessage,
+  parseMessage,
+  type RequestId,
+  readTraceId,
+} from '../protocol/json-rpc.ts';
 import { checkVersionHeader, detectEra, type Era } from '../protocol/revisions.ts';
 import type { SessionLookup } from '../store/store.ts';
-import { readTraceId } from '../telemetry/tracing/tracing.ts';
 import {
   type Call,
   type CallObserver,
@@ -115,10 +119,10 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     const { era, id = null } = record;
     const { path } = protectedCall.request;
     observer.admit(record);
-    const facts = describeForLog(record);
+    const describe = createDescribe(record);
     return eras[era].handle(createCall(record, catalog, protectedCall, session), message).then(
-      (response) => toReply(addScopeChallenge(response, path), id, facts),
-      (thrown: unknown) => toReply(addScopeChallenge(toErrorResponse(thrown), path), id, facts),
+      (response) => toReply(addScopeChallenge(response, path), id, describe),
+      (thrown: unknown) => toReply(addScopeChallenge(toErrorResponse(thrown), path), id, describe),
     );
   }
 
@@ -194,15 +198,15 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
   }
 }
 
-/** The one place where a response becomes HTTP. `facts` are for the log. */
+/** The one place where a response becomes HTTP. */
 function toReply(
   response: McpResponse,
   id: RequestId | null,
-  facts: Readonly<Record<string, unknown>> = {},
+  describe: DescribeForLog = () => ({}),
 ): Reply {
   switch (response.kind) {
     case 'accepted':
-      return { status: 202, headers: addSessionHeaders({}, response), facts };
+      return { status: 202, headers: addSessionHeaders({}, response), describe };
     case 'stream': {
       const { events, answer } = response;
       return {
@@ -210,7 +214,7 @@ function toReply(
         headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, response),
         stream: events,
         outcome: () => toAnswerLogMembers(answer?.()),
-        facts,
+        describe,
       };
     }
     case 'json': {
@@ -218,15 +222,16 @@ function toReply(
       const type = { 'Content-Type': 'application/json' };
       // Most have no error: then nothing has to be copied.
       if (error === undefined) {
-        return { status: 200, headers: addSessionHeaders(type, response), body, facts };
+        return { status: 200, headers: addSessionHeaders(type, response), body, describe };
       }
-      const { headers, facts: errorFacts } = error.failure;
+      const { headers, facts } = error.failure;
       return {
         status: error.row.status,
         headers: addSessionHeaders({ ...type, ...headers }, response),
         body,
         error,
-        facts: { ...facts, ...errorFacts },
+        describe,
+        ...(facts && { facts }),
       };
     }
   }
@@ -248,20 +253,19 @@ function toAnswerLogMembers(answer: Answer | undefined): Pick<Reply, 'error' | '
   return error === undefined ? {} : toLogMembers(error);
 }
 
-/** What a message is about, for the log: `tools/call` of `service_ping`. */
-function describeForLog({
-  era,
-  methodName,
-  subject,
-  trace,
-}: CallRecord): Readonly<Record<string, unknown>> {
-  if (methodName === undefined) return { era };
-  const isUri = methodName.startsWith('resources/');
-  const traceId = readTraceId(trace);
-  return {
-    era,
-    rpc: truncateForLog(methodName),
-    ...(subject !== undefined && { of: truncateForLog(isUri ? stripUri(subject) : subject) }),
-    ...(traceId !== undefined && { trace: traceId }),
+type DescribeForLog = () => Readonly<Record<string, unknown>>;
+
+/** What a message is about, for the log: `tools/call` of `service_ping`. Keeps nothing else of the record. */
+function createDescribe({ era, methodName, subject, trace }: CallRecord): DescribeForLog {
+  return function describe() {
+    if (methodName === undefined) return { era };
+    const isUri = methodName.startsWith('resources/');
+    const traceId = readTraceId(trace);
+    return {
+      era,
+      rpc: truncateForLog(methodName),
+      ...(subject !== undefined && { of: truncateForLog(isUri ? stripUri(subject) : subject) }),
+      ...(traceId !== undefined && { trace: traceId }),
+    };
   };
 }

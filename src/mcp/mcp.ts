@@ -3,7 +3,7 @@
 import type { GetChallenge } from '../auth/bearer.ts';
 import type { McpConfig } from '../config/groups/mcp.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import type { GetProviderToken, UserContext } from '../endpoint/user-context.ts';
+import type { GetProviderToken, UserContext } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Policies } from '../policy/policy.ts';
@@ -41,8 +41,8 @@ export interface McpDeps {
   readonly log: Log;
   /** Headers of a 401 at a path; undefined when nobody has to log in. */
   readonly getChallenge: GetChallenge | undefined;
-  /** Who may see and use what; asked in this order. */
-  readonly policies: Pick<Policies, 'judge'>;
+  /** Who may use what; undefined where everybody may use everything. */
+  readonly policies: Pick<Policies, 'judge'> | undefined;
   /** Whether requests have traces. */
   readonly isTraced: boolean;
   /** Undefined without `AUDIT_LOG`. */
@@ -105,7 +105,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     isMessage: isReplicaMessage,
   });
   const questions = createQuestions({ replicas, store, clock, sessionKeyPrefix });
-  const notificationStreams = createNotificationStreams(clock);
+  const notificationStreams = createNotificationStreams(deps);
   const sessionStreams = hasStreams
     ? createSessionStreams({
         store,
@@ -135,6 +135,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     }),
     stateless: createStatelessEra({
       runCall,
+      countCall,
       findClientId,
       requestState: createRequestState(getSeal, clock),
       notificationStreams,

@@ -97,6 +97,7 @@ export function createAuthorizationEndpoints(
     serverUrls: parts.serverUrls,
     tracing: parts.tracing,
     gatewayTokens: parts.gatewayTokens,
+    audit: parts.audit,
     log,
   });
   const observers = [

@@ -8,6 +8,7 @@ import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
 import type { ServerConfig } from '../config/groups/server.ts';
 import { parseScope } from '../config/scope.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
+import type { PublicEndpoint } from '../endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -16,6 +17,7 @@ import type { GetPublicTools } from '../site/public-tools.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { RecordsDeps } from '../store/seal/sealed-records.ts';
 import type { KeyValue } from '../store/store.ts';
+import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createBroker } from './broker/broker.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
@@ -49,6 +51,8 @@ export interface OAuthHandlers {
   token(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
   readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
+  /** None where the gateway issues no tokens of its own. */
+  readonly accountEndpoints: readonly PublicEndpoint[];
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
   revoke(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Undefined without a consent page. */
@@ -81,11 +85,14 @@ export interface OAuthDeps {
   readonly tracing?: Tracing | undefined;
   /** For OAUTH_TOKENS=gateway. */
   readonly gatewayTokens?: GatewayTokensParts | undefined;
+  /** Undefined without `AUDIT_LOG`. */
+  readonly audit?: Audit | undefined;
   readonly log: Log;
 }
 
 /** What a mode does at the endpoints. */
-interface Mode extends Pick<OAuthHandlers, 'token' | 'revoke' | 'callback' | 'logins'> {
+interface Mode
+  extends Pick<OAuthHandlers, 'token' | 'revoke' | 'callback' | 'logins' | 'accountEndpoints'> {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   /** `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
@@ -136,6 +143,7 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
     inspectToken,
     noteClient,
     gatewayTokens: deps.gatewayTokens,
+    audit: deps.audit,
     log: deps.log,
   });
   return createHandlers(config, deps, parts, { ...broker, issuer: config.baseUrl });
@@ -154,6 +162,7 @@ function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps):
   return createHandlers(config, deps, parts, {
     ...proxy,
     logins: parts.recentAnswers,
+    accountEndpoints: [],
     callback: undefined,
     issuer: undefined,
   });
@@ -198,7 +207,7 @@ function createHandlers(
   parts: Parts,
   mode: Mode,
 ): OAuthHandlers {
-  const { token, revoke, callback, logins } = mode;
+  const { token, revoke, callback, logins, accountEndpoints } = mode;
   const { authorize, consent } = createAuthorize(config, deps, parts, mode);
   return {
     authorize,
@@ -211,6 +220,7 @@ function createHandlers(
     revoke,
     consent,
     callback,
+    accountEndpoints,
   };
 }
 

@@ -1,6 +1,6 @@
 // Who may see and use what: each reason why somebody may not is a policy, and policies are asked in the order of a list.
 
-import type { UserContext } from '../endpoint/user-context.ts';
+import type { UserContext } from '../endpoint/message.ts';
 import type { Turns } from '../platform/clock.ts';
 import type { JsonObject } from '../platform/json.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';

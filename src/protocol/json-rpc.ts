@@ -146,3 +146,7 @@ export function readTraceContext(meta: JsonObject): TraceContext {
 }
 
 const isValue = (value: unknown): value is string => typeof value === 'string' && VALUE.test(value);
+
+/** `traceparent` is `00-<trace>-<span>-<flags>`. */
+export const readTraceId = ({ traceparent }: TraceContext): string | undefined =>
+  traceparent?.slice(3, 35);

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { parseKeySet } from '../auth/jwk.ts';
 import type { KeySet } from '../auth/key-set.ts';
 import { loadConfig } from '../config/load.ts';
-import type { UserContext } from '../endpoint/user-context.ts';
+import type { UserContext } from '../endpoint/message.ts';
 import { DefinitionError } from '../errors/gateway-error.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import type { Arguments, Caller, Catalog } from '../mcp/catalog/catalog.ts';

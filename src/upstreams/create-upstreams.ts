@@ -3,7 +3,7 @@
 import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import type { GetProviderToken } from '../endpoint/user-context.ts';
+import type { GetProviderToken } from '../endpoint/message.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/list-tools.ts';
 import type { OwnCatalog } from '../mcp/catalog/served-catalog.ts';

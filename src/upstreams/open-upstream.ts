@@ -2,7 +2,7 @@
 
 import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
-import type { GetProviderToken } from '../endpoint/user-context.ts';
+import type { GetProviderToken } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';

@@ -1,6 +1,6 @@
 // §18.3: an MCP server behind the gateway, whatever its transport and era.
 
-import type { UserContext } from '../endpoint/user-context.ts';
+import type { UserContext } from '../endpoint/message.ts';
 import type { JsonRpcErrorObject } from '../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
 import type { CancelSignal } from '../platform/cancellation.ts';

@@ -31,7 +31,6 @@ test('§4.6 consent: back after the approval leads to the provider again, where 
   expect(page.url()).not.toBe(first);
   await logInAtProvider(page);
   expect(await own.back(page)).toMatchObject({ code: CODE, state: STATE });
-  await page.context().close();
 });
 
 test('§4.6 consent: where nothing is remembered, back shows the question, which can be approved again', async () => {
@@ -60,7 +59,6 @@ test('§4.6 consent: a question kept in another tab can be approved after the fi
   await own.back(page);
   await approve(kept);
   expect(await own.back(kept)).toMatchObject({ code: CODE, state: STATE });
-  await page.context().close();
 });
 
 test('§4.6 consent: two clicks on Approve are as good as one', async () => {
@@ -71,7 +69,6 @@ test('§4.6 consent: two clicks on Approve are as good as one', async () => {
   await page.waitForURL(atProvider(own));
   await logInAtProvider(page);
   expect(await own.back(page)).toMatchObject({ code: CODE, state: STATE });
-  await page.context().close();
 });
 
 test('§4.6 consent: two posts of the form at once lead to the provider, both, and both logins end well', async () => {
@@ -94,7 +91,6 @@ test('§4.6 consent: two posts of the form at once lead to the provider, both, a
   );
   const second = await own.back(page);
   expect([first.code, second.code]).toEqual([CODE, CODE]);
-  await page.context().close();
 });
 
 test('§4.6 consent: the callback opened again is a page that says what to do', async () => {
@@ -108,7 +104,6 @@ test('§4.6 consent: the callback opened again is a page that says what to do', 
   expect(await page.locator('main').innerText()).toContain('Start it again from your app.');
   await page.reload();
   expect(await heading(page)).toBe('Login failed');
-  await page.context().close();
 });
 
 test('§4.6 consent: the keyboard is enough, and shows where it is', async () => {
@@ -137,7 +132,6 @@ test('§4.6 consent: the keyboard is enough, and shows where it is', async () =>
   await page.keyboard.type('ada');
   await page.keyboard.press('Enter');
   expect(await own.back(page)).toMatchObject({ code: CODE, state: STATE });
-  await page.context().close();
 });
 
 test('§4.6 consent: nothing of the way needs JavaScript', async () => {
@@ -147,7 +141,6 @@ test('§4.6 consent: nothing of the way needs JavaScript', async () => {
   await page.getByRole('button', { name: 'Continue' }).click();
   await logInAtProvider(page);
   expect(await own.back(page)).toMatchObject({ code: CODE, state: STATE });
-  await page.context().close();
 });
 
 test('§4.6 consent: without cookies the approval is a page that says so', async () => {
@@ -157,7 +150,6 @@ test('§4.6 consent: without cookies the approval is a page that says so', async
   await approve(page);
   await page.getByText('cookies are turned off').waitFor();
   expect(await heading(page)).toBe('Login failed');
-  await page.context().close();
 });
 
 test('§4.6 consent: the page has one script of its own and asks for nothing else', async () => {
@@ -169,5 +161,4 @@ test('§4.6 consent: the page has one script of its own and asks for nothing els
   const loading = page.locator('link, img, iframe, object, embed, [src], [onclick], [onload]');
   expect([await loading.count(), await page.locator('script').count()]).toEqual([0, 1]);
   expect(seen.violations).toEqual([]);
-  await page.context().close();
 });

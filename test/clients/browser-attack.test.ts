@@ -101,7 +101,6 @@ test.each([
 
     await own.ask(other, client);
     expect(await heading(other)).toBe('Allow “Test Client” to log in as you?');
-    await page.context().close();
   },
 );
 

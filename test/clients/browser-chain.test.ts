@@ -28,7 +28,6 @@ test('§4.6 consent: with a session at the provider, Approve leads to the client
   const { baseUrl, issuer } = own.service;
   expect(originsOf(seen.requests)).toEqual([baseUrl, issuer, baseUrl, own.site.origin]);
   expect(seen.violations).toEqual([]);
-  await page.context().close();
 });
 
 test('§4.6 consent: a provider that federates leads over other origins to its login and back', async () => {
@@ -86,7 +85,6 @@ test.each(['approve', 'deny'])(
     });
     expect(given.failure()?.errorText).not.toMatch(/CSP|BLOCKED_BY/);
     expect(seen.violations).toEqual([]);
-    await page.context().close();
   },
 );
 
@@ -104,5 +102,4 @@ test('§4.6 consent: a redirect after the form tells nobody where the user came 
   await own.back(page);
   await Promise.all(all);
   expect(referers).toEqual([undefined, undefined]);
-  await page.context().close();
 });

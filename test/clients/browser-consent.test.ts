@@ -40,7 +40,6 @@ test('§4.6 consent: the page says which app asks, who publishes it, where the l
   });
   const { host } = new URL(own.service.baseUrl);
   await expect(page.getByText(host).count()).resolves.toBe(1);
-  await page.context().close();
 });
 
 test('§4.6 consent: the host of a client’s own description is named as its publisher', async () => {
@@ -72,7 +71,6 @@ test('§4.6 consent: approved and logged in, the client gets code, state and iss
   await page.waitForURL(`${own.service.issuer}/**`);
   await logInAtProvider(page);
   expect(await own.back(page)).toEqual({ code: CODE, state: STATE, iss: own.service.baseUrl });
-  await page.context().close();
 });
 
 test('§4.6 consent: denied, the client gets access_denied, state and iss, and no provider is asked', async () => {
@@ -88,7 +86,6 @@ test('§4.6 consent: denied, the client gets access_denied, state and iss, and n
     iss: own.service.baseUrl,
   });
   expect(asked).toEqual([own.service.baseUrl, own.site.origin]);
-  await page.context().close();
 });
 
 test('§4.6 consent: a denial is not remembered', async () => {
@@ -99,7 +96,6 @@ test('§4.6 consent: a denial is not remembered', async () => {
   await own.back(page);
   await own.ask(page, client);
   expect(await heading(page)).toBe(ASKED);
-  await page.context().close();
 });
 
 test('§4.6 consent: a second login in the same browser is not asked again, whatever is new is', async () => {
@@ -136,7 +132,6 @@ test('§4.6 consent: an approval is remembered over a restart of the gateway', a
   await own.service.restart();
   await own.ask(page, client);
   expect(await own.back(page)).toMatchObject({ code: CODE });
-  await page.context().close();
 });
 
 test('§4.6 consent: OAUTH_CONSENT_TTL_SECONDS=0 asks every time', async () => {

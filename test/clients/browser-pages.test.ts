@@ -50,7 +50,6 @@ test('§4.6 consent: a question that was left open for too long is a page that s
   await approve(page);
   await page.getByText('This page has expired. Start the login again from your app.').waitFor();
   expect(await heading(page)).toBe(REFUSED);
-  await page.context().close();
 });
 
 test.each(PAGES)(
@@ -63,7 +62,6 @@ test.each(PAGES)(
     expect(await page.getByRole('heading').allInnerTexts()).toEqual([row.title]);
     expect(await page.getByRole('main').count()).toBe(1);
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
-    await page.context().close();
   },
 );
 
@@ -76,7 +74,6 @@ test('§4.6 consent: the buttons say what they do, and nothing else takes input'
   for (const button of await page.getByRole('button').all()) {
     expect((await button.boundingBox())?.height).toBeGreaterThanOrEqual(44);
   }
-  await page.context().close();
 });
 
 test.each(
@@ -93,7 +90,6 @@ test.each(
     expect(primary.length).toBe(row.name === 'question' ? 1 : 0);
     const [title] = found;
     expect((title?.ground ?? 0.5) < 0.2).toBe(row.scheme === 'dark');
-    await page.context().close();
   },
 );
 
@@ -125,7 +121,6 @@ test.each(NAMES)('§4.6 consent: a name with $what does no harm', async ({ name,
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   await showChoice(page);
   expect(await page.getByRole('button').count()).toBe(2);
-  await page.context().close();
 });
 
 test('§4.6 consent: scopes are shown as they are, shortened, and apart from one another', async () => {
@@ -143,7 +138,6 @@ test('§4.6 consent: scopes are shown as they are, shortened, and apart from one
 
   await own.ask(page, client, { scope: 'openid \u202enimda' });
   expect(await own.back(page)).toMatchObject({ error: 'invalid_request' });
-  await page.context().close();
 });
 
 test.each([
@@ -158,5 +152,4 @@ test.each([
   const shown = await page.getByText('the website').innerText();
   expect(shown).toBe(`the website ${host}\n${redirect_uri}`);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
-  await page.context().close();
 });

@@ -40,7 +40,6 @@ describe.each(ROWS)('OAUTH_POPUPS=$popups', ({ popups, knows, says }) => {
     expect(code).toMatch(/^[\w-]{43}$/);
     expect(await knowsOpener(popup)).toBe(knows);
     expect(await page.evaluate<boolean>('window.popup.closed')).toBe(!knows);
-    await page.context().close();
   });
 
   test(`§4.6 consent: with OAUTH_POPUPS=${popups} and nothing to ask, the popup ${says}`, async () => {
@@ -51,7 +50,6 @@ describe.each(ROWS)('OAUTH_POPUPS=$popups', ({ popups, knows, says }) => {
     const popup = await open(page, own.authorizeUrl(client));
     await own.back(popup);
     expect(await knowsOpener(popup)).toBe(knows);
-    await page.context().close();
   });
 });
 

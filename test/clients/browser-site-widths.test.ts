@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { useShared } from '../support/lifetimes.ts';
 import { DOCUMENTATION } from '../support/site/documentation.ts';
 import { startSiteBrowser } from '../support/site/site-browser.ts';
+import { waitUntilLoaded, watchTroubles } from '../support/site/troubles.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
 const own = useShared(startSiteBrowser, INSTALLATION_MS);
@@ -54,10 +55,15 @@ type Check = keyof typeof CHECKS;
 /** What the checks find at a width, each finding with its page: the pages are opened once for all of them. */
 const findings = useShared(async () => {
   const { page } = await own.open('/guide');
+  const watched = watchTroubles(page, own.service.baseUrl);
   const found = new Map<string, string[]>();
+  const headings: [path: string, count: number][] = [];
+  const troubles: string[] = [];
   for (const path of DOCUMENTATION) {
+    const before = watched.length;
     await page.goto(own.service.baseUrl + path);
-    await page.getByRole('heading', { level: 1 }).waitFor();
+    await waitUntilLoaded(page);
+    headings.push([path, await page.getByRole('heading', { level: 1 }).count()]);
     for (const width of [PHONE, TABLET, LAPTOP, LARGE]) {
       await page.setViewportSize({ width, height: 900 });
       for (const [check, code] of Object.entries(CHECKS)) {
@@ -66,9 +72,19 @@ const findings = useShared(async () => {
         found.set(key, [...(found.get(key) ?? []), ...here.map((what) => `${path}: ${what}`)]);
       }
     }
+    troubles.push(...watched.slice(before).map((what) => `${path}: ${what}`));
   }
-  return { get: (check: Check, width: number) => found.get(`${check} ${width}`) };
+  return {
+    headings,
+    troubles,
+    get: (check: Check, width: number) => found.get(`${check} ${width}`),
+  };
 }, INSTALLATION_MS);
+
+test('§4.1 pages: all load what they need from the gateway at the root, and the policy blocks nothing', async () => {
+  expect(findings.troubles).toEqual([]);
+  expect(findings.headings).toEqual(DOCUMENTATION.map((path) => [path, 1]));
+});
 
 test.each([PHONE, TABLET, LAPTOP, LARGE])(
   '§4.1 pages: none is wider than a screen of %d px',

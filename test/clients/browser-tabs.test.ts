@@ -1,10 +1,10 @@
 // §13: the moment before Approve begins when the page is drawn in front, not when it is loaded.
 import type { CDPSession, Page } from 'playwright-core';
-import { describe, expect, test } from 'vitest';
-import { useFresh, useShared } from '../support/lifetimes.ts';
+import { afterEach, describe, expect, test } from 'vitest';
+import { useShared } from '../support/lifetimes.ts';
 import { heading, startLogInBrowser } from '../support/oauth/login-browser.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
-import { openTabsBrowser, type TabsBrowser } from '../support/tools/tabs-browser.ts';
+import { openTabsBrowser, type Screen, type TabsBrowser } from '../support/tools/tabs-browser.ts';
 
 const ASKED = 'Allow “Test Client” to log in as you?';
 
@@ -46,12 +46,19 @@ async function findPlace(browser: TabsBrowser): Promise<void> {
   await page.close();
 }
 
-describe('by the pointer', () => {
-  const browser = useFresh(async () => {
-    const opened = await openTabsBrowser('mouse');
+/** A browser for all tests of a `describe`: each begins with none of the tabs of the one before. */
+function useTabs(screen: Screen): TabsBrowser {
+  const browser = useShared(async () => {
+    const opened = await openTabsBrowser(screen);
     await findPlace(opened);
     return opened;
   }, INSTALLATION_MS);
+  afterEach(() => browser.closeTabs());
+  return browser;
+}
+
+describe('by the pointer', () => {
+  const browser = useTabs('mouse');
 
   /** The second half of a double click, after the page in front closed itself. */
   async function clickOnceInFront(consent: Page): Promise<void> {
@@ -125,11 +132,7 @@ describe('by the pointer', () => {
 });
 
 describe('by touch', () => {
-  const browser = useFresh(async () => {
-    const opened = await openTabsBrowser('touch');
-    await findPlace(opened);
-    return opened;
-  }, INSTALLATION_MS);
+  const browser = useTabs('touch');
 
   async function tap(page: Page): Promise<void> {
     const session: CDPSession = await page.context().newCDPSession(page);
@@ -187,11 +190,7 @@ describe('by touch', () => {
 });
 
 describe('by the keyboard', () => {
-  const browser = useFresh(async () => {
-    const opened = await openTabsBrowser('mouse');
-    await findPlace(opened);
-    return opened;
-  }, INSTALLATION_MS);
+  const browser = useTabs('mouse');
 
   const focused = (page: Page) =>
     page.evaluate<string>(

@@ -65,6 +65,24 @@ describe('the keys and values in Redis', () => {
   const redis = useShared(startRedis);
   const store = useShared(() => openOn(redis.url));
 
+  test('§16 a value that is not UTF-8 is replaced, or deleted, where it stands as it was read', async () => {
+    const client = redis.client();
+    const broken = Buffer.from([0x61, 0xff, 0xfe, 0x62]);
+    const other = Buffer.from([0x61, 0xfc, 0xfe, 0x62]);
+    await client.set('test:bytes', broken);
+    expect(await store.compareAndSet('test:bytes', 'a', 'wrong', 60)).toBe(false);
+    const read = await store.get('test:bytes');
+    expect(await store.compareAndSet('test:bytes', read, 'next', 60)).toBe(true);
+    expect(await store.get('test:bytes')).toBe('next');
+    expect(await store.compareAndSet('test:bytes', read, 'late', 60)).toBe(false);
+    await client.set('test:bytes', other);
+    expect(await store.compareAndDelete('test:bytes', read ?? '')).toBe(true);
+    expect(await store.get('test:bytes')).toBeUndefined();
+    const written = 'a\uFFFDb';
+    await store.set('test:bytes', written, 60);
+    expect(await store.compareAndSet('test:bytes', written, 'next', 60)).toBe(true);
+  });
+
   const windows = (['ip', 'global'] as const).map((scope) => ({
     scope,
     key: `ratelimit:mcp:${scope === 'ip' ? '10.0.0.1' : 'global'}`,

@@ -46,7 +46,6 @@ const openRecords = (store: Store) =>
     getSeal: async () => SEAL,
     keyPrefix: KEY_PREFIX,
     ttlSeconds: 3600,
-    log,
   });
 const SEAL = createSeal(['a secret that all replicas have, long enough']);
 
@@ -137,7 +136,6 @@ describe('records that were sealed with a former secret', () => {
       getSeal: async () => FORMER,
       keyPrefix: KEY_PREFIX,
       ttlSeconds: 3600,
-      log,
     });
     const [one, other] = await Promise.all([
       sealedElsewhere.readOrWrite('session', 'of the one'),

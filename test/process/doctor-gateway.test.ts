@@ -1,27 +1,23 @@
 // `postern doctor URL`: what a client sees of a running gateway, and what is wrong with it.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { KNOWN_CLIENTS } from '../../src/cli/doctor/clients/known-clients.ts';
 import { runDoctor } from '../support/gateway/doctor.ts';
+import { type GatewayInside, startInside } from '../support/gateway/gateway-inside.ts';
 import { freePort } from '../support/gateway/ports.ts';
-import {
-  type Env,
-  endPosterns,
-  type RunningPostern,
-  startPostern,
-} from '../support/gateway/process.ts';
+import { type Env, endPosterns } from '../support/gateway/process.ts';
+import { startBrokerBehind } from '../support/gateway/process-broker.ts';
 import { logIn } from '../support/gateway/process-login.ts';
 import { runInside } from '../support/gateway/run-inside.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
 import { type Provider, type ProviderOptions, startProvider } from '../support/oauth/provider.ts';
 import { startUpstream } from '../support/oauth/upstream.ts';
-import { newCertificate, startRedis } from '../support/stores/redis.ts';
+import { startRedis } from '../support/stores/redis.ts';
 
 afterEach(endPosterns);
 
@@ -29,7 +25,7 @@ const issuer = useShared(startIssuer);
 
 interface Started {
   readonly url: string;
-  readonly gateway: RunningPostern;
+  readonly gateway: GatewayInside;
   readonly provider: Provider;
 }
 
@@ -38,7 +34,7 @@ async function start(env: Env = {}, options: Partial<ProviderOptions> = {}): Pro
   const port = await freePort();
   const url = `http://localhost:${port}`;
   const provider = closeAfterTest(await startProvider({ gatewayUrl: url, ...options }));
-  const gateway = await startPostern({
+  const gateway = await startInside({
     ...provider.env,
     OAUTH_MODE: 'broker',
     OAUTH_TOKENS: 'provider',
@@ -47,24 +43,6 @@ async function start(env: Env = {}, options: Partial<ProviderOptions> = {}): Pro
     ...env,
   });
   return { url, gateway, provider };
-}
-
-/** With a server of the test's own in front, at the public address. */
-async function startBrokerBehind(
-  publicUrl: string,
-  port: number,
-  /** That the provider was told of, where that is another. */
-  registeredUrl = publicUrl,
-): Promise<void> {
-  const provider = closeAfterTest(await startProvider({ gatewayUrl: registeredUrl }));
-  await startPostern({
-    ...provider.env,
-    OAUTH_MODE: 'broker',
-    OAUTH_TOKENS: 'provider',
-    CIMD_ALLOWED_HOSTS: 'none',
-    PORT: String(port),
-    BASE_URL: publicUrl,
-  });
 }
 
 async function makeOwnFolder(): Promise<string> {
@@ -140,17 +118,6 @@ test('§20.2 doctor URL: what is no URL is a mistake of the command line', async
   const { code, stdout, stderr } = await runInside({}, { args: ['doctor', 'ftp://x'] });
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toContain('"ftp://x" is not the URL of a gateway');
-});
-
-test('§20.2 doctor URL: nothing listens there, no such name, and no gateway', async () => {
-  const port = await freePort();
-  const nobody = await runDoctor(`localhost:${port}`);
-  expect([nobody.code, nobody.failures]).toEqual([1, ['gateway.reachable']]);
-  expect(nobody.find('gateway.reachable').what).toBe(`Nothing listens at localhost:${port}.`);
-  const nameless = await runDoctor('https://gateway.invalid');
-  expect(nameless.find('gateway.reachable').what).toContain('cannot be resolved');
-  const other = await runDoctor(issuer.url);
-  expect(other.code).toBe(1);
 });
 
 test('§20.2 doctor URL: a website, a login page in front, an address that moved, and one with a path too many', async () => {
@@ -331,7 +298,7 @@ test('§20.2 doctor URL: a wrong client secret of the gateway', async () => {
 
 test('§20.2 doctor URL: a provider that is down since before the start', async () => {
   const port = await freePort();
-  const gateway = await startPostern({
+  const gateway = await startInside({
     OIDC_ISSUER: `http://localhost:${port}`,
     OAUTH_MODE: 'broker',
     OAUTH_TOKENS: 'provider',
@@ -427,21 +394,24 @@ test('§20.2 doctor URL: replicas whose secrets differ, and replicas without a c
   };
   const startBoth = (differing: (replica: number) => Env) =>
     Promise.all(
-      ports.map((port, at) => startPostern({ ...env, PORT: String(port), ...differing(at) })),
+      ports.map((port, at) => startInside({ ...env, PORT: String(port), ...differing(at) })),
     );
 
   const secrets = [
     'the-secret-of-the-first-of-the-replicas',
     'the-secret-of-the-other-of-the-replicas',
   ];
-  await startBoth((at) => ({ REDIS_URL: redis.url, OAUTH_STATE_SECRET: secrets[at] ?? '' }));
+  const both = await startBoth((at) => ({
+    REDIS_URL: redis.url,
+    OAUTH_STATE_SECRET: secrets[at] ?? '',
+  }));
   const { code, failures, find } = await runDoctor(url);
   expect([code, failures]).toEqual([1, ['replicas.secret']]);
   expect(find('replicas.secret').setting).toBe('OAUTH_STATE_SECRET');
   // While replicas restart one after the other, none may seal with what another cannot open.
   expect(find('replicas.secret').remedy).toContain('all with old,new; then all with new,old');
 
-  await endPosterns();
+  for (const replica of both) await replica.close();
   await startBoth(() => ({}));
   const apart = await runDoctor(url);
   expect(apart.failures).toEqual(['replicas.store']);
@@ -490,7 +460,7 @@ test('§20.2 doctor URL: registration that needs a token', async () => {
 });
 
 test('§20.2 doctor URL: a gateway without authentication', async () => {
-  const gateway = await startPostern({ AUTH_REQUIRED: 'false' });
+  const gateway = await startInside({ AUTH_REQUIRED: 'false' });
   const { code, find } = await runDoctor(`http://localhost:${gateway.port}`);
   expect(code).toBe(0);
   expect(find('challenge')).toMatchObject({ status: 'warning', setting: 'AUTH_REQUIRED' });
@@ -513,7 +483,7 @@ test('§20.2 doctor URL --token: a token of a login, what its user sees, and tok
 
   const port = await freePort();
   const otherUrl = `http://localhost:${port}`;
-  await startPostern({
+  await startInside({
     OIDC_ISSUER: issuer.url,
     PORT: String(port),
     BASE_URL: otherUrl,
@@ -529,49 +499,6 @@ test('§20.2 doctor URL: where it may not register, the login is tried as the pl
   expect(failures).toEqual([]);
   for (const check of ['login', 'provider.redirect-uri', 'provider.client-secret'])
     expect(find(check).status, check).toBe('ok');
-});
-
-test('§20.2 doctor URL: TLS: a certificate that is not trusted, one that is, and none; an unknown redirect URI', async () => {
-  const { cert, key } = await newCertificate();
-  const gatewayPort = await freePort();
-  const front = createTlsServer({ cert, key }, (req, res) => {
-    const { method, url: path, headers } = req;
-    const onward = request(
-      { host: '127.0.0.1', port: gatewayPort, method, path, headers },
-      (answer) => {
-        res.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(res);
-      },
-    );
-    onward.on('error', () => res.destroy());
-    req.pipe(onward);
-  });
-  await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
-  const { port } = front.address() as AddressInfo;
-  const url = `https://127.0.0.1:${port}`;
-  await startBrokerBehind(url, gatewayPort);
-  const ca = join(await makeOwnFolder(), 'ca.pem');
-  await writeFile(ca, cert);
-
-  const untrusted = await runDoctor(url);
-  expect(untrusted.failures).toEqual(['gateway.certificate']);
-  expect(untrusted.find('gateway.certificate').what).toContain('is not trusted here');
-  const trusted = await runDoctor(url, { env: { NODE_EXTRA_CA_CERTS: ca } });
-  expect(trusted.failures).toEqual([]);
-  expect(trusted.find('gateway.certificate').what).toMatch(/valid for \d+ more days/);
-  const plain = await runDoctor(`https://localhost:${gatewayPort}`);
-  expect(plain.find('gateway.reachable').what).toContain('does not speak TLS');
-
-  await endPosterns();
-  await startBrokerBehind(url, gatewayPort, 'https://other.example');
-  const unregistered = await runDoctor(url, { env: { NODE_EXTRA_CA_CERTS: ca } });
-  expect(unregistered.failures).toEqual(['provider.redirect-uri']);
-  expect(unregistered.find('provider.redirect-uri').remedy).toContain(
-    `register exactly ${url}/oauth/callback`,
-  );
-
-  front.closeAllConnections();
-  await new Promise((closed) => front.close(closed));
 });
 
 test('§20.2 doctor URL: .env of the current folder leads the token nowhere', async () => {

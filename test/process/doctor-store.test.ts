@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { runDoctor } from '../support/gateway/doctor.ts';
+import { startInside } from '../support/gateway/gateway-inside.ts';
 import { freePort } from '../support/gateway/ports.ts';
-import { type Env, endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
+import { type Env, endPosterns, makeFolder } from '../support/gateway/process.ts';
 import { logIn } from '../support/gateway/process-login.ts';
 import { runInside } from '../support/gateway/run-inside.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
@@ -124,7 +125,7 @@ test('§20.2 doctor: with the store of a running gateway down, what needs it is 
     OAUTH_STATE_SECRET: 'a-state-secret-of-at-least-32-characters',
     PORT: String(await freePort()),
   });
-  const running = await startPostern({ ...env, BASE_URL: `http://127.0.0.1:${env.PORT}` });
+  const running = await startInside({ ...env, BASE_URL: `http://127.0.0.1:${env.PORT}` });
   await redis.close();
   const own = { ...env, BASE_URL: running.url };
   const { failures, findings } = await runDoctor(undefined, { env: own });
@@ -170,7 +171,7 @@ test('§20.2 doctor: a running replica whose secret differs from the one at hand
     REDIS_URL: redis.url,
     OAUTH_STATE_SECRET: 'the-secret-that-all-replicas-have-today',
   };
-  await startPostern(env);
+  await startInside(env);
   const same = await runDoctor(undefined, { env });
   expect(same.failures).toEqual([]);
   expect(same.find('replicas.secret').status).toBe('ok');
@@ -184,15 +185,15 @@ test('§20.2 doctor: a running replica whose secret differs from the one at hand
 
 test('§20.2 doctor: a gateway that runs with other settings than those at hand, and a token for both', async () => {
   const { url, env } = await prepareGateway({ client: CLIENT });
-  await startPostern({ ...env, OAUTH_CLIENT_SECRET: 'a-secret-of-last-week' });
+  const running = await startInside({ ...env, OAUTH_CLIENT_SECRET: 'a-secret-of-last-week' });
   const corrected = await runDoctor(undefined, { env });
   expect(corrected.failures).toEqual(['gateway.settings']);
   expect(corrected.find('gateway.settings')).toMatchObject({
     what: expect.stringContaining('does not accept'),
     remedy: expect.stringContaining('restart the gateway'),
   });
-  await endPosterns();
-  await startPostern(env);
+  await running.close();
+  await startInside(env);
   const { accessToken } = await logIn(url, 'ann');
   const restarted = await runDoctor(undefined, { env, args: ['--token', accessToken] });
   expect(restarted.failures).toEqual([]);
@@ -208,7 +209,7 @@ test('§20.2 doctor: mending a setting uses up no limit, a run takes one login, 
     OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '1',
     OAUTH_AUTHORIZE_RATE_LIMIT_WINDOW_MS: '600000',
   };
-  await startPostern(env);
+  await startInside(env);
   const wrong = await runDoctor(undefined, { env: { ...env, OAUTH_CLIENT_SECRET: 'another' } });
   expect(wrong.failures).toEqual(['provider.client-secret']);
   expect(wrong.find('login')).toMatchObject({
@@ -236,7 +237,7 @@ test('§20.2 doctor: mending a setting uses up no limit, a run takes one login, 
 test('§20.2 doctor: in proxy mode it registers once where the settings let no editor register', async () => {
   const { env: own } = await prepareGateway({}, 'proxy');
   const env = { ...own, DCR_RATE_LIMIT_MAX: '1' };
-  await startPostern(env);
+  await startInside(env);
   const { find } = await runDoctor(undefined, { env });
   expect(find('registration').status).toBe('ok');
   expect(find('registration.schemes').setting).toBe('OAUTH_REDIRECT_SCHEMES');

@@ -13,9 +13,9 @@ import {
   endPosterns,
   makeFolder,
   type RunningPostern,
-  runPostern,
   startPostern,
 } from '../support/gateway/process.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 import { useFresh, useShared } from '../support/lifetimes.ts';
 import { AUDIENCE, startIssuer } from '../support/oauth/issuer.ts';
 import { startRedis } from '../support/stores/redis.ts';
@@ -40,7 +40,7 @@ beforeEach(async () => {
 });
 afterEach(endPosterns);
 
-const runLock = () => runPostern({}, { args: ['lock', '--config', 'mcp.json'], cwd });
+const runLock = () => runInside({}, { args: ['lock', '--config', 'mcp.json'], cwd });
 const lockPath = () => join(cwd, 'postern.lock');
 const readLockText = () => readFile(lockPath(), 'utf8');
 const readAudit = async () => parseAuditLines(await readFile(join(cwd, 'audit.log'), 'utf8'));

@@ -11,6 +11,7 @@ import {
   runPostern,
   startPostern,
 } from '../support/gateway/process.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 import { useFresh } from '../support/lifetimes.ts';
 import { buildTool, startListingServer } from '../support/upstreams/listing-server.ts';
 
@@ -31,7 +32,7 @@ beforeEach(async () => {
 });
 afterEach(endPosterns);
 
-const lock = () => runPostern({}, { args: ['lock', '--config', 'mcp.json'], cwd });
+const lock = () => runInside({}, { args: ['lock', '--config', 'mcp.json'], cwd });
 
 const start = () =>
   startPostern(

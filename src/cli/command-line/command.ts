@@ -2,26 +2,13 @@
 import type { Invocation } from '../command/invocation.ts';
 
 /** `--check`: true where it is given. */
-export interface FlagOption {
-  readonly kind: 'flag';
-  readonly summary: string;
-}
+export const flag = (summary: string) => ({ kind: 'flag', summary }) as const;
 
 /** `--watch` or `--no-watch`: undefined where neither is given. */
-interface SwitchOption {
-  readonly kind: 'switch';
-  readonly summary: string;
-  readonly negatedSummary: string;
-}
+export const toggle = (summary: string, negatedSummary: string) =>
+  ({ kind: 'switch', summary, negatedSummary }) as const;
 
-/** `--config FILE` */
-export interface TextOption {
-  readonly kind: 'text';
-  /** The placeholder in the help. The shell completes `FILE`. */
-  readonly value: string;
-  readonly summary: string;
-  /** For the error message where the value is missing. */
-  readonly example: string;
+interface TextRules {
   /** Whether `-` is a value: read it from standard input. */
   readonly takesStandardInput?: true;
   /** What to write instead where somebody writes `-` for the file. */
@@ -30,36 +17,43 @@ export interface TextOption {
   readonly findProblem?: (value: string) => string | undefined;
 }
 
+/**
+ * `--config FILE`. `value` is the placeholder in the help, of which the shell completes `FILE`; `example` is one for the error
+ * message where the value is missing.
+ */
+export const text = (value: string, example: string, summary: string, rules: TextRules = {}) =>
+  ({ kind: 'text', value, example, summary, ...rules }) as const;
+
 /** `--item NAME`, which may be repeated. */
-interface ListOption {
-  readonly kind: 'list';
-  readonly value: string;
-  readonly summary: string;
-  readonly example: string;
-}
+export const list = (value: string, example: string, summary: string) =>
+  ({ kind: 'list', value, example, summary }) as const;
 
 /** `--store embedded`: one of a few. */
-interface ChoiceOption<Choice extends string = string> {
-  readonly kind: 'choice';
-  readonly value: string;
-  readonly choices: readonly Choice[];
-  readonly summary: string;
-}
+export const choice = <const Choice extends string>(
+  value: string,
+  choices: readonly Choice[],
+  summary: string,
+) => ({ kind: 'choice', value, choices, summary }) as const;
 
-export type OptionRow = FlagOption | SwitchOption | TextOption | ListOption | ChoiceOption;
+export type OptionRow = ReturnType<
+  typeof flag | typeof toggle | typeof text | typeof list | typeof choice
+>;
 
 /** By their names in code: `dryRun` is written `--dry-run`. */
 type OptionRows = Readonly<Record<string, OptionRow>>;
 
-type OptionValue<Row extends OptionRow> = Row extends FlagOption
-  ? boolean
-  : Row extends SwitchOption
-    ? boolean | undefined
-    : Row extends ListOption
-      ? readonly string[]
-      : Row extends ChoiceOption<infer Choice>
-        ? Choice | undefined
-        : string | undefined;
+interface ValuesByKind {
+  readonly flag: boolean;
+  readonly switch: boolean | undefined;
+  readonly text: string | undefined;
+  readonly list: readonly string[];
+}
+
+type OptionValue<Row extends OptionRow> = Row extends {
+  readonly choices: readonly (infer Choice)[];
+}
+  ? Choice | undefined
+  : ValuesByKind[Exclude<Row['kind'], 'choice'>];
 
 /** What the user gave, as `run` gets it. */
 type OptionValues<Rows extends OptionRows> = {
@@ -70,7 +64,7 @@ type OptionValues<Rows extends OptionRows> = {
 export interface CommandArgument {
   readonly name: string;
   readonly summary: string;
-  readonly isRequired: boolean;
+  readonly isRequired?: true;
   /** Where only these are allowed. */
   readonly choices?: readonly string[];
 }
@@ -82,7 +76,6 @@ export interface Example {
 }
 
 interface CommandContext extends Invocation {
-  /** All that there are. */
   readonly commands: readonly Command[];
 }
 
@@ -93,7 +86,6 @@ export interface Command<Rows extends OptionRows = OptionRows> {
   readonly summary: string;
   /** More, for its own help and page: sentences, one paragraph each. */
   readonly description: readonly string[];
-  /** In their order. */
   readonly operands?: readonly CommandArgument[];
   readonly options: Rows;
   readonly examples: readonly Example[];
@@ -107,10 +99,55 @@ export interface Command<Rows extends OptionRows = OptionRows> {
   ): Promise<void> | void;
 }
 
-/** Gives `run` the types of the options. */
-export const defineCommand = <const Rows extends OptionRows>(command: Command<Rows>): Command =>
-  command;
+/** Gives `run` the types of the options. `examples`: what is typed, and what it does. */
+export const defineCommand = <const Rows extends OptionRows>({
+  examples,
+  ...command
+}: Omit<Command<Rows>, 'examples'> & {
+  readonly examples: Readonly<Record<string, string>>;
+}): Command => ({
+  ...command,
+  examples: Object.entries(examples).map(([typed, does]) => ({ command: typed, does })),
+});
 
 /** `dryRun` is `--dry-run`. */
 export const toFlag = (name: string): string =>
   `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+// Options that several commands have.
+
+export const CATALOG = text(
+  'FILE',
+  'catalog.js',
+  'serve the tools, prompts and resources of FILE instead of the built-in ones',
+);
+
+export const CONFIG = text(
+  'FILE',
+  'mcp.json',
+  'put the MCP servers of FILE (JSON or YAML) behind the gateway, by its rules',
+);
+
+const MAX_PORT = 65_535;
+
+export const PORT = text('N', '3010', 'listen on this port instead of PORT', {
+  findProblem(given) {
+    const isPort = /^[1-9]\d{0,4}$/.test(given) && Number(given) <= MAX_PORT;
+    return isPort ? undefined : `${JSON.stringify(given)} is not a number from 1 to 65535.`;
+  },
+});
+
+/** Of `postern doctor` and `postern lock`: a user's access token, for what `summary` says. */
+export const tokenOptions = (summary: string) => ({
+  token: text('TOKEN', '- <token.txt', `${summary} - reads it from standard input`, {
+    takesStandardInput: true,
+  }),
+  tokenFile: text(
+    'FILE',
+    'token.txt',
+    'a file with this token: other users of the machine can read what follows --token',
+    { standardInput: '--token -' },
+  ),
+});
+
+export const JSON_OUTPUT = flag('print JSON, for programs');

@@ -43,7 +43,7 @@ export function createProgram(options: ProgramOptions): Program {
       optionDescription: ({ description, argChoices }) =>
         argChoices === undefined ? description : `${description}: ${argChoices.join(', ')}`,
     })
-    // Mistakes are printed by end-with-error.ts.
+    // Mistakes are printed by endWithError.
     .configureOutput({
       writeOut: (text) => void invocation.process.stdout.write(text),
       outputError: () => {},
@@ -130,7 +130,7 @@ function createValueOption(program: Program, flag: string, row: ValueOption): Op
       );
     // commander takes what follows for the value, be it the next option.
     if (value === '' || value.startsWith('-'))
-      throw refuse(`${flag} needs a value, for example ${row.example}.`);
+      throw refuse(`${flag} needs a value, for example ${flag} ${row.example}.`);
     const problem = row.kind === 'text' ? row.findProblem?.(value) : undefined;
     if (problem !== undefined) throw refuse(`${flag}: ${problem}`);
     return value;

@@ -4,7 +4,7 @@ import { findNearestName } from '../../platform/nearest-name.ts';
 import { PACKAGE_NAME } from '../../platform/own-files.ts';
 import { UsageError } from '../command/errors.ts';
 import { describeCommand, type InvokedProcess } from '../command/invocation.ts';
-import { type Command, toFlag } from './command.ts';
+import { type Command, type OptionRow, toFlag } from './command.ts';
 
 interface ParsedSoFar {
   /** The words of the command, such as `rules test`; empty where none is known yet. */
@@ -61,19 +61,19 @@ function describeUnknownOption(written: string, parsed: ParsedSoFar): string {
 /** `written` is as `--config <FILE>`. */
 function describeMissingValue(written: string, parsed: ParsedSoFar): string {
   const [flag = written] = written.split(' ');
-  const options = Object.entries(findRow(parsed)?.options ?? {});
-  const [, row] = options.find(([name]) => toFlag(name) === flag) ?? [];
-  const example = row !== undefined && 'example' in row ? `, for example ${row.example}` : '';
+  const row = findOption(parsed, flag);
+  const example =
+    row !== undefined && 'example' in row ? `, for example ${flag} ${row.example}` : '';
   const choices = row?.kind === 'choice' ? `: ${row.choices.join(', ')}` : '';
   return `${flag} needs a value${example}${choices}.`;
 }
 
 /** "… argument 'disk' is invalid …", or "… value 'disk' is invalid for argument 'CLIENT' …". */
 function describeWrongChoice(message: string, parsed: ParsedSoFar): string {
-  const { operands: [argument] = [], options } = findRow(parsed) ?? {};
+  const { operands: [argument] = [] } = findRow(parsed) ?? {};
   const [, given = ''] = /(?:argument|value) '([^']*)' is invalid/.exec(message) ?? [];
   const [, flag] = /^error: option '(\S+)/.exec(message) ?? [];
-  const [, row] = Object.entries(options ?? {}).find(([name]) => toFlag(name) === flag) ?? [];
+  const row = findOption(parsed, flag);
   const choices = row?.kind === 'choice' ? row.choices : (argument?.choices ?? []);
   const nearest = findNearestName(given, choices);
   return `${flag ?? argument?.name}: ${JSON.stringify(given)} is not one of ${choices.join(', ')}.${suggest(nearest)}`;
@@ -119,6 +119,9 @@ function describeUnknownCommand({ path, operands, commands }: ParsedSoFar): stri
 
 const findRow = ({ path, commands }: ParsedSoFar): Command | undefined =>
   commands.find(({ name }) => name === path.join(' '));
+
+const findOption = (parsed: ParsedSoFar, flag: string | undefined): OptionRow | undefined =>
+  Object.entries(findRow(parsed)?.options ?? {}).find(([name]) => toFlag(name) === flag)?.[1];
 
 const suggest = (nearest: string | undefined): string =>
   nearest === undefined ? '' : ` Did you mean ${nearest}?`;

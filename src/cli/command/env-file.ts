@@ -1,5 +1,4 @@
 // The file .env in the current folder: variables that the environment does not set.
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
@@ -7,17 +6,13 @@ import { SETTINGS } from '../../config/settings.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import type { Log } from '../../platform/log.ts';
 import { StartError } from './errors.ts';
+import type { Texts } from './invocation.ts';
+import { readText } from './texts.ts';
 
 export interface EnvFile {
   readonly path: string;
   /** What it sets: variables that the environment lacks, or that are empty there. */
   readonly added: Readonly<Record<string, string>>;
-}
-
-interface EnvironmentOptions {
-  readonly port?: string | undefined;
-  readonly config?: string | undefined;
-  readonly catalog?: string | undefined;
 }
 
 /**
@@ -27,7 +22,7 @@ interface EnvironmentOptions {
  * @throws StartError when there is a `.env` that cannot be read.
  */
 export function prepareEnvironment(
-  { port, config, catalog }: EnvironmentOptions,
+  { port, config, catalog }: Partial<Texts<'port' | 'config' | 'catalog'>>,
   env: NodeJS.ProcessEnv,
 ): EnvFile | undefined {
   if (port !== undefined) env.PORT = port;
@@ -41,10 +36,16 @@ export function prepareEnvironment(
 /** Undefined where there is none. @throws StartError when it cannot be read. */
 export function readEnvFile(env: NodeJS.ProcessEnv): EnvFile | undefined {
   const path = resolve('.env');
-  const text = readIfPresent(path);
+  const text = readText(path, (error) => {
+    const code = getErrorCode(error);
+    // A folder of that name is a virtual environment of Python.
+    if (code === 'ENOENT' || code === 'EISDIR') return undefined;
+    throw new StartError([`${path} cannot be read (${code ?? String(error)}).`]);
+  });
   if (text === undefined) return undefined;
   const added: Record<string, string> = {};
-  for (const [name, value] of Object.entries(parseEnv(text))) {
+  // Some editors begin a file with a byte order mark, which would belong to the first name.
+  for (const [name, value] of Object.entries(parseEnv(text.replace(/^\ufeff/, '')))) {
     if (value !== undefined && !env[name]) added[name] = value;
   }
   return { path, added };
@@ -62,26 +63,12 @@ export const listSettings = ({ added }: EnvFile): readonly string[] =>
     .filter((name) => KNOWN.has(name))
     .sort();
 
-function readIfPresent(path: string): string | undefined {
-  try {
-    // Some editors begin a file with a byte order mark, which would belong to the first name.
-    return readFileSync(path, 'utf8').replace(/^\ufeff/, '');
-  } catch (error) {
-    const code = getErrorCode(error);
-    // A folder of that name is a virtual environment of Python.
-    if (code === 'ENOENT' || code === 'EISDIR') return undefined;
-    throw new StartError([`${path} cannot be read (${code ?? String(error)}).`]);
-  }
-}
-
 export function logEnvironment(log: Log, envFile: EnvFile | undefined): void {
-  if (envFile !== undefined) {
-    const { path } = envFile;
+  if (envFile !== undefined)
     log.info('Read .env. Variables that are set in the environment take precedence.', {
-      path,
+      path: envFile.path,
       variables: listSettings(envFile),
     });
-  }
   for (const misspelled of findMisspelledVariables(process.env)) {
     const { variable, nearest } = misspelled;
     log.warn(describeMisspelled(misspelled), { variable, nearest });

@@ -24,6 +24,10 @@ export interface InvokedProcess {
   exit(code?: number): void;
 }
 
+/** What the user gave of options that take a value, or none: the rows in commands/ say what each is for. */
+export type Texts<Name extends string> = Readonly<Record<Name, string | undefined>>;
+export type Flags<Name extends string> = Readonly<Record<Name, boolean>>;
+
 /** What suggests a command line looks at how this one was typed. */
 export type TypedAs = Pick<InvokedProcess, 'argv' | 'env'>;
 

@@ -41,6 +41,12 @@ export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
   handleUncaughtErrors(log);
 }
 
+/** Meanwhile this process goes on: the timers of the gateway's parts keep nothing alive, and there may be nothing else. */
+export function stayAlive<Result>(work: Promise<Result>): Promise<Result> {
+  const staying = setInterval(() => {}, 1000);
+  return work.finally(() => clearInterval(staying));
+}
+
 const LOOK_FOR_NPX_MS = 1000;
 
 /** npx hands no signal on: once it is gone, what it ran has to end, or it would keep the port unnoticed. */

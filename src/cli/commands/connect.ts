@@ -2,8 +2,7 @@ import { baseUrl } from '../../config/rules.ts';
 import { ALL_CLIENT_SETUPS } from '../../site/client-setups.ts';
 import { addScheme } from '../command/add-scheme.ts';
 import { UsageError } from '../command/errors.ts';
-import { defineCommand } from '../command-line/command.ts';
-import { JSON_OUTPUT } from '../command-line/options.ts';
+import { defineCommand, JSON_OUTPUT, text } from '../command-line/command.ts';
 
 const findProblem = (url: string): string | undefined =>
   baseUrl.parse(addScheme(url)) === undefined
@@ -17,45 +16,28 @@ export const connectCommand = defineCommand({
     'Without CLIENT it lists the clients. The address is URL (or --url), or BASE_URL of the environment or .env, or http://localhost:3000. Without a scheme, http is meant on this machine (localhost:3000) and https elsewhere.',
   ],
   operands: [
-    {
-      name: 'CLIENT',
-      summary: 'the client',
-      isRequired: false,
-      choices: ALL_CLIENT_SETUPS.map(({ id }) => id),
-    },
-    {
-      name: 'URL',
-      summary: 'the public address of the gateway, as --url gives it',
-      isRequired: false,
-    },
+    { name: 'CLIENT', summary: 'the client', choices: ALL_CLIENT_SETUPS.map(({ id }) => id) },
+    { name: 'URL', summary: 'the public address of the gateway, as --url gives it' },
   ],
   options: {
-    url: {
-      kind: 'text',
-      value: 'URL',
-      summary: 'the public address of the gateway, instead of BASE_URL',
-      example: '--url https://mcp.example.com',
-      findProblem,
-    },
-    name: {
-      kind: 'text',
-      value: 'NAME',
-      summary: 'what the client calls the gateway, instead of postern',
-      example: '--name tools',
+    url: text(
+      'URL',
+      'https://mcp.example.com',
+      'the public address of the gateway, instead of BASE_URL',
+      { findProblem },
+    ),
+    name: text('NAME', 'tools', 'what the client calls the gateway, instead of postern', {
       findProblem: (name) =>
         /^[\w-]+$/.test(name)
           ? undefined
           : `${JSON.stringify(name)} must consist of letters, digits, "-" and "_".`,
-    },
+    }),
     json: JSON_OUTPUT,
   },
-  examples: [
-    { command: 'postern connect cursor', does: 'what to put into which file of Cursor' },
-    {
-      command: 'postern connect claude-code https://mcp.example.com',
-      does: 'the commands for a gateway elsewhere',
-    },
-  ],
+  examples: {
+    'postern connect cursor': 'what to put into which file of Cursor',
+    'postern connect claude-code https://mcp.example.com': 'the commands for a gateway elsewhere',
+  },
   async run(options, [client, address], invocation) {
     const problem = address === undefined ? undefined : findProblem(address);
     if (problem !== undefined) throw new UsageError(`URL: ${problem}`);

@@ -1,5 +1,4 @@
-import { defineCommand } from '../command-line/command.ts';
-import { CATALOG, CONFIG, PORT } from '../command-line/options.ts';
+import { CATALOG, CONFIG, defineCommand, PORT, toggle } from '../command-line/command.ts';
 
 export const devCommand = defineCommand({
   name: 'dev',
@@ -12,24 +11,17 @@ export const devCommand = defineCommand({
     catalog: CATALOG,
     config: CONFIG,
     port: PORT,
-    watch: {
-      kind: 'switch',
-      summary: 'in a checkout: start again when its code changes, too',
-      negatedSummary: 'do not start again by itself',
-    },
+    watch: toggle(
+      'in a checkout: start again when its code changes, too',
+      'do not start again by itself',
+    ),
   },
-  examples: [
-    { command: 'postern dev', does: 'with the built-in tools, on http://localhost:3000' },
-    { command: 'postern dev --config mcp.json', does: 'with the MCP servers of mcp.json' },
-    {
-      command: 'postern dev --catalog catalog.mjs',
-      does: 'with tools of your own, and again after each change',
-    },
-    {
-      command: 'AUTH_REQUIRED=false postern dev',
-      does: 'without login, for a first call with curl',
-    },
-  ],
+  examples: {
+    'postern dev': 'with the built-in tools, on http://localhost:3000',
+    'postern dev --config mcp.json': 'with the MCP servers of mcp.json',
+    'postern dev --catalog catalog.mjs': 'with tools of your own, and again after each change',
+    'AUTH_REQUIRED=false postern dev': 'without login, for a first call with curl',
+  },
   async run(options) {
     if (options.watch === false) await (await import('../dev/dev.ts')).dev(options);
     else await (await import('../watch/watch.ts')).watch(process.argv.slice(2), options);

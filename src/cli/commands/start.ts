@@ -1,5 +1,4 @@
-import { defineCommand } from '../command-line/command.ts';
-import { CATALOG, CONFIG, PORT } from '../command-line/options.ts';
+import { CATALOG, CONFIG, defineCommand, PORT } from '../command-line/command.ts';
 
 export const startCommand = defineCommand({
   name: 'start',
@@ -9,16 +8,11 @@ export const startCommand = defineCommand({
     'A change of the configuration file or its lock is loaded while the gateway runs.',
   ],
   options: { catalog: CATALOG, config: CONFIG, port: PORT },
-  examples: [
-    { command: 'postern start', does: 'with the settings of the environment and of .env' },
-    {
-      command: 'postern start --config postern.yaml --port 8080',
-      does: 'with the MCP servers of postern.yaml, on port 8080',
-    },
-    {
-      command: 'postern start --catalog catalog.mjs',
-      does: 'with tools of your own',
-    },
-  ],
+  examples: {
+    'postern start': 'with the settings of the environment and of .env',
+    'postern start --config postern.yaml --port 8080':
+      'with the MCP servers of postern.yaml, on port 8080',
+    'postern start --catalog catalog.mjs': 'with tools of your own',
+  },
   run: async (options) => (await import('../serve/start.ts')).start(options),
 });

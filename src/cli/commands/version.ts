@@ -1,15 +1,14 @@
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
-import { defineCommand } from '../command-line/command.ts';
-import { JSON_OUTPUT } from '../command-line/options.ts';
+import { defineCommand, JSON_OUTPUT } from '../command-line/command.ts';
 
 export const versionCommand = defineCommand({
   name: 'version',
   summary: 'print the version',
   description: [],
   options: { json: JSON_OUTPUT },
-  examples: [
-    { command: 'postern version --json', does: 'with the version of Node.js, for a bug report' },
-  ],
+  examples: {
+    'postern version --json': 'with the version of Node.js, for a bug report',
+  },
   run({ json }, _operands, { console }) {
     const { version: node, platform, arch } = process;
     const facts = { name: PACKAGE_NAME, version: PACKAGE_VERSION, node, platform, arch };

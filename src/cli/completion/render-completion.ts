@@ -2,7 +2,6 @@
 import { quoteForShell as quote } from '../../platform/text.ts';
 import { type Command, type OptionRow, toFlag } from '../command-line/command.ts';
 
-/** The script for a shell. */
 export function renderCompletion(shell: string | undefined, commands: readonly Command[]): string {
   if (shell === undefined || !isShell(shell)) throw new Error(`No completion for ${shell}`);
   return SHELLS[shell](listCompletions(commands));

@@ -1,14 +1,13 @@
 // `postern config`: what `postern start` would run with.
 
 import { styleText } from 'node:util';
-import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
 import { ConfigError } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
-import type { Invocation } from '../command/invocation.ts';
+import type { Flags, Invocation, Texts } from '../command/invocation.ts';
 import {
   type DescribedFile,
   type DescribedSetting,
@@ -16,18 +15,9 @@ import {
   describeSettings,
 } from './describe-config.ts';
 
-interface ShowConfigOptions {
-  /** Also settings that have their default. */
-  readonly all: boolean;
-  /** In place of POSTERN_CONFIG. */
-  readonly config: string | undefined;
-  /** Print JSON. */
-  readonly json: boolean;
-}
-
 /** Exit code 1 where anything is wrong. */
 export async function showConfig(
-  { all, config: file, json }: ShowConfigOptions,
+  { all, config: file, json }: Texts<'config'> & Flags<'all' | 'json'>,
   { process, console }: Invocation,
 ): Promise<void> {
   const envFile = prepareEnvironment({ config: file }, process.env);
@@ -38,10 +28,9 @@ export async function showConfig(
     problems,
   });
   const report: ConfigReport = {
-    settings:
-      all || json
-        ? settings
-        : settings.filter(({ source, hasProblem }) => source !== 'default' || hasProblem),
+    settings: settings.filter(
+      ({ source, hasProblem }) => all || json || source !== 'default' || hasProblem,
+    ),
     envFile: envFile?.path,
     file: config && (await describeFile(config, process.env)),
     problems,
@@ -55,21 +44,15 @@ export async function showConfig(
   if (problems.length > 0 || (report.file?.problems.length ?? 0) > 0) process.exitCode = 1;
 }
 
-interface LoadedConfig {
-  /** Undefined where nothing can be said of the configuration file. */
-  readonly config: Config | undefined;
-  readonly problems: readonly string[];
-}
-
-/** Where a provider is missing, the configuration file can be read all the same. */
-function loadAsFarAsPossible(env: Env): LoadedConfig {
+/** `config` is undefined where nothing can be said of the configuration file. Where a provider is missing, it can be read. */
+function loadAsFarAsPossible(env: Env) {
   const { config, problems } = load(env);
   if (config !== undefined) return { config, problems };
   const relaxed = { ...env, AUTH_REQUIRED: 'false', OAUTH_MODE: 'proxy', OAUTH_CONSENT: 'off' };
   return { config: load(relaxed).config, problems };
 }
 
-function load(env: Env): LoadedConfig {
+function load(env: Env) {
   try {
     return { config: loadConfig(env), problems: [] };
   } catch (error) {
@@ -87,7 +70,6 @@ interface ConfigReport {
   readonly warnings: readonly string[];
 }
 
-/** For a terminal. */
 function renderReport(given: ConfigReport, { all }: { readonly all: boolean }): string {
   const report = makeVisible(given);
   const { settings, file, problems, warnings } = report;
@@ -164,11 +146,10 @@ function renderProblems(
   problems: readonly string[],
   warnings: readonly string[],
 ): readonly string[] {
-  const lines = [
+  if (problems.length + warnings.length === 0)
+    return [`${styleText('green', '✓')} No problems: postern start would start.`];
+  return [
     ...problems.map((problem) => `${styleText('red', '✗')} ${problem}`),
     ...warnings.map((warning) => `${styleText('yellow', '!')} ${warning}`),
   ];
-  return lines.length > 0
-    ? lines
-    : [`${styleText('green', '✓')} No problems: postern start would start.`];
 }

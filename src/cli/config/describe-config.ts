@@ -37,7 +37,6 @@ interface DescribedServer {
   readonly target: string;
   /** The user of the system that a program runs as, where that is not the gateway's own. */
   readonly runAs?: string;
-  /** How it learns of the caller. */
   readonly auth?: string;
 }
 
@@ -47,14 +46,10 @@ export async function describeFile(config: Config, env: Env): Promise<DescribedF
   if (path === undefined) return undefined;
   const { readSetup } = await import('../setup/config-file/read-setup.ts');
   const parsed = await readSetup(path, config, env);
-  if (parsed.kind === 'problems')
-    return {
-      path,
-      problems: parsed.problems.map(formatProblem),
-      warnings: [],
-      servers: [],
-      rules: 0,
-    };
+  if (parsed.kind === 'problems') {
+    const problems = parsed.problems.map(formatProblem);
+    return { path, problems, warnings: [], servers: [], rules: 0 };
+  }
   const { file, lock } = parsed.setup;
   return {
     path,
@@ -68,22 +63,14 @@ export async function describeFile(config: Config, env: Env): Promise<DescribedF
   };
 }
 
-const describeServer = (server: UpstreamConfig): DescribedServer =>
-  server.kind === 'stdio'
-    ? {
-        name: server.name,
-        kind: 'stdio',
-        target: hideSecretArguments(server.command),
-        ...(server.runAs && { runAs: describeUser(server.runAs) }),
-      }
-    : {
-        name: server.name,
-        kind: 'http',
-        target: new URL(server.url).host,
-        auth: server.auth.type,
-      };
+function describeServer(server: UpstreamConfig): DescribedServer {
+  const { name, kind } = server;
+  if (kind === 'http')
+    return { name, kind, target: new URL(server.url).host, auth: server.auth.type };
+  const runAs = server.runAs && { runAs: describeUser(server.runAs) };
+  return { name, kind, target: hideSecretArguments(server.command), ...runAs };
+}
 
-/** Each setting: its value, and who says so. */
 export interface DescribedSetting {
   readonly variable: string;
   readonly group: string;

@@ -9,33 +9,25 @@ import {
   type GatewayEntry,
 } from '../../site/client-setups.ts';
 import { readEnvFile } from '../command/env-file.ts';
-import type { Invocation } from '../command/invocation.ts';
+import type { Flags, Invocation, Texts } from '../command/invocation.ts';
+import { alignColumns } from '../command/texts.ts';
 
-interface ConnectOptions {
-  /** `id` of a setup; undefined lists all. */
-  readonly client: string | undefined;
-  /** The public address, without `/mcp` or with it. */
-  readonly url: string | undefined;
-  readonly name: string | undefined;
-  readonly json: boolean;
-}
-
+/** `client`: the `id` of a setup; undefined lists all. `url`: the public address, without `/mcp` or with it. */
 export function connect(
-  { client, name = DEFAULT_ENTRY_NAME, url, json }: ConnectOptions,
+  {
+    client,
+    name = DEFAULT_ENTRY_NAME,
+    url,
+    json,
+  }: Texts<'client' | 'url' | 'name'> & Flags<'json'>,
   { process, console }: Invocation,
 ): void {
   // The address may be of another's .env: nothing of it moves the cursor of a terminal.
   const address = escapeInvisible(url ?? readBaseUrl(process.env));
   const entry = { name, url: `${address.replace(/\/+(mcp\/*)?$/, '')}/mcp` };
   const setups = ALL_CLIENT_SETUPS.filter(({ id }) => client === undefined || id === client);
-  if (json)
-    console.log(
-      JSON.stringify(
-        setups.map((setup) => toJson(setup, entry)),
-        undefined,
-        2,
-      ),
-    );
+  const objects = setups.map((setup) => toJson(setup, entry));
+  if (json) console.log(JSON.stringify(objects, undefined, 2));
   else if (client === undefined) console.log(renderList());
   else for (const setup of setups) console.log(`\n${indent(renderSetup(setup, entry))}\n`);
 }
@@ -62,23 +54,22 @@ const toJson = (setup: ClientSetup, entry: GatewayEntry) => ({
 });
 
 function renderList(): string {
-  const width = Math.max(...ALL_CLIENT_SETUPS.map(({ id }) => id.length));
-  const lines = ALL_CLIENT_SETUPS.map(({ id, title }) => `  ${id.padEnd(width)}  ${title}`);
+  const rows = ALL_CLIENT_SETUPS.map(({ id, title }) => [id, title]);
+  const lines = alignColumns(rows).map((line) => `  ${line}`);
   return ['Clients that postern connect CLIENT knows:', '', ...lines].join('\n');
 }
 
 const indent = (text: string): string => text.replace(/^(?=.)/gm, '  ');
 
-/** For a terminal. */
 function renderSetup(setup: ClientSetup, entry: GatewayEntry): string {
   const { title, place, isRemote, isUntried, link } = setup;
   const head = place === undefined ? '' : `In ${place}:\n`;
   const next = setup.next?.(entry).replaceAll('`', '');
   const notes = [
-    ...(next === undefined ? [] : [next]),
-    ...(isUntried ? ['We have not tried this client: compare with its documentation.'] : []),
-    ...(isRemote ? ['The gateway must be reachable from the internet.'] : []),
-    ...(link === undefined ? [] : [`Or open ${link(entry)}`]),
-  ];
+    next,
+    isUntried && 'We have not tried this client: compare with its documentation.',
+    isRemote && 'The gateway must be reachable from the internet.',
+    link && `Or open ${link(entry)}`,
+  ].filter(Boolean);
   return [styleText('bold', title), `${head}${setup.render(entry)}`, notes.join('\n')].join('\n\n');
 }

@@ -18,12 +18,8 @@ export async function logIn(
   const { prompt } = await provider.interactionDetails(req, res);
   // Nobody is asked for consent here, even where a client insists on it.
   if (prompt.name !== 'login') {
-    await provider.interactionFinished(
-      req,
-      res,
-      { consent: {} },
-      { mergeWithLastSubmission: true },
-    );
+    const options = { mergeWithLastSubmission: true };
+    await provider.interactionFinished(req, res, { consent: {} }, options);
   } else if (req.method === 'POST') {
     const form = await readForm(req);
     const name = form.get('name')?.trim().slice(0, MAX_NAME_LENGTH) || 'developer';
@@ -84,33 +80,26 @@ const LOGIN_PAGE_HEADERS = {
   'Cache-Control': 'no-store',
 } as const;
 
-export interface Accounts {
-  /** Remembers the groups of this name, until it logs in with others. */
-  setGroups(name: string, groups: readonly string[]): void;
-  /** What tokens say of this name. */
-  createClaims(name: string): {
-    readonly name: string;
-    readonly email: string;
-    readonly groups: readonly string[];
-  };
-}
+export type Accounts = ReturnType<typeof createAccounts>;
 
 /** Names whose groups are remembered: a test may log in under any number of them. */
 const MAX_NAMES = 1000;
 const MAX_GROUPS = 50;
 
-export function createAccounts(): Accounts {
+export function createAccounts() {
   /** Who logged in longest ago comes first. */
   const groupsOf = new Map<string, readonly string[]>();
 
   return {
-    setGroups(name, groups) {
+    /** Remembers the groups of this name, until it logs in with others. */
+    setGroups(name: string, groups: readonly string[]): void {
       groupsOf.delete(name);
       groupsOf.set(name, groups);
       const [oldest = ''] = groupsOf.keys();
       if (groupsOf.size > MAX_NAMES) groupsOf.delete(oldest);
     },
-    createClaims: (name) => ({
+    /** What tokens say of this name. */
+    createClaims: (name: string) => ({
       name,
       email: `${name.toLowerCase().replace(/[^a-z0-9]+/g, '.')}@example.com`,
       groups: groupsOf.get(name) ?? parseGroups(DEFAULT_GROUPS),

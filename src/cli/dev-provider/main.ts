@@ -3,8 +3,7 @@
 import { createServer } from 'node:http';
 import { loadConfig } from '../../config/load.ts';
 import { describeListenError, endWithError, StartError } from '../command/errors.ts';
-import { loadOrCreateProviderKeys } from './keys.ts';
-import { createDevProvider } from './provider.ts';
+import { createProviderOf } from './provider.ts';
 
 async function run(): Promise<void> {
   if (process.env.NODE_ENV === 'production') {
@@ -12,23 +11,14 @@ async function run(): Promise<void> {
       'NODE_ENV: the development provider lets anybody in and is not for production. Set NODE_ENV=development, or OIDC_ISSUER to a provider of yours.',
     ]);
   }
-  const { server: gateway, store, auth, oauth } = loadConfig(process.env);
+  const config = loadConfig(process.env);
+  const { server: gateway, auth, oauth } = config;
   const clientId = oauth.providerClient.id;
   if (!auth.required || clientId === undefined) {
     throw new StartError(['OAUTH_CLIENT_ID and OIDC_ISSUER are needed: those of the gateways.']);
   }
   const { issuer, audience } = auth.provider;
-  const [first = `${gateway.baseUrl}/mcp`, ...others] = audience;
-  const server = createServer(
-    await createDevProvider({
-      issuer,
-      keys: await loadOrCreateProviderKeys(store.dataDir),
-      gatewayUrl: gateway.baseUrl,
-      audience: [first, ...others],
-      client: { id: clientId },
-      accessTokenTtlSeconds: 3600,
-    }),
-  );
+  const server = createServer(await createProviderOf(config, issuer, audience, clientId));
   const port = Number(new URL(issuer).port || 80);
   server.once('error', (error) => {
     fail(new StartError([describeListenError(error, { host: gateway.host, port })]));

@@ -1,6 +1,7 @@
 // An OpenID provider for development and tests: any name logs in, nothing leaves the machine.
 import type { RequestListener, ServerResponse } from 'node:http';
 import type { Provider } from 'oidc-provider';
+import type { Config } from '../../config/config.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
 import {
   createProviderConfiguration,
@@ -8,13 +9,30 @@ import {
   describeResource,
   SCOPES,
 } from './configuration.ts';
-import type { ProviderKeys } from './keys.ts';
+import { loadOrCreateProviderKeys, type ProviderKeys } from './keys.ts';
 import { createAccounts, LOGIN_PATH, logIn, parseGroups } from './login.ts';
 
-export interface DevProviderOptions extends DevProviderSettings {
+interface DevProviderOptions extends DevProviderSettings {
   /** `http://localhost:<port>`, where the caller serves it. */
   readonly issuer: string;
   readonly keys: ProviderKeys;
+}
+
+/** The one of a gateway with these settings. @throws StartError where its keys cannot be written. */
+export async function createProviderOf(
+  { server: { baseUrl }, store }: Config,
+  issuer: string,
+  [first = `${baseUrl}/mcp`, ...others]: readonly string[],
+  clientId: string,
+): Promise<RequestListener> {
+  return createDevProvider({
+    issuer,
+    keys: await loadOrCreateProviderKeys(store.dataDir),
+    gatewayUrl: baseUrl,
+    audience: [first, ...others],
+    client: { id: clientId },
+    accessTokenTtlSeconds: 3600,
+  });
 }
 
 const EDITOR_REDIRECT =

@@ -1,14 +1,8 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { Config } from '../../config/config.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { StartError } from '../command/errors.ts';
-import { loadOrCreateProviderKeys } from './keys.ts';
-import { createDevProvider, type DevProviderOptions } from './provider.ts';
-
-interface DevProvider {
-  readonly issuer: string;
-  close(): Promise<void>;
-}
+import { createProviderOf } from './provider.ts';
 
 /**
  * Beside the gateway of this configuration, on a port of its own.
@@ -16,22 +10,15 @@ interface DevProvider {
  * @throws StartError
  */
 export async function startDevProvider(
-  { server: gateway, store }: Config,
+  config: Config,
   audience: readonly string[],
   clientId: string,
-): Promise<DevProvider> {
-  const { port, baseUrl } = gateway;
+) {
   const server = createServer();
-  const issuer = `http://localhost:${await listenOnFreePort(server, port + 1)}`;
-  const [first = `${baseUrl}/mcp`, ...others] = audience;
-  const handleRequest = await createProvider({
-    issuer,
-    keys: await loadOrCreateProviderKeys(store.dataDir),
-    gatewayUrl: baseUrl,
-    audience: [first, ...others],
-    client: { id: clientId },
-    accessTokenTtlSeconds: 3600,
-  });
+  const issuer = `http://localhost:${await listenOnFreePort(server, config.server.port + 1)}`;
+  const handleRequest = await createProviderOf(config, issuer, audience, clientId).catch(
+    explainMissing,
+  );
   server.on('request', handleRequest);
   async function close(): Promise<void> {
     server.close();
@@ -40,15 +27,11 @@ export async function startDevProvider(
   return { issuer, close };
 }
 
-async function createProvider(options: DevProviderOptions): Promise<RequestListener> {
-  try {
-    return await createDevProvider(options);
-  } catch (error) {
-    if (getErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new StartError([
-      'The development provider is missing: npm did not install the optional package oidc-provider (--omit=optional, or the download failed). Install again with --include=optional, set OIDC_ISSUER to a provider of yours, or set AUTH_REQUIRED=false to run without login.',
-    ]);
-  }
+function explainMissing(error: unknown): never {
+  if (getErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
+  throw new StartError([
+    'The development provider is missing: npm did not install the optional package oidc-provider (--omit=optional, or the download failed). Install again with --include=optional, set OIDC_ISSUER to a provider of yours, or set AUTH_REQUIRED=false to run without login.',
+  ]);
 }
 
 const ATTEMPTS = 20;

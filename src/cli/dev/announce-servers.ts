@@ -1,14 +1,8 @@
 // What postern dev says of the servers behind the gateway, each once it is known how it is.
-import type { Clock } from '../../platform/clock.ts';
+import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
 import type { ServerFacts } from '../../upstreams/catalog/upstream-catalogs.ts';
 import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
-
-interface AnnounceServersOptions {
-  listServers(): readonly ServerFacts[];
-  readonly say: (line: string) => void;
-  readonly clock: Clock;
-}
 
 const LOOK_EVERY_MS = 200;
 /** Once each has been announced. */
@@ -17,7 +11,11 @@ const WATCH_EVERY_MS = 1000;
 const PATIENCE_MS = 5000;
 
 /** `✓ git     12 tools`; of one that failed also that it answers again. The result ends it. */
-export function announceServers({ listServers, say, clock }: AnnounceServersOptions): () => void {
+export function announceServers(
+  listServers: () => readonly ServerFacts[],
+  say: (line: string) => void,
+): () => void {
+  const clock = systemClock;
   const told = new Set<string>();
   const toldToStart = new Set<string>();
   const down = new Set<string>();
@@ -68,11 +66,9 @@ function describeState(
   { isUp, reason, tools, isPersonal }: ServerFacts,
   isLate: boolean,
 ): readonly [mark: string, words: string] | undefined {
-  if (isUp === false) return ['✗', describeFailure(reason)];
+  // Without the time until the next start, which would soon be wrong on the screen.
+  if (isUp === false) return ['✗', leaveOutNextStart(reason ?? 'it does not answer')];
   if (isUp === true && tools !== undefined) return ['✓', countNoun(tools, 'tool')];
   if (!isLate || !isPersonal) return undefined;
   return isUp ? ['✓', 'tools differ between users'] : ['·', 'starts when somebody uses it'];
 }
-
-/** Without the time until the next start, which would soon be wrong on the screen. */
-const describeFailure = (reason = 'it does not answer'): string => leaveOutNextStart(reason);

@@ -1,11 +1,11 @@
 import { builtInCatalog } from '../../catalog/index.ts';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
+import type { Env } from '../../config/setting.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { listTools } from '../../mcp/catalog/list-tools.ts';
 import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
-import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
 import type { Setup } from '../../upstreams/catalog/plan.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
@@ -54,8 +54,6 @@ const PLACEHOLDERS = {
   OAUTH_CLIENT_ID: CLIENT_ID,
 } as const;
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** With what the service is started, and how one logs in to it. */
 interface DevSetup {
   readonly config: Config;
@@ -79,14 +77,9 @@ export async function dev(options: StartOptions): Promise<void> {
     ]);
   }
   const environment = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value));
-  const preview = loadConfig({
-    ...DEV_DEFAULTS,
-    ...PLACEHOLDERS,
-    ...environment,
-  });
+  const preview = loadConfig({ ...DEV_DEFAULTS, ...PLACEHOLDERS, ...environment });
   const configFile = await openConfigFile(preview);
-  const { catalogFile } = preview.server;
-  const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
+  const catalog = await loadCatalog(preview.server.catalogFile);
   const openSetup = planSetup(environment, preview);
   await waitForTurn();
   const { config, login, tokenUrl, close } = await openSetup();
@@ -107,11 +100,9 @@ export async function dev(options: StartOptions): Promise<void> {
     });
     endServerNotes();
     if (config.server.logFormat === 'json') return;
-    endServerNotes = announceServers({
-      listServers: gateway.listServers,
-      say: (text) => announce({ kind: 'note', text }),
-      clock: systemClock,
-    });
+    endServerNotes = announceServers(gateway.listServers, (text) =>
+      announce({ kind: 'note', text }),
+    );
   }
 
   const serving = serve(config, {
@@ -161,40 +152,31 @@ async function summarize(
  *
  * @throws ConfigError with all that is wrong with the settings.
  */
-function planSetup(environment: Environment, preview: Config): () => Promise<DevSetup> {
+function planSetup(environment: Env, preview: Config): () => Promise<DevSetup> {
   if (preview.auth.required && environment.OIDC_ISSUER === undefined) {
     const { audience } = preview.auth.provider;
     loadWithDevProvider(environment, PLACEHOLDERS.OIDC_ISSUER);
     return () => setUpDevProvider(environment, preview, audience);
   }
-  const setup = setUpConfiguredProvider(environment, preview);
-  return async () => setup;
-}
-
-/** The provider that OIDC_ISSUER names, or none. */
-function setUpConfiguredProvider(environment: Environment, preview: Config): DevSetup {
+  // The provider that OIDC_ISSUER names, or none.
   const canLogIn = preview.auth.required && environment.OAUTH_CLIENT_ID !== undefined;
   const config = loadConfig({ ...DEV_DEFAULTS, ...(canLogIn && BROKER), ...environment });
   const login = config.auth.required ? `at ${config.auth.provider.issuer}` : 'none needed';
-  return { config, login };
+  return async () => ({ config, login });
 }
 
 async function setUpDevProvider(
-  environment: Environment,
+  environment: Env,
   preview: Config,
   audience: readonly string[],
 ): Promise<DevSetup> {
   const { issuer, close } = await startDevProvider(preview, audience, CLIENT_ID);
   const config = loadWithDevProvider(environment, issuer);
-  return {
-    config,
-    login: `any name, no password (${issuer})`,
-    tokenUrl: `${issuer}${TOKEN_PATH}ada`,
-    close,
-  };
+  const login = `any name, no password (${issuer})`;
+  return { config, login, tokenUrl: `${issuer}${TOKEN_PATH}ada`, close };
 }
 
-const loadWithDevProvider = (environment: Environment, issuer: string): Config =>
+const loadWithDevProvider = (environment: Env, issuer: string): Config =>
   loadConfig({
     ...DEV_DEFAULTS,
     ...BROKER,

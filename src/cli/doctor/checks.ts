@@ -3,7 +3,6 @@
 import { createDocumentOffer } from '../../oauth/client-id-metadata/document-offer.ts';
 import { createPublicNetwork } from '../../oauth/client-id-metadata/network.ts';
 import { isObject } from '../../platform/json.ts';
-import { checkClients, checkConfiguredClients } from './clients/check-clients.ts';
 import { type Check, type Found, ok, warning } from './finding.ts';
 import { createCollectingLog } from './instruments.ts';
 import { checkClient, checkClientSecret } from './provider/client-secret.ts';
@@ -23,19 +22,18 @@ import { checkResourceMetadata, checkServerMetadata } from './walk/check-metadat
 import { checkReach } from './walk/check-reach.ts';
 import type { Walk } from './walk/walk.ts';
 
+const inSection = <Subject>(section: string, ...runs: readonly Check<Subject>['run'][]) =>
+  runs.map((run): Check<Subject> => ({ section, run }));
+
 /** Without it nothing else can be found out. */
 export const REACH: Check<Walk> = { section: 'Gateway', run: checkReach };
 
 /** Whether it is ready, and calls itself by the address that was asked. */
-export const ENTRY_CHECKS: readonly Check<Walk>[] = [
-  { section: 'Gateway', run: checkHealth },
-  { section: 'Gateway', run: checkChallenge },
-];
+export const ENTRY_CHECKS = inSection<Walk>('Gateway', checkHealth, checkChallenge);
 
 /** What clients read of the gateway before they log in. It counts in no limit that a login meets. */
 export const READING_CHECKS: readonly Check<Walk>[] = [
-  { section: 'Metadata', run: checkResourceMetadata },
-  { section: 'Metadata', run: checkServerMetadata },
+  ...inSection<Walk>('Metadata', checkResourceMetadata, checkServerMetadata),
   { section: 'Browser clients', run: checkCors },
 ];
 
@@ -62,34 +60,29 @@ export const BACKGROUND_CHECKS: readonly Check<Walk>[] = [
   TOKEN_CHECK,
 ];
 
-export const CLIENT_CHECKS: readonly Check<Walk>[] = [{ section: 'Clients', run: checkClients }];
-
 export const SETTINGS_CHECKS: readonly Check<SettingsAtHand>[] = [
-  { section: 'Settings', run: checkStart },
-  { section: 'Settings', run: checkLimits },
-  { section: 'Settings', run: checkTokenKind },
-  { section: 'Identity provider', run: checkDiscovery },
-  { section: 'Identity provider', run: checkKeySet },
-  { section: 'Identity provider', run: checkClock },
-  { section: 'Identity provider', run: checkCapabilities },
-  { section: 'Identity provider', run: checkLoginAbilities },
-  { section: "The gateway's client at the provider", run: checkClient },
-  { section: "The gateway's client at the provider", run: checkAuthorization },
-  { section: "The gateway's client at the provider", run: checkProxyRedirects },
-  { section: 'Client documents', run: checkDocuments },
-  { section: 'Token', run: checkToken },
-  { section: 'Servers behind the gateway', run: checkServers },
-];
-
-/** Where no gateway runs that could be asked. */
-export const ABSENT_GATEWAY_CHECKS: readonly Check<SettingsAtHand>[] = [
-  { section: 'Clients', run: checkConfiguredClients },
+  ...inSection('Settings', checkStart, checkLimits, checkTokenKind),
+  ...inSection(
+    'Identity provider',
+    checkDiscovery,
+    checkKeySet,
+    checkClock,
+    checkCapabilities,
+    checkLoginAbilities,
+  ),
+  ...inSection(
+    "The gateway's client at the provider",
+    checkClient,
+    checkAuthorization,
+    checkProxyRedirects,
+  ),
+  ...inSection('Client documents', checkDocuments),
+  ...inSection('Token', checkToken),
+  ...inSection('Servers behind the gateway', checkServers),
 ];
 
 /** After the running gateway was asked, which leaves a login under way in the store. */
-export const STORE_CHECKS: readonly Check<SettingsAtHand>[] = [
-  { section: 'Store', run: checkStore },
-];
+export const STORE_CHECK: Check<SettingsAtHand> = { section: 'Store', run: checkStore };
 
 const CHECK = 'client-documents';
 
@@ -112,14 +105,11 @@ async function checkDocuments({
     return ok(CHECK, `Client ID metadata documents can be fetched (${allowedHosts.join(', ')}).`);
   const reasons = entries.map(({ facts }) => facts.reasons).find(isObject) ?? {};
   const [host, reason] = Object.entries(reasons)[0] ?? [];
-  return warning(
-    CHECK,
-    `None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients register instead.`,
-    {
-      ...(host !== undefined && { why: `${host}: ${String(reason)}` }),
-      setting: 'CIMD_ALLOWED_HOSTS',
-      remedy:
-        'let the gateway reach them on port 443, set HTTPS_PROXY=http://host:port if only a proxy leads out, or set CIMD_ALLOWED_HOSTS=none.',
-    },
-  );
+  return warning(CHECK, {
+    what: `None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients register instead.`,
+    ...(host !== undefined && { why: `${host}: ${String(reason)}` }),
+    setting: 'CIMD_ALLOWED_HOSTS',
+    remedy:
+      'let the gateway reach them on port 443, set HTTPS_PROXY=http://host:port if only a proxy leads out, or set CIMD_ALLOWED_HOSTS=none.',
+  });
 }

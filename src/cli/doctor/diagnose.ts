@@ -1,17 +1,20 @@
 // Which checks run, and which would say nothing more after what has failed.
 import {
-  ABSENT_GATEWAY_CHECKS,
   BACKGROUND_CHECKS,
-  CLIENT_CHECKS,
   ENTRY_CHECKS,
   GATEWAY_CHECKS,
   REACH,
   READING_CHECKS,
   SETTINGS_CHECKS,
-  STORE_CHECKS,
+  STORE_CHECK as STORE,
   TOKEN_CHECK,
 } from './checks.ts';
-import { isInTheWay, runClientChecks } from './clients/check-clients.ts';
+import {
+  checkClients,
+  checkConfiguredClients,
+  isInTheWay,
+  runClientCheck,
+} from './clients/check-clients.ts';
 import {
   type Check,
   type Finding,
@@ -28,20 +31,17 @@ import { REACHABLE } from './walk/check-reach.ts';
 import { EDITOR_SCHEME } from './walk/log-in.ts';
 import { createWalk, type Walk } from './walk/walk.ts';
 
-/** A gateway of which nothing is known but its URL. */
+/** A gateway of which nothing is known but its URL. `found`: all that was reported so far. */
 export async function diagnoseGateway(
   baseUrl: string,
   instruments: Instruments,
   report: Report,
-): Promise<readonly Finding[]> {
+  found: readonly Finding[],
+): Promise<void> {
   const walk = createWalk({ baseUrl, ...instruments });
-  const reached = await runChecks([REACH], walk, report);
-  if (hasFailure(reached)) return reached;
-  const findings = [
-    ...reached,
-    ...(await walkGateway(walk, [...GATEWAY_CHECKS, ...BACKGROUND_CHECKS], report)),
-  ];
-  return [...findings, ...(await runClientChecks(findings, CLIENT_CHECKS, walk, report))];
+  if (hasFailure(await runChecks([REACH], walk, report))) return;
+  await walkGateway(walk, [...GATEWAY_CHECKS, ...BACKGROUND_CHECKS], report);
+  await runClientCheck(found, checkClients, walk, report);
 }
 
 /** A gateway whose settings are at hand. Where it runs already, it is asked, too. */
@@ -49,7 +49,8 @@ export async function diagnoseSettings(
   usable: UsableSettings,
   instruments: Instruments,
   report: Report,
-): Promise<readonly Finding[]> {
+  found: readonly Finding[],
+): Promise<void> {
   const settings = openSettingsAtHand({ ...usable, ...instruments });
   const { server, oauth } = usable.config;
   const walk = createWalk({
@@ -61,18 +62,13 @@ export async function diagnoseSettings(
     const own = await runChecks(SETTINGS_CHECKS, settings, report);
     const reached = await runChecks([REACH], walk, () => {});
     const runs = !hasFailure(reached);
-    const findings = [
-      ...own,
-      ...(runs
-        ? await askRunningGateway(walk, { own, reached }, report)
-        : reportAbsence(reached, walk.baseUrl, report)),
-      // After what the running gateway was asked, which leaves a login under way in the store.
-      ...(await runChecks(STORE_CHECKS, settings, report)),
-    ];
-    const clients = runs
-      ? await runClientChecks(findings, CLIENT_CHECKS, walk, report)
-      : await runClientChecks(findings, ABSENT_GATEWAY_CHECKS, settings, report);
-    return [...findings, ...clients];
+    for (const finding of reached)
+      report(REACH.section, runs ? finding : explainAbsence(finding, walk.baseUrl));
+    if (runs) await askRunningGateway(walk, own, report);
+    // After what the running gateway was asked, which leaves a login under way in the store.
+    await runChecks([STORE], settings, report);
+    if (runs) await runClientCheck(found, checkClients, walk, report);
+    else await runClientCheck(found, checkConfiguredClients, settings, report);
   } finally {
     settings.close();
   }
@@ -81,28 +77,25 @@ export async function diagnoseSettings(
 /** `own`: what was found of the settings at hand. */
 async function askRunningGateway(
   walk: Walk,
-  { own, reached }: Readonly<Record<'own' | 'reached', readonly Finding[]>>,
+  own: readonly Finding[],
   report: Report,
-): Promise<readonly Finding[]> {
-  for (const finding of reached) report(REACH.section, finding);
+): Promise<void> {
   if (!own.some(isInTheWay)) {
     const walked = await walkGateway(walk, GATEWAY_CHECKS, report);
-    if (lacksStore(walked)) return [...reached, ...walked];
-    const compared = await compareWithSettings(walk, BACKGROUND_CHECKS, { own, report });
-    return [...reached, ...walked, ...compared];
+    if (!lacksStore(walked)) await compareWithSettings(walk, BACKGROUND_CHECKS, own, report);
+    return;
   }
-  const checks = [...READING_CHECKS, WITHOUT_LOGIN];
-  const walked = await walkGateway(walk, checks, report);
+  await walkGateway(walk, [...READING_CHECKS, WITHOUT_LOGIN], report);
   // Without a token this check would look at a login, too.
-  const more = walk.token === undefined ? [] : [TOKEN_CHECK];
-  return [...reached, ...walked, ...(await compareWithSettings(walk, more, { own, report }))];
+  if (walk.token !== undefined) await compareWithSettings(walk, [TOKEN_CHECK], own, report);
 }
 
 /** Logins count in rate limits: correcting one setting after the other must not use up what the browser needs. */
 const WITHOUT_LOGIN: Check<Walk> = {
   section: 'Login',
   run: async () =>
-    unknown('login', 'whether clients can register and log in at the gateway that runs.', {
+    unknown('login', {
+      what: 'whether clients can register and log in at the gateway that runs.',
       why: 'It was not tried: it counts in rate limits, and what fails above is in the way.',
       remedy: 'correct what fails above, restart the gateway, and run this again.',
     }),
@@ -115,46 +108,36 @@ const WITHOUT_LOGIN: Check<Walk> = {
 async function compareWithSettings(
   walk: Walk,
   checks: readonly Check<Walk>[],
-  { own, report }: { readonly own: readonly Finding[]; readonly report: Report },
-): Promise<readonly Finding[]> {
-  const all: Finding[] = [];
+  own: readonly Finding[],
+  report: Report,
+): Promise<void> {
   await runChecks(checks, walk, (section, finding) => {
     const known = own.find(({ check }) => nameFamily(check) === nameFamily(finding.check))?.status;
     if (finding.check !== 'tools' && (finding.status !== 'failure' || known === 'failure')) return;
-    const told = known === 'ok' ? explainOldSettings(finding) : finding;
-    report(section, told);
-    all.push(told);
+    report(section, known === 'ok' ? explainOldSettings(finding) : finding);
   });
-  return all;
 }
 
 /** A token is refused for one reason or another. */
 const nameFamily = (check: string): string => check.replace(/^token\..*/, 'token');
 
 const explainOldSettings = ({ what }: Finding): Finding =>
-  failure('gateway.settings', `The gateway that runs has other settings. ${what}`, {
+  failure('gateway.settings', {
+    what: `The gateway that runs has other settings. ${what}`,
     why: 'With the settings at hand this works.',
     remedy: 'restart the gateway. If that does not help, it reads its settings elsewhere.',
   });
 
 /** Before the first start it is as it should be that nothing answers; something else that does is not. */
-function reportAbsence(
-  reached: readonly Finding[],
-  baseUrl: string,
-  report: Report,
-): readonly Finding[] {
-  const findings = reached.map((finding) =>
-    finding.check === REACHABLE
-      ? unknown('gateway.running', `what clients see, as no gateway answers at ${baseUrl}.`, {
-          why: finding.what,
-          remedy:
-            'start it (postern start), and run this again. If it runs already, correct BASE_URL, or the proxy in front of it.',
-        })
-      : finding,
-  );
-  for (const finding of findings) report(REACH.section, finding);
-  return findings;
-}
+const explainAbsence = (finding: Finding, baseUrl: string): Finding =>
+  finding.check === REACHABLE
+    ? unknown('gateway.running', {
+        what: `what clients see, as no gateway answers at ${baseUrl}.`,
+        why: finding.what,
+        remedy:
+          'start it (postern start), and run this again. If it runs already, correct BASE_URL, or the proxy in front of it.',
+      })
+    : finding;
 
 /** Of a gateway that was reached: all of `checks`, unless it sends clients to another address. */
 async function walkGateway(

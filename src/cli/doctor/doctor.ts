@@ -4,22 +4,14 @@ import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import { addScheme } from '../command/add-scheme.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
-import type { Invocation } from '../command/invocation.ts';
+import type { Flags, Invocation, Texts } from '../command/invocation.ts';
+import { stayAlive } from '../command/process-end.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { diagnoseGateway, diagnoseSettings } from './diagnose.ts';
 import { type Finding, hasFailure, type Report } from './finding.ts';
 import { useInstruments } from './instruments.ts';
 import { createPrinter } from './print.ts';
 import { readSettings } from './settings/settings-at-hand.ts';
-
-interface DoctorOptions {
-  /** A user's access token; `-` for standard input. A secret. */
-  readonly token: string | undefined;
-  /** In place of `token`: a file that has it. */
-  readonly tokenFile: string | undefined;
-  readonly config: string | undefined;
-  readonly json: boolean;
-}
 
 /**
  * `url` is that of a running gateway; without it the settings at hand are checked. Exit code 1 where
@@ -29,7 +21,12 @@ interface DoctorOptions {
  */
 export async function doctor(
   url: string | undefined,
-  { token: given, tokenFile, config, json }: DoctorOptions,
+  {
+    token: given,
+    tokenFile,
+    config,
+    json,
+  }: Texts<'token' | 'tokenFile' | 'config'> & Flags<'json'>,
   invocation: Invocation,
 ): Promise<void> {
   const { process } = invocation;
@@ -40,33 +37,34 @@ export async function doctor(
   // A gateway elsewhere has its settings elsewhere. A .env here may be somebody else's, and lead the token to their proxy.
   if (baseUrl === undefined) prepareEnvironment({ config }, env);
   const subject = baseUrl ?? 'the settings at hand';
-  const printer = createPrinter(subject, { isJson: json, ...invocation });
-  // Keeps this process alive: the timers of the gateway do not, and for a moment there may be nothing else.
-  const staying = setInterval(() => {}, 1000);
-  const findings = await diagnose(baseUrl, env, token, printer.report).finally(() =>
-    clearInterval(staying),
+  const printer = createPrinter(subject, json, invocation);
+  const findings: Finding[] = [];
+  const report: Report = (section, finding) => {
+    findings.push(finding);
+    printer.report(section, finding);
+  };
+  await stayAlive(
+    baseUrl === undefined
+      ? diagnoseHere(env, token, report, findings)
+      : useInstruments(loadOutbound(env), token, (instruments) =>
+          diagnoseGateway(baseUrl, instruments, report, findings),
+        ),
   );
   printer.finish(findings);
   if (hasFailure(findings)) process.exitCode = 1;
 }
 
-async function diagnose(
-  baseUrl: string | undefined,
+async function diagnoseHere(
   env: NodeJS.ProcessEnv,
   token: string | undefined,
   report: Report,
-): Promise<readonly Finding[]> {
-  if (baseUrl !== undefined)
-    return useInstruments({ outbound: loadOutbound(env), token }, (instruments) =>
-      diagnoseGateway(baseUrl, instruments, report),
-    );
-  const { findings, usable } = await readSettings(env, report);
-  if (usable === undefined) return findings;
-  const { outbound } = usable.config;
-  const further = await useInstruments({ outbound, token }, (instruments) =>
-    diagnoseSettings(usable, instruments, report),
+  found: readonly Finding[],
+): Promise<void> {
+  const usable = await readSettings(env, report);
+  if (usable === undefined) return;
+  await useInstruments(usable.config.outbound, token, (instruments) =>
+    diagnoseSettings(usable, instruments, report, found),
   );
-  return [...findings, ...further];
 }
 
 /** A gateway elsewhere has settings of its own. How requests leave this machine is set here. */

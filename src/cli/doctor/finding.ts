@@ -14,7 +14,6 @@ export interface Finding {
   readonly why?: string;
   /** The setting to change; several are separated by commas. */
   readonly setting?: string;
-  /** What to do. */
   readonly remedy?: string;
 }
 
@@ -29,15 +28,15 @@ export interface Check<Subject> {
 }
 
 /** One thing, several or nothing. */
-export type Found = Finding | readonly Finding[];
+export type Found = Finding | undefined | readonly (Finding | undefined)[];
 
+/** What was seen, alone or with what to do about it. */
 const createFindingOf =
   (status: Status) =>
-  (check: string, what: string, advice: Advice = {}): Finding => ({
+  (check: string, seen: string | (Pick<Finding, 'what'> & Advice)): Finding => ({
     check,
     status,
-    what,
-    ...advice,
+    ...(typeof seen === 'string' ? { what: seen } : seen),
   });
 
 export const ok = createFindingOf('ok');
@@ -75,7 +74,7 @@ async function runOne<Subject>(
   subject: Subject,
 ): Promise<readonly Finding[]> {
   try {
-    return [await run(subject)].flat();
+    return [await run(subject)].flat().filter((finding) => finding !== undefined);
   } catch (error) {
     return [
       unknown(

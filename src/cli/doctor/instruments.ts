@@ -3,44 +3,45 @@ import { type Clock, systemClock } from '../../platform/clock.ts';
 import { type Fetch, type FetchInit, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { Facts, Log, LogLevel } from '../../platform/log.ts';
-import { type OpenTunnel, openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
+import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import { createProxyChoice, type OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 
-export interface Instruments {
-  readonly probe: Probe;
-  readonly clocks: ObservedClocks;
-  readonly tunnel: OpenTunnel;
-  readonly clock: Clock;
-  /** Of the gateway's parts: nothing of it is printed. */
-  readonly log: Log;
-  /** A user's access token. A secret. */
-  readonly token: string | undefined;
-  /** Whether requests to a URL go out by a proxy, which then resolves names. */
-  readonly isProxied: (url: string) => boolean;
-}
+export type Instruments = ReturnType<typeof createInstruments>;
 
 /** Runs what asks with them, and closes their connections behind it. */
 export async function useInstruments<Result>(
-  { outbound, token }: Pick<Instruments, 'token'> & { readonly outbound: OutboundConfig },
+  outbound: OutboundConfig,
+  token: string | undefined,
   run: (instruments: Instruments) => Promise<Result>,
 ): Promise<Result> {
-  const clock = systemClock;
   const network = await openOutboundNetwork(outbound);
-  const clocks = observeClocks(network.fetch, clock);
-  const chooseProxy = createProxyChoice(outbound);
   try {
-    return await run({
-      probe: createProbe(clocks.fetch, clock),
-      clocks,
-      tunnel: network.openTunnel,
-      clock,
-      log: createCollectingLog().log,
-      token,
-      isProxied: (url) => chooseProxy(new URL(url)) !== undefined,
-    });
+    return await run(createInstruments(outbound, token, network));
   } finally {
     await network.close();
   }
+}
+
+function createInstruments(
+  outbound: OutboundConfig,
+  /** Of a user. A secret. */
+  token: string | undefined,
+  { fetch, openTunnel }: Awaited<ReturnType<typeof openOutboundNetwork>>,
+) {
+  const clock = systemClock;
+  const clocks = observeClocks(fetch, clock);
+  const chooseProxy = createProxyChoice(outbound);
+  return {
+    probe: createProbe(clocks.fetch, clock),
+    clocks,
+    tunnel: openTunnel,
+    clock,
+    /** Of the gateway's parts: nothing of it is printed. */
+    log: createCollectingLog().log,
+    token,
+    /** Whether requests to a URL go out by a proxy, which then resolves names. */
+    isProxied: (url: string) => chooseProxy(new URL(url)) !== undefined,
+  };
 }
 
 export interface LogEntry {
@@ -50,25 +51,20 @@ export interface LogEntry {
 }
 
 /** For parts of the gateway that report what they found in the log only. */
-export function createCollectingLog(): {
-  readonly log: Log;
-  readonly entries: readonly LogEntry[];
-} {
+export function createCollectingLog() {
   const entries: LogEntry[] = [];
   const collectAt =
     (level: LogLevel) =>
     (message: string, facts: Facts = {}): void =>
       void entries.push({ level, message, facts });
-  return {
-    entries,
-    log: {
-      error: collectAt('error'),
-      warn: collectAt('warn'),
-      info: collectAt('info'),
-      debug: () => {},
-      isWritten: (level) => level !== 'debug',
-    },
+  const log: Log = {
+    error: collectAt('error'),
+    warn: collectAt('warn'),
+    info: collectAt('info'),
+    debug: () => {},
+    isWritten: (level) => level !== 'debug',
   };
+  return { log, entries };
 }
 
 /** As it is: redirects are answers, too. */
@@ -76,6 +72,8 @@ export interface Answer {
   readonly url: string;
   readonly status: number;
   readonly headers: Headers;
+  /** Where the browser would go on; undefined where it would not. */
+  readonly location: URL | undefined;
   readonly text: string;
   /** Undefined where the body is no JSON object. */
   readonly json: JsonObject | undefined;
@@ -94,40 +92,38 @@ const createProbe =
     // Behind one address may stand several replicas: a new connection may reach another one.
     const headers = { ...init.headers, Connection: 'close' };
     const { body, ...answer } = await fetchWithLimits(fetch, url, { ...init, headers }, LIMITS);
+    const location = answer.headers.get('location');
     return {
       url,
       ...answer,
+      location:
+        location !== null && URL.canParse(location, url) ? new URL(location, url) : undefined,
       text: body.toString('utf8'),
       json: parseObject(body),
       milliseconds: Math.round(clock.monotonic() - start),
     };
   };
 
-/** Clocks of other machines, as the Date header of their answers tells them (RFC 9110 §6.6.1). */
-export interface ObservedClocks {
-  /** As the one given, and notes the time that each answer tells. */
-  readonly fetch: Fetch;
-  /**
-   * By how many seconds the clock at this origin is ahead of the one here, negative where it is behind; 0
-   * where they may be the same. Undefined where no answer told the time.
-   */
-  readOffset(origin: string): number | undefined;
-}
-
 const RESOLUTION_MS = 1000;
 
-function observeClocks(fetch: Fetch, clock: Clock): ObservedClocks {
+/** Clocks of other machines, as the Date header of their answers tells them (RFC 9110 §6.6.1). */
+function observeClocks(fetch: Fetch, clock: Clock) {
   const offsets = new Map<string, number>();
+  const observingFetch: Fetch = async (url, init) => {
+    const sent = clock.now();
+    const response = await fetch(url, init);
+    const date = Date.parse(response.headers.get('date') ?? '');
+    if (!Number.isNaN(date))
+      offsets.set(new URL(url).origin, computeOffset(date, sent, clock.now()));
+    return response;
+  };
   return {
-    async fetch(url, init) {
-      const sent = clock.now();
-      const response = await fetch(url, init);
-      const date = Date.parse(response.headers.get('date') ?? '');
-      if (!Number.isNaN(date))
-        offsets.set(new URL(url).origin, computeOffset(date, sent, clock.now()));
-      return response;
-    },
-    readOffset: (origin) => offsets.get(origin),
+    fetch: observingFetch,
+    /**
+     * By how many seconds the clock that answers at this URL is ahead of the one here, negative where it is behind; 0 where
+     * they may be the same. Undefined where no answer told the time.
+     */
+    readOffset: (url: string) => offsets.get(new URL(url).origin),
   };
 }
 

@@ -15,18 +15,12 @@ export type FailureKind =
   | 'proxy'
   | 'other';
 
-interface NetworkFailure {
-  readonly kind: FailureKind;
-  /** A sentence. */
-  readonly text: string;
-}
-
 interface Sign {
   readonly pattern: RegExp;
   readonly kind: FailureKind;
-  /** `reason` is what the system says. */
+  /** A sentence. `reason` is what the system says. */
   readonly describe: (url: URL, reason: string) => string;
-  readonly scheme?: 'http:' | 'https:';
+  readonly scheme?: 'http:';
 }
 
 /** The first that fits counts. */
@@ -88,7 +82,7 @@ const SIGNS: readonly Sign[] = [
   },
 ];
 
-export function describeNetworkFailure(error: unknown, url: string): NetworkFailure {
+export function describeNetworkFailure(error: unknown, url: string) {
   const address = new URL(url);
   // A FetchError says only that the URL failed, and the URL may have any words in it.
   const cause = error instanceof FetchError ? error.cause : error;
@@ -98,7 +92,7 @@ export function describeNetworkFailure(error: unknown, url: string): NetworkFail
     ({ pattern, scheme = address.protocol }) => scheme === address.protocol && pattern.test(signs),
   );
   return found === undefined
-    ? { kind: 'other', text: `${address.host} could not be asked (${reason}).` }
+    ? { kind: 'other' as const, text: `${address.host} could not be asked (${reason}).` }
     : { kind: found.kind, text: found.describe(address, reason) };
 }
 

@@ -5,18 +5,12 @@ import { countNoun, shorten } from '../../platform/text.ts';
 import type { Invocation } from '../command/invocation.ts';
 import { type Finding, hasFailure, MISSPELLED, type Report, type Status } from './finding.ts';
 
-interface Printer {
-  readonly report: Report;
-  finish(findings: readonly Finding[]): void;
-}
-
-interface PrinterOptions extends Invocation {
-  readonly isJson: boolean;
-}
-
 /** `subject` is what is checked. */
-export function createPrinter(subject: string, options: PrinterOptions): Printer {
-  const { isJson, process, console } = options;
+export function createPrinter(
+  subject: string,
+  isJson: boolean,
+  { process, console }: Invocation,
+): { readonly report: Report; finish(findings: readonly Finding[]): void } {
   if (isJson)
     return {
       report() {},
@@ -71,26 +65,20 @@ function showProgress(terminal: NodeJS.WritableStream) {
 const wantsColours = (env: NodeJS.ProcessEnv, isTerminal: boolean): boolean =>
   !env.NO_COLOR && (Boolean(env.FORCE_COLOR) || isTerminal);
 
-const MARKS: Readonly<Record<Status, string>> = {
-  ok: '✓',
-  warning: '!',
-  failure: '✗',
-  unknown: '!',
-};
-
-/** SGR parameters. */
-const COLOURS: Readonly<Record<Status, string>> = {
-  ok: '32',
-  warning: '33',
-  failure: '31',
-  unknown: '36',
+/** With the SGR parameter of its colour. */
+const MARKS: Readonly<Record<Status, readonly [mark: string, colour: number]>> = {
+  ok: ['✓', 32],
+  warning: ['!', 33],
+  failure: ['✗', 31],
+  unknown: ['!', 36],
 };
 
 const WIDTH = 96;
 
 function renderFinding(finding: Finding, hasColours: boolean): string {
   const { status, what, why, remedy } = finding;
-  const mark = hasColours ? `\u001b[${COLOURS[status]}m${MARKS[status]}\u001b[0m` : MARKS[status];
+  const [sign, colour] = MARKS[status];
+  const mark = hasColours ? `\u001b[${colour}m${sign}\u001b[0m` : sign;
   const said = status === 'unknown' ? `Not known: ${what}` : what;
   const fix = [nameSetting(finding), remedy].filter(Boolean).join(' ');
   return [

@@ -8,7 +8,7 @@ import {
   findAnswerProblem,
   type GivenAnswers,
 } from './answers.ts';
-import { DEV_PROVIDER, findProvider, KNOWN_PROVIDERS, PROVIDER_CHOICES } from './providers.ts';
+import { DEV_PROVIDER, findProvider, PROVIDER_CHOICES } from './providers.ts';
 
 /** @throws CommandError when the user gives up. */
 export async function askForAnswers(given: GivenAnswers): Promise<Answers> {
@@ -20,15 +20,8 @@ export async function askForAnswers(given: GivenAnswers): Promise<Answers> {
     store === 'redis' && given.redisUrl === undefined
       ? await askLater('Address of Redis', 'redis://localhost:6379', 'redisUrl')
       : given.redisUrl;
-  return {
-    provider,
-    issuer: login.issuer,
-    clientId: login.clientId,
-    clientSecret: login.clientSecret,
-    ...content,
-    store,
-    redisUrl,
-  };
+  const { issuer, clientId, clientSecret } = login;
+  return { provider, issuer, clientId, clientSecret, ...content, store, redisUrl };
 }
 
 const askForProvider = async (): Promise<Answers['provider']> =>
@@ -45,7 +38,7 @@ const askForProvider = async (): Promise<Answers['provider']> =>
 type Login = Pick<GivenAnswers, 'issuer' | 'clientId' | 'clientSecret'>;
 
 async function askForLogin(choice: Answers['provider'], given: Login): Promise<Login> {
-  const { issuer, issuerExample = '' } = findProvider(choice) ?? { ...KNOWN_PROVIDERS[0] };
+  const { issuer, issuerExample = '' } = findProvider(choice) ?? {};
   return {
     issuer: given.issuer ?? issuer ?? (await askLater('Issuer', issuerExample, 'issuer')),
     clientId:

@@ -1,5 +1,4 @@
 // Takes the servers of a desktop client's file over into postern.yaml, and their secrets into `.env`.
-import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import type { FileNode } from '../../config/file/syntax/file-node.ts';
 import { readSyntax } from '../../config/file/syntax/read-syntax.ts';
@@ -12,6 +11,7 @@ import {
   isOtherName,
 } from '../../upstreams/config/servers.ts';
 import { CommandError } from '../command/errors.ts';
+import { alignColumns, readText } from '../command/texts.ts';
 import { type Change, createSecretMover } from './move-secrets.ts';
 
 export interface ImportedServers {
@@ -40,19 +40,15 @@ export function importServers(path: string): ImportedServers {
   const { moveSecrets, secrets, changes } = createSecretMover();
   const servers: Record<string, unknown> = {};
   for (const [name, givenName] of names) {
+    const note = (member: string, what: string) => changes.push({ server: name, member, what });
     if (isOtherName(givenName, name))
-      changes.push({
-        server: name,
-        member: 'name',
-        what: `renamed: it was ${givenName}. ${RENAMED_BECAUSE}`,
-      });
+      note('name', `renamed: it was ${givenName}. ${RENAMED_BECAUSE}`);
     const server = given[givenName];
     if (isObject(server) && server.disabled === true)
-      changes.push({
-        server: name,
-        member: 'disabled',
-        what: 'left: its tools are not offered until you remove "disabled" from postern.yaml',
-      });
+      note(
+        'disabled',
+        'left: its tools are not offered until you remove "disabled" from postern.yaml',
+      );
     servers[name] = isObject(server) ? moveSecrets(name, server) : server;
   }
   return { servers, secrets, changes };
@@ -77,18 +73,13 @@ function nameServers(path: string, givenNames: readonly string[]): ReadonlyMap<s
 
 function read(path: string): JsonObject {
   const format = /^\.ya?ml$/i.test(extname(path)) ? 'yaml' : 'json';
-  const result = readSyntax(readText(path), format);
+  const content = readText(path, (error) => {
+    throw refuse([`--servers: ${path} cannot be read (${String(error)}).`]);
+  });
+  const result = readSyntax(content, format);
   if (result.kind === 'broken') throw refuse([`${path}:${result.line}: ${result.message}`]);
   const value = toValue(result.root);
   return isObject(value) ? value : {};
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw refuse([`--servers: ${path} cannot be read (${String(error)}).`]);
-  }
 }
 
 const refuse = (lines: readonly string[]) => new CommandError('Nothing was written:', lines);
@@ -105,12 +96,6 @@ export function describeImport(path: string, changes: readonly Change[]): string
     // Names come from a file that somebody else may have written.
     [server, member, what].map((text) => escapeInvisible(text.replaceAll('\n', '\\n'))),
   );
-  const [first, second] = [0, 1].map((column) =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  const lines = rows.map(
-    ([server = '', member = '', what = '']) =>
-      `  ${server.padEnd(first ?? 0)}  ${member.padEnd(second ?? 0)}  ${what}`,
-  );
-  return `From ${path}:\n${lines.join('\n')}\n`;
+  const lines = alignColumns(rows).map((line) => `  ${line}\n`);
+  return `From ${path}:\n${lines.join('')}`;
 }

@@ -5,7 +5,7 @@ import { basename, resolve } from 'node:path';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { PACKAGE_ROOT } from '../../platform/own-files.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
-import { type Invocation, isInCheckout } from '../command/invocation.ts';
+import { type Flags, type Invocation, isInCheckout, type Texts } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { type Answers, checkGivenAnswers, completeAnswers, type GivenAnswers } from './answers.ts';
 import {
@@ -24,14 +24,7 @@ import {
   renderGitIgnore,
 } from './render-files.ts';
 
-interface InitOptions extends GivenAnswers {
-  /** Asks nothing. */
-  readonly yes: boolean;
-  /** Overwrites files. */
-  readonly force: boolean;
-  /** In place of `clientSecret`: a file that has it. */
-  readonly clientSecretFile: string | undefined;
-}
+type InitOptions = GivenAnswers & Flags<'yes' | 'force'> & Texts<'clientSecretFile'>;
 
 const SCHEMA_FILE = 'postern.schema.json';
 const INSTALLED_SCHEMA = `node_modules/postern/${SCHEMA_FILE}`;
@@ -58,10 +51,7 @@ export async function init(
   const answers = isAsking ? await askForAnswers(given) : completeAnswers(given);
   const imported = answers.servers === undefined ? NO_SERVERS : importServers(answers.servers);
   const files = await planFiles(answers, imported);
-  const written = await writeFiles(files, {
-    force,
-    ...(isAsking && { confirm: askToOverwrite }),
-  });
+  const written = await writeFiles(files, force, isAsking ? askToOverwrite : undefined);
   if (answers.servers !== undefined && imported.changes.length > 0)
     console.log(describeImport(answers.servers, imported.changes));
   const secretsFile = Object.keys(imported.secrets).length === 0 ? undefined : answers.servers;
@@ -75,24 +65,16 @@ async function planFiles(
   answers: Answers,
   { servers, secrets }: ImportedServers,
 ): Promise<readonly NewFile[]> {
-  const catalogFile = answers.tool ? CATALOG_FILE : undefined;
   const hasOwnTools = answers.tool || Object.keys(servers).length === 0;
   const secretsFile = Object.keys(secrets).length === 0 ? undefined : answers.servers;
   const schema = isInstalled() ? INSTALLED_SCHEMA : SCHEMA_FILE;
   return [
-    { name: CONFIG_FILE, text: renderConfig({ schema: `./${schema}`, servers, hasOwnTools }) },
-    {
-      name: '.env',
-      text: renderEnv(answers, { configFile: CONFIG_FILE, catalogFile, secrets }),
-      isSecret: true,
-    },
+    { name: CONFIG_FILE, text: renderConfig(`./${schema}`, servers, hasOwnTools) },
+    { name: '.env', text: renderEnv(answers, secrets), isSecret: true },
     ...(answers.tool
-      ? [
-          { name: CATALOG_FILE, text: await readOwn(`templates/${CATALOG_FILE}`) },
-          { name: CATALOG_TEST_FILE, text: await readOwn(`templates/${CATALOG_TEST_FILE}`) },
-        ]
+      ? [await copyOwn(CATALOG_FILE, 'templates/'), await copyOwn(CATALOG_TEST_FILE, 'templates/')]
       : []),
-    ...(schema === SCHEMA_FILE ? [{ name: SCHEMA_FILE, text: await readOwn(SCHEMA_FILE) }] : []),
+    ...(schema === SCHEMA_FILE ? [await copyOwn(SCHEMA_FILE)] : []),
     // One that exists is not changed: the next steps say what it lacks.
     ...(existsSync('.gitignore')
       ? []
@@ -100,7 +82,11 @@ async function planFiles(
   ];
 }
 
-const readOwn = (path: string): Promise<string> => readFile(new URL(path, PACKAGE_ROOT), 'utf8');
+/** Of the package. */
+const copyOwn = async (name: string, folder = ''): Promise<NewFile> => ({
+  name,
+  text: await readFile(new URL(`${folder}${name}`, PACKAGE_ROOT), 'utf8'),
+});
 
 interface NewFile {
   readonly name: string;
@@ -109,22 +95,16 @@ interface NewFile {
   readonly isSecret?: boolean;
 }
 
-interface WriteOptions {
-  /** Overwrites what is there. */
-  readonly force: boolean;
-  /** Whether to overwrite this one; without it, files that exist are refused. */
-  readonly confirm?: (name: string) => Promise<boolean>;
-}
-
 /**
- * Writes all, or without `force` and `confirm` nothing where one of them exists. Resolves to the names of those that were
- * written.
+ * Writes all, or without `force` and `confirm` (whether to overwrite this one) nothing where one of them exists. Resolves to the
+ * names of those that were written.
  *
  * @throws CommandError
  */
 async function writeFiles(
   files: readonly NewFile[],
-  { force, confirm }: WriteOptions,
+  force: boolean,
+  confirm?: (name: string) => Promise<boolean>,
 ): Promise<readonly string[]> {
   const present = force ? [] : files.filter(({ name }) => isPresent(name));
   const kept = new Set<string>();

@@ -36,11 +36,7 @@ export function createSecretMover() {
     for (const member of ADDRESS_MEMBERS) {
       const text = given[member];
       if (typeof text === 'string')
-        moved[member] = noteLeft(
-          server,
-          member,
-          moveParts(server, { member, text, before: undefined, group: '' }),
-        );
+        moved[member] = noteLeft(server, member, moveParts(server, member, text));
     }
     if (typeof given.command === 'string') moved.command = moveOfCommand(server, given.command);
     if (Array.isArray(given.args)) moved.args = moveArguments(server, given.args);
@@ -63,11 +59,8 @@ export function createSecretMover() {
       if (typeof text !== 'string') return text;
       const before = args[index - 1];
       const member = `args[${index}]`;
-      const moved = moveParts(server, {
-        member,
-        text,
-        before: typeof before === 'string' ? before : undefined,
-        group: '',
+      const moved = moveParts(server, member, text, {
+        ...(typeof before === 'string' && { before }),
       });
       return noteLeft(server, member, moved);
     });
@@ -84,7 +77,7 @@ export function createSecretMover() {
         }
         if (isSecretName(key))
           return [key, noteMoves(server, path, () => moveValue(nameVariable(server, key), text))];
-        const moved = moveParts(server, { member: path, text, before: undefined, group: key });
+        const moved = moveParts(server, path, text, { group: key });
         if (looksLikeSecret(moved)) noteLeft(server, path, moved);
         else if (moved === text)
           changes.push({ server, member: path, what: 'left: it does not look like a secret' });
@@ -93,7 +86,13 @@ export function createSecretMover() {
     );
   }
 
-  const moveParts = (server: string, { member, text, before, group }: TextWithSecrets): string =>
+  /** `before` is the argument in front of it; `group` what the text itself is called: the names of its secrets begin with it. */
+  const moveParts = (
+    server: string,
+    member: string,
+    text: string,
+    { before, group = '' }: { readonly before?: string; readonly group?: string } = {},
+  ): string =>
     noteMoves(server, member, () =>
       replaceSecrets(text, before, (secret, name) =>
         moveValue(nameVariable(server, `${group} ${name}`), secret),
@@ -135,15 +134,6 @@ export function createSecretMover() {
   }
 
   return { moveSecrets, secrets, changes };
-}
-
-interface TextWithSecrets {
-  readonly member: string;
-  readonly text: string;
-  /** The argument in front of it. */
-  readonly before: string | undefined;
-  /** What the text itself is called: the names of its secrets begin with it. */
-  readonly group: string;
 }
 
 /** Without these, a value can stand between backticks. */

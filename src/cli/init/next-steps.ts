@@ -1,12 +1,12 @@
 // What `postern init` says at its end: what works when it is typed here.
-import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { styleText } from 'node:util';
 import { escapeInvisible } from '../../platform/invisible.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { isObject, parseObject } from '../../platform/json.ts';
 import { PACKAGE_NAME, PACKAGE_ROOT } from '../../platform/own-files.ts';
 import { describeCommand, isRunByNpx, SOURCE_FOLDER, type TypedAs } from '../command/invocation.ts';
+import { readIfPresent } from '../command/texts.ts';
 import type { Answers } from './answers.ts';
 import { findProvider } from './providers.ts';
 import { CATALOG_FILE, CONFIG_FILE, toPattern } from './render-files.ts';
@@ -44,28 +44,18 @@ export function describeNextSteps(
     ? []
     : [...(tool ? [`--catalog ${CATALOG_FILE}`] : []), `--config ${CONFIG_FILE}`];
   const missing = listPlaceholders();
+  const install = `${prepare}npm install ${findPackage()}`;
+  const test = isObject(scripts) && scripts.test ? 'npm test' : 'node --test';
+  const start = [describe('dev'), ...options].join(' ');
   const steps = [
-    ...(provider === undefined
-      ? []
-      : [
-          ['', `Register a client at ${provider.title}, with the redirect URI`],
-          ['', 'http://localhost:3000/oauth/callback'],
-        ]),
-    ...(missing.length === 0 ? [] : [['', `Fill in .env: ${missing.join(', ')}`]]),
-    ...(isToInstall
-      ? [[`${prepare}npm install ${findPackage()}`, 'Postern itself, for the test and your editor']]
-      : []),
-    ...(provider === undefined
-      ? []
-      : [[describe('doctor'), 'says whether provider and settings fit together']]),
-    ...(tool
-      ? [[isObject(scripts) && scripts.test ? 'npm test' : 'node --test', 'calls your first tool']]
-      : []),
-    [
-      [describe('dev'), ...options].join(' '),
-      'starts the gateway, and says how to connect a client',
-    ],
-  ];
+    provider && ['', `Register a client at ${provider.title}, with the redirect URI`],
+    provider && ['', 'http://localhost:3000/oauth/callback'],
+    missing.length > 0 && ['', `Fill in .env: ${missing.join(', ')}`],
+    isToInstall && [install, 'Postern itself, for the test and your editor'],
+    provider && [describe('doctor'), 'says whether provider and settings fit together'],
+    tool && [test, 'calls your first tool'],
+    [start, 'starts the gateway, and says how to connect a client'],
+  ].filter((step) => step !== false && step !== undefined);
   return [
     `Wrote ${written.join(', ') || 'nothing'}.`,
     ...(isEnvIgnored() ? [] : ['', 'Add .env to .gitignore: there are secrets in it.']),
@@ -103,14 +93,7 @@ function findPackage(): string {
 }
 
 /** Undefined where there is none. */
-function readManifest(path: string): JsonObject | undefined {
-  try {
-    const content: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    return isObject(content) ? content : undefined;
-  } catch {
-    return undefined;
-  }
-}
+const readManifest = (path: string) => parseObject(readIfPresent(path));
 
 const isEnvIgnored = (): boolean =>
   /^\/?(\.env|\.env\*|\*\.env|\.\*)$/m.test(readIfPresent('.gitignore'));
@@ -128,11 +111,3 @@ function describeSecretsFile(file: string): string {
 /** The settings in `.env` that have a placeholder for their value. */
 const listPlaceholders = (): readonly string[] =>
   [...readIfPresent('.env').matchAll(/^(\w+)=…$/gm)].map(([, name = '']) => name);
-
-function readIfPresent(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
-}

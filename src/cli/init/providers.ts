@@ -1,20 +1,17 @@
 // The identity providers that `postern init` knows.
 
 export interface KnownProvider {
-  /** As in `--provider`. */
-  readonly id: string;
   readonly title: string;
-  /** Of OIDC_PROVIDER; undefined for the development provider, and for any other. */
-  readonly profile: string | undefined;
   readonly issuerExample: string;
   /** The issuer that all have. */
   readonly issuer?: string;
-  /** Which page says how to register the gateway. */
-  readonly page: string;
 }
 
 /** No provider: `postern dev` has one of its own. */
 export const DEV_PROVIDER = 'dev';
+
+/** Any other, which has no profile (OIDC_PROVIDER) and no page of its own. */
+export const OTHER_PROVIDER = 'other';
 
 export const PROVIDER_CHOICES = [
   DEV_PROVIDER,
@@ -23,56 +20,36 @@ export const PROVIDER_CHOICES = [
   'auth0',
   'keycloak',
   'google',
-  'other',
+  OTHER_PROVIDER,
 ] as const;
 
 export type ProviderChoice = (typeof PROVIDER_CHOICES)[number];
 
-export const KNOWN_PROVIDERS: readonly KnownProvider[] = [
-  {
-    id: 'entra',
+const KNOWN_PROVIDERS: Readonly<Partial<Record<ProviderChoice, KnownProvider>>> = {
+  entra: {
     title: 'Microsoft Entra ID',
-    profile: 'entra',
     issuerExample: 'https://login.microsoftonline.com/<tenant id>/v2.0',
-    page: 'provider-entra',
   },
-  {
-    id: 'okta',
+  okta: {
     title: 'Okta',
-    profile: 'okta',
     issuerExample: 'https://<org>.okta.com',
-    page: 'provider-okta',
   },
-  {
-    id: 'auth0',
+  auth0: {
     title: 'Auth0',
-    profile: 'auth0',
     issuerExample: 'https://<tenant>.auth0.com/',
-    page: 'provider-auth0',
   },
-  {
-    id: 'keycloak',
-    title: 'Keycloak',
-    profile: 'keycloak',
-    issuerExample: 'https://<host>/realms/<realm>',
-    page: 'provider-keycloak',
-  },
-  {
-    id: 'google',
+  keycloak: { title: 'Keycloak', issuerExample: 'https://<host>/realms/<realm>' },
+  google: {
     title: 'Google',
-    profile: 'google',
     issuerExample: 'https://accounts.google.com',
     issuer: 'https://accounts.google.com',
-    page: 'provider-google',
   },
-  {
-    id: 'other',
+  other: {
     title: 'Another OpenID provider',
-    profile: undefined,
     issuerExample: 'https://id.example.com',
-    page: 'providers',
   },
-];
+};
 
+/** Undefined for the development provider. */
 export const findProvider = (choice: ProviderChoice): KnownProvider | undefined =>
-  KNOWN_PROVIDERS.find(({ id }) => id === choice);
+  KNOWN_PROVIDERS[choice];

@@ -5,7 +5,7 @@ import { generateSecret } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { CommandError } from '../command/errors.ts';
 import type { Answers } from './answers.ts';
-import { findProvider, type KnownProvider } from './providers.ts';
+import { findProvider, type KnownProvider, OTHER_PROVIDER } from './providers.ts';
 
 export const CONFIG_FILE = 'postern.yaml';
 /** A first tool, in the folder templates of the package. */
@@ -13,16 +13,11 @@ export const CATALOG_FILE = 'catalog.mjs';
 /** Its test, beside it. */
 export const CATALOG_TEST_FILE = 'catalog.test.mjs';
 
-interface ConfigFacts {
-  /** Where editors find the schema, from the folder of the file. */
-  readonly schema: string;
-  readonly servers: JsonObject;
-  /** Whether tools of the gateway's own are served, built in or the user's. */
-  readonly hasOwnTools: boolean;
-}
-
-/** `postern.yaml` */
-export const renderConfig = ({ schema, servers, hasOwnTools }: ConfigFacts): string =>
+/**
+ * `postern.yaml`. `schema`: where editors find it, from the folder of the file. `hasOwnTools`: whether tools of the gateway's
+ * own are served, built in or the user's.
+ */
+export const renderConfig = (schema: string, servers: JsonObject, hasOwnTools: boolean): string =>
   `# yaml-language-server: $schema=${schema}
 # The MCP servers behind the gateway, and who may use which tool. A change is loaded at once.
 ${hasOwnTools ? '' : '\n# The gateway has no tools of its own.\nbuiltIn: false\n'}
@@ -72,23 +67,13 @@ const RESERVED = /^(true|false|null|yes|no|on|off|y|n)$/i;
 /** What the gateway refuses, and asks to replace (config/problems.ts). */
 const PLACEHOLDER = '…';
 
-interface EnvFacts {
-  readonly configFile: string;
-  /** The file of the first tool, where there is one. */
-  readonly catalogFile: string | undefined;
-  /** Taken from the file with servers, which then names the variables. */
-  readonly secrets: Readonly<Record<string, string>>;
-}
-
-export function renderEnv(
-  answers: Answers,
-  { configFile, catalogFile, secrets }: EnvFacts,
-): string {
+/** `secrets` were taken from the file with servers, which then names the variables. */
+export function renderEnv(answers: Answers, secrets: Readonly<Record<string, string>>): string {
   const provider = findProvider(answers.provider);
   const isShared = answers.store === 'redis';
   return `# Settings of Postern: \`postern config --all\` prints them all. Secrets stand here: keep this file out of Git.
-POSTERN_CONFIG=${configFile}
-${catalogFile === undefined ? '' : `POSTERN_CATALOG=${catalogFile}\n`}
+POSTERN_CONFIG=${CONFIG_FILE}
+${answers.tool ? `POSTERN_CATALOG=${CATALOG_FILE}\n` : ''}
 # The address at which users reach it, if that is not http://localhost and PORT:
 #BASE_URL=https://mcp.example.com
 ${provider === undefined ? NO_PROVIDER : renderLogin(provider, answers)}${
@@ -112,10 +97,11 @@ const NO_PROVIDER = `
 #OAUTH_CLIENT_SECRET=
 `;
 
-const renderLogin = (
-  { title, profile, issuer, issuerExample, page }: KnownProvider,
-  answers: Answers,
-): string => `
+function renderLogin(provider: KnownProvider, answers: Answers): string {
+  const { title, issuer, issuerExample } = provider;
+  const profile = answers.provider === OTHER_PROVIDER ? undefined : answers.provider;
+  const page = profile === undefined ? 'providers' : `provider-${profile}`;
+  return `
 # Users log in with ${title}. What to register there: the page /${page} of any gateway that runs (in a
 # checkout: docs/${page}.md).
 OAUTH_MODE=broker
@@ -125,6 +111,7 @@ ${write('OAUTH_CLIENT_ID', answers.clientId)}
 ${write('OAUTH_CLIENT_SECRET', answers.clientSecret)}
 
 ${SHARED_ADDRESS_LIMITS}`;
+}
 
 /** As in README.md and docs/deploy.md. The defaults are for one person behind an address. */
 export const SHARED_ADDRESS_LIMITS = `# Many users may share one address, as in an office: calls are counted by user, and the limits by address have room for all.

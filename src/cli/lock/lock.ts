@@ -1,8 +1,8 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
-import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { escapeInvisible } from '../../platform/invisible.ts';
+import { escapeInvisible, toVisibleJson } from '../../platform/invisible.ts';
+import { countNoun } from '../../platform/text.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import {
   dependsOnUser,
@@ -12,6 +12,7 @@ import {
 import {
   type FoundServer,
   findDifferences,
+  type LockDifference,
   mergeServers,
   updateLockFile,
 } from '../../upstreams/lock/compare.ts';
@@ -29,26 +30,23 @@ import {
 } from '../../upstreams/upstream.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { CommandError } from '../command/errors.ts';
-import type { Invocation, InvokedProcess } from '../command/invocation.ts';
+import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';
+import { stayAlive } from '../command/process-end.ts';
 import { readSecretOption } from '../command/secret-option.ts';
 import { showSpinner } from '../command/spinner.ts';
 import { findLockPath, readLockFile, saveLockFile } from '../setup/lock-file-on-disk.ts';
-import { createStderrLog, type OpenServers, openServers, readUser } from '../setup/open-servers.ts';
+import {
+  createStderrLog,
+  createTimeLimit,
+  EVERY_CAPABILITY,
+  type OpenServers,
+  openServers,
+  readUser,
+} from '../setup/open-servers.ts';
 import { readConfiguration } from '../setup/read-configuration.ts';
-import { describeResult, type LockResult } from './describe-result.ts';
 
-interface LockOptions {
-  /** In place of POSTERN_CONFIG. */
-  readonly config: string | undefined;
-  /** An access token of a user, as whom the servers are asked; `-` for standard input. A secret. */
-  readonly token: string | undefined;
-  /** In place of `token`: a file that has it. */
-  readonly tokenFile: string | undefined;
-  /** Say what differs, and write nothing. */
-  readonly check: boolean;
-  /** Print JSON. */
-  readonly json: boolean;
-}
+/** `check`: say what differs, and write nothing. */
+type LockOptions = Texts<'config' | 'token' | 'tokenFile'> & Flags<'check' | 'json'>;
 
 /** @throws CommandError, UsageError, LockFileError */
 export async function lock(options: LockOptions, invocation: Invocation): Promise<void> {
@@ -78,31 +76,33 @@ export async function lock(options: LockOptions, invocation: Invocation): Promis
   console.log(escapeInvisible(text));
 }
 
-function compare(
-  former: LockFile = EMPTY_LOCK_FILE,
-  found: readonly FoundServer[],
-): Omit<LockResult, 'path'> {
+interface LockResult {
+  readonly path: string;
+  readonly differences: readonly LockDifference[];
+  /** Servers that need a user, and none was given. */
+  readonly skipped: readonly string[];
+  /** Servers that could not be read, and why. */
+  readonly unread: readonly { readonly server: string; readonly problem: string }[];
+}
+
+function compare(former: LockFile = EMPTY_LOCK_FILE, found: readonly FoundServer[]) {
   const unread = found.flatMap(({ config: { name }, problem }) =>
     problem === undefined ? [] : [{ server: name, problem }],
   );
   const skipped = found
     .filter(({ server, problem }) => server === undefined && problem === undefined)
     .map(({ config }) => config.name);
-  const now: LockFile = {
-    servers: new Map(
-      found.flatMap(({ config, server }) => (server ? [[config.name, server] as const] : [])),
-    ),
-  };
+  const servers = found.flatMap(({ config: { name }, server }) =>
+    server ? [[name, server] as const] : [],
+  );
   const partial = new Set(
     found
       .filter(({ config, problem }) => knowsUsers(config) || problem !== undefined)
       .map(({ config }) => config.name),
   );
-  return {
-    differences: findDifferences(former, now, (name) => partial.has(name)),
-    skipped,
-    unread,
-  };
+  const now = { servers: new Map(servers) };
+  const differences = findDifferences(former, now, (name) => partial.has(name));
+  return { differences, skipped, unread };
 }
 
 /**
@@ -119,7 +119,6 @@ function requireApproved(unread: LockResult['unread'], former: LockFile = EMPTY_
   );
 }
 
-/** What each server says, or why it could not be read. */
 async function readServers(
   { servers, ...file }: GatewayFile,
   caller: UpstreamCaller,
@@ -129,22 +128,16 @@ async function readServers(
     { servers, ...file },
     { env: process.env, log: createStderrLog(process) },
   );
-  // Keeps this process alive: the timers of the gateway do not, and for a moment there may be nothing else.
-  const staying = setInterval(() => {}, 1000);
   const endSpinner = showSpinner('Asking', process);
   try {
-    return await Promise.all(
-      servers.map((config) =>
-        readConfigured(config, caller, opened).catch((error: unknown) => ({
-          config,
-          server: undefined,
-          problem: describeError(error),
-        })),
-      ),
+    const reading = servers.map((config) =>
+      readConfigured(config, caller, opened).catch((error: unknown) => {
+        return { config, server: undefined, problem: describeError(error) };
+      }),
     );
+    return await stayAlive(Promise.all(reading));
   } finally {
     endSpinner();
-    clearInterval(staying);
     await opened.close();
   }
 }
@@ -159,11 +152,7 @@ async function readConfigured(
 ): Promise<FoundServer> {
   if (needsUser(config) && caller.user === undefined) return { config, server: undefined };
   const upstream = openUpstream(config);
-  const signal = AbortSignal.timeout(TIME_LIMIT_MS);
-  const tooLate = new Promise<never>((_, reject) => {
-    const message = `it did not answer within ${TIME_LIMIT_MS / 1000} s`;
-    signal.addEventListener('abort', () => reject(new Error(message)), { once: true });
-  });
+  const { signal, tooLate } = createTimeLimit(TIME_LIMIT_MS);
   try {
     return { config, server: await Promise.race([readAll(upstream, caller, signal), tooLate]) };
   } finally {
@@ -188,15 +177,58 @@ async function readAll(
   return mergeServers(plain, await readLocked(able));
 }
 
-const EVERY_CAPABILITY: ClientCapabilities = {
-  elicitation: true,
-  elicitationUrl: true,
-  sampling: true,
-  roots: true,
-};
-
 /** Nothing is tried again here, whatever the gateway would do. */
 function describeError(error: unknown): string {
   if (error instanceof UpstreamError) return error.reason;
   return error instanceof Error ? error.message : String(error);
+}
+
+/** What was compared with, undefined where there was none; or what was written. */
+type LockOutcome = { readonly former: LockFile | undefined } | { readonly updated: LockFile };
+
+function describeResult(result: LockResult, outcome: LockOutcome): string {
+  const { differences, skipped, unread } = result;
+  const next = 'updated' in outcome ? ` ${KEPT}` : '';
+  return [
+    ...differences.map(describeDifference),
+    ...(skipped.length > 0
+      ? [`Not read: ${skipped.join(', ')}, as they answer users only. Add --token-file FILE.`]
+      : []),
+    ...unread.map(({ server, problem }) => `${server} could not be read: ${problem}.${next}`),
+    'updated' in outcome
+      ? `Wrote ${result.path}: ${summarizeLock(outcome.updated)}.`
+      : describeCheck(result, outcome.former !== undefined),
+  ].join('\n');
+}
+
+const KEPT =
+  'What was approved of it before stays approved. Run `postern lock` again once it answers.';
+
+function describeCheck({ path, differences, unread }: LockResult, hasLock: boolean): string {
+  if (!hasLock)
+    return `Nothing is locked: ${path} is not there, or is {}. \`postern lock\` approves what the servers say now.`;
+  if (differences.length > 0)
+    return 'The gateway hides what is new or has changed. `postern lock` approves it.';
+  return `${path} is what the ${unread.length > 0 ? 'other ' : ''}servers say now.`;
+}
+
+/** `github: tool "search" has changed: description, inputSchema`. */
+function describeDifference({ server, kind, name, change, members }: LockDifference): string {
+  const item = name === undefined ? kind : `${kind} ${toVisibleJson(name)}`;
+  const which = kind === 'instructions' || members.length === 0 ? '' : `: ${members.join(', ')}`;
+  return `${server}: ${item} ${CHANGES[change]}${which}`;
+}
+
+const CHANGES: Readonly<Record<LockDifference['change'], string>> = {
+  added: 'is new',
+  removed: 'is gone',
+  changed: 'has changed',
+};
+
+/** `12 tools and 3 prompts of 2 servers`. */
+function summarizeLock({ servers }: LockFile): string {
+  const all = [...servers.values()];
+  const tools = all.reduce((sum, server) => sum + server.tools.size, 0);
+  const prompts = all.reduce((sum, server) => sum + server.prompts.size, 0);
+  return `${countNoun(tools, 'tool')} and ${countNoun(prompts, 'prompt')} of ${countNoun(all.length, 'server')}`;
 }

@@ -1,6 +1,6 @@
 // What `postern rules test` prints: a line for each item, and what is said of no single one.
 import { builtInCatalog } from '../../catalog/index.ts';
-import type { UserContext } from '../../endpoint/user-context.ts';
+import type { UserContext } from '../../endpoint/message.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { listTools } from '../../mcp/catalog/list-tools.ts';
 import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
@@ -9,6 +9,7 @@ import { findNearestName } from '../../platform/nearest-name.ts';
 import { compileMay, parsePattern } from '../../policy/rules/may.ts';
 import type { RuleDecision, RuledItem } from '../../policy/rules/rules.ts';
 import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
+import { alignColumns } from '../command/texts.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 
 export interface JudgedItem {
@@ -49,17 +50,8 @@ export function renderItems(items: readonly JudgedItem[], asked: Asked): string 
     describeItem(judged.item),
     describeRule(judged, asked),
   ]);
-  const widths = [0, 1].map((column) =>
-    Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  const lines = rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
   const notes = asked.notes.length === 0 ? [] : ['', ...asked.notes];
-  return [describeAsked(items, asked), '', ...lines, ...notes].join('\n');
+  return [describeAsked(items, asked), '', ...alignColumns(rows), ...notes].join('\n');
 }
 
 function describeAsked(items: readonly JudgedItem[], { path, user, clientId }: Asked): string {
@@ -138,19 +130,16 @@ export function findMissingEmail({ rules }: GatewayFile, user: UserContext): rea
     whens.some((when) => /\bemail\b/.test(when)) ||
     rules.some(({ who }) => who !== 'everyone' && who.claims?.email !== undefined);
   const namesVerified = whens.some((when) => /\bemail_verified\b/.test(when));
+  if (!namesAddress && !namesVerified) return [];
   if (user.email === undefined) {
     const what =
       user.claims.email === undefined ? 'have no "email"' : 'have an "email" that is not text';
-    return namesAddress || namesVerified
-      ? [`The claims ${what}, so rules see neither user.email nor user.email_verified.`]
-      : [];
+    return [`The claims ${what}, so rules see neither user.email nor user.email_verified.`];
   }
   if (user.emailVerified === false)
-    return namesAddress || namesVerified
-      ? [
-          `The claims do not say that the address is verified (${describeClaim(user)}), so rules see no user.email.`,
-        ]
-      : [];
+    return [
+      `The claims do not say that the address is verified (${describeClaim(user)}), so rules see no user.email.`,
+    ];
   return user.emailVerified === undefined && namesVerified
     ? [
         'The claims do not say whether the address is verified (no "email_verified", nor "xms_edov" of Microsoft Entra), so rules see user.email, but no user.email_verified.',

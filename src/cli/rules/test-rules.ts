@@ -1,19 +1,32 @@
 // `postern rules test`: what a user sees, and which rule says so.
-import { readFileSync } from 'node:fs';
-import { readClaimedClient, readEmail, type UserContext } from '../../endpoint/user-context.ts';
+import { builtInCatalog } from '../../catalog/index.ts';
+import { readClaimedClient, readEmail, type UserContext } from '../../endpoint/message.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
+import type { Cursor } from '../../mcp/catalog/catalog.ts';
+import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
+import { type ServedCatalog, serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
+import { generateSecret } from '../../platform/ids.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
+import { joinPolicies, type Policy } from '../../policy/policy.ts';
 import { createRules } from '../../policy/rules/create-rules.ts';
 import { parsePattern } from '../../policy/rules/may.ts';
 import type { RuleCaller, RuledItem } from '../../policy/rules/rules.ts';
+import { ALL_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { createSeal } from '../../store/seal/seal.ts';
+import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
+import { createUpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
+import { createLock, createLockPolicy } from '../../upstreams/lock/lock.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
-import type { Invocation, InvokedProcess } from '../command/invocation.ts';
+import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';
+import { showSpinner } from '../command/spinner.ts';
+import { readText } from '../command/texts.ts';
+import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
+import { createStderrLog, openServers } from '../setup/open-servers.ts';
 import { readConfiguration } from '../setup/read-configuration.ts';
-import { listItems } from './list-items.ts';
 import {
   findIdlePatterns,
   findMissingEmail,
@@ -23,24 +36,9 @@ import {
   toJson,
 } from './report.ts';
 
-interface RulesTestOptions {
-  /** In place of POSTERN_CONFIG. */
-  readonly config: string | undefined;
-  /** A file with the claims of a token, as JSON. */
-  readonly claims: string | undefined;
-  /** OAuth client ID. */
-  readonly client: string | undefined;
-  /** Names to ask about, as patterns of rules name them, in place of all that there is. */
-  readonly item: readonly string[];
-  /** A call to ask about, in place of all that there is. */
-  readonly tool: string | undefined;
-  /** Its arguments, as JSON. */
-  readonly args: string | undefined;
-  /** What servers say of the names or the tool that are asked about, as JSON. */
-  readonly annotations: string | undefined;
-  /** Print JSON. */
-  readonly json: boolean;
-}
+/** Names and calls are asked about in place of all that there is. */
+type RulesTestOptions = Texts<'config' | 'claims' | 'client' | 'tool' | 'args' | 'annotations'> &
+  Flags<'json'> & { readonly item: readonly string[] };
 
 /** @throws UsageError, CommandError */
 export async function testRules(
@@ -82,15 +80,11 @@ function readInput(path: string | undefined): string {
       'postern rules test needs the claims of a token, for example --claims ann.json.',
     );
   }
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new UsageError(`--claims: ${path} cannot be read (${describeError(error)}).`);
-  }
+  return readText(path, (error) => {
+    const said = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`--claims: ${path} cannot be read (${said}).`);
+  });
 }
-
-const describeError = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
 
 /** One call, the names given, or all that there is. */
 async function findItems(
@@ -132,4 +126,68 @@ function readClaims(text: string): UserContext {
     ...(typeof name === 'string' && { name }),
     ...(isStringArray(groups) && { groups }),
   };
+}
+
+// All that there is, as the gateway would list it: names, collisions and the lock included.
+
+/** Servers that cannot be reached, or that answer users only, are left out; the log says so. */
+async function listItems(
+  path: string,
+  file: GatewayFile,
+  process: InvokedProcess,
+): Promise<readonly RuledItem[]> {
+  const log = createStderrLog(process);
+  const found = new Map<string, RuledItem>();
+  const noteItems: Policy = {
+    judge({ kind, name, server, annotations }, _caller, args) {
+      found.set(`${kind} ${name}`, { kind, name, server, annotations, args });
+      return { kind: 'allowed' };
+    },
+  };
+  const lockFile = readLockFile(findLockPath(path));
+  const lock = lockFile && createLock(lockFile);
+  const lockPolicies = lock === undefined ? [] : [createLockPolicy(lock, noMetrics)];
+  const servers = await openServers(file, { env: process.env, log });
+  const seal = createSeal([generateSecret()]);
+  const catalogs = createUpstreamCatalogs(
+    {
+      setup: { file, lock },
+      // What they say of each item is asked apart.
+      rules: await createRules([], { clock: systemClock }),
+      policies: joinPolicies([...lockPolicies, noteItems]),
+    },
+    {
+      builtIn: serveOwnCatalog(builtInCatalog),
+      openUpstream: servers.openUpstream,
+      relayCall: () => Promise.reject(new Error('Nothing is called here')),
+      store: {
+        get: async () => undefined,
+        getOrSet: async (_key, value) => value,
+        compareAndSet: async () => true,
+        getAndDelete: async () => undefined,
+        delete: async () => {},
+      },
+      getSeal: async () => seal,
+      sessionKeyPrefix: '',
+      sessionTtlSeconds: 60,
+      clock: systemClock,
+      log,
+      metrics: noMetrics,
+    },
+  );
+  const endSpinner = showSpinner('Asking', process);
+  try {
+    for (const kind of ALL_KINDS) await readList(catalogs.all, kind);
+    return [...found.values()];
+  } finally {
+    endSpinner();
+    await catalogs.close(0);
+    await servers.close();
+  }
+}
+
+async function readList({ list }: ServedCatalog, kind: ListKind): Promise<void> {
+  let cursor: Cursor;
+  do cursor = (await list(kind, cursor, LISTING_CONTEXT)).nextCursor;
+  while (cursor !== undefined);
 }

@@ -38,13 +38,10 @@ export async function serve(config: Config, options: ServeOptions): Promise<Gate
 interface RunOptions {
   /** Sees to it that `close` is called when this process is to end. */
   handleEnd(close: () => Promise<void>): void;
-  /** What is closed after the service. */
   readonly alsoClose?: () => Promise<void>;
-  /** What stands behind the gateway. */
   readonly configFile?: ConfigFile | undefined;
   /** Called once the gateway serves what the configuration file says since it, or its lock, changed. */
   readonly onReload?: ((setup: Setup, changed: readonly string[]) => void) | undefined;
-  /** The command line with another port. */
   readonly describeWithPort?: ((port: number) => string) | undefined;
 }
 
@@ -76,7 +73,11 @@ export async function runGateway(
     await gateway.close();
     await alsoClose();
   };
-  await startListening(gateway, config.server, options.describeWithPort);
+  const { host, port } = config.server;
+  await gateway.listen().catch((error: unknown) => {
+    const place = { host, port, describeWithPort: options.describeWithPort };
+    throw new StartError([describeListenError(error, place)]);
+  });
   return gateway;
 }
 
@@ -98,25 +99,10 @@ async function openGateway(
     if (!isOperators(error)) throw error;
     const isInUse = error instanceof DataDirInUse;
     const typed = isInUse ? describeOther?.(chooseOtherPort(config.server.port)) : undefined;
-    throw new StartError([
-      `${error.message}${typed === undefined ? '' : ` For example: DATA_DIR=./data-2 ${typed}`}`,
-    ]);
+    const example = typed === undefined ? '' : ` For example: DATA_DIR=./data-2 ${typed}`;
+    throw new StartError([`${error.message}${example}`]);
   }
 }
 
 const isOperators = (error: unknown): error is Error =>
   [DataDirError, AuditLogError, TracingError].some((kind) => error instanceof kind);
-
-async function startListening(
-  gateway: Gateway,
-  { host, port }: Config['server'],
-  describeOther: RunOptions['describeWithPort'],
-): Promise<void> {
-  try {
-    await gateway.listen();
-  } catch (error) {
-    throw new StartError([
-      describeListenError(error, { host, port, describeWithPort: describeOther }),
-    ]);
-  }
-}

@@ -1,20 +1,14 @@
-import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { loadConfig } from '../../config/load.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
+import type { Texts } from '../command/invocation.ts';
 import { endWithNpx } from '../command/process-end.ts';
+import { readIfPresent } from '../command/texts.ts';
 import { loadCatalog } from '../setup/catalog-file/load-catalog.ts';
 import { openConfigFile } from '../setup/config-file/open-config-file.ts';
 
-export interface StartOptions {
-  /** In place of POSTERN_CATALOG. */
-  readonly catalog: string | undefined;
-  /** In place of POSTERN_CONFIG. */
-  readonly config: string | undefined;
-  /** In place of PORT. */
-  readonly port: string | undefined;
-}
+export type StartOptions = Texts<'catalog' | 'config' | 'port'>;
 
 /** `postern start`: the service, configured by environment variables. */
 export async function start(options: StartOptions): Promise<void> {
@@ -25,10 +19,9 @@ export async function start(options: StartOptions): Promise<void> {
   const workers = countWorkers(config.server.workers);
   if (workers > 1) {
     const { superviseWorkers } = await import('./workers/supervise.ts');
-    return superviseWorkers(config, { workers, envFile, configFile });
+    return superviseWorkers(config, workers, envFile, configFile);
   }
-  const { catalogFile } = config.server;
-  const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
+  const catalog = await loadCatalog(config.server.catalogFile);
   // Loaded here: the main process of several workers serves nothing itself.
   const { serve } = await import('./serve.ts');
   await serve(config, { catalog, envFile, configFile });
@@ -56,12 +49,4 @@ export function countQuotaCpus(root: string): number {
     if (/^\d+$/.test(quota)) least = Math.min(least, Number(quota) / Number(period));
   }
   return Math.max(1, Math.floor(least));
-}
-
-function readIfPresent(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
 }

@@ -7,8 +7,9 @@ import { createProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import { formatProblem } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
-import { getOriginalToken, readEmail, type UserContext } from '../../endpoint/user-context.ts';
+import { getOriginalToken, readEmail, type UserContext } from '../../endpoint/message.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
@@ -17,9 +18,8 @@ import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts
 import { DataDirInUse } from '../../store/embedded/lock.ts';
 import { openEmbeddedStore } from '../../store/embedded/open.ts';
 import { openStore } from '../../store/open.ts';
-import { createSeal, type Seal } from '../../store/seal/seal.ts';
+import { createSeal } from '../../store/seal/seal.ts';
 import { createLoginSeal, createReplicaSeal } from '../../store/seal/secrets.ts';
-import type { Store } from '../../store/store.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import {
   findAuthProblems,
@@ -27,16 +27,12 @@ import {
 } from '../../upstreams/credentials/server-credentials.ts';
 import { createUpstreamOpener } from '../../upstreams/open-upstream.ts';
 import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
-import type { Upstream } from '../../upstreams/upstream.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
 import { findProgramUserProblems } from './program-users.ts';
 import { loadSettings } from './read-configuration.ts';
 
-export interface OpenServers {
-  openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
-  close(): Promise<void>;
-}
+export type OpenServers = Awaited<ReturnType<typeof openServers>>;
 
 /** Why a server is not available, and the last that it wrote. A command has ended before it is started again. */
 export function createStderrLog({ stderr }: Pick<InvokedProcess, 'stderr'>): Log {
@@ -47,16 +43,11 @@ export function createStderrLog({ stderr }: Pick<InvokedProcess, 'stderr'>): Log
   return { ...lines, warn: (message, facts) => lines.warn(leaveOutNextStart(message), facts) };
 }
 
-interface OpenServersOptions {
-  readonly env: Env;
-  readonly log: Log;
-}
-
 /** @throws CommandError, ConfigError or DataDirError */
 export async function openServers(
   { servers }: GatewayFile,
-  { env, log }: OpenServersOptions,
-): Promise<OpenServers> {
+  { env, log }: { readonly env: Env; readonly log: Log },
+) {
   const shared = { clock: systemClock, log };
   const config = loadSettings(env, servers);
   const problems = config.auth.required ? findAuthProblems(servers, config) : [];
@@ -88,23 +79,10 @@ export async function openServers(
   };
 }
 
-interface Shared {
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-interface Records {
-  readonly store: Store;
-  readonly getSeal: () => Promise<Seal>;
-  close(): Promise<void>;
-}
+type Shared = Readonly<{ clock: Clock; log: Log }>;
 
 /** The gateway's own where its keys are needed; otherwise one of the command's own, for sessions at servers. */
-async function openRecords(
-  config: Config,
-  servers: readonly UpstreamConfig[],
-  shared: Shared,
-): Promise<Records> {
+async function openRecords(config: Config, servers: readonly UpstreamConfig[], shared: Shared) {
   const names = servers
     .filter((server) => findServerCredentials(server)?.signsTokens)
     .map(({ name }) => name);
@@ -125,7 +103,7 @@ const describeFolderInUse = ({ store }: Config, names: readonly string[]): Comma
     `The data folder ${store.dataDir} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
   ]);
 
-async function openTemporaryRecords(shared: Shared): Promise<Records> {
+async function openTemporaryRecords(shared: Shared) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-lock-'));
   const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', ...shared });
   const seal = createSeal([generateSecret()]);
@@ -138,6 +116,24 @@ async function openTemporaryRecords(shared: Shared): Promise<Records> {
     },
   };
 }
+
+/** For what asks a server: `signal` ends it after `ms`, and `tooLate` rejects then, whatever became of it. */
+export function createTimeLimit(ms: number) {
+  const signal = AbortSignal.timeout(ms);
+  const tooLate = new Promise<never>((_, reject) => {
+    const late = new Error(`it did not answer within ${ms / 1000} s`);
+    signal.addEventListener('abort', () => reject(late), { once: true });
+  });
+  return { signal, tooLate };
+}
+
+/** A client that can be asked everything: some programs list tools only for those. */
+export const EVERY_CAPABILITY: ClientCapabilities = {
+  elicitation: true,
+  elicitationUrl: true,
+  sampling: true,
+  roots: true,
+};
 
 // --token, --token-file: as whom the servers are asked.
 

@@ -108,7 +108,7 @@ export async function findProgramUserProblems(
       },
     ];
   const problems = await Promise.all(users.map(tryUser));
-  return problems.flatMap((message) => (message === undefined ? [] : [{ message }]));
+  return problems.filter((message) => message !== undefined).map((message) => ({ message }));
 }
 
 /** Each once. */

@@ -10,20 +10,13 @@ import { upstreamSettings } from '../../config/groups/upstreams.ts';
 import { loadConfig } from '../../config/load.ts';
 import { formatProblem } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
-import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import { findServerCredentials } from '../../upstreams/credentials/server-credentials.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
 import { readConfigFile } from './config-file/read-setup.ts';
 
 /** @throws UsageError or CommandError */
-export async function readConfiguration(
-  command: string,
-  env: Env,
-): Promise<{
-  readonly path: string;
-  readonly file: GatewayFile;
-}> {
+export async function readConfiguration(command: string, env: Env) {
   const config = loadSettings(env);
   const { configFile: path } = config.server;
   if (path === undefined) {
@@ -32,12 +25,11 @@ export async function readConfiguration(
     );
   }
   const parsed = await readConfigFile(path, config, env);
-  if (parsed.kind === 'problems') {
+  if (parsed.kind === 'problems')
     throw new CommandError(
       'The configuration file has problems:',
       parsed.problems.map(formatProblem),
     );
-  }
   return { path, file: parsed.file };
 }
 

@@ -20,19 +20,14 @@ export interface Announcement extends Banner {
   readonly loaded: readonly string[] | undefined;
 }
 
-/** One more line. */
 export interface Note {
   readonly kind: 'note';
   readonly text: string;
 }
 
 /** It comes from our own code in another process. */
-export const isAnnouncement = (message: unknown): message is Announcement =>
-  isObject(message) && message.kind === 'announcement';
-
-/** As `isAnnouncement`. */
-export const isNote = (message: unknown): message is Note =>
-  isObject(message) && message.kind === 'note';
+export const isTold = (message: unknown): message is Announcement | Note =>
+  isObject(message) && (message.kind === 'announcement' || message.kind === 'note');
 
 /** `hasKeys` says that the user can ask for the rest by keys. */
 export function createAnnouncer(write: (text: string) => void, hasKeys = false) {
@@ -64,16 +59,13 @@ export function createAnnouncer(write: (text: string) => void, hasKeys = false) 
 }
 
 interface BannerFacts {
-  /** How one logs in. */
   readonly login: string;
   /** Answers with an access token, where the development provider gives them out. */
   readonly tokenUrl: string | undefined;
-  /** The file of `--config`. */
   readonly configFile: Pick<ConfigFile, 'path' | 'setup'> | undefined;
   readonly envFile: EnvFile | undefined;
 }
 
-/** One thing that the user may want to know, such as the MCP URL. */
 interface Fact {
   readonly name: string;
   readonly lines: readonly string[];
@@ -99,35 +91,32 @@ export function createBanner(
   const { login, configFile, envFile } = facts;
   const { baseUrl, catalogFile } = server;
   const url = `${baseUrl}/mcp`;
+  const catalog =
+    configFile?.setup.file.builtIn === false
+      ? 'none ("builtIn": false)'
+      : (catalogFile ?? 'built in (--catalog FILE serves your own)');
+  const data = store.kind === 'embedded' ? store.dataDir : 'in Redis';
   return {
     facts: [
       { name: 'MCP URL', lines: [url] },
       { name: 'Login', lines: [login] },
       { name: 'Pages', lines: [`${baseUrl}/`] },
-      { name: 'Catalog', lines: [describeCatalog(catalogFile, configFile)] },
+      { name: 'Catalog', lines: [catalog] },
       {
         name: 'Servers',
         lines: describeServers(url, configFile),
         // Each is told of by itself once it answers.
         ...(configFile?.setup.file.servers.length && { isDetail: true }),
       },
-      {
-        name: 'Data',
-        lines: [store.kind === 'embedded' ? store.dataDir : 'in Redis'],
-        isDetail: true,
-      },
-      ...(envFile === undefined
-        ? []
-        : [
-            {
-              name: 'Settings',
-              lines: [`from .env (${listSettings(envFile).join(', ') || 'none'})`],
-            },
-          ]),
+      { name: 'Data', lines: [data], isDetail: true },
+      ...(envFile === undefined ? [] : [{ name: 'Settings', lines: [describeEnvFile(envFile)] }]),
     ],
     hints: renderHints(config, facts, node),
   };
 }
+
+const describeEnvFile = (envFile: EnvFile): string =>
+  `from .env (${listSettings(envFile).join(', ') || 'none'})`;
 
 export const renderBanner = ({ facts, hints }: Banner): string => `
   Postern ${PACKAGE_VERSION} is running for development. Do not use it in production.
@@ -150,14 +139,6 @@ const renderFacts = (facts: readonly Fact[]): string =>
       lines.map((line, index) => `  ${(index === 0 ? name : '').padEnd(9)} ${line}\n`),
     )
     .join('');
-
-function describeCatalog(
-  catalog: string | undefined,
-  configFile: BannerFacts['configFile'],
-): string {
-  if (configFile?.setup.file.builtIn === false) return `none ("builtIn": false)`;
-  return catalog ?? 'built in (--catalog FILE serves your own)';
-}
 
 /** A line for each, in the order of the file. */
 function describeServers(url: string, configFile: BannerFacts['configFile']): readonly string[] {

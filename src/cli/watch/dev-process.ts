@@ -5,19 +5,9 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { isObject } from '../../platform/json.ts';
 import { BUILD_SCRIPT } from '../command/invocation.ts';
-import { type Announcement, isAnnouncement, isNote, type Note } from './announcement.ts';
+import { type Announcement, isTold, type Note } from './announcement.ts';
 
-export interface DevProcess {
-  /** Resolves to true once it has loaded its files and waits for its turn; to false when it ended before. */
-  readonly loaded: Promise<boolean>;
-  /** Lets it listen: nobody else has its port and its store. */
-  serve(): void;
-  /** Resolves when it has ended, to its exit code; 0 when a signal ended it. */
-  readonly exitCode: Promise<number>;
-  kill(signal: NodeJS.Signals): void;
-  /** Shuts it down, by force when that takes too long; resolves once its port is free. */
-  stop(): Promise<void>;
-}
+export type DevProcess = ReturnType<typeof startDevProcess>;
 
 /** Milliseconds: a stream that a client keeps open would delay the next version. */
 const SHUTDOWN_MS = 2000;
@@ -25,8 +15,8 @@ const SHUTDOWN_MS = 2000;
 /** Runs `postern` with these arguments, in this terminal. */
 export function startDevProcess(
   args: readonly string[],
-  listener: { announce(announcement: Announcement): void; note(note: Note): void },
-): DevProcess {
+  onTold: (message: Announcement | Note) => void,
+) {
   const [, script = ''] = process.argv;
   const child = spawn(process.execPath, [...process.execArgv, script, ...args], {
     // Over the channel it says what it serves, and notices when this process is killed (dev.ts).
@@ -37,17 +27,19 @@ export function startDevProcess(
   const loaded = new Promise<boolean>((resolve) => {
     child.on('message', (message) => {
       if (isLoaded(message)) resolve(true);
-      if (isAnnouncement(message)) listener.announce(message);
-      if (isNote(message)) listener.note(message);
+      if (isTold(message)) onTold(message);
     });
     exitCode.then(() => resolve(false));
   });
   return {
+    /** Resolves when it has ended, to its exit code; 0 when a signal ended it. */
     exitCode,
+    /** Resolves to true once it has loaded its files and waits for its turn; to false when it ended before. */
     loaded,
-    // It may have ended meanwhile, which its exit code says.
+    /** Lets it listen: nobody else has its port and its store. It may have ended meanwhile, which its exit code says. */
     serve: () => void child.send(TURN, () => {}),
-    kill: (signal) => void child.kill(signal),
+    kill: (signal: NodeJS.Signals) => void child.kill(signal),
+    /** Shuts it down, by force when that takes too long; resolves once its port is free. */
     async stop() {
       child.kill('SIGTERM');
       // A second signal ends it at once (process-end.ts).

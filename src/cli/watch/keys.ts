@@ -1,12 +1,6 @@
 // Single keys that postern dev knows, where it has a terminal to itself.
 import { execFileSync } from 'node:child_process';
 
-interface Keys {
-  readonly onKey: (key: string) => void;
-  /** In this mode Ctrl+C is a key like others. */
-  readonly onInterrupt: () => void;
-}
-
 const CTRL_C = '\u0003';
 const CTRL_Z = '\u001a';
 
@@ -24,8 +18,8 @@ export function hasKeyboard(): boolean {
   }
 }
 
-/** Until the process ends; the terminal is then as it was. */
-export function listenToKeys({ onKey, onInterrupt }: Keys): void {
+/** Until the process ends; the terminal is then as it was. In this mode Ctrl+C is a key like others. */
+export function listenToKeys(onKey: (key: string) => void, onInterrupt: () => void): void {
   const { stdin } = process;
 
   function take(): void {

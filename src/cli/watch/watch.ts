@@ -1,12 +1,11 @@
 // postern dev in a process of its own, and a new one after each change of what it is made of, once that has loaded.
 import { resolve } from 'node:path';
 import { loadConfig } from '../../config/load.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
 import { findSetting } from '../command/env-file.ts';
 import { endWithError } from '../command/errors.ts';
 import { endWithNpx } from '../command/process-end.ts';
 import { showSpinner } from '../command/spinner.ts';
-import { computeStamp, watchFile } from '../setup/config-file/watch-file.ts';
+import { type StampedFile, takeStamp, watchFile } from '../setup/config-file/watch-file.ts';
 import { type Announcement, createAnnouncer } from './announcement.ts';
 import { buildCheckout, type DevProcess, startDevProcess } from './dev-process.ts';
 import { hasKeyboard, listenToKeys } from './keys.ts';
@@ -98,14 +97,12 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
       served.state === 'starting' ? 'Starting' : 'Restarting',
       process,
     );
-    const started = startDevProcess(devArgs, {
-      announce(announcement) {
-        endSpinner();
-        announcer.announce(addWatchedFiles(announcement, files), [...changedFiles]);
-        if (announcement.loaded === undefined) changedFiles.clear();
-        if (served.process === started) served = { state: 'serving', process: started };
-      },
-      note: announcer.note,
+    const started: DevProcess = startDevProcess(devArgs, (told) => {
+      if (told.kind === 'note') return announcer.note(told);
+      endSpinner();
+      announcer.announce(addWatchedFiles(told, files), [...changedFiles]);
+      if (told.loaded === undefined) changedFiles.clear();
+      if (served.process === started) served = { state: 'serving', process: started };
     });
     processes.add(started);
     started.exitCode.then(() => {
@@ -116,7 +113,7 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
   }
 
   /** What is wrong was said by the process that ended. */
-  function explainFailure(code: number, configFiles: readonly Stamped[]): void {
+  function explainFailure(code: number, configFiles: readonly StampedFile[]): void {
     if (served.state === 'starting') process.exit(code);
     console.error(
       served.state === 'ended'
@@ -134,7 +131,10 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
   function restartSoon(file: string): void {
     changedFiles.add(describePath(file));
     clearTimeout(timer);
-    timer = setTimeout(() => restart().catch(fail), DEBOUNCE_MS);
+    timer = setTimeout(
+      () => restart().catch((error: unknown) => endWithError(error, { process, console })),
+      DEBOUNCE_MS,
+    );
   }
 
   /** One after the other; of changes meanwhile the last one counts. */
@@ -165,12 +165,11 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
   setInterval(() => {}, LONG_MS);
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
-  if (hasKeys) {
-    listenToKeys({
-      onKey: (key) => key === 'c' && announcer.printHints(),
-      onInterrupt: () => void end('SIGINT'),
-    });
-  }
+  if (hasKeys)
+    listenToKeys(
+      (key) => key === 'c' && announcer.printHints(),
+      () => void end('SIGINT'),
+    );
   process.on('exit', () => {
     for (const one of processes) one.kill('SIGTERM');
   });
@@ -179,26 +178,10 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
 
 type OnChange = (file: string) => void;
 
-function watchCode({ folder }: WatchedFiles, onChange: OnChange): readonly (() => void)[] {
-  if (folder === undefined) return [];
-  const stop = watchFolder({
-    folder,
-    dataDir: readDataDir(),
-    onChange,
-    onFailure: (below, error) =>
-      console.error(`${below} cannot be watched (${getErrorCode(error) ?? String(error)}).`),
-  });
-  return [stop];
-}
+const watchCode = ({ folder }: WatchedFiles, onChange: OnChange): readonly (() => void)[] =>
+  folder === undefined ? [] : [watchFolder(folder, readDataDir(), onChange)];
 
-interface Stamped {
-  readonly path: string;
-  readonly stamp: string;
-}
-
-const takeStamp = (path: string): Stamped => ({ path, stamp: computeStamp(path) });
-
-const watchAll = (files: readonly Stamped[], onChange: OnChange): readonly (() => void)[] =>
+const watchAll = (files: readonly StampedFile[], onChange: OnChange): readonly (() => void)[] =>
   files.map((file) => watchFile({ ...file, onChange: () => onChange(file.path) }).stop);
 
 const addWatchedFiles = (announcement: Announcement, files: WatchedFiles): Announcement => ({
@@ -210,8 +193,4 @@ const addWatchedFiles = (announcement: Announcement, files: WatchedFiles): Annou
 function readDataDir(): string {
   const DATA_DIR = findSetting('DATA_DIR');
   return resolve(loadConfig({ AUTH_REQUIRED: 'false', DATA_DIR }).store.dataDir);
-}
-
-function fail(error: unknown): void {
-  endWithError(error, { process, console });
 }

@@ -2,16 +2,14 @@
 import { type Dirent, existsSync, type FSWatcher, readdirSync, watch } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { getErrorCode } from '../../platform/error-code.ts';
 import { findSetting } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
-import { SOURCE_FOLDER } from '../command/invocation.ts';
-import type { StartOptions } from '../serve/start.ts';
+import { SOURCE_FOLDER, type Texts } from '../command/invocation.ts';
 import { findLockPath } from '../setup/lock-file-on-disk.ts';
 
-export interface WatchOptions extends Pick<StartOptions, 'catalog' | 'config'> {
-  /** Also the sources, in a checkout that serves no catalogue of the user's. */
-  readonly watch: boolean | undefined;
-}
+/** `watch`: also the sources, in a checkout that serves no catalogue of the user's. */
+export type WatchOptions = Texts<'catalog' | 'config'> & { readonly watch: boolean | undefined };
 
 export interface WatchedFiles {
   /** With code, and all below it; undefined where only what is built in is served. */
@@ -46,7 +44,6 @@ function findSources(isWanted: boolean): string | undefined {
   throw new UsageError('--watch needs --catalog FILE: it watches the folder of that file.');
 }
 
-/** For the user. */
 export function describeWatchedFiles({ folder, envFile, configFiles }: WatchedFiles): string {
   const [configFile] = configFiles;
   const code = folder === undefined ? [] : [`code in ${describePath(folder) || 'this folder'}`];
@@ -63,26 +60,16 @@ const CODE = /\.([cm]?[jt]sx?|json)$/;
 const isIgnored = (folder: string, dataDir: string): boolean =>
   folder === dataDir || /^(node_modules|\..+)$/.test(basename(folder));
 
-interface WatchFolderOptions {
-  readonly folder: string;
-  /** The store's own folder, which changes all the time. */
-  readonly dataDir: string;
-  /** Called for each change of a file with code. */
-  readonly onChange: (file: string) => void;
-  /** Called for a folder that the system does not watch: there are too many. */
-  readonly onFailure: (folder: string, error: unknown) => void;
-}
-
 /**
- * Watches a folder and those below it; the returned function ends it. Each folder has a watcher
- * of its own: Node's recursive ones follow node_modules, too, and on Linux cost one per file.
+ * Calls `onChange` for each change of a file with code in a folder and those below it, but for the store's `dataDir`, which
+ * changes all the time; the returned function ends it. Each folder has a watcher of its own: Node's recursive ones follow
+ * node_modules, too, and on Linux cost one per file.
  */
-export function watchFolder({
-  folder: root,
-  dataDir,
-  onChange,
-  onFailure,
-}: WatchFolderOptions): () => void {
+export function watchFolder(
+  root: string,
+  dataDir: string,
+  onChange: (file: string) => void,
+): () => void {
   const watchers = new Map<string, FSWatcher>();
   let isStarted = false;
 
@@ -103,15 +90,12 @@ export function watchFolder({
     watchBelow(folder);
   }
 
-  /** Undefined where that fails: what is below would fail, too. */
-  function tryToWatch(
-    folder: string,
-    onEvent: (name: string | null) => void,
-  ): FSWatcher | undefined {
+  /** Undefined where there are too many for the system: what is below would fail, too. */
+  function tryToWatch(folder: string, onEvent: (name: string | null) => void) {
     try {
       return watch(folder, (_event, name) => onEvent(name));
     } catch (error) {
-      onFailure(folder, error);
+      console.error(`${folder} cannot be watched (${getErrorCode(error) ?? String(error)}).`);
       return undefined;
     }
   }

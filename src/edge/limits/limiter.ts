@@ -16,25 +16,23 @@ import {
   type Windows,
 } from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
-import {
-  type CurrentRefusal,
-  createAdmitInStore,
-  createRememberedRefusals,
-  createSpareLookups,
-  toFailedAdmission,
-} from './admit-in-store.ts';
+import { createLimitErrors } from './limit-errors.ts';
 import {
   type Caller,
+  type CurrentRefusal,
   createAddressWindow,
+  createAdmitInStore,
   createCallerWindows,
   createInvalidWindow,
-  createLimitErrors,
   createLimitHeaders,
   createLoginKeys,
   createLoginWindows,
+  createRememberedRefusals,
+  createSpareLookups,
   createUserWindow,
   getSub,
   type LoginWindows,
+  toFailedAdmission,
 } from './windows.ts';
 
 /** The check of one request against the windows of its group. */

@@ -1,15 +1,15 @@
-// §8: in which windows a request is counted.
+// §8: in which windows a request is counted, and how: by the store, unless a refusal of it is remembered.
 
-import { findUserVariable, type LimitGroup, type LimitRule } from '../../config/groups/limits.ts';
+import type { LimitGroup, LimitRule } from '../../config/groups/limits.ts';
 import type { KnownLogin } from '../../endpoint/endpoint.ts';
-import { GatewayError } from '../../errors/gateway-error.ts';
 import { toAddressKey } from '../../platform/address.ts';
+import { createBoundedMap, createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { buildLimitKey } from '../../store/keys.ts';
-import type { LimitWindow, Verdict } from '../../store/store.ts';
-import type { LimitScope, Metrics } from '../../telemetry/metrics/metrics.ts';
+import type { Admission, LimitWindow, Verdict, Windows } from '../../store/store.ts';
+import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 
 /** Who turned out to send a request, once it was judged. */
 export type Caller =
@@ -87,79 +87,7 @@ const createWindow = (
   counted: string,
 ): LimitWindow => ({ scope, key: buildLimitKey(group, counted), windowMs, max });
 
-// §4.12, §7.2: what a response says of the limits, and what an operator is told of a refusal.
-
-/** The error for a refusal, counted, and warned of where it is the first of its window. */
-type CreateLimitError = (rule: LimitRule, verdict: Verdict, caller: RefusedCaller) => GatewayError;
-
-/** For the log. */
-interface RefusedCaller {
-  readonly clientIp: string;
-  readonly user: string | undefined;
-}
-
-const ERRORS = {
-  ip: 'rate_limit_exceeded',
-  user: 'user_rate_limit_exceeded',
-  grant: 'grant_rate_limit_exceeded',
-  global: 'global_rate_limit_exceeded',
-} as const;
-
-/** An address that reaches its limit is often many callers. */
-function describeUsualCauses(group: LimitGroup): string {
-  const userVariable = findUserVariable(group);
-  const office =
-    userVariable === undefined
-      ? ''
-      : ` If it is an office, where many users share one address, set ${userVariable}, too.`;
-  return ` If this is the address of your proxy, TRUST_PROXY is wrong: all callers are counted as one.${office}`;
-}
-
-/** What stands behind a group's prefix in the variable that sets the maximum. */
-const VARIABLES: Readonly<Record<LimitScope, string>> = {
-  ip: 'RATE_LIMIT_MAX',
-  user: 'USER_RATE_LIMIT_MAX',
-  grant: 'GRANT_RATE_LIMIT_MAX',
-  global: 'GLOBAL_RATE_LIMIT_MAX',
-};
-
-export function createLimitErrors(clock: Clock, metrics: Metrics, log: Log): CreateLimitError {
-  const warnedUntil = new Map<LimitGroup, number>();
-
-  /** One line for a group and window: a flood must not fill the log. */
-  function warnOnce(
-    { group, prefix, windowMs }: LimitRule,
-    verdict: Verdict,
-    caller: RefusedCaller,
-  ) {
-    const now = clock.monotonic();
-    if (now < (warnedUntil.get(group) ?? Number.NEGATIVE_INFINITY)) return;
-    warnedUntil.set(group, now + windowMs);
-    const variable = buildVariable(prefix, verdict.scope);
-    const causes = verdict.scope === 'ip' ? describeUsualCauses(group) : '';
-    log.warn(
-      `Requests are refused with 429 because ${variable} is reached. If they are wanted, raise it.${causes} Further refusals in this window are logged at debug.`,
-      { group, limit: verdict.limit, windowMs, ...caller },
-    );
-  }
-
-  return function createLimitError(rule, verdict, caller) {
-    metrics.recordRateLimitCheck(rule.group, true);
-    metrics.recordRateLimitHit(rule.group, verdict.scope);
-    warnOnce(rule, verdict, caller);
-    const seconds = toRetryAfter(verdict);
-    return new GatewayError(ERRORS[verdict.scope], {
-      details: `At most ${verdict.limit} requests per ${rule.windowMs / 1000} s are allowed (${buildVariable(rule.prefix, verdict.scope)}). Try again in ${seconds} s.`,
-      data: { retryAfter: seconds },
-      headers: { ...createLimitHeaders(verdict), 'Retry-After': String(seconds) },
-    });
-  };
-}
-
-const buildVariable = (prefix: string, scope: LimitScope): string =>
-  `${prefix}_${VARIABLES[scope]}`;
-
-/** `X-RateLimit-*`. */
+/** §4.12: `X-RateLimit-*`. */
 export const createLimitHeaders = ({ limit, remaining, resetAt }: Verdict) => ({
   'X-RateLimit-Limit': String(limit),
   'X-RateLimit-Remaining': String(remaining),
@@ -167,5 +95,138 @@ export const createLimitHeaders = ({ limit, remaining, resetAt }: Verdict) => ({
   'X-RateLimit-Reset': String(Math.ceil(resetAt / 1000)),
 });
 
-/** Whole seconds until the oldest entry leaves the window, at least 1. */
-const toRetryAfter = ({ resetInMs }: Verdict): number => Math.max(1, Math.ceil(resetInMs / 1000));
+// §8.4: counting fails open. What the store does not count passes, and the log says so once.
+
+/** As `admitRequest` of the store; never rejects. */
+type AdmitInStore = Windows['admitRequest'];
+
+/** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
+const RECOVERED_MS = 2000;
+
+export function createAdmitInStore(store: Windows, clock: Clock, log: Log): AdmitInStore {
+  const reportOutage = createOutageReport(clock, log);
+
+  return async function admitInStore(windows, access, grantKey) {
+    try {
+      const admission = await store.admitRequest(windows, access, grantKey);
+      reportOutage(admission.limitFailure);
+      return admission;
+    } catch (failure) {
+      reportOutage(failure);
+      return toFailedAdmission(failure);
+    }
+  };
+}
+
+/** Nothing is counted. The failure is told to calls that need their session, or their caller's grant. */
+export const toFailedAdmission = (failure: unknown): Admission => ({
+  verdict: undefined,
+  entry: undefined,
+  session: { failure },
+  grant: { failure },
+});
+
+/** Says once in the log that limits are not enforced, and once that they are again. */
+function createOutageReport(clock: Clock, log: Log) {
+  let isFailing = false;
+  let failedAt = Number.NEGATIVE_INFINITY;
+
+  return function reportOutage(failure: unknown): void {
+    if (failure !== undefined) {
+      failedAt = clock.monotonic();
+      if (isFailing) return;
+      isFailing = true;
+      log.error(
+        'Rate limits are not enforced: the store does not answer. Requests pass until it does.',
+        { cause: failure },
+      );
+    } else if (isFailing && clock.monotonic() - failedAt > RECOVERED_MS) {
+      isFailing = false;
+      log.info('Rate limits are enforced again: the store answers.');
+    }
+  };
+}
+
+// A refusal by address or user is remembered until its reset time (§11). Entries of a window
+// only age, so it stays true, and a flood costs no look at tokens, bodies or the store.
+
+interface RememberedRefusals {
+  /** The refusal of this window as it is now; undefined when the window may admit again. */
+  find(key: string): Verdict | undefined;
+  remember(key: string, refusal: Verdict, about: RefusedBy): void;
+  /** The window has room again before its time. */
+  forget(key: string): void;
+  /** Those that hold now. */
+  list(): readonly CurrentRefusal[];
+}
+
+/** Which limit refuses whom. */
+interface RefusedBy {
+  readonly group: LimitGroup;
+  /** An address, or the `sub` of a user. */
+  readonly caller: string;
+}
+
+export interface CurrentRefusal extends RefusedBy {
+  readonly refusal: Verdict;
+}
+
+interface Remembered extends CurrentRefusal {
+  /** Monotonic milliseconds. */
+  readonly until: number;
+}
+
+/** A bound for the memory that made-up addresses can take. */
+const MAX_REFUSALS = 10_000;
+
+export function createRememberedRefusals(clock: Clock): RememberedRefusals {
+  const byKey = createBoundedMap<string, Remembered>(MAX_REFUSALS);
+
+  return {
+    find(key) {
+      const remembered = byKey.get(key);
+      if (remembered === undefined) return undefined;
+      const resetInMs = remembered.until - clock.monotonic();
+      if (resetInMs > 0) return { ...remembered.refusal, resetInMs };
+      byKey.delete(key);
+      return undefined;
+    },
+    forget: (key) => void byKey.delete(key),
+    list: () =>
+      [...byKey.values()].flatMap(({ until, ...remembered }) => {
+        const resetInMs = until - clock.monotonic();
+        const refusal = { ...remembered.refusal, resetInMs };
+        return resetInMs > 0 ? [{ ...remembered, refusal }] : [];
+      }),
+    remember: (key, refusal, about) =>
+      void byKey.set(key, { ...about, refusal, until: clock.monotonic() + refusal.resetInMs }),
+  };
+}
+
+// §8: others may stand behind an address that is refused, and a login may ask for what costs nothing. A few requests are
+// still looked up, and then no more: a flood costs no look at the store.
+
+interface SpareLookups {
+  /** Whether there is one left of this window until its refusal ends. */
+  take(key: string, resetInMs: number): boolean;
+}
+
+const MAX_LOOKUPS = 30;
+/** A bound for the memory that made-up addresses can take. */
+const MAX_WINDOWS = 10_000;
+
+export function createSpareLookups(clock: Clock): SpareLookups {
+  const byKey = createExpiringMap<{ taken: number }>(MAX_WINDOWS, clock.monotonic);
+
+  return {
+    take(key, resetInMs) {
+      const current = byKey.get(key);
+      if (current !== undefined) {
+        current.taken += 1;
+        return current.taken <= MAX_LOOKUPS;
+      }
+      byKey.set(key, { taken: 1 }, clock.monotonic() + resetInMs);
+      return true;
+    },
+  };
+}

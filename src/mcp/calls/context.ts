@@ -1,6 +1,6 @@
 // What a tool, prompt or resource gets of one call, whatever the era.
 
-import type { GetProviderToken, UserContext } from '../../endpoint/user-context.ts';
+import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';

@@ -70,7 +70,7 @@ export const toItemResult = (result: object): MethodResult => ({ result });
 
 /** Of a resource, which says itself how long it may be kept. */
 export function toResourceResult(read: { readonly cache?: CacheHint }): MethodResult {
-  // The same object: of what a server wrote the bytes are known (platform/written-json.ts).
+  // The same object: of what a server wrote the bytes are known (platform/json.ts).
   if (read.cache === undefined) return { result: read, cache: NOT_CACHED };
   const { cache, ...result } = read;
   return { result, cache };

@@ -5,7 +5,7 @@ import { toJsonRpcError } from '../../endpoint/render-error.ts';
 import { catalogue } from '../../errors/catalogue.ts';
 import { GatewayError, getStackFacts, toGatewayError } from '../../errors/gateway-error.ts';
 import { generateReference } from '../../platform/ids.ts';
-import { findWritten } from '../../platform/written-json.ts';
+import { findWritten } from '../../platform/json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { Method } from '../../protocol/methods.ts';
 import type { CacheHint } from '../catalog/content.ts';

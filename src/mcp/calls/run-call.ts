@@ -1,6 +1,6 @@
 // The path of a call: what it is about is found, judged by all policies, and run; whoever observes calls is told.
 
-import type { GetProviderToken } from '../../endpoint/user-context.ts';
+import type { GetProviderToken } from '../../endpoint/message.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -40,7 +40,8 @@ export type FindClientId = (
 
 export interface RunCallDeps {
   readonly service: ServiceInfo;
-  readonly policies: Pick<Policies, 'judge'>;
+  /** Undefined where everybody may use everything. */
+  readonly policies: Pick<Policies, 'judge'> | undefined;
   readonly observer: Required<CallObserver>;
   readonly findClientId: FindClientId;
   readonly countCall: CountCall;
@@ -132,7 +133,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const { record } = call;
     record.target = target;
     record.server = target.server ?? record.server;
-    const verdict = policies.judge(target.item, context, args);
+    const verdict = policies?.judge(target.item, context, args) ?? ALLOWED;
     const checking =
       verdict.kind === 'denied' ? undefined : client.checkTarget?.(target, context, args);
     const starting =
@@ -142,7 +143,9 @@ export function createRunCall(deps: RunCallDeps): RunCall {
       : starting.then(() => {
           // Rules may have been loaded anew meanwhile.
           const now =
-            verdict.kind === 'denied' ? verdict : policies.judge(target.item, context, args);
+            verdict.kind === 'denied'
+              ? verdict
+              : (policies?.judge(target.item, context, args) ?? ALLOWED);
           return runTarget(now, target, args, context, record);
         });
   }
@@ -184,6 +187,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
 }
 
 const ASKED: Outcome = { kind: 'asked' };
+const ALLOWED: Verdict = { kind: 'allowed' };
 
 type Denial = Exclude<Verdict, { kind: 'allowed' }>;
 

@@ -103,3 +103,40 @@ export interface CacheHint {
   /** `private` for all that depends on the user. */
   readonly scope: 'public' | 'private';
 }
+
+// MCP: kinds of content that a revision does not have reach its clients as text.
+
+/** The revision that brought each kind beside text, image and resource. */
+const SINCE: Readonly<Record<string, string>> = {
+  audio: '2025-03-26',
+  resource_link: '2025-06-18',
+};
+
+/** From this revision on clients know all kinds. */
+export const NEWEST_KINDS = '2025-06-18';
+
+/** The result as a client of a version before `NEWEST_KINDS` can read it. Versions compare as text: they are dates. */
+export function adaptContent(version: string, result: object): object {
+  const { content, messages }: { content?: unknown; messages?: unknown } = result;
+  if (Array.isArray(content)) {
+    return { ...result, content: content.map((item: unknown) => adaptItem(version, item)) };
+  }
+  if (!Array.isArray(messages)) return result;
+  return {
+    ...result,
+    messages: messages.map((message: unknown) =>
+      isObject(message) ? { ...message, content: adaptItem(version, message.content) } : message,
+    ),
+  };
+}
+
+/** What is no content of MCP stays as it is: not every catalogue checks what it returns. */
+const adaptItem = (version: string, content: unknown): unknown =>
+  isContent(content) ? adaptKind(version, content) : content;
+
+function adaptKind(version: string, content: Content): Content {
+  if (version >= (SINCE[content.type] ?? '')) return content;
+  if (content.type === 'resource_link') return { type: 'text', text: content.uri };
+  if (content.type === 'audio') return { type: 'text', text: `[${content.mimeType}]` };
+  return content;
+}

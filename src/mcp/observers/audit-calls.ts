@@ -1,10 +1,9 @@
 // §21.1: calls in the audit log: of tools, prompts and resources, those that policies deny included. Never an argument.
 
 import type { Clock } from '../../platform/clock.ts';
-import { readTraceContext } from '../../protocol/json-rpc.ts';
+import { readTraceContext, readTraceId } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
 import type { Audit, AuditedAction, AuditedEnd } from '../../telemetry/audit/audit.ts';
-import { readTraceId } from '../../telemetry/tracing/tracing.ts';
 import type { CallObserver, CallRecord } from '../calls/call.ts';
 import type { Outcome } from '../calls/outcome.ts';
 

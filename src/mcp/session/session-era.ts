@@ -4,9 +4,11 @@ import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isObject } from '../../platform/json.ts';
 import {
   isRequestId,
+  isShortId,
   type JsonRpcMessage,
   type JsonRpcNotification,
   type JsonRpcRequest,
+  type RequestId,
   readParams,
 } from '../../protocol/json-rpc.ts';
 import { checkVersionHeader, hasSessionVersion } from '../../protocol/revisions.ts';
@@ -22,20 +24,17 @@ import {
   toAnswer,
   toErrorAnswer,
   toErrorResponse,
-  toResultResponse,
 } from '../calls/outcome.ts';
 import type { FindClientId, RunCall } from '../calls/run-call.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
-import { type Content, isContent } from '../catalog/content.ts';
+import { adaptContent, NEWEST_KINDS } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import type { Questions } from './questions.ts';
 import type { McpReplicas } from './replica-message.ts';
 import {
-  type Cancellations,
-  createCancellations,
   createInitialize,
   createSessionMethods,
-  type SessionMethod,
+  runSessionMethod,
   type SessionMethods,
 } from './session-methods.ts';
 import type { FindStreamOwner, SessionStreams } from './session-streams.ts';
@@ -187,55 +186,73 @@ const answerInVersion = (version: string, working: Promise<Outcome>): Promise<An
       outcome.kind === 'asked'
         ? { error: new GatewayError('method_failed') }
         : toAnswer(outcome, version >= FAILURE_RESULTS, ({ result }) =>
-            adaptContent(version, result),
+            version >= NEWEST_KINDS ? result : adaptContent(version, result),
           ),
     toErrorAnswer,
   );
 
-async function runSessionMethod(
-  method: SessionMethod,
-  ...args: Parameters<SessionMethod>
-): Promise<McpResponse> {
-  await method(...args);
-  return toResultResponse({});
-}
-
 /** The revision that asks for results where a tool's arguments do not fit or it fails. Versions compare as text. */
 const FAILURE_RESULTS = '2025-11-25';
 
-// MCP: kinds of content that a revision does not have reach its clients as text.
+// MCP "Cancellation": calls that run, by session and request id, so that they can be cancelled from
+// any replica.
 
-/** The revision that brought each kind beside text, image and resource. */
-const SINCE: Readonly<Record<string, string>> = {
-  audio: '2025-03-26',
-  resource_link: '2025-06-18',
-};
+type Cancellations = ReturnType<typeof createCancellations>;
 
-const NEWEST_CHANGE = '2025-06-18';
+/**
+ * `cancel` is unset when the call is over. A Map that grows and shrinks leaves old tables behind, which
+ * survive several garbage collections, and would keep all that the call held.
+ */
+interface RunningCall {
+  cancel: (() => void) | undefined;
+}
 
-/** The result as a client of `version` can read it. Versions compare as text: they are dates. */
-function adaptContent(version: string, result: object): object {
-  if (version >= NEWEST_CHANGE) return result;
-  const { content, messages }: { content?: unknown; messages?: unknown } = result;
-  if (Array.isArray(content)) {
-    return { ...result, content: content.map((item: unknown) => adaptItem(version, item)) };
+function createCancellations(replicas: McpReplicas) {
+  const running = new Map<string, RunningCall>();
+
+  function cancelHere(sessionId: string, id: RequestId): boolean {
+    const runningCall = running.get(buildCallKey(sessionId, id));
+    runningCall?.cancel?.();
+    return runningCall !== undefined;
   }
-  if (!Array.isArray(messages)) return result;
+
+  replicas.listen((message) => {
+    if (message.about === 'cancelled') cancelHere(message.sessionId, message.id);
+  });
+
   return {
-    ...result,
-    messages: messages.map((message: unknown) =>
-      isObject(message) ? { ...message, content: adaptItem(version, message.content) } : message,
-    ),
+    /** Resolves to the answer, or to `request_cancelled` as soon as the client cancels the request. */
+    raceCancellation(
+      call: Call,
+      sessionId: string,
+      id: RequestId,
+      answer: Promise<Answer>,
+    ): Promise<Answer> {
+      const key = buildCallKey(sessionId, id);
+      return new Promise((resolve) => {
+        const runningCall: RunningCall = {
+          cancel() {
+            call.abort();
+            resolve({ error: new GatewayError('request_cancelled') });
+          },
+        };
+        running.set(key, runningCall);
+        answer.then((value) => {
+          runningCall.cancel = undefined;
+          // A client that uses an id twice at once can cancel the later call only.
+          if (running.get(key) === runningCall) running.delete(key);
+          resolve(value);
+        });
+      });
+    },
+    /** Cancels the call wherever it runs; one that is over already, or never was, is no matter. */
+    async cancel(sessionId: string, id: RequestId): Promise<void> {
+      if (cancelHere(sessionId, id) || !isShortId(id)) return;
+      await replicas.send({ about: 'cancelled', sessionId, id });
+    },
   };
 }
 
-/** What is no content of MCP stays as it is: not every catalogue checks what it returns. */
-const adaptItem = (version: string, content: unknown): unknown =>
-  isContent(content) ? adaptKind(version, content) : content;
-
-function adaptKind(version: string, content: Content): Content {
-  if (version >= (SINCE[content.type] ?? '')) return content;
-  if (content.type === 'resource_link') return { type: 'text', text: content.uri };
-  if (content.type === 'audio') return { type: 'text', text: `[${content.mimeType}]` };
-  return content;
-}
+/** 1 and "1" are two ids (JSON-RPC). */
+const buildCallKey = (sessionId: string, id: RequestId): string =>
+  typeof id === 'string' ? `${sessionId}"${id}` : `${sessionId}#${id}`;

@@ -1,18 +1,17 @@
 // Methods that only sessions have. Where one is not available (protocol/methods.ts), it is not asked for.
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { isShortId, type RequestId, readParams } from '../../protocol/json-rpc.ts';
+import { readParams } from '../../protocol/json-rpc.ts';
 import { isLogSeverity, LOG_SEVERITIES } from '../../protocol/methods.ts';
 import { negotiateVersion } from '../../protocol/revisions.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { listCapabilities, readString } from '../calls/methods.ts';
-import { type Answer, type McpResponse, toResultResponse } from '../calls/outcome.ts';
+import { type McpResponse, toResultResponse } from '../calls/outcome.ts';
 import type { FindClientId } from '../calls/run-call.ts';
 import type { Arguments, ServiceInfo } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
-import type { McpReplicas } from './replica-message.ts';
 import type { FindStreamOwner, SessionStreams } from './session-streams.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -125,68 +124,11 @@ const pickNameAndVersion = ({ name, version }: JsonObject) => ({
   ...(typeof version === 'string' && { version: version.slice(0, 200) }),
 });
 
-// MCP "Cancellation": calls that run, by session and request id, so that they can be cancelled from
-// any replica.
-
-export interface Cancellations {
-  /** Resolves to the answer, or to `request_cancelled` as soon as the client cancels the request. */
-  raceCancellation(
-    call: Call,
-    sessionId: string,
-    id: RequestId,
-    answer: Promise<Answer>,
-  ): Promise<Answer>;
-  /** Cancels the call wherever it runs; one that is over already, or never was, is no matter. */
-  cancel(sessionId: string, id: RequestId): Promise<void>;
+/** Answers with an empty result. */
+export async function runSessionMethod(
+  method: SessionMethod,
+  ...args: Parameters<SessionMethod>
+): Promise<McpResponse> {
+  await method(...args);
+  return toResultResponse({});
 }
-
-/**
- * `cancel` is unset when the call is over. A Map that grows and shrinks leaves old tables behind, which
- * survive several garbage collections, and would keep all that the call held.
- */
-interface RunningCall {
-  cancel: (() => void) | undefined;
-}
-
-export function createCancellations(replicas: McpReplicas): Cancellations {
-  const running = new Map<string, RunningCall>();
-
-  function cancelHere(sessionId: string, id: RequestId): boolean {
-    const runningCall = running.get(buildCallKey(sessionId, id));
-    runningCall?.cancel?.();
-    return runningCall !== undefined;
-  }
-
-  replicas.listen((message) => {
-    if (message.about === 'cancelled') cancelHere(message.sessionId, message.id);
-  });
-
-  return {
-    raceCancellation(call, sessionId, id, answer) {
-      const key = buildCallKey(sessionId, id);
-      return new Promise((resolve) => {
-        const runningCall: RunningCall = {
-          cancel() {
-            call.abort();
-            resolve({ error: new GatewayError('request_cancelled') });
-          },
-        };
-        running.set(key, runningCall);
-        answer.then((value) => {
-          runningCall.cancel = undefined;
-          // A client that uses an id twice at once can cancel the later call only.
-          if (running.get(key) === runningCall) running.delete(key);
-          resolve(value);
-        });
-      });
-    },
-    async cancel(sessionId, id) {
-      if (cancelHere(sessionId, id) || !isShortId(id)) return;
-      await replicas.send({ about: 'cancelled', sessionId, id });
-    },
-  };
-}
-
-/** 1 and "1" are two ids (JSON-RPC). */
-const buildCallKey = (sessionId: string, id: RequestId): string =>
-  typeof id === 'string' ? `${sessionId}"${id}` : `${sessionId}#${id}`;

@@ -129,8 +129,8 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
         listen(opened) {
           const stopListening = listen(opened, { sessionId, caller, catalog });
           return () => {
-            stopListening();
             if (openStreams.get(sessionId)?.id === id) openStreams.delete(sessionId);
+            stopListening();
           };
         },
       });

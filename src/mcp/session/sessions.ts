@@ -1,7 +1,7 @@
 // §2.1, §3.1: sessions, active while their record is in the store.
 
 import type { SessionsConfig } from '../../config/groups/mcp.ts';
-import type { UserContext } from '../../endpoint/user-context.ts';
+import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSessionId, isSessionId } from '../../platform/ids.ts';

@@ -1,7 +1,7 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
 
-import type { UserContext } from '../../endpoint/user-context.ts';
+import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';

@@ -17,6 +17,7 @@ import {
   toErrorAnswer,
 } from '../calls/outcome.ts';
 import type { FindClientId, RunCall } from '../calls/run-call.ts';
+import type { CountCall } from '../calls/running-calls.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
@@ -25,6 +26,7 @@ import { type RequestState, type Round, startRound } from './multi-round-trip.ts
 
 export interface StatelessEraDeps {
   readonly runCall: RunCall;
+  readonly countCall: CountCall;
   readonly findClientId: FindClientId;
   readonly requestState: RequestState;
   readonly notificationStreams: NotificationStreams;
@@ -37,7 +39,7 @@ export interface StatelessEraDeps {
 const DISCOVER_CACHE = { ttlMs: 60_000, scope: 'public' } as const;
 
 export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
-  const { runCall, requestState, hasStreams, findClientId } = deps;
+  const { runCall, countCall, requestState, hasStreams, findClientId } = deps;
   const { name, version } = deps.service;
   const serverInfo = { 'io.modelcontextprotocol/serverInfo': { name, version } };
   const openSubscription = createOpenSubscription({ ...deps, serverInfo });
@@ -51,20 +53,35 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
           details: 'This service has sent no request that this could answer.',
         });
       }
-      const { request, user, catalog, stream, record } = call;
-      const envelope = readEnvelope(request, message, catalog.offers);
+      const { request, stream, record } = call;
+      const envelope = readEnvelope(request, message, call.catalog.offers);
       const { method } = record;
       if (method === undefined) failUnknownMethod('unknown_method', message.method);
       if (method.name === 'subscriptions/listen') {
         if (!stream.isAccepted) fail('not_acceptable');
-        const clientId = await findClientId({ user });
-        const caller = { user, session: undefined, client: envelope.client, clientId };
-        return openSubscription(message, catalog, caller);
+        return listen(call, message, envelope);
       }
       checkNameHeader(request, method, message.params);
       return stream.respond(answerCall(call, message, envelope).catch(toErrorAnswer));
     },
   };
+
+  /** Until the stream is open it is a call like any other: what it names may be asked about at servers. */
+  async function listen(
+    call: Call,
+    message: JsonRpcRequest,
+    { client }: Envelope,
+  ): Promise<StreamResponse> {
+    const { user, catalog } = call;
+    const stopCounting = countCall(call);
+    try {
+      const clientId = await findClientId({ user });
+      const caller = { user, session: undefined, client, clientId };
+      return await openSubscription(message, catalog, caller);
+    } finally {
+      stopCounting();
+    }
+  }
 
   /** Does not await the work: that would keep the request until it ends. */
   async function answerCall(

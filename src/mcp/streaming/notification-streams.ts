@@ -3,6 +3,7 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
 import { toSseEvent } from '../../platform/sse.ts';
 import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
@@ -22,7 +23,7 @@ export interface NotificationStreamOptions {
   readonly user: string | undefined;
   /**
    * What it is for: begins to send, and returns what stops that, which is called once, however the stream ends. What it
-   * throws ends the stream, too.
+   * throws ends the stream, too. What the stop throws is logged: it keeps no other stream from ending.
    */
   listen(stream: NotificationStream): () => void;
   /** Sent last, where it is not the client that leaves. */
@@ -45,7 +46,13 @@ const LIFETIME_MS = 300_000;
 const MAX_PER_USER = 50;
 const MAX_OPEN = 2000;
 
-export function createNotificationStreams(clock: Clock): NotificationStreams {
+export function createNotificationStreams({
+  clock,
+  log,
+}: {
+  readonly clock: Clock;
+  readonly log: Log;
+}): NotificationStreams {
   /** The users of open streams, by what ends the stream. */
   const users = new Map<() => void, string | undefined>();
   let isClosed = false;
@@ -72,10 +79,11 @@ export function createNotificationStreams(clock: Clock): NotificationStreams {
         cancelTimeout();
         try {
           stopListening();
-        } finally {
-          if (lastMessage !== undefined) queue.push(toSseEvent(JSON.stringify(lastMessage)));
-          queue.end();
+        } catch (cause) {
+          log.error('A stream has ended, but what it listened to could not be stopped.', { cause });
         }
+        if (lastMessage !== undefined) queue.push(toSseEvent(JSON.stringify(lastMessage)));
+        queue.end();
       }
 
       const toEvent = (message: OutgoingMessage) =>

@@ -3,13 +3,19 @@
 import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
+import type { ServerConfig } from '../../config/groups/server.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
+import {
+  createSealedRecords,
+  type RecordsDeps,
+  type SealedRecords,
+} from '../../store/seal/sealed-records.ts';
+import type { Audit } from '../../telemetry/audit/audit.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Approvals, Browsers } from '../consent/browser.ts';
 import type { RedirectToProvider } from '../consent/consent.ts';
@@ -40,7 +46,7 @@ import { createFlightRecords, createRunOnce } from './run-once.ts';
 import { createBrokerToken } from './token.ts';
 
 /** `baseUrl` is the issuer of its own. */
-export type BrokerSettings = BrokerConfig & OwnResources;
+export type BrokerSettings = BrokerConfig & OwnResources & Pick<ServerConfig, 'displayName'>;
 
 export interface BrokerDeps {
   readonly records: RecordsDeps;
@@ -56,6 +62,8 @@ export interface BrokerDeps {
   readonly logLogin: LogLogin;
   /** For OAUTH_TOKENS=gateway. */
   readonly gatewayTokens: GatewayTokensParts | undefined;
+  /** Undefined without `AUDIT_LOG`. */
+  readonly audit: Audit | undefined;
   readonly log: Log;
 }
 
@@ -63,7 +71,8 @@ export interface BrokerDeps {
 const LOGIN_TTL_SECONDS = 600;
 const CODE_TTL_SECONDS = 60;
 
-export interface Broker extends Pick<BrokerTokens, 'token' | 'revoke' | 'logins'> {
+export interface Broker
+  extends Pick<BrokerTokens, 'token' | 'revoke' | 'logins' | 'accountEndpoints'> {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   readonly callback: ReturnType<typeof createCallback>;
@@ -73,7 +82,7 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
   const { records, clients, browsers, approvals, endpoints } = deps;
   const { baseUrl, providerClient } = config;
   const logins = createSealedRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
-  const { readAsked, finish, ...tokens } = createTokens(config, deps);
+  const { readAsked, finish, ...tokens } = createTokens(config, { ...deps, logins });
   return {
     ...tokens,
     readRequest: createBrokerRequestReader({ own: config, clients, browsers, approvals }),
@@ -88,7 +97,10 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
   };
 }
 
-function createTokens(config: BrokerSettings, deps: BrokerDeps): BrokerTokens {
+function createTokens(
+  config: BrokerSettings,
+  deps: BrokerDeps & { readonly logins: SealedRecords<Login> },
+): BrokerTokens {
   const { tokens } = config;
   if (tokens.kind === 'provider') return createProviderTokens(config, deps);
   const { gatewayTokens } = deps;
@@ -107,6 +119,7 @@ function createProviderTokens(config: BrokerSettings, deps: BrokerDeps): BrokerT
     readAsked: createReadAsked(config),
     finish: createKeepCode(codes),
     logins: recentAnswers,
+    accountEndpoints: [],
     token: createBrokerToken({
       config,
       clients,

@@ -2,12 +2,21 @@
 import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
+import type { ServerConfig } from '../../config/groups/server.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
+import {
+  createSealedRecords,
+  type RecordsDeps,
+  type SealedRecords,
+} from '../../store/seal/sealed-records.ts';
+import type { Audit } from '../../telemetry/audit/audit.ts';
+import { createAccount } from '../account/account.ts';
+import { createBrowserSessions } from '../account/browser-sessions.ts';
 import type { BrokerTokens } from '../broker/broker-tokens.ts';
-import type { AskedOfProvider, ReadAsked } from '../broker/redirect-to-provider.ts';
+import type { AskedOfProvider, Login, ReadAsked } from '../broker/redirect-to-provider.ts';
 import type { Clients } from '../clients/clients.ts';
+import type { Browsers } from '../consent/browser.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
 import {
   buildAuthorizationParameters,
@@ -24,16 +33,22 @@ export interface GatewayTokensDeps extends GatewayTokensParts {
   readonly records: RecordsDeps;
   readonly clients: Clients;
   readonly endpoints: ProviderEndpoints;
+  readonly logins: SealedRecords<Login>;
+  readonly browsers: Browsers;
+  /** Undefined without `AUDIT_LOG`. */
+  readonly audit: Audit | undefined;
   readonly logLogin: LogLogin;
   readonly clock: Clock;
   readonly log: Log;
 }
 
+type WithDisplayName = Pick<ServerConfig, 'displayName'>;
+
 /** Of a code, until its client redeems it. */
 const CODE_TTL_SECONDS = 60;
 
 export function createGatewayTokens(
-  config: ProviderParametersConfig & Pick<BrokerConfig, 'providerClient'>,
+  config: ProviderParametersConfig & Pick<BrokerConfig, 'providerClient'> & WithDisplayName,
   tokens: TokensConfig,
   deps: GatewayTokensDeps,
 ): BrokerTokens {
@@ -42,6 +57,14 @@ export function createGatewayTokens(
   const providerConfig = withoutAudience(config);
   const codes = createSealedRecords<GrantCode>(records, 'grant-code', CODE_TTL_SECONDS);
   const common = { ...deps, codec, grants, codes };
+  const account = createAccount({
+    ...deps,
+    baseUrl: config.baseUrl,
+    displayName: config.displayName,
+    clientId: config.providerClient.id,
+    browserSessions: createBrowserSessions(config.baseUrl, records, deps.clock),
+    grants,
+  });
   const { token, ...logins } = createGatewayToken({
     ...common,
     config: { ...config, ...tokens },
@@ -49,10 +72,15 @@ export function createGatewayTokens(
   });
   return {
     readAsked: createReadAsked(providerConfig, endpoints),
-    finish: createLogIn({ ...common, baseUrl: config.baseUrl }),
+    finish: createLogIn({
+      ...common,
+      baseUrl: config.baseUrl,
+      finishAccount: account.finish,
+    }),
     token,
     revoke: createGatewayRevoke(common),
     logins,
+    accountEndpoints: account.endpoints,
   };
 }
 

@@ -5,6 +5,7 @@ import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { toGatewayError } from '../../errors/gateway-error.ts';
 import type { Grant } from '../../grants/grant.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
+import type { Account } from '../account/account.ts';
 import type { FinishLogin } from '../broker/callback.ts';
 import type { Login } from '../broker/redirect-to-provider.ts';
 import type { Identity } from '../identity/identity.ts';
@@ -24,13 +25,15 @@ export interface GrantCode
 export interface LogInDeps {
   readonly baseUrl: string;
   readonly codes: SealedRecords<GrantCode>;
-  readonly providerLogins: Pick<ProviderLogins, 'redeem' | 'revoke'>;
+  readonly providerLogins: Pick<ProviderLogins, 'redeem'>;
   readonly readIdentity: ReadIdentity;
   readonly findLoginRefusal: FindLoginRefusal;
+  /** A login for the gateway's own page. */
+  readonly finishAccount: Account['finish'];
 }
 
 export function createLogIn(deps: LogInDeps): FinishLogin {
-  const { baseUrl, codes, providerLogins, readIdentity, findLoginRefusal } = deps;
+  const { baseUrl, codes, providerLogins, readIdentity, findLoginRefusal, finishAccount } = deps;
 
   return async function finishLogin(login, code, respond) {
     try {
@@ -38,10 +41,8 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
       const { answer, tokens: provider } = await providerLogins.redeem({ code, codeVerifier });
       const identity = await readIdentity(answer, { nonce, earlier: undefined });
       const refusal = findLoginRefusal(identity);
-      if (refusal !== undefined) {
-        await providerLogins.revoke(provider);
-        return refuse(refusal, login, identity);
-      }
+      if (refusal !== undefined) return refuse(refusal, login, identity);
+      if (login.account !== undefined) return await finishAccount(identity, login.account);
       const { clientId, clientName, redirectUri, codeChallenge, scopes = [], resources } = login;
       const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };
       return respond([['code', await codes.put({ ...asked, ...identity, provider })]]);
@@ -67,7 +68,7 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
 
   function refuse(refusal: LoginRefusal, login: Login, { user }: Identity): Reply {
     const links = {
-      retryUrl: buildRetryUrl(login),
+      retryUrl: login.account === undefined ? buildRetryUrl(login) : login.redirectUri,
       clientUrl: addToRedirectUri(login.redirectUri, [
         ['error', 'access_denied'],
         ['state', login.state],

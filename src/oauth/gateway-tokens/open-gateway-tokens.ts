@@ -16,6 +16,7 @@ import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login
 import { createReadIdentity, type ReadIdentity } from '../identity/read-identity.ts';
 import { createProviderApi } from '../provider/provider-api.ts';
 import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
+import { createEndGrant, type EndGrant } from './end-grant.ts';
 import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
 import { createGrantRenewal, type GrantRenewal } from './renew-grant.ts';
 
@@ -24,6 +25,7 @@ export interface GatewayTokensParts {
   readonly readIdentity: ReadIdentity;
   readonly findLoginRefusal: FindLoginRefusal;
   readonly providerLogins: ProviderLogins;
+  readonly endGrant: EndGrant;
   readonly renewal: GrantRenewal;
 }
 
@@ -81,7 +83,13 @@ export function openGatewayTokens(
     endpoints: createProviderEndpoints(oauth.endpoints, metadata),
     clock,
   });
+  const endGrant = createEndGrant({
+    grants: ownTokens.grants,
+    providerLogins,
+    endsAllOfUser: oauth.provider.quirks.revokesAllOfUser === true,
+  });
   const renewal = createGrantRenewal({
+    endGrant,
     config: oauth.tokens,
     grants: ownTokens.grants,
     providerLogins,
@@ -91,7 +99,7 @@ export function openGatewayTokens(
     clock,
     log,
   });
-  return { ownTokens, readIdentity, findLoginRefusal, providerLogins, renewal };
+  return { ownTokens, readIdentity, findLoginRefusal, providerLogins, endGrant, renewal };
 }
 
 /** No token of the provider is for us: it need not know whom they are for. But it has to say who logs in. */

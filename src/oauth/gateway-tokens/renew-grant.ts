@@ -1,7 +1,7 @@
 // §5.11: at a client's refresh the provider is asked whether the user still may: once in a while, and once at a time on all
 // replicas. What it says is taken over; that it cannot be asked logs nobody out.
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
-import type { GetProviderToken } from '../../endpoint/user-context.ts';
+import type { GetProviderToken } from '../../endpoint/message.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Grant } from '../../grants/grant.ts';
 import type { Grants, StoredGrant } from '../../grants/grants.ts';
@@ -11,6 +11,7 @@ import type { Log } from '../../platform/log.ts';
 import type { RunOnce } from '../broker/run-once.ts';
 import type { FindLoginRefusal } from '../identity/login-policy.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
+import type { EndGrant } from './end-grant.ts';
 import type { ProviderLogins } from './provider-login.ts';
 
 /** What a renewal came to, as data that replicas tell each other. */
@@ -31,6 +32,7 @@ export interface GrantRenewalDeps {
   readonly config: Pick<TokensConfig, 'renewalSeconds' | 'renewalGraceSeconds'>;
   readonly grants: Grants;
   readonly providerLogins: Pick<ProviderLogins, 'renew' | 'revoke'>;
+  readonly endGrant: EndGrant;
   readonly readIdentity: ReadIdentity;
   readonly findLoginRefusal: FindLoginRefusal;
   readonly runOnce: RunOnce<Renewal>;
@@ -48,7 +50,7 @@ const UNKNOWN_LIFETIME_MS = 60_000;
 const MAX_TOKENS = 10_000;
 
 export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
-  const { config, grants, providerLogins, readIdentity, findLoginRefusal } = deps;
+  const { config, grants, providerLogins, endGrant, readIdentity, findLoginRefusal } = deps;
   const { runOnce, clock, log } = deps;
   /** By grant and version. */
   const tokens = createExpiringMap<string>(MAX_TOKENS, clock.now);
@@ -77,10 +79,7 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
       }
       const identity = await readIdentity(answer, { nonce: undefined, earlier: kept.grant });
       const refusal = findLoginRefusal(identity);
-      if (refusal !== undefined) {
-        await providerLogins.revoke(provider);
-        return end(grant, refusal.forLog);
-      }
+      if (refusal !== undefined) return end(grant, refusal.forLog);
       await grants.update(id, ({ renewalFailedAt: _, renewalTriedAt: __, ...current }) => ({
         ...current,
         claims: identity.claims,
@@ -95,7 +94,7 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
   }
 
   async function end(grant: Grant, reason: string): Promise<Renewal> {
-    await grants.end(grant.id);
+    await endGrant(grant.id);
     log.info('A login ended when it was renewed.', { ...describe(grant), reason });
     return { kind: 'ended' };
   }
@@ -157,7 +156,7 @@ const isUsable = ({ provider: { accessToken, expiresAt } }: Grant, at: number): 
   accessToken !== undefined && (expiresAt === undefined || expiresAt > at);
 
 /** Whether the next refresh asks the provider. `now` in epoch milliseconds. */
-export const isRenewalDue = (
+const isRenewalDue = (
   { provider, renewedAt }: Grant,
   { renewalSeconds }: Pick<TokensConfig, 'renewalSeconds'>,
   now: number,

@@ -5,21 +5,16 @@ import type { Grants } from '../../grants/grants.ts';
 import type { TokenCodec } from '../../grants/token-codec.ts';
 import type { Clients } from '../clients/clients.ts';
 import { parseBody } from '../request/parameters.ts';
-import type { ProviderLogins } from './provider-login.ts';
+import type { EndGrant } from './end-grant.ts';
 
 export interface GatewayRevokeDeps {
   readonly clients: Clients;
   readonly codec: Pick<TokenCodec, 'readAccessToken' | 'readRefreshToken'>;
-  readonly grants: Pick<Grants, 'read' | 'end'>;
-  readonly providerLogins: Pick<ProviderLogins, 'revoke'>;
+  readonly grants: Pick<Grants, 'read'>;
+  readonly endGrant: EndGrant;
 }
 
-export const createGatewayRevoke = ({
-  clients,
-  codec,
-  grants,
-  providerLogins,
-}: GatewayRevokeDeps) =>
+export const createGatewayRevoke = ({ clients, codec, grants, endGrant }: GatewayRevokeDeps) =>
   async function revoke(body: RequestBody): Promise<PendingReply> {
     const parameters = parseBody(body);
     const token = parameters.require('token');
@@ -36,9 +31,8 @@ export const createGatewayRevoke = ({
     if (client.id !== clientId) {
       fail('invalid_grant', { details: 'The token was issued to another client.' });
     }
-    return async function endGrant() {
-      const ended = await grants.end(id);
-      if (ended !== undefined) await providerLogins.revoke(ended.provider);
+    return async function endAndAnswer() {
+      await endGrant(id);
       return { ...REVOKED, facts: { user: user.sub, grantId: id } };
     };
   };

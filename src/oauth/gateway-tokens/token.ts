@@ -17,19 +17,19 @@ import type { LoginFacts } from '../request/login-facts.ts';
 import { type OwnResources, parseBody, type RequestParameters } from '../request/parameters.ts';
 import type { WriteTokens } from './answer.ts';
 import { type AskedPair, decideRefresh, type RefreshDecision } from './decide-refresh.ts';
+import type { EndGrant } from './end-grant.ts';
 import type { GrantCode } from './log-in.ts';
-import type { ProviderLogins } from './provider-login.ts';
-import { type GrantRenewal, isRenewalDue } from './renew-grant.ts';
+import type { GrantRenewal } from './renew-grant.ts';
 import { coversResource, readAskedResources } from './resources.ts';
 
 export interface GatewayTokenDeps {
-  readonly config: OwnResources & Pick<TokensConfig, 'accessSeconds' | 'renewalSeconds'>;
+  readonly config: OwnResources & Pick<TokensConfig, 'accessSeconds'>;
   readonly clients: Clients;
   readonly codes: SealedRecords<GrantCode>;
   readonly codec: Pick<TokenCodec, 'readRefreshToken'>;
   readonly grants: Grants;
   readonly renewal: Pick<GrantRenewal, 'renewIfDue'>;
-  readonly providerLogins: Pick<ProviderLogins, 'revoke'>;
+  readonly endGrant: EndGrant;
   readonly writeTokens: WriteTokens;
   readonly logLogin: LogLogin;
   readonly clock: Clock;
@@ -141,9 +141,8 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
   }
 
   /** RFC 9700 §4.14.2: whose of the two it is, nobody can tell. */
-  async function endReused({ id, user, client, provider }: Grant): Promise<never> {
-    await grants.end(id);
-    await deps.providerLogins.revoke(provider);
+  async function endReused({ id, user, client }: Grant): Promise<never> {
+    await deps.endGrant(id);
     deps.log.warn(
       'A refresh token was used that had been replaced, after its successor was in use. It may have been stolen, so the login has ended.',
       { user: user.sub, client: client.id, grant: id },
@@ -183,12 +182,12 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
       const stored = token && (await grants.read(token.grantId));
       if (!token || stored?.grant.client.id !== clientId) return undefined;
       const { grant } = stored;
-      const now = clock.now();
       // Whoever brings one that was replaced must not use up what the login has.
       if (token.generation < (grant.replaced?.generation ?? grant.issued.generation)) {
         return undefined;
       }
-      return { id: grant.id, isAnswered: !isRenewalDue(grant, config, now) };
+      // However many come, the provider is asked once in OAUTH_RENEWAL_SECONDS.
+      return { id: grant.id, isAnswered: true };
     },
   };
 }

@@ -1,7 +1,7 @@
 // §13.3: who may log in at all, of those whom the provider knows. Each list that is set has to hold.
 import type { IdentityConfig } from '../../config/groups/login-policy.ts';
 import type { Reply } from '../../endpoint/message.ts';
-import { readEmail } from '../../endpoint/user-context.ts';
+import { readEmail } from '../../endpoint/message.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';

@@ -3,7 +3,7 @@
 import type { IdTokenVerifier } from '../../auth/id-token.ts';
 import type { ProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { IdentityConfig } from '../../config/groups/login-policy.ts';
-import { readEmail } from '../../endpoint/user-context.ts';
+import { readEmail } from '../../endpoint/message.ts';
 import { catalogue } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { UserIdentity } from '../../grants/grant.ts';

@@ -2,7 +2,7 @@
 
 import type { KeySetFacts } from '../../auth/key-set.ts';
 import type { LimitsConfig } from '../../config/groups/limits.ts';
-import type { CurrentRefusal } from '../../edge/limits/admit-in-store.ts';
+import type { CurrentRefusal } from '../../edge/limits/windows.ts';
 import type { ErrorKey } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { ClientDirectory, ListedClient } from '../../oauth/clients/registered-clients.ts';

@@ -1,10 +1,6 @@
 // §22.1: who is an operator, and by which client: an operator's token for another client is in other hands, too.
 import { OPERATORS_CLIENT_ID } from '../../auth/own-clients.ts';
-import {
-  identifyCredential,
-  readClaimedClient,
-  type UserContext,
-} from '../../endpoint/user-context.ts';
+import { identifyCredential, readClaimedClient, type UserContext } from '../../endpoint/message.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';

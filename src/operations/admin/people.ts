@@ -1,6 +1,6 @@
 // §22.2: names and e-mail addresses of those whom operators see, sealed wherever they are kept, and how they are found.
 
-import type { UserContext } from '../../endpoint/user-context.ts';
+import type { UserContext } from '../../endpoint/message.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import { buildPersonKey } from '../../store/keys.ts';

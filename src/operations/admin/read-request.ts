@@ -2,7 +2,7 @@
 
 // §22.2: pages of a list: `limit`, and `cursor` as the page before said it.
 
-import { readEmail } from '../../endpoint/user-context.ts';
+import { readEmail } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { RuleCaller } from '../../policy/rules/rules.ts';

@@ -1,6 +1,6 @@
 // §22.2: who called without a session within the last day, on whatever replica, for operators.
 
-import type { UserContext } from '../../endpoint/user-context.ts';
+import type { UserContext } from '../../endpoint/message.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';

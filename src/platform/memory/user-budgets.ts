@@ -5,7 +5,7 @@
  */
 export type HoldBody = () => () => void;
 
-interface UserBudgets {
+export interface UserBudgets {
   find(sub: string): MemoryBudget;
   /** To be called when something of the user counts no longer. */
   forgetIfEmpty(sub: string): void;

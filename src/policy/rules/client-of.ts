@@ -1,9 +1,10 @@
 // §18.5: which OAuth client a token was made for.
 import {
+  findClaimedClient,
   identifyCredential,
   readClaimedClient,
   type UserContext,
-} from '../../endpoint/user-context.ts';
+} from '../../endpoint/message.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
@@ -38,6 +39,9 @@ export function createClientOf({
   clock,
   log,
 }: ClientOfDeps): ClientOf {
+  // Outside of broker mode nothing was noted: what the token says is all that is known.
+  if (ownClientId === undefined) return findClaimedClient;
+
   /** By the SHA-256 of a token. */
   const remembered = createExpiringMap<Promise<string | undefined>>(MAX_TOKENS, clock.now);
   const warn = createWarnThrottle(clock, (error: unknown) => {
@@ -64,7 +68,7 @@ export function createClientOf({
     if (user === undefined) return undefined;
     if (user.grant !== undefined) return user.grant.clientId;
     const claimed = readClaimedClient(user.claims);
-    if (ownClientId === undefined || (claimed ?? ownClientId) !== ownClientId) return claimed;
+    if ((claimed ?? ownClientId) !== ownClientId) return claimed;
     if (!isNeeded()) return undefined;
     const digest = identifyCredential(user);
     const known = remembered.get(digest);

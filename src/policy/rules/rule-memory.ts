@@ -1,6 +1,6 @@
 // What was decided is remembered for each token, so that a list of many tools under many rules costs little.
 
-import { identifyCredential, type UserContext } from '../../endpoint/user-context.ts';
+import { identifyCredential, type UserContext } from '../../endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';

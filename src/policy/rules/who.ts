@@ -1,7 +1,7 @@
 // §18.5: whom a rule is about.
 
 import { parseScope } from '../../config/scope.ts';
-import type { UserContext } from '../../endpoint/user-context.ts';
+import type { UserContext } from '../../endpoint/message.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import type { RuleConfig } from './rule-config.ts';

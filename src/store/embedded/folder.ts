@@ -14,15 +14,19 @@ export interface DataFolder {
   readonly root: RootDatabase;
   /** Where the database lies. */
   readonly file: string;
-  /** Atomic; resolves when it is on disk. Writes of many requests share one commit. */
+  /** Atomic; resolves when it is on disk. Writes of many requests share one commit. None may follow `close`. */
   write<Result>(change: () => Result): Promise<Result>;
+  close(): Promise<void>;
+}
+
+/** The same for the parts of the store, none of which closes it. */
+export interface OpenFolder extends Omit<DataFolder, 'close'> {
   /**
    * To be called before a read outside `write`: lmdb does not survive one while it closes.
    *
-   * @throws StoreUnavailable once `close` was called.
+   * @throws StoreUnavailable once the store was closed.
    */
   ensureOpen(): void;
-  close(): Promise<void>;
 }
 
 /** @throws DataDirError when the folder is in use or cannot be used. */
@@ -37,21 +41,13 @@ export async function openDataFolder(dataDir: string): Promise<DataFolder> {
     const root = open({ path: file, noSubdir: true, mapSize: MAP_BYTES, ...DURABLE });
     // Whatever the folder allows: sessions and clients are nobody else's to read.
     await Promise.all([file, `${file}-lock`].map((name) => chmod(name, 0o600)));
-    let isClosing = false;
-    const ensureOpen = () => {
-      if (isClosing) throw new StoreUnavailable('The store is closed');
-    };
     return {
       root,
       file,
       async write(change) {
-        // lmdb would throw, and not by its promise.
-        ensureOpen();
         return root.transaction(change).catch(rejectCommit);
       },
-      ensureOpen,
       async close() {
-        isClosing = true;
         await root.close();
         await unlock();
       },

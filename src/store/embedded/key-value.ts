@@ -10,10 +10,10 @@ import {
   readKeyPage,
   readRecord,
 } from './expiring-records.ts';
-import type { DataFolder } from './folder.ts';
+import type { OpenFolder } from './folder.ts';
 import { createGrantVersions } from './grant-versions.ts';
 
-export interface EmbeddedKeyValueOptions extends Omit<DataFolder, 'close'> {
+export interface EmbeddedKeyValueOptions extends OpenFolder {
   readonly clock: Clock;
 }
 

@@ -13,7 +13,7 @@ import {
   type Store,
   StoreUnavailable,
 } from '../store.ts';
-import { type DataFolder, openDataFolder } from './folder.ts';
+import { type DataFolder, type OpenFolder, openDataFolder } from './folder.ts';
 import { createEmbeddedKeyValue } from './key-value.ts';
 import { createEmbeddedSessions } from './sessions.ts';
 import { createByteBudgets, createSlidingWindows } from './windows.ts';
@@ -29,8 +29,13 @@ export interface EmbeddedOptions {
 export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store> {
   const { dataDir, sessionKeyPrefix, clock, log } = options;
   const { close, ...unwatched } = await openDataFolder(dataDir);
-  const { write, ensureWritable } = watchWrites(unwatched, { dataDir, clock, log });
-  const folder = { ...unwatched, write };
+  let isClosing = false;
+  const ensureOpen = () => {
+    if (isClosing) throw new StoreUnavailable('The store is closed');
+  };
+  const watched = { ...unwatched, ensureOpen };
+  const { write, ensureWritable } = watchWrites(watched, { dataDir, clock, log });
+  const folder: OpenFolder = { ...watched, write };
   const { sweepValues, lookUpGrant, ...keyValue } = createEmbeddedKeyValue({ ...folder, clock });
   const embeddedSessions = createEmbeddedSessions({ ...folder, sessionKeyPrefix, clock });
   const { accessSession, close: closeSessions, ...sessions } = embeddedSessions;
@@ -90,6 +95,7 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
       listeners.clear();
       // Begun before the folder closes, which waits for it. A failure is in the log.
       const committed = closeSessions().catch(() => {});
+      isClosing = true;
       await close();
       await committed;
     },
@@ -130,7 +136,7 @@ const GRACE_MS = 1000;
 const REPORT_INTERVAL_MS = 60_000;
 
 function watchWrites(
-  { root, write, ensureOpen }: Omit<DataFolder, 'close'>,
+  { root, write, ensureOpen }: OpenFolder,
   { dataDir, clock, log }: WriteWatchOptions,
 ): WriteWatch {
   const retries = root.openDB<number, string>({ name: 'write-retries' });
@@ -142,7 +148,7 @@ function watchWrites(
   let stopWatching = () => {};
 
   async function watchedWrite<Result>(change: () => Result): Promise<Result> {
-    // That the store is closed says nothing about the disk.
+    // That the store is closed says nothing about the disk. lmdb would throw, and not by its promise.
     ensureOpen();
     pending += 1;
     if (pending === 1) watchNext();

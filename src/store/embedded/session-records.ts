@@ -5,7 +5,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { buildSessionKey } from '../keys.ts';
 import type { SessionRecord } from '../store.ts';
 import { createRecord, type ExpiringRecord, readExpiry, readRecord } from './expiring-records.ts';
-import type { DataFolder } from './folder.ts';
+import type { OpenFolder } from './folder.ts';
 import { readExpiry as readTouchedExpiry, type TimesPlace } from './time-buckets.ts';
 import { openTouchedTimes } from './touched-times.ts';
 
@@ -52,7 +52,7 @@ export interface SessionRecords {
   close(): Promise<void>;
 }
 
-export interface SessionRecordsOptions extends Omit<DataFolder, 'close'> {
+export interface SessionRecordsOptions extends OpenFolder {
   readonly sessionKeyPrefix: string;
   readonly clock: Clock;
 }

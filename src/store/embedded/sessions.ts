@@ -1,12 +1,12 @@
 // §2.1: the port Sessions on lmdb: sessions, their index, and how many a user may have.
 import type { Clock } from '../../platform/clock.ts';
 import type { ListedSession, SessionAccess, SessionRecord, Sessions } from '../store.ts';
-import type { DataFolder } from './folder.ts';
+import type { OpenFolder } from './folder.ts';
 import { openSessionIndex, type SessionIndex } from './session-index.ts';
 import { getExpiry, openSessionRecords, type StoredSession } from './session-records.ts';
 import { readLastAccess } from './time-buckets.ts';
 
-export interface EmbeddedSessionsOptions extends Omit<DataFolder, 'close'> {
+export interface EmbeddedSessionsOptions extends OpenFolder {
   readonly sessionKeyPrefix: string;
   readonly clock: Clock;
 }

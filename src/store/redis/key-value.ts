@@ -9,6 +9,16 @@ import { readSetPage, removeFromSet } from './sorted-sets.ts';
  * is done, the caller hears of a failure, and an entry without a value is not listed.
  */
 export function createRedisKeyValue(commands: CommandRunner): KeyValue {
+  /**
+   * What stands there, where it is what was read as `expected`. What is not UTF-8, of another program or by a fault, is
+   * read with U+FFFD in its place: as such it would never be found again, and could never be replaced.
+   */
+  async function toStored(key: string, expected: string): Promise<string | Buffer> {
+    if (!expected.includes(REPLACEMENT_CHARACTER)) return expected;
+    const bytes = await commands.run((client) => client.getBuffer(key));
+    return bytes?.toString() === expected ? bytes : expected;
+  }
+
   return {
     get: async (key) => (await commands.run((client) => client.get(key))) ?? undefined,
     async set(key, value, ttlSeconds) {
@@ -19,15 +29,16 @@ export function createRedisKeyValue(commands: CommandRunner): KeyValue {
       return String(await commands.run((client) => getOrSetScript.run(client, [key], args)));
     },
     async compareAndSet(key, expected, value, ttlSeconds) {
+      const stored = expected === undefined ? undefined : await toStored(key, expected);
       const written = await commands.run<unknown>((client) =>
-        expected === undefined
+        stored === undefined
           ? client.set(key, value, 'EX', ttlSeconds, 'NX')
-          : compareAndSetScript.run(client, [key], [expected, value, ttlSeconds]),
+          : compareAndSetScript.run(client, [key], [stored, value, ttlSeconds]),
       );
       return written === 'OK' || written === 1;
     },
     async compareAndDelete(key, expected) {
-      const args = [expected];
+      const args = [await toStored(key, expected)];
       const deleted = await commands.run((client) =>
         compareAndDeleteScript.run(client, [key], args),
       );
@@ -79,6 +90,8 @@ export function createRedisKeyValue(commands: CommandRunner): KeyValue {
     readRecent: (key) => commands.run((client) => client.lrange(key, 0, -1)),
   };
 }
+
+const REPLACEMENT_CHARACTER = '\uFFFD';
 
 /** KEYS: one. ARGV: value, ttl (s). SET with NX and GET, which servers before 7.0 refuse. */
 const getOrSetScript = createScript(`

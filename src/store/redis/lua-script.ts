@@ -8,7 +8,7 @@ export interface LuaScript {
   run(
     client: RedisClient,
     keys: readonly string[],
-    args: readonly (string | number)[],
+    args: readonly (string | number | Buffer)[],
   ): Promise<unknown>;
 }
 

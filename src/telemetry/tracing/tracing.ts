@@ -58,7 +58,3 @@ export interface RequestTrace {
   /** The span is named so unless it was named. */
   end(name: string): void;
 }
-
-/** `traceparent` is `00-<trace>-<span>-<flags>`. */
-export const readTraceId = ({ traceparent }: TraceParent): string | undefined =>
-  traceparent?.slice(3, 35);

@@ -13,8 +13,8 @@ export interface BuiltIn {
   list(kind: ListKind, context: CallerContext): Promise<BuiltInList>;
   /** What it listed last. */
   peek(kind: ListKind): BuiltInList;
-  /** What it lists, where that is known without asking it. */
-  getFixed(kind: ListKind): BuiltInList | undefined;
+  /** What it lists once and for all, as soon as it was asked. */
+  readonly fixed: ReadonlyMap<ListKind, BuiltInList>;
 }
 
 export interface BuiltInList {
@@ -34,22 +34,23 @@ const MAX_PAGES = 1_000;
 
 export function createBuiltIn(catalog: OwnCatalog): BuiltIn {
   const kept = new Map<ListKind, KeptList>();
-  const getFixed = (kind: ListKind) => (isFixed(catalog, kind) ? kept.get(kind)?.list : undefined);
+  const fixed = new Map<ListKind, BuiltInList>();
   return {
     catalog,
     async list(kind, context) {
-      const fixed = getFixed(kind);
-      if (fixed) return fixed;
+      const unchanging = fixed.get(kind);
+      if (unchanging) return unchanging;
       const { items, cache } = await listAll(catalog, kind, context);
       const known = kept.get(kind);
       if (known && isSame(known.items, items)) return { ...known.list, cache };
       const entries = items.map((item) => createEntry(kind, item));
       const list = { entries, byName: new Map(entries.map((entry) => [entry.name, entry])), cache };
       kept.set(kind, { items, list });
+      if (isFixed(catalog, kind)) fixed.set(kind, list);
       return list;
     },
     peek: (kind) => kept.get(kind)?.list ?? EMPTY,
-    getFixed,
+    fixed,
   };
 }
 

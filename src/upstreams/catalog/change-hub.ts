@@ -60,8 +60,9 @@ export function createChangeHub({
     },
     announceServers() {
       bus.publish(ALL, ({ serversChanged, listChanged }) => {
-        serversChanged();
+        // The client is told whatever an author's catalogue, which is listened to anew, throws.
         for (const list of LIST_NAMES) listChanged(list);
+        serversChanged();
       });
     },
   };

@@ -51,7 +51,7 @@ export function createJoinedView(getPlan: () => Plan): View {
   function findAtHand(kind: ListKind, name: string, who: Who): Found | undefined {
     const { builtIn, servers, naming } = getPlan();
     if (kind === 'templates') return undefined;
-    const own = builtIn?.getFixed(kind);
+    const own = builtIn?.fixed.get(kind);
     if (builtIn !== undefined && own === undefined) return undefined;
     const ownEntry = own?.byName.get(name);
     if (ownEntry) return { kind: 'entry', entry: ownEntry };

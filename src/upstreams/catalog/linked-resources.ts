@@ -4,7 +4,6 @@
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { buildResourceLinkKey } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
@@ -12,7 +11,7 @@ import { createSealedValues, type SealedValuesDeps } from '../../store/seal/seal
 import type { KeyValue } from '../../store/store.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import type { FoundResource, View, Who } from './view.ts';
+import type { FoundResource, ResolveResource, View, Who } from './view.ts';
 
 export interface LinkedResources {
   /** Notes that the server named these in a result; what another named before stays with that one. Never throws. */
@@ -105,29 +104,7 @@ export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResource
   };
 }
 
-/** URIs that the result of a tool, or a prompt, names: links and embedded resources. */
-export function listLinkedUris({ content, messages }: JsonObject): readonly string[] {
-  const items: unknown[] = Array.isArray(content) ? [...content] : [];
-  if (Array.isArray(messages)) {
-    for (const message of messages) if (isObject(message)) items.push(message.content);
-  }
-  return items.flatMap(readLinkedUri);
-}
-
-function readLinkedUri(item: unknown): readonly string[] {
-  if (!isObject(item)) return [];
-  const uri =
-    item.type === 'resource_link'
-      ? item.uri
-      : item.type === 'resource' && isObject(item.resource)
-        ? item.resource.uri
-        : undefined;
-  return typeof uri === 'string' ? [uri] : [];
-}
-
 // §18.2: which server a URI is for: who linked to it, who lists it, or whose template fits it.
-
-export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
 
 export function createResolveResource(
   view: View,

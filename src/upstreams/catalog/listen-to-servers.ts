@@ -9,20 +9,18 @@ import { createBatch } from '../../platform/throttle.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
 import { canSubscribe } from '../messages/description.ts';
 import type { ChangeHub } from './change-hub.ts';
-import type { ResolveResource } from './linked-resources.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
+import { type BuiltInListeningDeps, createBuiltInListening } from './listen-to-built-in.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import type { Server } from './server.ts';
+import type { ResolveResource } from './view.ts';
 import { type Access, toWho, type View, type Who } from './view.ts';
 
-export interface ListenDeps {
-  readonly view: View;
-  readonly access: Access;
+export interface ListenDeps extends BuiltInListeningDeps {
   readonly hub: ChangeHub;
   readonly clock: Clock;
   readonly resolveResource: ResolveResource;
-  getPlan(): Plan;
 }
 
 /** One stream of a client: it listens to each server of the view, also to those that come later. */
@@ -32,38 +30,24 @@ export function listenToServers(
   listener: CatalogListener,
   uris: readonly string[] | undefined,
 ): () => void {
-  const { view, access, hub, clock, resolveResource, getPlan } = deps;
-  const builtIn = view.shown === 'joined' ? getPlan().builtIn?.catalog : undefined;
+  const { view, access, hub, clock, resolveResource } = deps;
+  const builtIn = createBuiltInListening(deps, caller, listener, uris);
   const stops = new Map<Server, () => void>();
-  const ownStops: (() => void)[] = [];
+  let stopHub = (): void => {};
   let isOpen = true;
-  const stopBuiltIn = builtIn?.listen(caller, { ...listener, resourceUpdated: tellOfOwn }, uris);
-  if (stopBuiltIn) ownStops.push(stopBuiltIn);
-
-  /** Configuration and rules may have changed since it subscribed. Who cannot be asked about misses it. */
-  function tellOfOwn(uri: string): void {
-    const item = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
-    if (!isBuiltInServed() || !access.mayRead(item, toWho(caller))) return;
-    Promise.resolve(builtIn?.canWatch(uri, caller)).then(
-      (isWatched) => {
-        if (isWatched && isOpen) listener.resourceUpdated(uri);
-      },
-      () => {},
-    );
-  }
-
-  const isBuiltInServed = () => getPlan().builtIn?.catalog === builtIn;
+  builtIn.follow();
 
   async function open(): Promise<void> {
     const who = toWho(caller);
-    ownStops.push(
-      hub.add({
-        caller: who.upstream,
-        hears: (server) => view.findServer(server.name) === server,
-        listChanged: listener.listChanged,
-        serversChanged: () => void listenToAll(who).catch(() => {}),
-      }),
-    );
+    stopHub = hub.add({
+      caller: who.upstream,
+      hears: (server) => view.findServer(server.name) === server,
+      listChanged: listener.listChanged,
+      serversChanged() {
+        listenToAll(who).catch(() => {});
+        builtIn.follow();
+      },
+    });
     await listenToAll(who);
   }
 
@@ -71,15 +55,13 @@ export function listenToServers(
     const wanted = await groupByServer(who);
     if (!isOpen) return;
     const servers = view.listServers();
-    for (const [server, stop] of stops) {
-      if (servers.includes(server)) continue;
-      stop();
-      stops.delete(server);
-    }
     for (const server of servers) {
       const own = uris && (wanted.get(server.name) ?? []);
       if (!stops.has(server)) listenTo(server, who, own);
     }
+    const gone = [...stops].filter(([server]) => !servers.includes(server));
+    for (const [server] of gone) stops.delete(server);
+    stopAll(gone.map(([, stop]) => stop));
   }
 
   function listenTo(server: Server, who: Who, own: readonly string[] | undefined): void {
@@ -151,8 +133,17 @@ export function listenToServers(
   open().catch(() => {});
   return () => {
     isOpen = false;
-    for (const stop of [...ownStops, ...stops.values()]) stop();
+    stopAll([builtIn.stop, stopHub, ...stops.values()]);
   };
+}
+
+/** Each is stopped, whatever another one throws. @throws what one of them threw. */
+function stopAll([stop, ...others]: readonly (() => void)[]): void {
+  try {
+    stop?.();
+  } finally {
+    if (others.length > 0) stopAll(others);
+  }
 }
 
 // §18.3: what servers log outside of calls, for the client's session that it belongs to.

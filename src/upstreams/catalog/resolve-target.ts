@@ -13,10 +13,19 @@ import type {
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
 import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
-import { type FindItem, failAbsent } from './find-item.ts';
-import { type LinkedResources, listLinkedUris, nameLinkOwner } from './linked-resources.ts';
+import { type LinkedResources, nameLinkOwner } from './linked-resources.ts';
+import { findMirroredParams } from './mirrored-params.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import { type Found, type FoundResource, toItem, toWho, type View, type Who } from './view.ts';
+import {
+  type FindItem,
+  type Found,
+  type FoundResource,
+  failAbsent,
+  toItem,
+  toWho,
+  type View,
+  type Who,
+} from './view.ts';
 
 type ResolveTarget = (wanted: WantedItem, context: CallerContext) => Target | Promise<Target>;
 
@@ -155,13 +164,33 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
   }
 
   return function passOn(server, who, request, context) {
-    const { use } = view.findServer(server) ?? failGone(server);
+    const { usage, upstream } = view.findServer(server) ?? failGone(server);
     const { meta } = context.relay;
     const passed = meta === undefined ? request : addMeta(request, meta);
-    return use((upstream) => relayCall(upstream, who.upstream, passed, context)).then((result) =>
-      keepLinks(server, result, who),
-    );
+    return usage
+      .run(() => relayCall(upstream, who.upstream, passed, context))
+      .then((result) => keepLinks(server, result, who));
   };
+}
+
+/** URIs that the result of a tool, or a prompt, names: links and embedded resources. */
+function listLinkedUris({ content, messages }: JsonObject): readonly string[] {
+  const items: unknown[] = Array.isArray(content) ? [...content] : [];
+  if (Array.isArray(messages)) {
+    for (const message of messages) if (isObject(message)) items.push(message.content);
+  }
+  return items.flatMap(readLinkedUri);
+}
+
+function readLinkedUri(item: unknown): readonly string[] {
+  if (!isObject(item)) return [];
+  const uri =
+    item.type === 'resource_link'
+      ? item.uri
+      : item.type === 'resource' && isObject(item.resource)
+        ? item.resource.uri
+        : undefined;
+  return typeof uri === 'string' ? [uri] : [];
 }
 
 const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => ({
@@ -175,50 +204,13 @@ const failGone = (server: string): never =>
 
 // MCP 2026-07-28 "x-mcp-header": arguments of a server's tool that are repeated in headers.
 
-const KEYWORD = 'x-mcp-header';
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
-const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);
-const MAX_LEVELS = 8;
-const MAX_PARAMS = 32;
-
 const known = new WeakMap<Entry, readonly MirroredParam[]>();
 
-/** None where one annotation is wrong: clients may heed the others, or none. */
+/** Read once for each entry. */
 function readMirroredParams(entry: Entry): readonly MirroredParam[] {
-  const params = known.get(entry) ?? findParams(entry.ownItem.inputSchema);
+  const params = known.get(entry) ?? findMirroredParams(entry.ownItem.inputSchema);
   known.set(entry, params);
   return params;
-}
-
-function findParams(schema: unknown): readonly MirroredParam[] {
-  const annotations = findAnnotations(schema, []);
-  const params = annotations.flatMap(({ name, type, path }) =>
-    typeof name === 'string' && TOKEN.test(name) && TYPES.has(type) && path.length > 0
-      ? [{ header: `Mcp-Param-${name}`, path }]
-      : [],
-  );
-  const isRight =
-    params.length === annotations.length &&
-    params.length <= MAX_PARAMS &&
-    new Set(params.map(({ header }) => header.toLowerCase())).size === params.length;
-  return isRight ? params : [];
-}
-
-interface Annotation {
-  readonly name: unknown;
-  readonly type: unknown;
-  readonly path: readonly string[];
-}
-
-function findAnnotations(member: unknown, path: readonly string[]): readonly Annotation[] {
-  if (!isObject(member) || path.length > MAX_LEVELS) return [];
-  const { type, properties } = member;
-  const own = KEYWORD in member ? [{ name: member[KEYWORD], type, path }] : [];
-  if (!isObject(properties)) return own;
-  const inner = Object.entries(properties).flatMap(([key, value]) =>
-    findAnnotations(value, [...path, key]),
-  );
-  return [...own, ...inner];
 }
 
 /** The headers of a call, by name; the transport encodes their values. */

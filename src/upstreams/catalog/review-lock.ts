@@ -53,9 +53,8 @@ export async function askServer(planned: PlannedServer, clock: Clock): Promise<A
     });
   });
   async function readNow(): Promise<ReadServer> {
-    const read = await planned.server.use((upstream) =>
-      readServer(upstream, GATEWAY_CALLER, ending.signal),
-    );
+    const { usage, upstream } = planned.server;
+    const read = await usage.run(() => readServer(upstream, GATEWAY_CALLER, ending.signal));
     await renewServed(planned, read);
     return read;
   }

@@ -6,7 +6,7 @@ import type { Era } from '../../protocol/revisions.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { dependsOnUser } from '../credentials/server-credentials.ts';
 import type { Lock } from '../lock/lock.ts';
-import { createUsage } from '../transport/usage.ts';
+import { createUsage, type Usage } from '../transport/usage.ts';
 import { GATEWAY_CALLER, type Upstream } from '../upstream.ts';
 import { createServerLists, type ServerLists } from './server-lists.ts';
 
@@ -20,8 +20,8 @@ export interface Server {
   isDown(): boolean;
   /** For operators. */
   describe(): ServerState;
-  /** Until the work is done the server is not let go: it may be more than one request. */
-  use<Result>(work: (upstream: Upstream) => Promise<Result>): Promise<Result>;
+  /** Until work that it runs is done the server is not let go: it may be more than one request. */
+  readonly usage: Pick<Usage, 'run'>;
   /** Stops listening; what is under way ends, for `graceMs` at most. */
   close(graceMs: number): Promise<void>;
 }
@@ -69,7 +69,7 @@ export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDep
     isPersonal,
     lists,
     isDown: () => upstream.isUp === false,
-    use: (work) => usage.run(() => work(upstream)),
+    usage,
     describe: () => ({
       isUp: upstream.isUp,
       since,

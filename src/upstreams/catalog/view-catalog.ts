@@ -16,14 +16,23 @@ import type { RelayCall } from '../relay/server-request.ts';
 import { UpstreamError } from '../upstream.ts';
 import type { ChangeHub } from './change-hub.ts';
 import { ALL_OFFERS, describeView } from './describe-view.ts';
-import { createFindItem, type FindItem, failAbsent } from './find-item.ts';
 import { createResolveResource, type LinkedResources } from './linked-resources.ts';
 import { createListPage } from './list-page.ts';
 import { type ListenDeps, listenToServers } from './listen-to-servers.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 import { createPassOn, createResolveTarget, type PassOn } from './resolve-target.ts';
-import { type Access, toItem, toWho, type View, type Who } from './view.ts';
+import { createSuggestName } from './suggest-name.ts';
+import {
+  type Access,
+  createFindItem,
+  type FindItem,
+  failAbsent,
+  toItem,
+  toWho,
+  type View,
+  type Who,
+} from './view.ts';
 
 export interface ViewCatalogDeps {
   readonly view: View;
@@ -41,7 +50,7 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
   const { view, links, getPlan } = deps;
   const getBuiltIn = () => (view.shown === 'joined' ? getPlan().builtIn?.catalog : undefined);
   const resolveResource = createResolveResource(view, deps.joined, links);
-  const findItem = createFindItem({ ...deps, resolveResource });
+  const findItem = createFindItem({ view, resolveResource, suggestName: createSuggestName(deps) });
   const passOn = createPassOn(view, deps.relayCall, links);
   const parts = { ...deps, ...findItem, passOn, getBuiltIn };
 

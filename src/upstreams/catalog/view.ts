@@ -1,7 +1,10 @@
+// §18.2: what one path serves, and to whom: what is there by which name.
+
+import { fail } from '../../errors/gateway-error.ts';
 import type { CallerContext, IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
 import type { Turns } from '../../platform/clock.ts';
 import type { Policies, PolicyCaller } from '../../policy/policy.ts';
-import type { ListKind } from '../../protocol/list-kinds.ts';
+import { failUnknownItem, type ListKind } from '../../protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import type { JoinedList } from './join-lists.ts';
 import type { Entry } from './prepare-list.ts';
@@ -73,6 +76,69 @@ export const toWho = (
   policy: { user, clientId },
   context,
 });
+
+// §18.2: what a caller asks for by its name: found, or unknown in words that help.
+
+/** To whom a URI is sent; undefined where nobody has it. */
+export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
+
+/** Undefined where nothing is like it. Waits for no server: what they have said so far is looked through. */
+export type SuggestName = (kind: ListKind, name: string, who: Who) => Promise<string | undefined>;
+
+export interface FindItem {
+  /** @throws GatewayError `invalid_params` where nobody has it. */
+  find(kind: ListKind, name: string, who: Who): Found | Promise<Found>;
+  /** @throws GatewayError `invalid_params` where nobody has it. */
+  findResource(uri: string, who: Who): Promise<FoundResource>;
+  /** `facts` are for the log. @throws GatewayError `invalid_params` always. */
+  failAsUnknown(
+    kind: ListKind,
+    name: string,
+    who: Who,
+    facts?: Readonly<Record<string, unknown>>,
+  ): Promise<never>;
+}
+
+interface FindItemDeps {
+  readonly view: View;
+  readonly resolveResource: ResolveResource;
+  readonly suggestName: SuggestName;
+}
+
+export function createFindItem(deps: FindItemDeps): FindItem {
+  const { view, resolveResource, suggestName } = deps;
+
+  const failAsUnknown: FindItem['failAsUnknown'] = async (kind, name, who, facts) => {
+    // Where nobody can say what there is, nothing is suggested.
+    const nearest = await suggestName(kind, name, who).catch(() => undefined);
+    return failUnknownItem(kind, name, { nearest, ...(facts && { facts }) });
+  };
+
+  return {
+    find(kind, name, who) {
+      const finding = view.find(kind, name, who);
+      if (finding === undefined) return failAsUnknown(kind, name, who);
+      if (!(finding instanceof Promise)) return finding;
+      return finding.then((found) => found ?? failAsUnknown(kind, name, who));
+    },
+    async findResource(uri, who) {
+      const found = await resolveResource(uri, who);
+      return found ?? failUnknownItem('resources', uri);
+    },
+    failAsUnknown,
+  };
+}
+
+/** No result: whether there is such a tool nobody knows, and series of metrics are named after tools. */
+export function failAbsent({ name, lists }: Server, who: Who): never {
+  const problem = lists.peekProblem(who.upstream);
+  const reason = problem === undefined ? '' : ` The reason: ${problem}.`;
+  const message = `${name} is not available now; try again in a moment.${reason}`;
+  return fail('upstream_error', {
+    jsonRpc: { code: -32603, message },
+    facts: { server: name },
+  });
+}
 
 // §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
 

@@ -4,7 +4,7 @@ import type { Config } from '../../config/config.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
-import type { GetProviderToken } from '../../endpoint/user-context.ts';
+import type { GetProviderToken } from '../../endpoint/message.ts';
 import { isOwnToken } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';

@@ -1,6 +1,6 @@
 // §18.6: `forward`: the caller's own token, for a server that it was made for.
 
-import type { GetProviderToken, UserContext } from '../../endpoint/user-context.ts';
+import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
 import { CredentialError } from '../upstream.ts';
 import {

@@ -8,7 +8,7 @@ import {
   type GetProviderToken,
   identifyCredential,
   type UserContext,
-} from '../../endpoint/user-context.ts';
+} from '../../endpoint/message.ts';
 import {
   createExchangeToken,
   type ExchangeToken,

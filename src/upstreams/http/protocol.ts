@@ -7,7 +7,7 @@ import { buildUpstreamSubscriptionsChannelName } from '../../store/keys.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { knowsUsers, needsUser } from '../credentials/server-credentials.ts';
 import { createNameAudience } from '../transport/description-memory.ts';
-import { createSessionRecords } from '../transport/session-records.ts';
+import { createOptionalRecords, createSessionRecords } from '../transport/session-records.ts';
 import { createSubscriptionMemory, hashSession } from '../transport/subscription-memory.ts';
 import {
   GATEWAY_CALLER,
@@ -69,7 +69,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   });
   const sessionEra = createSessionEra({
     ...shared,
-    records: createSessionRecords(identity, recordDeps),
+    records: createOptionalRecords(createSessionRecords(identity, recordDeps), deps.log),
     subscriptions,
     clock,
     demanded: config.era,

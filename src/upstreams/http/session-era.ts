@@ -16,6 +16,7 @@ import type { ServerNotification } from '../messages/server-message.ts';
 import type { SessionRecords } from '../transport/session-records.ts';
 import {
   readSubscriptionChange,
+  SUBSCRIBING,
   type SubscriptionChange,
   type SubscriptionMemory,
 } from '../transport/subscription-memory.ts';
@@ -226,7 +227,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     try {
       return await sendInSession(caller, request);
     } catch (error) {
-      if (isWanted) await subscriptions.note(sessionId, uri, false);
+      if (isWanted) await subscriptions.note(sessionId, uri, false).catch(() => {});
       throw error;
     }
   }
@@ -234,7 +235,9 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
   return {
     sessions,
     request(caller, request) {
-      const change = readSubscriptionChange(caller, request);
+      const change = SUBSCRIBING.has(request.method)
+        ? readSubscriptionChange(caller, request)
+        : undefined;
       return change === undefined
         ? sendInSession(caller, request)
         : changeSubscription(caller, request, change);

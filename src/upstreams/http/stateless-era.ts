@@ -6,6 +6,7 @@ import { routeToRequest } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import {
   readSubscriptionChange,
+  SUBSCRIBING,
   type SubscriptionMemory,
 } from '../transport/subscription-memory.ts';
 import type { UpstreamCaller, UpstreamDescription, UpstreamRequest } from '../upstream.ts';
@@ -65,7 +66,9 @@ export function createStatelessEra(deps: StatelessEraDeps): StatelessEra {
 
   return {
     request(caller, request) {
-      const change = readSubscriptionChange(caller, request);
+      const change = SUBSCRIBING.has(request.method)
+        ? readSubscriptionChange(caller, request)
+        : undefined;
       if (change === undefined) return send(caller, request);
       const { sessionId, uri, isWanted } = change;
       // This era has no such requests: the stream of the client's session asks for the resource.

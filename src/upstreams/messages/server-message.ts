@@ -1,7 +1,12 @@
 // JSON-RPC 2.0: what a server writes, read without trust.
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
-import { findExceededBound, isObject, type JsonObject, parseObject } from '../../platform/json.ts';
-import { noteWritten } from '../../platform/written-json.ts';
+import {
+  findExceededBound,
+  isObject,
+  type JsonObject,
+  noteWritten,
+  parseObject,
+} from '../../platform/json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 
 export type ServerMessage =

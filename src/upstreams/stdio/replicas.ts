@@ -1,6 +1,7 @@
 // §18.3: each replica has processes of its own, and a client's stream may be at another replica than the one that took
 // its subscription: what sessions subscribed to is in the store, and what has changed is told to all replicas.
 
+import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -81,10 +82,21 @@ export function createStdioReplicas(
     if (from !== replicas.ownName) onUpdate(keyId, uri);
   });
 
-  async function tellSubscriptions(watcher: Watcher): Promise<void> {
+  const isWatching = (watcher: Watcher): boolean =>
+    watchers.topics.get(hashSession(watcher.sessionId))?.listeners.has(watcher) === true;
+
+  /** While the store does not say, what was told before holds. */
+  async function tellSubscriptions(watcher: Watcher, failures = 0): Promise<void> {
     const uris = await memory.read(watcher.sessionId).catch(() => undefined);
-    const isWatching = watchers.topics.get(hashSession(watcher.sessionId))?.listeners.has(watcher);
-    if (uris !== undefined && isWatching) watcher.tell(uris);
+    if (!isWatching(watcher)) return;
+    if (uris === undefined) askAgainLater(watcher, failures + 1);
+    else watcher.tell(uris);
+  }
+
+  function askAgainLater(watcher: Watcher, failures: number): void {
+    deps.clock.after(computePauseMs(BACK_OFF, failures), () => {
+      if (isWatching(watcher)) void tellSubscriptions(watcher, failures);
+    });
   }
 
   /** Those of other processes are not kept waiting by one that tells of many. */
@@ -111,11 +123,14 @@ export function createStdioReplicas(
     },
     noteUpdate: (keyId, uri) => findBatch(keyId)(uri),
     close() {
+      watchers.endAll();
       memory.close();
       replicas.close();
     },
   };
 }
+
+const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 /** Of users whose processes told of a resource. */
 const MAX_BATCHES = 1000;

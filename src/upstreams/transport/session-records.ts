@@ -5,8 +5,9 @@ import type { Log } from '../../platform/log.ts';
 import { buildUpstreamSessionKey } from '../../store/keys.ts';
 import { createSealedValues, type SealedValuesDeps } from '../../store/seal/sealed-records.ts';
 
+/** Each method throws StoreUnavailable where the store does not answer. */
 export interface SessionRecords {
-  /** Undefined where there is none, or the store cannot say. */
+  /** Undefined where there is none. */
   read(sessionId: string): Promise<string | undefined>;
   /** The record that stands there then: another replica may have been faster. */
   readOrWrite(sessionId: string, text: string): Promise<string>;
@@ -24,17 +25,27 @@ export interface SessionRecords {
 export interface SessionRecordsDeps extends SealedValuesDeps {
   readonly keyPrefix: string;
   readonly ttlSeconds: number;
-  readonly log: Log;
 }
 
 /** Records of one server; `identity` says which: a record must never reach another one. */
 export function createSessionRecords(identity: string, deps: SessionRecordsDeps): SessionRecords {
-  const { keyPrefix, ttlSeconds, log } = deps;
+  const { keyPrefix, ttlSeconds } = deps;
   const values = createSealedValues(deps);
   const hash = hashSha256(identity);
   const buildKey = (sessionId: string) => buildUpstreamSessionKey(keyPrefix, sessionId, hash);
+  return {
+    read: (sessionId) => values.get(buildKey(sessionId)),
+    readOrWrite: (sessionId, text) => values.getOrSet(buildKey(sessionId), text, ttlSeconds),
+    update: (sessionId, change) => values.update(buildKey(sessionId), ttlSeconds, change),
+    take: (sessionId) => values.getAndDelete(buildKey(sessionId)),
+  };
+}
 
-  /** Without the store each replica has a session of its own: less, but no failed call. */
+/**
+ * For what can be done without: where the store does not answer, a record counts as absent. Without it each replica has
+ * a session of its own at a server: less, but no failed call.
+ */
+export function createOptionalRecords(records: SessionRecords, log: Log): SessionRecords {
   async function attempt<Value>(work: Promise<Value>, otherwise: Value): Promise<Value> {
     try {
       return await work;
@@ -45,11 +56,9 @@ export function createSessionRecords(identity: string, deps: SessionRecordsDeps)
   }
 
   return {
-    read: (sessionId) => attempt(values.get(buildKey(sessionId)), undefined),
-    readOrWrite: (sessionId, text) =>
-      attempt(values.getOrSet(buildKey(sessionId), text, ttlSeconds), text),
-    update: (sessionId, change) =>
-      attempt(values.update(buildKey(sessionId), ttlSeconds, change), undefined),
-    take: (sessionId) => attempt(values.getAndDelete(buildKey(sessionId)), undefined),
+    read: (sessionId) => attempt(records.read(sessionId), undefined),
+    readOrWrite: (sessionId, text) => attempt(records.readOrWrite(sessionId, text), text),
+    update: (sessionId, change) => attempt(records.update(sessionId, change), undefined),
+    take: (sessionId) => attempt(records.take(sessionId), undefined),
   };
 }

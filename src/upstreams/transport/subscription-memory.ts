@@ -7,6 +7,7 @@ import type { Bus } from '../../store/store.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
 import type { SessionRecords } from './session-records.ts';
 
+/** Each method throws StoreUnavailable where the store does not answer: that nobody subscribed to anything is something else. */
 export interface SubscriptionMemory {
   read(sessionId: string): Promise<readonly string[]>;
   /** @throws UpstreamError where the session has too many. */
@@ -108,7 +109,8 @@ export function readSubscriptionChange(
     : { sessionId, uri, isWanted };
 }
 
-const SUBSCRIBING: ReadonlyMap<string, boolean> = new Map([
+/** The requests that change subscriptions; true for those that begin one. */
+export const SUBSCRIBING: ReadonlyMap<string, boolean> = new Map([
   ['resources/subscribe', true],
   ['resources/unsubscribe', false],
 ]);

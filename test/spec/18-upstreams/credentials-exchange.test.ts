@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { createProviderMetadata } from '../../../src/auth/provider-metadata.ts';
 import { loadConfig } from '../../../src/config/load.ts';
-import { getOriginalToken } from '../../../src/endpoint/user-context.ts';
+import { getOriginalToken } from '../../../src/endpoint/message.ts';
 import { openCredentials } from '../../../src/upstreams/credentials/credentials.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';

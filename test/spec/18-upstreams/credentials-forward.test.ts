@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
-import { getOriginalToken } from '../../../src/endpoint/user-context.ts';
+import { getOriginalToken } from '../../../src/endpoint/message.ts';
 import type { UpstreamConfig } from '../../../src/upstreams/config/upstream-config.ts';
 import {
   openCredentials,

@@ -5,12 +5,17 @@ import {
   chromium,
   type Page,
 } from 'playwright-core';
+import { onTestFinished } from 'vitest';
+import { getCurrentTest } from 'vitest/suite';
 import { ensureCommand } from './debian.ts';
 
 /** For hooks: Chromium may have to be installed. */
 export const INSTALLATION_MS = 300_000;
 
-/** Contexts of one test file's own: nothing that another file left is in them. */
+/**
+ * Contexts of one test file's own: nothing that another file left is in them. What a test opens is closed with the test,
+ * as every page is a process that goes on.
+ */
 export interface TestBrowser {
   newContext(options?: BrowserContextOptions): Promise<BrowserContext>;
   /** In a context of its own. */
@@ -24,11 +29,13 @@ export async function openBrowser(): Promise<TestBrowser> {
   // One for all files that a worker runs; it ends with the worker.
   launched ??= launchChromium();
   const browser = await launched;
+  /** What hooks have opened. */
   const contexts: BrowserContext[] = [];
 
   async function newContext(options?: BrowserContextOptions): Promise<BrowserContext> {
     const context = await browser.newContext(options);
-    contexts.push(context);
+    if (getCurrentTest() === undefined) contexts.push(context);
+    else onTestFinished(() => context.close());
     return context;
   }
 
@@ -41,11 +48,14 @@ export async function openBrowser(): Promise<TestBrowser> {
   };
 }
 
-/** Debian's Chromium, headless; installed first where it is missing. */
+/**
+ * Debian's Chromium without its windows, for half the processor time; installed first where it is missing. The whole one
+ * is in tabs-browser.ts.
+ */
 async function launchChromium(): Promise<Browser> {
-  ensureCommand('chromium', 'chromium');
+  ensureCommand('chromium-headless-shell', 'chromium-headless-shell');
   return chromium.launch({
-    executablePath: '/usr/bin/chromium',
+    executablePath: '/usr/bin/chromium-headless-shell',
     args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
   });
 }

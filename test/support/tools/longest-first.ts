@@ -2,9 +2,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** What takes long, the longest first; most wait for what they started, so the order is by time and not by CPU. */
 const LONG = [
-  /clients\/browser-(site|playground|pages)\.test/,
-  /4\.4-mcp\/mutations\.test/,
-  /process\/(upstream-restarts|package|image|doctor-gateway|starter|workers)\.test/,
+  /clients\/browser-(site|site-widths|playground|admin|axe)\.test/,
+  /(4\.4-mcp\/mutations|18-upstreams\/(suspended-calls-model|reload-model|one-callers-failure|slow-lists)|4\.1-endpoints\/slow)\.test/,
+  /process\/(upstream-restarts|watch|workers-end|config-file|audit|shutdown|package|monitoring|helm-chart|lock-approve|demo)\.test/,
   /contract\/upstream-stdio\.test/,
   /clients\/browser/,
   /process\//,
@@ -13,7 +13,7 @@ const LONG = [
 ];
 
 /** In this order: a worker that goes from one project to another begins anew, and loads the source again. */
-const PROJECTS = ['browser', 'packaging', 'process', 'clients', 'contract', 'spec'];
+const PROJECTS = ['browser', 'packaging', 'process', 'program', 'clients', 'contract', 'spec'];
 
 /** Begins with the files that take long, so that no worker is left with one of them at the end. */
 export class LongestFirst extends BaseSequencer {

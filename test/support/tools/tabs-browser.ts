@@ -13,6 +13,8 @@ export interface TabsBrowser {
   openInFront(url: string, options?: { readonly inNewWindow?: boolean }): Promise<Page>;
   /** A tab behind the one in front; it has loaded, and was never drawn. */
   openBehind(url: string): Promise<Page>;
+  /** All but the one that it began with: what it was before. */
+  closeTabs(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -22,8 +24,10 @@ const SCREENS = {
   touch: { hover: 1, pointer: 2 },
 } as const;
 
+export type Screen = keyof typeof SCREENS;
+
 /** A process, a profile and a display of its own: without one, Chromium takes every window for the one with the focus. */
-export async function openTabsBrowser(screen: keyof typeof SCREENS): Promise<TabsBrowser> {
+export async function openTabsBrowser(screen: Screen): Promise<TabsBrowser> {
   ensureCommand('chromium', 'chromium');
   const { hover, pointer } = SCREENS[screen];
   const display = await startDisplay();
@@ -55,6 +59,7 @@ export async function openTabsBrowser(screen: keyof typeof SCREENS): Promise<Tab
   const browser = await chromium.connectOverCDP(address, { noDefaults: true });
   const [context] = browser.contexts();
   if (context === undefined) throw new Error('Chromium has no window');
+  const [first] = context.pages();
   const session = await browser.newBrowserCDPSession();
 
   async function open(url: string, options: { background?: boolean; newWindow?: boolean }) {
@@ -74,6 +79,9 @@ export async function openTabsBrowser(screen: keyof typeof SCREENS): Promise<Tab
       return page;
     },
     openBehind: (url) => open(url, { background: true }),
+    async closeTabs() {
+      for (const page of context.pages()) if (page !== first) await page.close();
+    },
     async close() {
       await browser.close();
       await endProcess(child);

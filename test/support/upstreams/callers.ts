@@ -1,5 +1,5 @@
 import { decodeJwt } from 'jose';
-import { readEmail } from '../../../src/endpoint/user-context.ts';
+import { readEmail } from '../../../src/endpoint/message.ts';
 import type { UpstreamCaller } from '../../../src/upstreams/upstream.ts';
 
 /** A caller as `/mcp` would make it of a token. */

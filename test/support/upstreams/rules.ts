@@ -1,6 +1,6 @@
 // Rules, and what they are asked about.
 
-import { readEmail, type UserContext } from '../../../src/endpoint/user-context.ts';
+import { readEmail, type UserContext } from '../../../src/endpoint/message.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
 import { createRules } from '../../../src/policy/rules/create-rules.ts';

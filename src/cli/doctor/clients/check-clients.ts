@@ -28,28 +28,20 @@ export async function checkClients(walk: Walk): Promise<Found> {
     walk.logIn(),
   ]);
   const servers = resource?.authorization_servers;
+  const isRegistered = registration?.kind === 'registered';
   if (document === undefined) return [];
   return judgeClients({
     baseUrl: walk.baseUrl,
     isIssuerRight: Array.isArray(servers) && servers.includes(document.issuer),
-    canRegister:
-      registration?.kind === 'registered'
-        ? true
-        : registration?.kind === 'limited'
-          ? undefined
-          : false,
+    canRegister: registration?.kind === 'limited' ? undefined : isRegistered,
     offersDocuments: document.client_id_metadata_document_supported === true,
-    refusesSchemes:
-      registration?.kind === 'registered' && registration.refusedSchemes !== undefined,
+    refusesSchemes: isRegistered && registration.refusedSchemes !== undefined,
     unknownRedirectUris:
-      login?.kind === 'at-provider'
-        ? await findUnknownRedirectUris(login.url, walk)
-        : new Set<string>(),
+      login?.kind === 'at-provider' ? await findUnknownRedirectUris(login.url, walk) : new Set(),
   });
 }
 
 interface ClientFacts {
-  /** Of the gateway. */
   readonly baseUrl: string;
   readonly isIssuerRight: boolean;
   /** Whether anybody can register; undefined where that was not found out. */
@@ -60,14 +52,13 @@ interface ClientFacts {
   readonly unknownRedirectUris: ReadonlySet<string>;
 }
 
-interface Obstacle {
+interface Obstacle extends Advice {
   readonly check: string;
   readonly isMet: (client: KnownClient, facts: ClientFacts) => boolean;
   /** Before the names. */
   readonly what: string;
   /** As they are made, whatever the gateway does. */
   readonly isByDesign?: true;
-  readonly advice: Advice;
 }
 
 /** The first that a client meets is the one that counts. */
@@ -77,16 +68,15 @@ const OBSTACLES: readonly Obstacle[] = [
     isMet: ({ isHosted }, { baseUrl }) =>
       isHosted === true && isOnThisMachine(new URL(baseUrl).hostname),
     what: 'Cannot reach this address, as they connect from the internet',
-    advice: {
-      setting: 'BASE_URL',
-      remedy: 'give the gateway a public https address if you want them.',
-    },
+    setting: 'BASE_URL',
+    remedy: 'give the gateway a public https address if you want them.',
   },
   {
     check: 'clients.issuer',
     isMet: ({ comparesIssuer }, { isIssuerRight }) => comparesIssuer === true && !isIssuerRight,
     what: 'Would refuse to log in, as the metadata names another issuer',
-    advice: { setting: 'OAUTH_MODE', remedy: 'set OAUTH_MODE=broker.' },
+    setting: 'OAUTH_MODE',
+    remedy: 'set OAUTH_MODE=broker.',
   },
   {
     check: 'clients.registration',
@@ -94,47 +84,42 @@ const OBSTACLES: readonly Obstacle[] = [
       canRegister === false &&
       (becomesKnown === 'registers' || (becomesKnown === 'document' && !offersDocuments)),
     what: 'Could not log in without a client ID of yours, as they cannot register',
-    advice: {
-      setting: 'DCR_ACCESS_TOKEN',
-      remedy: 'remove it if it is set, or register a client for each.',
-    },
+    setting: 'DCR_ACCESS_TOKEN',
+    remedy: 'remove it if it is set, or register a client for each.',
   },
   {
     check: 'clients.scheme',
     isMet: ({ redirectUri }, { refusesSchemes }) => refusesSchemes && !/^https?:/.test(redirectUri),
     what: 'Could not register, as they are called back by a scheme of their own',
-    advice: {
-      setting: 'OAUTH_REDIRECT_SCHEMES',
-      remedy: 'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode',
-    },
+    setting: 'OAUTH_REDIRECT_SCHEMES',
+    remedy: 'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode',
   },
   {
     check: 'clients.redirect-uri',
     isMet: ({ redirectUri }, { unknownRedirectUris }) => unknownRedirectUris.has(redirectUri),
     what: 'Would be refused by the provider, which does not know their redirect URI',
-    advice: {
-      setting: 'OAUTH_MODE',
-      remedy:
-        'set OAUTH_MODE=broker, or register the redirect URI of each at the provider (docs/providers.md).',
-    },
+    setting: 'OAUTH_MODE',
+    remedy:
+      'set OAUTH_MODE=broker, or register the redirect URI of each at the provider (docs/providers.md).',
   },
   {
     check: 'clients.issuer-unknown',
     isMet: ({ comparesIssuer }, { isIssuerRight }) =>
       comparesIssuer === undefined && !isIssuerRight,
     what: 'May refuse to log in, as the metadata names another issuer; newer versions compare it',
-    advice: { setting: 'OAUTH_MODE', remedy: 'set OAUTH_MODE=broker.' },
+    setting: 'OAUTH_MODE',
+    remedy: 'set OAUTH_MODE=broker.',
   },
   {
     check: 'clients.client-id',
     isMet: ({ becomesKnown }) => becomesKnown === 'client ID',
     what: 'Would log in with a client ID, as they never register',
     isByDesign: true,
-    advice: { remedy: 'make one by POST /oauth/register, and enter it there.' },
+    remedy: 'make one by POST /oauth/register, and enter it there.',
   },
 ];
 
-function judgeClients(facts: ClientFacts): readonly Finding[] {
+function judgeClients(facts: ClientFacts): Found {
   const found = new Map<Obstacle | undefined, KnownClient[]>();
   for (const client of KNOWN_CLIENTS) {
     const obstacle = OBSTACLES.find(({ isMet }) => isMet(client, facts));
@@ -145,11 +130,11 @@ function judgeClients(facts: ClientFacts): readonly Finding[] {
     fine.length > 0
       ? ok('clients', `Would log in: ${listNames(fine)}.`)
       : warning('clients', 'None of the known clients would log in, for the reasons below.'),
-    ...OBSTACLES.flatMap((obstacle) => {
+    ...OBSTACLES.map((obstacle) => {
       const clients = found.get(obstacle);
-      const { check, what, advice, isByDesign } = obstacle;
+      const { check, what, isByDesign, isMet: _isMet, ...advice } = obstacle;
       const judge = isByDesign ? ok : warning;
-      return clients === undefined ? [] : [judge(check, `${what}: ${listNames(clients)}.`, advice)];
+      return clients && judge(check, { what: `${what}: ${listNames(clients)}.`, ...advice });
     }),
   ];
 }
@@ -174,25 +159,23 @@ export async function checkConfiguredClients(settings: SettingsAtHand): Promise<
 /** Failures that shut out no client, or that the checks of clients look at themselves. */
 const OTHER_FAILURES = /^(cors|registration|tools|token|server|gateway\.ready\.servers)(\.|$)/;
 
-const NOT_TRIED: readonly Check<unknown>[] = [
-  {
-    section: 'Clients',
-    run: async () =>
-      unknown(
-        'clients',
-        'which clients can log in. Not tried: none can before what fails above works.',
-      ),
-  },
-];
+const NOT_TRIED = unknown(
+  'clients',
+  'which clients can log in. Not tried: none can before what fails above works.',
+);
 
 /** Not tried where something failed before that all of them need. */
-export const runClientChecks = <Subject>(
+export const runClientCheck = <Subject>(
   before: readonly Finding[],
-  checks: readonly Check<Subject>[],
+  check: Check<Subject>['run'],
   subject: Subject,
   report: Report,
 ): Promise<readonly Finding[]> =>
-  runChecks(before.some(isInTheWay) ? NOT_TRIED : checks, subject, report);
+  runChecks(
+    [{ section: 'Clients', run: before.some(isInTheWay) ? async () => NOT_TRIED : check }],
+    subject,
+    report,
+  );
 
 /** Whether no client could log in because of it. */
 export const isInTheWay = ({ status, check }: Finding): boolean =>

@@ -30,38 +30,25 @@ const program = (
   ...other,
 });
 
+const programs = (...names: readonly string[]) => names.map((name) => program(name));
+
 /** Those that were tried, in the order of the table there, then those that were not. */
 export const KNOWN_CLIENTS: readonly KnownClient[] = [
   program('TypeScript SDK 1.x', { comparesIssuer: false }),
   program('TypeScript SDK 2.x', { comparesIssuer: true }),
-  program('Python SDK 1.x'),
-  program('Python SDK 2.x'),
-  program('FastMCP'),
+  ...programs('Python SDK 1.x', 'Python SDK 2.x', 'FastMCP'),
   program('Claude Code', { becomesKnown: 'document', redirectUri: LOCALHOST }),
   program('Codex', { becomesKnown: 'document' }),
   program('Gemini CLI', { redirectUri: LOCALHOST }),
-  program('OpenCode'),
-  program('Kilo CLI'),
-  program('Copilot CLI'),
+  ...programs('OpenCode', 'Kilo CLI', 'Copilot CLI'),
   program('Qwen Code', { redirectUri: LOCALHOST }),
-  program('Cline CLI'),
-  program('Continue CLI'),
+  ...programs('Cline CLI', 'Continue CLI'),
   program('Inspector', { redirectUri: LOCALHOST }),
   program('mcp-remote', { redirectUri: LOCALHOST }),
-  program('mcporter'),
-  program('mcpc'),
-  program('mcp-cli'),
-  program('AI SDK'),
-  program('LangChain.js'),
+  ...programs('mcporter', 'mcpc', 'mcp-cli', 'AI SDK', 'LangChain.js'),
   program('Mastra', { becomesKnown: 'client ID' }),
-  program('OpenAI Agents JS'),
-  program('LangChain'),
-  program('Pydantic AI'),
-  program('OpenAI Agents'),
-  program('LlamaIndex'),
-  program('mcp-use'),
-  program('Strands'),
-  program('Google ADK'),
+  ...programs('OpenAI Agents JS', 'LangChain', 'Pydantic AI', 'OpenAI Agents', 'LlamaIndex'),
+  ...programs('mcp-use', 'Strands', 'Google ADK'),
   program('Claude (web, desktop, mobile)', {
     becomesKnown: 'document',
     redirectUri: 'https://claude.ai/api/mcp/auth_callback',
@@ -77,19 +64,14 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
 ];
 
 /**
- * Redirect URIs of known clients that the provider does not know, where it sees those and not the gateway's own:
- * in proxy mode.
+ * Redirect URIs of known clients that the provider does not know, where it sees those and not the gateway's own: in proxy
+ * mode. `url` is an authorization request to it, `baseUrl` that of the gateway.
+ *
+ * @throws FetchError
  */
-interface FindOptions {
-  /** Of the gateway. */
-  readonly baseUrl: string;
-  readonly probe: Probe;
-}
-
-/** `url` is an authorization request to the provider. @throws FetchError */
 export async function findUnknownRedirectUris(
   url: string,
-  { baseUrl, probe }: FindOptions,
+  { baseUrl, probe }: { readonly baseUrl: string; readonly probe: Probe },
 ): Promise<ReadonlySet<string>> {
   const sent = new URL(url).searchParams.get('redirect_uri') ?? '';
   const unknownUris = new Set<string>();

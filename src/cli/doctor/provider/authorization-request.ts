@@ -60,12 +60,9 @@ function replaceParameter(url: string, name: string, value: string): string {
 }
 
 /** The parameters with which the browser would come back; undefined where it would not. */
-function readReturn({ headers, url }: Answer, redirectUri: string): URLSearchParams | undefined {
-  const location = headers.get('location');
-  if (location === null || !URL.canParse(location, url)) return undefined;
-  const target = new URL(location, url);
-  if (target.href !== redirectUri && !target.href.startsWith(`${redirectUri}?`)) return undefined;
-  return target.searchParams;
+function readReturn({ location }: Answer, redirectUri: string): URLSearchParams | undefined {
+  const isBack = location?.href === redirectUri || location?.href.startsWith(`${redirectUri}?`);
+  return isBack ? location?.searchParams : undefined;
 }
 
 function judgeReturn(parameters: URLSearchParams): AuthorizationOutcome {
@@ -83,10 +80,8 @@ function judgeErrorPage(said: string): AuthorizationOutcome {
 }
 
 /** What an error page, or the address of one, says; undefined for what is none. */
-function readErrorText({ status, text, headers, url }: Answer): string | undefined {
-  const location = headers.get('location');
-  if (location !== null && URL.canParse(location, url))
-    return readErrorAddress(new URL(location, url));
+function readErrorText({ status, text, location }: Answer): string | undefined {
+  if (location !== undefined) return readErrorAddress(location);
   if (status < 400 && !/AADSTS\d+/.test(text)) return undefined;
   const aadsts = /AADSTS\d+:[^"<\\]{0,300}/.exec(text)?.[0];
   return aadsts ?? readWords(text);
@@ -101,32 +96,24 @@ function readErrorAddress({ pathname, searchParams }: URL): string | undefined {
 }
 
 /** What differs between a login page and an error page. */
-function computeSignature({ status, headers, url }: Answer): string {
-  const location = headers.get('location');
-  if (location === null || !URL.canParse(location, url)) return String(status);
-  const { origin, pathname } = new URL(location, url);
+function computeSignature({ status, location }: Answer): string {
+  if (location === undefined) return String(status);
+  const { origin, pathname } = location;
   // Some put the id of the attempt into the path.
   return `${status} ${origin} ${pathname.split('/').slice(0, 2).join('/')}`;
 }
 
-/** What the provider makes of an authorization request: ours, or that of the gateway that runs. */
-interface Unreachable {
-  /** The sentence that says what does not answer. */
-  readonly what: string;
-  readonly setting: string;
-  readonly remedy: string;
-}
-
+/** What the provider makes of an authorization request, ours or that of the gateway that runs; or `unreachable`. */
 export async function checkAuthorizationRequest(
   url: string,
   probe: Probe,
-  { what, setting, remedy }: Unreachable,
+  unreachable: Advice & Pick<Finding, 'what'>,
 ): Promise<Found> {
   try {
     return judgeAuthorization(await askAuthorization(url, probe), url);
   } catch (error) {
     const { text } = describeNetworkFailure(error, url);
-    return failure('provider.reachable', `${what} ${text}`, { setting, remedy });
+    return failure('provider.reachable', { ...unreachable, what: `${unreachable.what} ${text}` });
   }
 }
 
@@ -144,44 +131,37 @@ export function judgeAuthorization(outcome: AuthorizationOutcome, url: string): 
         `The provider knows the client ${quote(clientId)} and its redirect URI ${redirectUri}.`,
       );
     case 'redirect-uri-unknown':
-      return failure(CHECK, `The provider does not know the redirect URI ${redirectUri}.`, {
+      return failure(CHECK, {
+        what: `The provider does not know the redirect URI ${redirectUri}.`,
         why: `It says: ${outcome.said}`,
         setting: 'BASE_URL',
         remedy: `register exactly ${redirectUri} for the client ${quote(clientId)} at the provider. If the address is not yours, correct BASE_URL.`,
       });
     case 'client-unknown':
-      return failure(
-        'provider.client-id',
-        `The provider does not know the client ${quote(clientId)}, or does not let it log users in.`,
-        {
-          why: `It says: ${outcome.said}`,
-          setting: 'OAUTH_CLIENT_ID',
-          remedy:
-            'set it to the client ID as the provider shows it, and check that OIDC_ISSUER names the tenant or realm in which the client is.',
-        },
-      );
+      return failure('provider.client-id', {
+        what: `The provider does not know the client ${quote(clientId)}, or does not let it log users in.`,
+        why: `It says: ${outcome.said}`,
+        setting: 'OAUTH_CLIENT_ID',
+        remedy:
+          'set it to the client ID as the provider shows it, and check that OIDC_ISSUER names the tenant or realm in which the client is.',
+      });
     case 'refused':
-      return failure(
-        'provider.authorization-request',
-        `The provider refuses the gateway's authorization request: ${outcome.said}`,
-        adviseOnRefusal(outcome.error),
-      );
+      return failure('provider.authorization-request', {
+        what: `The provider refuses the gateway's authorization request: ${outcome.said}`,
+        ...adviseOnRefusal(outcome.error),
+      });
     case 'error-page':
-      return failure(
-        'provider.authorization-request',
-        'The provider shows an error page in place of a login page.',
-        {
-          why: `It says: ${outcome.said}`,
-          setting: 'OAUTH_CLIENT_ID',
-          remedy: `check the client ${quote(clientId)} and its redirect URI ${redirectUri} at the provider.`,
-        },
-      );
+      return failure('provider.authorization-request', {
+        what: 'The provider shows an error page in place of a login page.',
+        why: `It says: ${outcome.said}`,
+        setting: 'OAUTH_CLIENT_ID',
+        remedy: `check the client ${quote(clientId)} and its redirect URI ${redirectUri} at the provider.`,
+      });
     case 'not-told':
-      return unknown(
-        CHECK,
-        `whether ${host} knows the redirect URI ${redirectUri}: it tells only after a login.`,
-        { remedy: 'compare it with what is registered at the provider, character by character.' },
-      );
+      return unknown(CHECK, {
+        what: `whether ${host} knows the redirect URI ${redirectUri}: it tells only after a login.`,
+        remedy: 'compare it with what is registered at the provider, character by character.',
+      });
   }
 }
 

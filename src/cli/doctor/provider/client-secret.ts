@@ -9,7 +9,15 @@ import {
 } from '../../../oauth/provider/provider-api.ts';
 import { buildCallbackUrl } from '../../../oauth/provider/provider-parameters.ts';
 import { generateSecret } from '../../../platform/ids.ts';
-import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
+import {
+  type Advice,
+  type Finding,
+  type Found,
+  failure,
+  ok,
+  unknown,
+  warning,
+} from '../finding.ts';
 import { describeNetworkFailure } from '../network-failure.ts';
 import { isDiscovered } from '../settings/check-discovery.ts';
 import type { SettingsAtHand } from '../settings/settings-at-hand.ts';
@@ -17,6 +25,12 @@ import { adviseOnLimit, readError } from '../walk/read-answer.ts';
 import type { Walk } from '../walk/walk.ts';
 
 const CHECK = 'provider.client-secret';
+const ENDPOINT_CHECK = 'provider.token-endpoint';
+
+const CORRECT_URL: Advice = {
+  setting: 'OAUTH_TOKEN_URL',
+  remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
+};
 
 type Form = readonly (readonly [name: string, value: string])[];
 
@@ -31,18 +45,11 @@ export async function checkClient(settings: SettingsAtHand): Promise<Found> {
   try {
     return await judgeClient(settings, providerClient, url);
   } catch (error) {
-    const { text } = describeNetworkFailure(
-      error instanceof GatewayError ? error.cause : error,
-      url,
-    );
-    return failure(
-      'provider.token-endpoint',
-      `The provider's token endpoint cannot be reached. ${text}`,
-      {
-        setting: 'OAUTH_TOKEN_URL',
-        remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
-      },
-    );
+    const cause = error instanceof GatewayError ? error.cause : error;
+    return failure(ENDPOINT_CHECK, {
+      what: `The provider's token endpoint cannot be reached. ${describeNetworkFailure(cause, url).text}`,
+      ...CORRECT_URL,
+    });
   }
 }
 
@@ -58,12 +65,14 @@ async function judgeClient(
   const why = refusal.message;
   const other = { ...client, authMethod: client.authMethod === 'post' ? 'basic' : 'post' } as const;
   if (client.secret !== undefined && !isRefused(await ask(settings, other, url, form)))
-    return failure(CHECK, 'The provider wants the client secret sent in another way.', {
+    return failure(CHECK, {
+      what: 'The provider wants the client secret sent in another way.',
       why,
       setting: 'OAUTH_CLIENT_AUTH',
       remedy: `set OAUTH_CLIENT_AUTH=${other.authMethod}. With it, the provider accepted the secret just now.`,
     });
-  return failure(CHECK, "The provider does not accept the gateway's client ID and secret.", {
+  return failure(CHECK, {
+    what: "The provider does not accept the gateway's client ID and secret.",
     why,
     setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID',
     remedy: adviseOnSecret(client),
@@ -119,35 +128,30 @@ function judgeAcceptance(
 ): Finding {
   const status = refusal?.status ?? 200;
   if (status === 429 || status >= 500)
-    return failure('provider.token-endpoint', `The provider's token endpoint answers ${status}.`, {
+    return failure(ENDPOINT_CHECK, {
+      what: `The provider's token endpoint answers ${status}.`,
       ...(refusal && { why: refusal.message }),
       remedy: "look into the provider's log.",
     });
   if (status === 404)
-    return failure('provider.token-endpoint', `There is no token endpoint at ${url} (404).`, {
-      setting: 'OAUTH_TOKEN_URL',
-      remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
+    return failure(ENDPOINT_CHECK, {
+      what: `There is no token endpoint at ${url} (404).`,
+      ...CORRECT_URL,
     });
   const isAboutCode = form.some(([name]) => name === 'code');
-  if (isAboutCode && isInconclusive(new URL(url).hostname))
-    return unknown(
-      CHECK,
-      'whether the provider accepts the client secret: it may look at the code first.',
-      {
-        ...(refusal && { why: refusal.message }),
-        remedy: 'log in once: if the secret is wrong, the log of the gateway says it then.',
-      },
-    );
+  if (isAboutCode && INCONCLUSIVE_HOSTS.test(new URL(url).hostname))
+    return unknown(CHECK, {
+      what: 'whether the provider accepts the client secret: it may look at the code first.',
+      ...(refusal && { why: refusal.message }),
+      remedy: 'log in once: if the secret is wrong, the log of the gateway says it then.',
+    });
   return secret === undefined
-    ? warning(
-        CHECK,
-        `The provider accepts the client ${id} without a secret: it is a public client.`,
-        {
-          why: 'It works. With a secret nobody else can redeem the codes of your users.',
-          setting: 'OAUTH_CLIENT_SECRET',
-          remedy: 'make the client confidential at the provider, and set its secret.',
-        },
-      )
+    ? warning(CHECK, {
+        what: `The provider accepts the client ${id} without a secret: it is a public client.`,
+        why: 'It works. With a secret nobody else can redeem the codes of your users.',
+        setting: 'OAUTH_CLIENT_SECRET',
+        remedy: 'make the client confidential at the provider, and set its secret.',
+      })
     : ok(CHECK, `The provider accepts the client ${id} and its secret.`);
 }
 
@@ -159,14 +163,9 @@ function adviseOnSecret({ secret }: ProviderClientConfig): string {
   return "copy the client ID and the secret's value (not the ID of the secret) from the provider once more. It may also have expired.";
 }
 
+/** Of these hosts it is not known that they look at the secret before they look at a code or a refresh token. */
 const INCONCLUSIVE_HOSTS =
   /(^|\.)(microsoftonline\.(com|us|cn)|ciamlogin\.com|accounts\.google\.com|googleapis\.com)$/;
-
-/**
- * Of these it is not known that they look at the secret before they look at a code or a refresh token. `host` is that of
- * one of the provider's endpoints.
- */
-const isInconclusive = (host: string): boolean => INCONCLUSIVE_HOSTS.test(host);
 
 /** The gateway passes a refresh token that it does not know on to the provider, with its client ID and secret. */
 export async function checkClientSecret(walk: Walk): Promise<Found> {
@@ -180,14 +179,11 @@ export async function checkClientSecret(walk: Walk): Promise<Found> {
   // A replica that does not know doctor's client refuses that one, and says nothing of the gateway's own.
   if (login?.kind === 'client-forgotten') return [];
   if (await walk.issuesOwnTokens())
-    return unknown(
-      CHECK,
-      "whether the provider accepts the gateway's client ID and secret: with tokens of its own the gateway asks it only when somebody logs in.",
-      {
-        remedy:
-          'run postern doctor without a URL where the settings of the gateway are, or log in once: if the secret is wrong, the client and the log say it then.',
-      },
-    );
+    return unknown(CHECK, {
+      what: "whether the provider accepts the gateway's client ID and secret: with tokens of its own the gateway asks it only when somebody logs in.",
+      remedy:
+        'run postern doctor without a URL where the settings of the gateway are, or log in once: if the secret is wrong, the client and the log say it then.',
+    });
   const answer = await walk.probe(url, {
     method: 'POST',
     headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'application/json' },
@@ -198,32 +194,29 @@ export async function checkClientSecret(walk: Walk): Promise<Found> {
     }).toString(),
   });
   if (answer.status === 429)
-    return unknown(
-      CHECK,
-      "whether the provider accepts the gateway's client: the gateway has received too many requests for tokens (429).",
-      adviseOnLimit(answer, 'OAUTH_REFRESH'),
-    );
+    return unknown(CHECK, {
+      what: "whether the provider accepts the gateway's client: the gateway has received too many requests for tokens (429).",
+      ...adviseOnLimit(answer, 'OAUTH_REFRESH'),
+    });
   const said = readError(answer);
   const providerHost = login?.kind === 'at-provider' ? new URL(login.url).hostname : '';
   if (/own client|invalid_client|unauthorized_client|access_denied/.test(said))
-    return failure(CHECK, "The provider does not accept the gateway's own client ID and secret.", {
+    return failure(CHECK, {
+      what: "The provider does not accept the gateway's own client ID and secret.",
       why: `The gateway says: ${said}`,
       setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID, OAUTH_CLIENT_AUTH',
       remedy:
         "copy the secret's value from the provider once more, without quotation marks. If it is right, the provider wants it sent the other way: OAUTH_CLIENT_AUTH=post or basic.",
     });
-  if (answer.status === 400 && !isInconclusive(providerHost))
+  if (answer.status === 400 && !INCONCLUSIVE_HOSTS.test(providerHost))
     return ok(CHECK, "The provider accepts the gateway's own client ID and secret.");
   if (answer.status === 400)
     return unknown(
       CHECK,
       `whether ${providerHost} accepts the gateway's client secret: it may look at the token first.`,
     );
-  return failure(
-    'provider.token-endpoint',
-    `The token endpoint of the provider cannot be used: ${said}.`,
-    {
-      remedy: "the gateway's log says why.",
-    },
-  );
+  return failure(ENDPOINT_CHECK, {
+    what: `The token endpoint of the provider cannot be used: ${said}.`,
+    remedy: "the gateway's log says why.",
+  });
 }

@@ -68,16 +68,13 @@ export async function checkProxyRedirects(settings: SettingsAtHand): Promise<Fou
   const unknownUris = await findClientsOwnRedirects(settings);
   return unknownUris.size === 0
     ? ok('provider.redirect-uri', 'The provider knows the redirect URIs of all known clients.')
-    : warning(
-        'provider.redirect-uri',
-        `The provider does not know the redirect URIs ${[...unknownUris].join(', ')}.`,
-        {
-          why: 'In proxy mode it has to know those of every client that your users have.',
-          setting: 'OAUTH_MODE',
-          remedy:
-            'set OAUTH_MODE=broker: the provider then has to know one, <BASE_URL>/oauth/callback. Or register those that your users need.',
-        },
-      );
+    : warning('provider.redirect-uri', {
+        what: `The provider does not know the redirect URIs ${[...unknownUris].join(', ')}.`,
+        why: 'In proxy mode it has to know those of every client that your users have.',
+        setting: 'OAUTH_MODE',
+        remedy:
+          'set OAUTH_MODE=broker: the provider then has to know one, <BASE_URL>/oauth/callback. Or register those that your users need.',
+      });
 }
 
 /** Those that the provider does not know; none where it sees the gateway's only. */

@@ -17,10 +17,8 @@ export async function checkDiscovery({ access, config, probe }: SettingsAtHand):
   const url = buildDiscoveryUrl(issuer);
   try {
     await access.metadata.get();
-    return ok(
-      CHECK,
-      `The provider's discovery document can be read, and names ${issuer} as its issuer.`,
-    );
+    const what = `The provider's discovery document can be read, and names ${issuer} as its issuer.`;
+    return ok(CHECK, what);
   } catch (error) {
     // Without need of the document nothing fails for the lack of it.
     const { tokenUrl, authorizationUrl } = config.oauth.endpoints;
@@ -28,45 +26,34 @@ export async function checkDiscovery({ access, config, probe }: SettingsAtHand):
       jwksUrl === undefined || tokenUrl === undefined || authorizationUrl === undefined;
     const foundIssuer =
       error instanceof IssuerMismatch ? (await probe(url)).json?.issuer : undefined;
-    const { check, what, advice } = explain(error, { url, issuer, foundIssuer });
-    return (isNeeded ? failure : warning)(check, what, advice);
+    const { check, ...seen } = explain(error, url, issuer, foundIssuer);
+    return (isNeeded ? failure : warning)(check, seen);
   }
 }
 
-interface ExplainOptions {
-  /** Of the document. */
-  readonly url: string;
-  readonly issuer: string;
-  readonly foundIssuer: unknown;
-}
-
-interface Explanation {
+interface Explanation extends Advice {
   readonly check: string;
   readonly what: string;
-  readonly advice: Advice;
 }
 
-function explain(error: unknown, { url, issuer, foundIssuer }: ExplainOptions): Explanation {
+/** `url` is that of the document. */
+function explain(error: unknown, url: string, issuer: string, foundIssuer: unknown): Explanation {
   if (error instanceof IssuerMismatch) {
     const isSlash = String(foundIssuer).replace(/\/$/, '') === issuer.replace(/\/$/, '');
     return {
       check: 'provider.issuer',
       what: `The provider calls itself ${quote(foundIssuer)}, and OIDC_ISSUER is ${quote(issuer)}.`,
-      advice: {
-        why: `Issuers are compared character by character${isSlash ? ', and a slash at the end counts' : ''}: the gateway uses no document, and accepts no token, of another issuer.`,
-        setting: 'OIDC_ISSUER',
-        remedy: `set OIDC_ISSUER=${String(foundIssuer)} if this is the provider that you mean.`,
-      },
+      why: `Issuers are compared character by character${isSlash ? ', and a slash at the end counts' : ''}: the gateway uses no document, and accepts no token, of another issuer.`,
+      setting: 'OIDC_ISSUER',
+      remedy: `set OIDC_ISSUER=${String(foundIssuer)} if this is the provider that you mean.`,
     };
   }
   if (error instanceof FetchError) return explainNetwork(error, url, 'OIDC_ISSUER');
   return {
     check: CHECK,
     what: `The provider's discovery document cannot be used: ${describeCause(error)}.`,
-    advice: {
-      setting: 'OIDC_ISSUER',
-      remedy: `open ${url} in a browser: it must show a JSON document. A 404 means that the issuer's path (tenant, realm, letter case) is wrong.`,
-    },
+    setting: 'OIDC_ISSUER',
+    remedy: `open ${url} in a browser: it must show a JSON document. A 404 means that the issuer's path (tenant, realm, letter case) is wrong.`,
   };
 }
 
@@ -92,11 +79,9 @@ const explainNetwork = (error: unknown, url: string, setting: string): Explanati
   return {
     check: 'provider.reachable',
     what: `The provider cannot be reached. ${text}`,
-    advice: {
-      why: 'Nobody can log in, and a gateway that starts now can check no token.',
-      setting: kind === 'proxy' ? 'HTTPS_PROXY' : setting,
-      remedy: REMEDIES[kind],
-    },
+    why: 'Nobody can log in, and a gateway that starts now can check no token.',
+    setting: kind === 'proxy' ? 'HTTPS_PROXY' : setting,
+    remedy: REMEDIES[kind],
   };
 };
 
@@ -113,17 +98,14 @@ export async function checkKeySet({ access }: SettingsAtHand): Promise<Found> {
   } catch (error) {
     const cause = error instanceof GatewayError ? error.cause : error;
     if (cause instanceof FetchError) {
-      const { what, advice } = explainNetwork(cause, url, 'OIDC_JWKS_URL');
-      return failure('provider.key-set', what, advice);
+      const { check: _check, ...seen } = explainNetwork(cause, url, 'OIDC_JWKS_URL');
+      return failure('provider.key-set', seen);
     }
-    return failure(
-      'provider.key-set',
-      `The provider's key set cannot be used: ${describeCause(cause)}.`,
-      {
-        setting: 'OIDC_JWKS_URL',
-        remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
-      },
-    );
+    return failure('provider.key-set', {
+      what: `The provider's key set cannot be used: ${describeCause(cause)}.`,
+      setting: 'OIDC_JWKS_URL',
+      remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
+    });
   }
 }
 
@@ -146,30 +128,21 @@ export async function checkCapabilities({
   const { json } = await probe(buildDiscoveryUrl(access.provider.issuer));
   const { secret, authMethod } = oauth.providerClient;
   const method = `client_secret_${authMethod}`;
+  const otherMethod = authMethod === 'post' ? 'basic' : 'post';
   return [
-    ...(secret !== undefined && lacks(json, 'token_endpoint_auth_methods_supported', method)
-      ? [
-          warning(
-            'provider.client-auth',
-            `The provider does not list ${method} as a way to send the secret.`,
-            {
-              setting: 'OAUTH_CLIENT_AUTH',
-              remedy: `set OAUTH_CLIENT_AUTH=${authMethod === 'post' ? 'basic' : 'post'}.`,
-            },
-          ),
-        ]
-      : []),
-    ...(lacks(json, 'code_challenge_methods_supported', 'S256')
-      ? [
-          warning(
-            'provider.pkce',
-            'The provider does not list PKCE with S256, which the gateway sends.',
-            {
-              remedy: 'use a provider, or a version of it, that knows PKCE (RFC 7636).',
-            },
-          ),
-        ]
-      : []),
+    secret !== undefined && lacks(json, 'token_endpoint_auth_methods_supported', method)
+      ? warning('provider.client-auth', {
+          what: `The provider does not list ${method} as a way to send the secret.`,
+          setting: 'OAUTH_CLIENT_AUTH',
+          remedy: `set OAUTH_CLIENT_AUTH=${otherMethod}.`,
+        })
+      : undefined,
+    lacks(json, 'code_challenge_methods_supported', 'S256')
+      ? warning('provider.pkce', {
+          what: 'The provider does not list PKCE with S256, which the gateway sends.',
+          remedy: 'use a provider, or a version of it, that knows PKCE (RFC 7636).',
+        })
+      : undefined,
   ];
 }
 

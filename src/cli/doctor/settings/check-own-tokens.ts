@@ -20,20 +20,18 @@ export async function checkTokenKind({ config }: SettingsAtHand): Promise<Found>
   if (oauth.mode !== 'broker') return [];
   const needed = NEEDED_FOR_PROVIDER_TOKENS[oauth.provider.name];
   if (oauth.tokens.kind === 'provider') {
-    return warning(
-      KIND_CHECK,
-      `Clients get the provider's access tokens (OAUTH_TOKENS=provider). For that ${needed}.`,
-      {
-        why: "The provider allows tokens of the gateway's own as well, as any OpenID provider does. They need no audience there, and a login ends at the next call once somebody ends it, where the provider's tokens are good until they expire.",
-        setting: 'OAUTH_TOKENS',
-        remedy:
-          'remove OAUTH_TOKENS and OIDC_AUDIENCE, unless something else than this gateway reads the tokens of your clients, or replicas of version 0.2 still run.',
-      },
-    );
+    return warning(KIND_CHECK, {
+      what: `Clients get the provider's access tokens (OAUTH_TOKENS=provider). For that ${needed}.`,
+      why: "The provider allows tokens of the gateway's own as well, as any OpenID provider does. They need no audience there, and a login ends at the next call once somebody ends it, where the provider's tokens are good until they expire.",
+      setting: 'OAUTH_TOKENS',
+      remedy:
+        'remove OAUTH_TOKENS and OIDC_AUDIENCE, unless something else than this gateway reads the tokens of your clients, or replicas of version 0.2 still run.',
+    });
   }
   const useless = oauth.tokens.acceptsProviderTokens ? '' : ', and OIDC_AUDIENCE';
   return [
-    ok(KIND_CHECK, "Clients get tokens of the gateway's own, which any OpenID provider allows.", {
+    ok(KIND_CHECK, {
+      what: "Clients get tokens of the gateway's own, which any OpenID provider allows.",
       why: `A login ends at the next call once somebody ends it. With OAUTH_TOKENS=provider it would last until the token expires, and ${needed}.`,
     }),
     ok(
@@ -75,7 +73,8 @@ export async function checkLoginAbilities({ access, config }: SettingsAtHand): P
 function judgeOpenId({ scopes_supported: scopes }: ProviderDocument): readonly Finding[] {
   if (scopes === undefined || scopes.includes('openid')) return [];
   return [
-    warning('provider.openid', 'The provider does not list the scope openid.', {
+    warning('provider.openid', {
+      what: 'The provider does not list the scope openid.',
       why: 'Without it there is no ID token, which says who logs in: every login would fail.',
       setting: 'OIDC_ISSUER',
       remedy:
@@ -89,7 +88,8 @@ function judgeIdTokenAlgorithms({
 }: ProviderDocument): readonly Finding[] {
   if (listed === undefined || listed.some((name) => algorithms.has(name))) return [];
   return [
-    failure('provider.id-token', `The provider signs ID tokens with ${listed.join(', ')} only.`, {
+    failure('provider.id-token', {
+      what: `The provider signs ID tokens with ${listed.join(', ')} only.`,
       why: 'The gateway checks them by the public keys of the provider, and does not know such an algorithm.',
       setting: 'OIDC_ISSUER',
       remedy: `have the provider sign ID tokens with a key pair, for example RS256 (${[...algorithms.keys()].join(', ')}). In authentik, choose a signing key.`,
@@ -114,16 +114,13 @@ function judgeRefreshTokens(
       `${how}, so that it gets refresh tokens: it asks the provider again every ${tokens.renewalSeconds} s whether a user still may.`,
     );
   }
-  return warning(
-    REFRESH_CHECK,
-    'The provider does not list the scope offline_access, so it may give the gateway no refresh token.',
-    {
-      why: `The gateway could not ask it again whether a user still may: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user log in once more.`,
-      setting: 'OAUTH_ADDED_SCOPES, OAUTH_GRANT_UNRENEWED_SECONDS',
-      remedy:
-        'allow refresh tokens for the client at the provider. If it knows the scope without listing it, set OAUTH_ADDED_SCOPES=offline_access.',
-    },
-  );
+  return warning(REFRESH_CHECK, {
+    what: 'The provider does not list the scope offline_access, so it may give the gateway no refresh token.',
+    why: `The gateway could not ask it again whether a user still may: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user log in once more.`,
+    setting: 'OAUTH_ADDED_SCOPES, OAUTH_GRANT_UNRENEWED_SECONDS',
+    remedy:
+      'allow refresh tokens for the client at the provider. If it knows the scope without listing it, set OAUTH_ADDED_SCOPES=offline_access.',
+  });
 }
 
 function judgeRevocation(

@@ -10,14 +10,14 @@ import type { UpstreamConfig } from '../../../upstreams/config/upstream-config.t
 import { dependsOnUser, needsUser } from '../../../upstreams/credentials/server-credentials.ts';
 import { NEXT_START } from '../../../upstreams/stdio/server-state.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../../../upstreams/upstream.ts';
-import { openServers, readUser } from '../../setup/open-servers.ts';
+import { createTimeLimit, openServers, readUser } from '../../setup/open-servers.ts';
 import {
   describeUser,
   findProgramUserProblems,
   isProgram,
   warnOfOwnUser,
 } from '../../setup/program-users.ts';
-import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
+import { type Found, failure, ok, unknown, warning } from '../finding.ts';
 import { createCollectingLog, type LogEntry } from '../instruments.ts';
 import { allowOwnProcess, checkIsolation, checkNames } from './check-tools.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
@@ -34,7 +34,7 @@ export async function checkServers({
   token,
   clock,
 }: SettingsAtHand): Promise<Found> {
-  if (setup === undefined || setup.file.servers.length === 0) return [];
+  if (setup === undefined || setup.file.servers.length === 0) return undefined;
   const user = token === undefined ? undefined : readUser(token, clock.now());
   const caller: UpstreamCaller = user === undefined ? GATEWAY_CALLER : { ...GATEWAY_CALLER, user };
   const userProblems = await findProgramUserProblems(setup.file.servers);
@@ -47,16 +47,17 @@ export async function checkServers({
     const answers = await Promise.all(
       usable.map((server) =>
         needsUser(server) && user === undefined
-          ? [
-              unknown(CHECK, `whether ${server.name} can be used: it answers users only.`, {
-                remedy: 'give an access token of a user: --token-file FILE.',
-              }),
-            ]
-          : checkServer(server, servers.openUpstream(allowOwnProcess(server)), {
-              caller: dependsOnUser(server) ? caller : GATEWAY_CALLER,
-              file: setup.file,
-              logged: entries,
-            }),
+          ? unknown(CHECK, {
+              what: `whether ${server.name} can be used: it answers users only.`,
+              remedy: 'give an access token of a user: --token-file FILE.',
+            })
+          : checkServer(
+              server,
+              servers.openUpstream(allowOwnProcess(server)),
+              dependsOnUser(server) ? caller : GATEWAY_CALLER,
+              setup.file,
+              entries,
+            ),
       ),
     );
     return [...checkUsers(setup.file.servers, userProblems, config), ...answers.flat()];
@@ -70,73 +71,59 @@ function checkUsers(
   servers: readonly UpstreamConfig[],
   problems: readonly Problem[],
   config: Config,
-): readonly Finding[] {
+) {
   const advice = { setting: 'RUN_PROGRAMS_AS' };
   const others = servers
     .filter(isProgram)
     .flatMap(({ name, runAs }) => (runAs ? [`${name} as ${describeUser(runAs)}`] : []));
   return [
-    ...problems.map(({ message }) => failure(USER_CHECK, message, advice)),
-    ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, text, advice)),
-    ...(others.length > 0 && problems.length === 0
-      ? [ok(USER_CHECK, `Programs run as other users than the gateway: ${others.join(', ')}.`)]
-      : []),
+    ...problems.map(({ message }) => failure(USER_CHECK, { what: message, ...advice })),
+    ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, { what: text, ...advice })),
+    others.length > 0 && problems.length === 0
+      ? ok(USER_CHECK, `Programs run as other users than the gateway: ${others.join(', ')}.`)
+      : undefined,
   ];
-}
-
-interface ServerCheck {
-  readonly caller: UpstreamCaller;
-  readonly file: GatewayFile;
-  readonly logged: readonly LogEntry[];
 }
 
 async function checkServer(
   config: UpstreamConfig,
   upstream: Upstream,
-  { caller, file, logged }: ServerCheck,
-): Promise<readonly Finding[]> {
+  caller: UpstreamCaller,
+  file: GatewayFile,
+  logged: readonly LogEntry[],
+) {
   const { name } = config;
-  const limit = AbortSignal.timeout(TIME_LIMIT_MS);
-  const tooLate = new Promise<never>((_, reject) => {
-    const late = new Error(`it did not answer within ${TIME_LIMIT_MS / 1000} s`);
-    limit.addEventListener('abort', () => reject(late), { once: true });
-  });
+  const { signal, tooLate } = createTimeLimit(TIME_LIMIT_MS);
   try {
-    const tools = await Promise.race([fetchList(upstream, 'tools', caller, limit), tooLate]);
+    const tools = await Promise.race([fetchList(upstream, 'tools', caller, signal), tooLate]);
     const count = tools.items.length;
+    const has = count === 0 ? 'no tools' : countNoun(count, 'tool');
+    const what = `${name} answers, and has ${has}. ${tellEra(upstream, caller)}`;
     return [
-      count === 0
-        ? warning(CHECK, `${name} answers, and has no tools. ${tellEra(upstream, caller)}`)
-        : ok(
-            CHECK,
-            `${name} answers, and has ${countNoun(count, 'tool')}. ${tellEra(upstream, caller)}`,
-          ),
+      (count === 0 ? warning : ok)(CHECK, what),
       ...checkNames(file, config, tools),
-      ...(await Promise.race([
-        checkIsolation(config, upstream, tools, limit),
-        tooLate.catch((): readonly Finding[] => []),
-      ])),
+      await Promise.race([
+        checkIsolation(config, upstream, tools, signal),
+        tooLate.catch(() => undefined),
+      ]),
     ];
   } catch (error) {
-    return [describeFailure(config, error, logged)];
+    return describeFailure(config, error, logged);
   } finally {
     await upstream.close(0);
   }
 }
 
 /** In the words of the log, which knows what to do about a program, and the last that it wrote. */
-function describeFailure(
-  config: UpstreamConfig,
-  error: unknown,
-  logged: readonly LogEntry[],
-): Finding {
+function describeFailure(config: UpstreamConfig, error: unknown, logged: readonly LogEntry[]) {
   const { name } = config;
   const entry = isProgram(config)
     ? logged.find(({ message, facts }) => facts.server === name && UNAVAILABLE.test(message))
     : undefined;
   const [said, advice] = entry?.message.replace(UNAVAILABLE, '').split(NEXT_START) ?? [];
   const lastWords = entry?.facts.errorOutput;
-  return failure(CHECK, `${name} cannot be used: ${said ?? describeCause(error)}.`, {
+  return failure(CHECK, {
+    what: `${name} cannot be used: ${said ?? describeCause(error)}.`,
     ...(Array.isArray(lastWords) && {
       why: `The last that it wrote to its error output: ${lastWords.join(' | ')}`,
     }),

@@ -13,7 +13,7 @@ export async function checkStart({ config }: SettingsAtHand): Promise<Found> {
   return [
     ok('settings', `The settings are valid: OAUTH_MODE=${oauth.mode}, BASE_URL=${server.baseUrl}.`),
     ...entries.map(toFinding),
-    ...describePath(server.baseUrl),
+    describePath(server.baseUrl),
   ];
 }
 
@@ -21,19 +21,21 @@ export async function checkStart({ config }: SettingsAtHand): Promise<Found> {
 function toFinding({ level, message }: LogEntry): Finding {
   const [variable] = /^[A-Z][A-Z0-9]*_[A-Z0-9_]+\b/.exec(message) ?? [];
   const check = level === 'warn' ? 'settings.risk' : 'settings.mode';
-  return warning(check, message, variable === undefined ? {} : { setting: variable });
+  return warning(check, {
+    what: message,
+    ...(variable === undefined ? {} : { setting: variable }),
+  });
 }
 
-function describePath(baseUrl: string): readonly Finding[] {
+function describePath(baseUrl: string): Finding | undefined {
   const { pathname } = new URL(baseUrl);
-  if (pathname === '/') return [];
-  return [
-    warning('settings.base-url-path', `BASE_URL has a path: ${pathname}.`, {
-      why: `The gateway serves its paths from /, so the proxy in front has to remove ${pathname}. Clients also look for metadata at /.well-known/oauth-authorization-server${pathname}, at the start of the host, where the proxy has to lead them to the gateway, too.`,
-      setting: 'BASE_URL',
-      remedy: 'a host name of its own for the gateway is simpler.',
-    }),
-  ];
+  if (pathname === '/') return undefined;
+  return warning('settings.base-url-path', {
+    what: `BASE_URL has a path: ${pathname}.`,
+    why: `The gateway serves its paths from /, so the proxy in front has to remove ${pathname}. Clients also look for metadata at /.well-known/oauth-authorization-server${pathname}, at the start of the host, where the proxy has to lead them to the gateway, too.`,
+    setting: 'BASE_URL',
+    remedy: 'a host name of its own for the gateway is simpler.',
+  });
 }
 
 const PEOPLE = 10;
@@ -46,19 +48,19 @@ export async function checkLimits({ config }: SettingsAtHand): Promise<Found> {
   const { limits, server } = config;
   if (!limits.enabled || isOnThisMachine(new URL(server.baseUrl).hostname)) return [];
   const { mcp, dcr } = limits.groups;
+  const callLimits =
+    mcp.max.user === undefined
+      ? 'MCP_USER_RATE_LIMIT_MAX, MCP_RATE_LIMIT_MAX'
+      : 'MCP_RATE_LIMIT_MAX';
   const tight = [
-    ...(computeShare(mcp, 60_000) < NEEDED.callsPerMinute
-      ? [
-          mcp.max.user === undefined
-            ? 'MCP_USER_RATE_LIMIT_MAX, MCP_RATE_LIMIT_MAX'
-            : 'MCP_RATE_LIMIT_MAX',
-        ]
-      : []),
-    ...(computeShare(dcr, 3_600_000) < NEEDED.registrationsPerHour ? ['DCR_RATE_LIMIT_MAX'] : []),
-  ];
+    computeShare(mcp, 60_000) < NEEDED.callsPerMinute && callLimits,
+    computeShare(dcr, 3_600_000) < NEEDED.registrationsPerHour && 'DCR_RATE_LIMIT_MAX',
+  ].filter(Boolean);
   const what = `With these limits ${PEOPLE} people behind one address share ${describe(mcp, 'calls of /mcp')} and ${describe(dcr, 'registrations of clients')}.`;
   if (tight.length === 0) return ok('limits', what);
-  return warning('limits', what, {
+  return warning('limits', {
+    what,
+
     why: 'Beyond that they get 429. In an office, or behind a NAT, all users have one address.',
     setting: tight.join(', '),
     remedy:

@@ -5,7 +5,6 @@ import { dirname, resolve } from 'node:path';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { toSentence } from '../../../platform/text.ts';
-import type { RedisExamination } from '../../../store/redis/examine.ts';
 import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../../store/seal/secrets.ts';
 import type { RedisServerFacts } from '../../../store/store.ts';
 import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
@@ -24,14 +23,11 @@ async function checkFolder(dataDir: string): Promise<Finding> {
     await access(findExisting(resolve(dataDir)), constants.R_OK | constants.W_OK | constants.X_OK);
     return ok('store', `The embedded store lies in ${dataDir}: one process can use it.`);
   } catch (error) {
-    return failure(
-      'store',
-      `The folder ${dataDir} cannot be used (${getErrorCode(error) ?? String(error)}).`,
-      {
-        setting: 'DATA_DIR',
-        remedy: 'set it to a folder that the user of the gateway can write.',
-      },
-    );
+    return failure('store', {
+      what: `The folder ${dataDir} cannot be used (${getErrorCode(error) ?? String(error)}).`,
+      setting: 'DATA_DIR',
+      remedy: 'set it to a folder that the user of the gateway can write.',
+    });
   }
 }
 
@@ -41,27 +37,20 @@ const findExisting = (path: string): string =>
 async function checkRedis({ config, clock, log }: SettingsAtHand, url: string): Promise<Found> {
   // The driver takes as long to load as all the rest.
   const { examineRedis } = await import('../../../store/redis/examine.ts');
-  let examination: RedisExamination;
-  try {
-    examination = await examineRedis(url, { clock, log });
-  } catch (error) {
-    return explainUnreachable(describeCause(error), url);
-  }
+  const examination = await examineRedis(url, { clock, log }).catch((error: unknown) =>
+    explainUnreachable(describeCause(error), url),
+  );
+  if ('status' in examination) return examination;
   const { servers, latencyMs, sealedRecords } = examination;
   return [
     ...judgeServers(servers, url),
     judgeLatency(latencyMs),
-    ...(await judgeSecrets(sealedRecords, config.oauth.stateSecret)),
+    await judgeSecrets(sealedRecords, config.oauth.stateSecret),
   ];
 }
 
-interface Explanation {
-  readonly what: string;
-  readonly remedy: string;
-}
-
 /** What Redis or the system says, and what it means. */
-const REASONS: readonly (Explanation & { readonly sign: RegExp })[] = [
+const REASONS = [
   {
     sign: /NOAUTH/,
     what: 'Redis wants a password.',
@@ -121,7 +110,8 @@ const REASONS: readonly (Explanation & { readonly sign: RegExp })[] = [
 
 function explainUnreachable(said: string, url: string): Finding {
   const reason = REASONS.find(({ sign }) => sign.test(said));
-  return failure('store', reason?.what ?? 'Redis does not answer.', {
+  return failure('store', {
+    what: reason?.what ?? 'Redis does not answer.',
     why: `Without it no session, login or registration works. It says: ${toSentence(said.replace(/^Redis does not answer: /, ''))}`,
     setting: 'REDIS_URL',
     remedy: reason?.remedy ?? adviseOnSilence(url),
@@ -134,12 +124,12 @@ const adviseOnSilence = (url: string): string =>
     ? 'check that Redis runs and can be reached from here. If it has no TLS, write redis:// in place of rediss://.'
     : 'check that Redis runs and can be reached from here. If it has TLS, write rediss:// in place of redis://.';
 
-function judgeServers(servers: readonly RedisServerFacts[], url: string): readonly Finding[] {
+function judgeServers(servers: readonly RedisServerFacts[], url: string) {
   const [first] = servers;
   if (first === undefined) return [];
   return [
     judgeKind(servers, url),
-    ...judgeRole(first),
+    judgeRole(first),
     judgeEviction(servers),
     judgePersistence(first),
   ];
@@ -150,13 +140,15 @@ function judgeKind(servers: readonly RedisServerFacts[], url: string): Finding {
   const isCluster = /[?&]cluster=true/.test(url);
   const kind = isCluster ? 'Cluster' : /^rediss?\+sentinel:/.test(url) ? 'Sentinel' : 'one server';
   if (first?.mode === 'sentinel')
-    return failure('store', 'REDIS_URL leads to a sentinel, not to Redis.', {
+    return failure('store', {
+      what: 'REDIS_URL leads to a sentinel, not to Redis.',
       setting: 'REDIS_URL',
       remedy:
         'set REDIS_URL=redis+sentinel://host:26379,host:26379/name, with the name of the primary.',
     });
   if (first?.mode === 'cluster' && !isCluster)
-    return failure('store', 'REDIS_URL leads to a node of a Redis Cluster.', {
+    return failure('store', {
+      what: 'REDIS_URL leads to a node of a Redis Cluster.',
       why: 'Keys of other nodes are refused (MOVED).',
       setting: 'REDIS_URL',
       remedy: 'add ?cluster=true.',
@@ -165,31 +157,28 @@ function judgeKind(servers: readonly RedisServerFacts[], url: string): Finding {
   return ok('store', `${first?.version ?? 'Redis'} answers (${kind}${count}).`);
 }
 
-const judgeRole = ({ role }: RedisServerFacts): readonly Finding[] =>
+const judgeRole = ({ role }: RedisServerFacts): Finding | undefined =>
   role === 'replica'
-    ? [
-        failure('store.role', 'This Redis is a replica, which takes no writes.', {
-          setting: 'REDIS_URL',
-          remedy: 'name the primary, or the sentinels, which know it.',
-        }),
-      ]
-    : [];
+    ? failure('store.role', {
+        what: 'This Redis is a replica, which takes no writes.',
+        setting: 'REDIS_URL',
+        remedy: 'name the primary, or the sentinels, which know it.',
+      })
+    : undefined;
 
 function judgeEviction(servers: readonly RedisServerFacts[]): Finding {
   const policies = [...new Set(servers.map(({ evictionPolicy }) => evictionPolicy))];
   const wrong = policies.find((policy) => policy !== undefined && policy !== 'noeviction');
   if (wrong !== undefined)
-    return warning(
-      'store.eviction',
-      `Redis may throw sessions away: maxmemory-policy is ${wrong}.`,
-      {
-        why: 'Each evicted session is a user who has to connect again; an evicted client has to register again.',
-        remedy:
-          'put maxmemory-policy noeviction into redis.conf, or type: redis-cli config set maxmemory-policy noeviction',
-      },
-    );
+    return warning('store.eviction', {
+      what: `Redis may throw sessions away: maxmemory-policy is ${wrong}.`,
+      why: 'Each evicted session is a user who has to connect again; an evicted client has to register again.',
+      remedy:
+        'put maxmemory-policy noeviction into redis.conf, or type: redis-cli config set maxmemory-policy noeviction',
+    });
   return policies.includes(undefined)
-    ? unknown('store.eviction', 'what Redis does when its memory is full: its user may not ask.', {
+    ? unknown('store.eviction', {
+        what: 'what Redis does when its memory is full: its user may not ask.',
         remedy: 'see to it that maxmemory-policy is noeviction.',
       })
     : ok('store.eviction', 'Redis throws nothing away when its memory is full (noeviction).');
@@ -198,16 +187,16 @@ function judgeEviction(servers: readonly RedisServerFacts[]): Finding {
 function judgePersistence({ persistence }: RedisServerFacts): Finding {
   switch (persistence) {
     case 'none':
-      return warning('store.persistence', 'Redis keeps nothing on disk.', {
+      return warning('store.persistence', {
+        what: 'Redis keeps nothing on disk.',
         why: 'After a restart of Redis, clients have to register again and users to log in again.',
         remedy: 'put appendonly yes into redis.conf, or type: redis-cli config set appendonly yes',
       });
     case undefined:
-      return unknown(
-        'store.persistence',
-        'whether Redis keeps its data on disk: its user may not ask.',
-        { remedy: 'see to it that appendonly is yes.' },
-      );
+      return unknown('store.persistence', {
+        what: 'whether Redis keeps its data on disk: its user may not ask.',
+        remedy: 'see to it that appendonly is yes.',
+      });
     default:
       return ok('store.persistence', `Redis keeps its data on disk (${persistence}).`);
   }
@@ -220,7 +209,8 @@ function judgeLatency(latencyMs: number): Finding {
   const text = `${latencyMs < 10 ? latencyMs.toFixed(1) : Math.round(latencyMs)} ms`;
   return latencyMs <= SLOW_MS
     ? ok('store.latency', `Redis answers within ${text}.`)
-    : warning('store.latency', `Redis takes ${text} to answer.`, {
+    : warning('store.latency', {
+        what: `Redis takes ${text} to answer.`,
         why: 'Every call waits for one such round trip, and a command that takes over 250 ms fails.',
         remedy: 'run Redis close to the gateway.',
       });
@@ -230,29 +220,22 @@ function judgeLatency(latencyMs: number): Finding {
 async function judgeSecrets(
   records: readonly string[],
   secret: Parameters<typeof createLoginSeal>[0],
-): Promise<readonly Finding[]> {
+): Promise<Finding | undefined> {
   const seal = await createLoginSeal(secret);
-  if (seal === undefined) return [];
+  if (seal === undefined) return undefined;
   const foreign = records.filter((record) => seal.namesForeignSecret(record));
   if (foreign.length > 0)
-    return [
-      failure(
-        'replicas.secret',
-        `${foreign.length} of ${records.length} logins under way were sealed with a secret that is not here.`,
-        {
-          why: 'Another replica has another OAUTH_STATE_SECRET (or another service uses this Redis): logins fail now and then.',
-          setting: 'OAUTH_STATE_SECRET',
-          remedy: `set the same list of secrets on all replicas. ${HOW_TO_CHANGE_SECRET}`,
-        },
-      ),
-    ];
+    return failure('replicas.secret', {
+      what: `${foreign.length} of ${records.length} logins under way were sealed with a secret that is not here.`,
+      why: 'Another replica has another OAUTH_STATE_SECRET (or another service uses this Redis): logins fail now and then.',
+      setting: 'OAUTH_STATE_SECRET',
+      remedy: `set the same list of secrets on all replicas. ${HOW_TO_CHANGE_SECRET}`,
+    });
   // Without a login under way nothing is known of other replicas, and one process has none.
   return records.length === 0
-    ? []
-    : [
-        ok(
-          'replicas.secret',
-          'Logins under way were sealed with the OAUTH_STATE_SECRET that is here.',
-        ),
-      ];
+    ? undefined
+    : ok(
+        'replicas.secret',
+        'Logins under way were sealed with the OAUTH_STATE_SECRET that is here.',
+      );
 }

@@ -8,15 +8,15 @@ import type {
   UpstreamConfig,
 } from '../../../upstreams/config/upstream-config.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../../../upstreams/upstream.ts';
+import { EVERY_CAPABILITY } from '../../setup/open-servers.ts';
 import { type Finding, warning } from '../finding.ts';
 
 const ISOLATION_CHECK = 'server.isolation';
 
-/** A client that can be asked everything. */
 const ABLE_CALLER: UpstreamCaller = {
   ...GATEWAY_CALLER,
   clientId: 'postern doctor',
-  capabilities: { elicitation: true, elicitationUrl: true, sampling: true, roots: true },
+  capabilities: EVERY_CAPABILITY,
 };
 
 const isShared = (config: UpstreamConfig): config is StdioUpstreamConfig =>
@@ -35,24 +35,19 @@ export async function checkIsolation(
   upstream: Upstream,
   tools: FetchedList,
   signal: AbortSignal,
-): Promise<readonly Finding[]> {
-  if (!isShared(config)) return [];
+): Promise<Finding | undefined> {
+  if (!isShared(config)) return undefined;
   const seen = new Set(tools.items.map(({ name }) => name));
   // Some programs cannot run twice: that is no mistake of the settings.
   const able = await fetchList(upstream, 'tools', ABLE_CALLER, signal).catch(() => undefined);
   const hidden = able?.items.flatMap(({ name }) => (seen.has(name) ? [] : [String(name)])) ?? [];
-  if (hidden.length === 0) return [];
-  return [
-    warning(
-      ISOLATION_CHECK,
-      `Tools of ${config.name} that no client sees: ${describeNames(hidden)}.`,
-      {
-        why: 'It lists them only for clients that it can ask something. With "isolation": "shared" all users have one process, which cannot say whom it asks, so it is told that no client can be asked.',
-        setting: 'POSTERN_CONFIG',
-        remedy: `if they are needed, set "isolation": "user" for ${config.name} in the configuration file.`,
-      },
-    ),
-  ];
+  if (hidden.length === 0) return undefined;
+  return warning(ISOLATION_CHECK, {
+    what: `Tools of ${config.name} that no client sees: ${describeNames(hidden)}.`,
+    why: 'It lists them only for clients that it can ask something. With "isolation": "shared" all users have one process, which cannot say whom it asks, so it is told that no client can be asked.',
+    setting: 'POSTERN_CONFIG',
+    remedy: `if they are needed, set "isolation": "user" for ${config.name} in the configuration file.`,
+  });
 }
 
 const NAMES_CHECK = 'server.names';
@@ -63,11 +58,7 @@ const SAFE_LENGTH = 48;
  * Names that clients would change (docs/clients.md): their models then call what nobody has, or never see it. `tools` is
  * what the server listed.
  */
-export function checkNames(
-  file: GatewayFile,
-  config: UpstreamConfig,
-  tools: FetchedList,
-): readonly Finding[] {
+export function checkNames(file: GatewayFile, config: UpstreamConfig, tools: FetchedList) {
   const prepareList = createPrepareList({
     config,
     naming: createNaming(file),
@@ -76,34 +67,38 @@ export function checkNames(
   });
   const names = [...prepareList('tools', tools).byName.keys()];
   return [
-    ...warnOfNames(config, names.filter(isLong), {
-      why: 'Claude Code, OpenCode and Copilot cut longer ones, or refuse them, because they put the name of the gateway in front.',
-      remedy: `write "maxNameLength": ${SAFE_LENGTH} at the top of the configuration file, or give ${config.name} a shorter "prefix".`,
-      problem: `over ${SAFE_LENGTH} characters`,
-    }),
-    ...warnOfNames(config, names.filter(isReplaced), {
-      why: 'Some clients put another character in the place of a dot, and then call a tool that does not exist.',
-      remedy: 'write "names": "strict" at the top of the configuration file.',
-      problem: 'with a dot',
-    }),
+    warnOfNames(
+      config,
+      names.filter((one) => one.length > SAFE_LENGTH),
+      {
+        why: 'Claude Code, OpenCode and Copilot cut longer ones, or refuse them, because they put the name of the gateway in front.',
+        remedy: `write "maxNameLength": ${SAFE_LENGTH} at the top of the configuration file, or give ${config.name} a shorter "prefix".`,
+        problem: `over ${SAFE_LENGTH} characters`,
+      },
+    ),
+    warnOfNames(
+      config,
+      names.filter((one) => one.includes('.')),
+      {
+        why: 'Some clients put another character in the place of a dot, and then call a tool that does not exist.',
+        remedy: 'write "names": "strict" at the top of the configuration file.',
+        problem: 'with a dot',
+      },
+    ),
   ];
 }
 
-const isLong = (name: string): boolean => name.length > SAFE_LENGTH;
-const isReplaced = (name: string): boolean => name.includes('.');
-
 function warnOfNames(
   { name }: UpstreamConfig,
-  names: readonly string[],
+  tools: readonly string[],
   { problem, ...advice }: { problem: string; why: string; remedy: string },
-): readonly Finding[] {
-  if (names.length === 0) return [];
-  return [
-    warning(NAMES_CHECK, `Names of tools of ${name} ${problem}: ${describeNames(names)}.`, {
-      ...advice,
-      setting: 'POSTERN_CONFIG',
-    }),
-  ];
+): Finding | undefined {
+  if (tools.length === 0) return undefined;
+  return warning(NAMES_CHECK, {
+    what: `Names of tools of ${name} ${problem}: ${describeNames(tools)}.`,
+    ...advice,
+    setting: 'POSTERN_CONFIG',
+  });
 }
 
 const SHOWN_NAMES = 5;

@@ -1,15 +1,12 @@
 // The settings at hand: those that cannot be used, or else the parts that the gateway would make of them.
 
-import { type Auth, createProviderAccess } from '../../../auth/auth.ts';
-import { createKeySet, type KeySet } from '../../../auth/key-set.ts';
+import { createProviderAccess } from '../../../auth/auth.ts';
+import { createKeySet } from '../../../auth/key-set.ts';
 import {
   createProviderEndpoints,
   createProviderMetadata,
-  type ProviderEndpoints,
-  type ProviderMetadata,
 } from '../../../auth/provider-metadata.ts';
 import type { Config } from '../../../config/config.ts';
-import type { ProviderConfig } from '../../../config/groups/provider.ts';
 import { loadConfig } from '../../../config/load.ts';
 import {
   describeMisspelled,
@@ -17,7 +14,7 @@ import {
   type MisspelledVariable,
 } from '../../../config/misspelled.ts';
 import { ConfigError, formatProblem } from '../../../config/problem.ts';
-import { createServerUrls, type ServerUrls } from '../../../config/server-urls.ts';
+import { createServerUrls } from '../../../config/server-urls.ts';
 import type { Env } from '../../../config/setting.ts';
 import { noMetrics } from '../../../telemetry/metrics/metrics.ts';
 import type { Setup } from '../../../upstreams/catalog/plan.ts';
@@ -25,22 +22,12 @@ import { readSetup } from '../../setup/config-file/read-setup.ts';
 import { type Finding, failure, MISSPELLED, type Report, warning } from '../finding.ts';
 import type { Instruments } from '../instruments.ts';
 
-export interface SettingsAtHand extends Instruments, UsableSettings {
-  /** Undefined where nobody has to log in, and nobody can. */
-  readonly access: ProviderAtHand | undefined;
-  readonly serverUrls: ServerUrls;
-  close(): void;
-}
+export type SettingsAtHand = ReturnType<typeof openSettingsAtHand>;
 
-export interface ProviderAtHand {
-  readonly provider: ProviderConfig;
-  readonly metadata: ProviderMetadata;
-  readonly endpoints: ProviderEndpoints;
-  readonly keySet: KeySet;
-  readonly auth: Auth;
-}
+/** Undefined where nobody has to log in, and nobody can. */
+export type ProviderAtHand = NonNullable<SettingsAtHand['access']>;
 
-export function openSettingsAtHand(options: Instruments & UsableSettings): SettingsAtHand {
+export function openSettingsAtHand(options: Instruments & UsableSettings) {
   const { config, setup, clocks, clock, log } = options;
   const { fetch } = clocks;
   const { provider } = config.oauth;
@@ -59,16 +46,15 @@ export function openSettingsAtHand(options: Instruments & UsableSettings): Setti
   return {
     ...options,
     serverUrls,
-    access:
-      provider === undefined || metadata === undefined || keySet === undefined
-        ? undefined
-        : {
-            provider,
-            metadata,
-            keySet,
-            auth,
-            endpoints: createProviderEndpoints(config.oauth.endpoints, metadata),
-          },
+    access: provider &&
+      metadata &&
+      keySet && {
+        provider,
+        metadata,
+        keySet,
+        auth,
+        endpoints: createProviderEndpoints(config.oauth.endpoints, metadata),
+      },
     close() {
       keySet?.close();
       auth.close();
@@ -84,17 +70,16 @@ export interface UsableSettings {
   readonly env: Env;
 }
 
-interface ReadSettings {
-  readonly findings: readonly Finding[];
-  /** Undefined where they cannot be used. */
-  readonly usable: UsableSettings | undefined;
-}
-
-/** As `postern start` reads them. */
-export async function readSettings(env: Env, report: Report): Promise<ReadSettings> {
+/** As `postern start` reads them; undefined where they cannot be used. */
+export async function readSettings(env: Env, report: Report): Promise<UsableSettings | undefined> {
   const { findings, usable } = await readAll(env);
   for (const finding of findings) report('Settings', finding);
-  return { findings, usable };
+  return usable;
+}
+
+interface ReadSettings {
+  readonly findings: readonly Finding[];
+  readonly usable?: UsableSettings;
 }
 
 async function readAll(env: Env): Promise<ReadSettings> {
@@ -106,13 +91,13 @@ async function readAll(env: Env): Promise<ReadSettings> {
       return { findings: misspelled, usable: { config, setup: undefined, env } };
     const parsed = await readSetup(path, config, env);
     if (parsed.kind === 'problems')
-      return { findings: parsed.problems.map(formatProblem).map(refuse), usable: undefined };
+      return { findings: parsed.problems.map(formatProblem).map(refuse) };
     const { setup, warnings } = parsed;
     const told = warnings.map((text) => warning('settings.file', text));
     return { findings: [...misspelled, ...told], usable: { config, setup, env } };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return { findings: explainProblems(error.problems, env), usable: undefined };
+    return { findings: explainProblems(error.problems, env) };
   }
 }
 
@@ -120,17 +105,15 @@ async function readAll(env: Env): Promise<ReadSettings> {
 function explainProblems(problems: readonly string[], env: Env): readonly Finding[] {
   const misspelled = findMisspelledVariables(env);
   const told = misspelled.map(describeMisspelled);
-  const isCause = ({ nearest }: MisspelledVariable) =>
-    problems.some((problem) => problem.startsWith(describeMissing(nearest)));
-  const causes = misspelled.filter(isCause);
+  const isAbout = (problem: string, { nearest }: MisspelledVariable) =>
+    problem.startsWith(describeMissing(nearest));
+  const isCause = (one: MisspelledVariable) => problems.some((problem) => isAbout(problem, one));
   const others = problems.filter(
-    (problem) =>
-      !told.includes(problem) &&
-      !causes.some(({ nearest }) => problem.startsWith(describeMissing(nearest))),
+    (problem) => !told.includes(problem) && !misspelled.some((one) => isAbout(problem, one)),
   );
   return [
-    ...causes.map((one) => tell(failure, one)),
-    ...mentionUrl(others.map(refuse)),
+    ...misspelled.filter(isCause).map((one) => tell(failure, one)),
+    ...others.map(refuse).map(mentionUrl),
     ...misspelled.filter((one) => !isCause(one)).map((one) => tell(warning, one)),
   ];
 }
@@ -138,7 +121,8 @@ function explainProblems(problems: readonly string[], env: Env): readonly Findin
 const describeMissing = (variable: string): string => `${variable} is missing`;
 
 const tell = (judge: typeof failure, one: MisspelledVariable): Finding =>
-  judge(MISSPELLED, describeMisspelled(one), {
+  judge(MISSPELLED, {
+    what: describeMisspelled(one),
     setting: one.nearest,
     remedy: `rename it to ${one.nearest}, if that is what you meant.`,
   });
@@ -146,17 +130,17 @@ const tell = (judge: typeof failure, one: MisspelledVariable): Finding =>
 /** A problem begins with its variable, or with the file. */
 const refuse = (problem: string): Finding => {
   const [, variable] = /^([A-Z][A-Z0-9_]+)\b/.exec(problem) ?? [];
-  return failure('settings', problem, variable === undefined ? {} : { setting: variable });
+  return failure('settings', {
+    what: problem,
+    ...(variable === undefined ? {} : { setting: variable }),
+  });
 };
 
 /** Who runs it elsewhere than the gateway meant one that runs. */
-const mentionUrl = (findings: readonly Finding[]): readonly Finding[] =>
-  findings.map((finding) =>
-    finding.what.startsWith(describeMissing('OIDC_ISSUER'))
-      ? {
-          ...finding,
-          remedy:
-            "run this in the folder that has the gateway's .env. To check a gateway that runs elsewhere, name it: postern doctor https://mcp.example.com",
-        }
-      : finding,
-  );
+const mentionUrl = (finding: Finding): Finding => ({
+  ...finding,
+  ...(finding.what.startsWith(describeMissing('OIDC_ISSUER')) && {
+    remedy:
+      "run this in the folder that has the gateway's .env. To check a gateway that runs elsewhere, name it: postern doctor https://mcp.example.com",
+  }),
+});

@@ -1,87 +1,62 @@
 // What a token says of itself, why it is refused, and what to change. The token itself is never printed.
 import type { Provider } from '../../../config/provider-profiles.ts';
 import { isOwnToken } from '../../../grants/token-codec.ts';
-import { type JsonObject, parseObject } from '../../../platform/json.ts';
+import { parseObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
 import { type Advice, type Finding, unknown, warning } from '../finding.ts';
 
-interface RefusedToken {
-  readonly reason: string | undefined;
-  readonly token: string;
-  readonly provider: Provider;
-  /** What it should name. */
-  readonly audience: readonly string[];
-}
+/** `check`: undefined where it has no name of its own. */
+type TokenAdvice = Advice & { readonly check?: string };
 
-interface TokenAdvice {
-  /** Undefined where it has no name of its own. */
-  readonly check?: string;
-  readonly advice: Advice;
-}
-
-/** `reason` is the one that the gateway has for its refusal (§7.1). */
-export function adviseOnToken({ reason, token, provider, audience }: RefusedToken): TokenAdvice {
+/** `reason` is the one that the gateway has for its refusal (§7.1), `audience` what the token should name. */
+export function adviseOnToken(
+  reason: string | undefined,
+  token: string,
+  provider: Provider = 'generic',
+  audience: readonly string[] = [],
+): TokenAdvice {
   const parts = readTokenParts(token);
   if (parts === undefined)
     return {
       check: 'token.opaque',
-      advice: {
-        setting: 'OIDC_AUDIENCE, OAUTH_ACCESS_TOKEN',
-        remedy: adviseOnOpaqueToken(provider),
-      },
+      setting: 'OIDC_AUDIENCE, OAUTH_ACCESS_TOKEN',
+      remedy: adviseOnOpaqueToken(provider),
     };
+  const { aud, iss } = parts.claims;
   switch (reason) {
     case 'invalid_audience':
       return {
-        check: parts.claims.aud === undefined ? 'token.audience-missing' : 'token.audience',
-        advice: {
-          ...(parts.claims.aud === undefined && {
-            why: 'It names no audience at all: the mapper, or the API, that adds one is missing at the provider.',
-          }),
-          setting: 'OIDC_AUDIENCE',
-          remedy: adviseOnAudience(provider, { expected: audience[0], found: parts.claims.aud }),
-        },
+        check: aud === undefined ? 'token.audience-missing' : 'token.audience',
+        ...(aud === undefined && {
+          why: 'It names no audience at all: the mapper, or the API, that adds one is missing at the provider.',
+        }),
+        setting: 'OIDC_AUDIENCE',
+        remedy: adviseOnAudience(provider, audience[0], aud),
       };
     case 'invalid_issuer':
       return {
         check: 'token.issuer',
-        advice: {
-          why: 'Issuers are compared character by character; a slash at the end counts.',
-          setting: 'OIDC_ISSUER',
-          remedy: `set OIDC_ISSUER=${String(parts.claims.iss)} if this is the provider that is meant.`,
-        },
+        why: 'Issuers are compared character by character; a slash at the end counts.',
+        setting: 'OIDC_ISSUER',
+        remedy: `set OIDC_ISSUER=${String(iss)} if this is the provider that is meant.`,
       };
     case 'expired_token':
       return {
         check: 'token.expired',
-        advice: {
-          remedy:
-            'get a new token. If this one is new, a clock is wrong: compare those of the provider and of the gateway.',
-        },
+        remedy:
+          'get a new token. If this one is new, a clock is wrong: compare those of the provider and of the gateway.',
       };
     case 'missing_claim':
       return {
         check: 'token.sub',
-        advice: {
-          remedy: 'have the provider put sub into access tokens (Keycloak: client scope basic).',
-        },
+        remedy: 'have the provider put sub into access tokens (Keycloak: client scope basic).',
       };
     default:
-      return {
-        advice: { remedy: 'send the access token that this provider issued for the gateway.' },
-      };
+      return { remedy: 'send the access token that this provider issued for the gateway.' };
   }
 }
 
-/** Why the tokens of a provider name another audience, and what to click. docs/provider-*.md say it at length. */
-interface Audiences {
-  /** What the token should name; undefined where that is not known. */
-  readonly expected: string | undefined;
-  /** The `aud` of the token. */
-  readonly found: unknown;
-}
-
-/** After "The token is for another audience". */
+/** After "The token is for another audience": why, and what to click. docs/provider-*.md say it at length. */
 const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undefined) => string>> =
   {
     generic: (expected, found) =>
@@ -104,12 +79,14 @@ const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undef
     dex: () => 'set OAUTH_CLIENT_ID to the id of the static client that the gateway uses.',
   };
 
-function adviseOnAudience(provider: Provider, { expected, found }: Audiences): string {
-  const one = Array.isArray(found) && found.length === 1 ? found[0] : found;
-  return ADVICE[provider](
-    expected ?? 'what the gateway expects',
-    typeof one === 'string' ? one : undefined,
-  );
+/** `found` is the `aud` of the token. */
+function adviseOnAudience(
+  provider: Provider,
+  expected = 'what the gateway expects',
+  found: unknown,
+): string {
+  const one: unknown = Array.isArray(found) && found.length === 1 ? found[0] : found;
+  return ADVICE[provider](expected, typeof one === 'string' ? one : undefined);
 }
 
 /** Why access tokens of a provider are opaque. */
@@ -125,13 +102,8 @@ const adviseOnOpaqueToken = (provider: Provider): string =>
   OPAQUE[provider] ??
   'have the provider issue JWTs as access tokens for this API (RFC 9068; in Ory Hydra: strategies.access_token=jwt). If it cannot, OAUTH_MODE=broker with OAUTH_ACCESS_TOKEN=id_token hands out the ID token instead.';
 
-interface TokenParts {
-  readonly header: JsonObject;
-  readonly claims: JsonObject;
-}
-
 /** Undefined for what is no JWT: an opaque token. Nothing is verified. */
-export function readTokenParts(token: string): TokenParts | undefined {
+export function readTokenParts(token: string) {
   const parts = token.split('.');
   const [header, claims] = parts.map((part) => parseObject(Buffer.from(part, 'base64url')));
   return parts.length === 3 && header !== undefined && claims !== undefined
@@ -174,16 +146,16 @@ export function describeToken(token: string, now: number): string {
 const MIN_SECONDS = 600;
 
 /** Nothing for a token that does not say when it was issued. */
-export function judgeLifetime(token: string): readonly Finding[] {
+export function judgeLifetime(token: string): Finding | undefined {
   const { iat, exp } = readTokenParts(token)?.claims ?? {};
-  if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat >= MIN_SECONDS) return [];
-  return [
-    warning('token.lifetime', `Access tokens live ${describeSpan(exp - iat)} only.`, {
-      why: 'VS Code and others ask for a new one all the time once less than five minutes are left.',
-      remedy:
-        'have the provider issue access tokens that live 10 minutes or longer (in Keycloak: Realm settings, Tokens, Access Token Lifespan).',
-    }),
-  ];
+  if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat >= MIN_SECONDS)
+    return undefined;
+  return warning('token.lifetime', {
+    what: `Access tokens live ${describeSpan(exp - iat)} only.`,
+    why: 'VS Code and others ask for a new one all the time once less than five minutes are left.',
+    remedy:
+      'have the provider issue access tokens that live 10 minutes or longer (in Keycloak: Realm settings, Tokens, Access Token Lifespan).',
+  });
 }
 
 const describeSpan = (seconds: number): string =>
@@ -191,10 +163,7 @@ const describeSpan = (seconds: number): string =>
 
 /** What only a token of the provider can show. */
 export const reportMissingToken = (baseUrl: string): Finding =>
-  unknown(
-    'token',
-    "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",
-    {
-      remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or give one of a user: --token-file FILE`,
-    },
-  );
+  unknown('token', {
+    what: "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",
+    remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or give one of a user: --token-file FILE`,
+  });

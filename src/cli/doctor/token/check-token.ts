@@ -9,7 +9,7 @@ import type { Answer } from '../instruments.ts';
 import { isDiscovered } from '../settings/check-discovery.ts';
 import { findOwnTokens } from '../settings/check-own-tokens.ts';
 import type { ProviderAtHand, SettingsAtHand } from '../settings/settings-at-hand.ts';
-import { adviseOnLimit, readErrorData, readReason } from '../walk/read-answer.ts';
+import { adviseOnLimit, createCall, readErrorData, readReason } from '../walk/read-answer.ts';
 import type { Walk } from '../walk/walk.ts';
 import {
   adviseOnToken,
@@ -37,18 +37,21 @@ export async function checkWalkToken(walk: Walk): Promise<Found> {
   }
   const opened = await call(walk, token, 'initialize', INITIALIZE);
   if (opened.status === 429)
-    return unknown(
-      CHECK,
-      'whether the gateway accepts the token: it has received too many calls (429).',
-      adviseOnLimit(opened, 'MCP'),
-    );
+    return unknown(CHECK, {
+      what: 'whether the gateway accepts the token: it has received too many calls (429).',
+      ...adviseOnLimit(opened, 'MCP'),
+    });
   if (opened.status !== 200) return explainRefusal(opened, token);
   const session = opened.headers.get('mcp-session-id') ?? undefined;
   const listed = await call(walk, token, 'tools/list', {}, session);
-  if (session !== undefined) await endSession(walk, token, session);
+  if (session !== undefined)
+    await walk.probe(walk.endpoint, {
+      method: 'DELETE',
+      headers: { Authorization: `Bearer ${token}`, 'Mcp-Session-Id': session },
+    });
   return [
     ok(CHECK, `The gateway accepts the token${describeToken(token, clock.now())}.`),
-    ...judgeLifetime(token),
+    judgeLifetime(token),
     judgeTools(listed),
   ];
 }
@@ -65,23 +68,13 @@ const call = (
   method: string,
   params: JsonObject,
   session?: string,
-): Promise<Answer> =>
-  probe(endpoint, {
-    method: 'POST',
-    headers: {
-      'Content-Type': 'application/json',
-      Accept: 'application/json, text/event-stream',
-      Authorization: `Bearer ${token}`,
-      'MCP-Protocol-Version': '2025-06-18',
-      ...(session !== undefined && { 'Mcp-Session-Id': session }),
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-  });
+): Promise<Answer> => probe(endpoint, createCall(method, params, createHeaders(token, session)));
 
-async function endSession({ endpoint, probe }: Walk, token: string, session: string) {
-  const headers = { Authorization: `Bearer ${token}`, 'Mcp-Session-Id': session };
-  await probe(endpoint, { method: 'DELETE', headers });
-}
+const createHeaders = (token: string, session: string | undefined) => ({
+  Authorization: `Bearer ${token}`,
+  'MCP-Protocol-Version': '2025-06-18',
+  ...(session !== undefined && { 'Mcp-Session-Id': session }),
+});
 
 function explainRefusal(answer: Answer, token: string): Finding {
   const reason = readReason(answer);
@@ -90,26 +83,21 @@ function explainRefusal(answer: Answer, token: string): Finding {
     typeof details === 'string' ? details : `${answer.status} ${answer.text.slice(0, 200)}`;
   if (isOwnToken(token)) return explainOwnTokenRefusal(token, reason, said);
   if (/its own tokens begin with pst_/.test(said)) return refuseForeignToken();
-  const advice = adviseOnToken({
-    reason,
-    token,
-    provider: 'generic',
-    audience: [],
-  });
-  return failure(advice.check ?? CHECK, describeRefusal('refuses', token, said), advice.advice);
+  const { check, ...advice } = adviseOnToken(reason, token);
+  return failure(check ?? CHECK, { what: describeRefusal('refuses', token, said), ...advice });
 }
 
 function judgeTools(answer: Answer): Finding {
   const { status, json } = answer;
   const tools = isObject(json?.result) ? json.result.tools : undefined;
   if (status === 429)
-    return unknown(
-      'tools',
-      'what the user sees: the gateway has received too many calls (429).',
-      adviseOnLimit(answer, 'MCP'),
-    );
+    return unknown('tools', {
+      what: 'what the user sees: the gateway has received too many calls (429).',
+      ...adviseOnLimit(answer, 'MCP'),
+    });
   if (status !== 200 || !Array.isArray(tools))
-    return warning('tools', `With the token, tools/list is answered ${status}.`, {
+    return warning('tools', {
+      what: `With the token, tools/list is answered ${status}.`,
       remedy: "the gateway's log says why.",
     });
   const names = tools
@@ -118,7 +106,8 @@ function judgeTools(answer: Answer): Finding {
     )
     .slice(0, 8);
   if (tools.length === 0)
-    return warning('tools', 'The user of the token sees no tool.', {
+    return warning('tools', {
+      what: 'The user of the token sees no tool.',
       remedy:
         'check the rules (`postern rules test`), and that the servers behind the gateway run.',
     });
@@ -150,7 +139,7 @@ export async function checkToken(settings: SettingsAtHand): Promise<Found> {
     });
     return [
       ok('token', `The gateway would accept the token${describeToken(token, clock.now())}.`),
-      ...judgeLifetime(token),
+      judgeLifetime(token),
     ];
   } catch (error) {
     return explainOwnRefusal(error, token, access);
@@ -164,7 +153,7 @@ function explainOwnRefusal(
 ): Finding {
   if (!(error instanceof GatewayError)) return failure('token', describeCause(error));
   const { name, audience } = provider;
-  const { check, advice } = adviseOnToken({ reason: error.key, token, provider: name, audience });
+  const { check, ...advice } = adviseOnToken(error.key, token, name, audience);
   const what = describeRefusal('would refuse', token, error.message);
   const header = readTokenParts(token)?.header;
   const isUnknownKey =
@@ -174,10 +163,12 @@ function explainOwnRefusal(
     typeof header.kid === 'string' &&
     keySet.find({ alg: header.alg, kid: header.kid }).every(({ kid }) => kid !== header.kid);
   if (isUnknownKey)
-    return failure('token.key', what, {
+    return failure('token.key', {
+      what,
+
       why: `The key set of the provider has no key ${quote(header?.kid)}: another provider, tenant or realm issued the token, or one of the provider's own services for itself.`,
       setting: 'OIDC_ISSUER, OIDC_JWKS_URL',
       remedy: 'get a token that this provider issued for the gateway.',
     });
-  return failure(check ?? 'token', what, advice);
+  return failure(check ?? 'token', { what, ...advice });
 }

@@ -24,13 +24,17 @@ export function judgeOwnToken(
   const url = server.baseUrl;
   // Its file is the gateway's, which makes it at its first start.
   if (stateSecret.kind === 'kept') {
-    return unknown(CHECK, 'what this token of the gateway says: its secret is in DATA_DIR.', {
+    return unknown(CHECK, {
+      what: 'what this token of the gateway says: its secret is in DATA_DIR.',
       remedy: `give it to the gateway that runs: postern doctor ${url} --token-file FILE`,
     });
   }
   const opened = createTokenCodec(createSeal(stateSecret.secrets), url).readAccessToken(token);
   if (opened === undefined) {
-    return failure('token.unknown', 'No secret at hand made this token of a gateway.', UNKNOWN);
+    return failure('token.unknown', {
+      what: 'No secret at hand made this token of a gateway.',
+      ...UNKNOWN,
+    });
   }
   return judgeOpened(opened, url, clock.now() / 1000);
 }
@@ -38,12 +42,14 @@ export function judgeOwnToken(
 function judgeOpened({ grantId, expiresAt }: AccessToken, url: string, now: number): Finding {
   const what = `an access token of this gateway, of the login (grant) ${grantId}`;
   if (now >= expiresAt) {
-    return failure('token.expired', `This is ${what}, and has expired.`, {
+    return failure('token.expired', {
+      what: `This is ${what}, and has expired.`,
       remedy: 'have the client refresh, or log in again.',
     });
   }
   const minutes = Math.round((expiresAt - now) / 60);
-  return ok(CHECK, `This is ${what}, with ${minutes} min left.`, {
+  return ok(CHECK, {
+    what: `This is ${what}, with ${minutes} min left.`,
     why: `Whether its login still stands, the gateway that runs says: postern doctor ${url} --token-file FILE`,
   });
 }
@@ -56,7 +62,8 @@ const UNKNOWN: Advice = {
 };
 
 export const refuseForeignToken = (): Finding =>
-  failure('token.not-own', 'The token is none of the gateway, whose own begin with pst_.', {
+  failure('token.not-own', {
+    what: 'The token is none of the gateway, whose own begin with pst_.',
     why: "Clients get tokens of the gateway's own, and it accepts no others.",
     setting: 'OAUTH_ACCEPT_PROVIDER_TOKENS',
     remedy:
@@ -64,7 +71,8 @@ export const refuseForeignToken = (): Finding =>
   });
 
 const refuseRefreshToken = (): Finding =>
-  failure('token.refresh', 'This is a refresh token of the gateway, not an access token.', {
+  failure('token.refresh', {
+    what: 'This is a refresh token of the gateway, not an access token.',
     remedy: 'give the access token, which begins with pst_.',
   });
 
@@ -101,12 +109,13 @@ export function explainOwnTokenRefusal(
   const what = `The gateway refuses the token: ${said}`;
   const { check, remedy } = REFUSALS.get(reason) ?? {};
   return check === undefined || remedy === undefined
-    ? failure('token.unknown', what, UNKNOWN)
-    : failure(check, what, { remedy });
+    ? failure('token.unknown', { what, ...UNKNOWN })
+    : failure(check, { what, remedy });
 }
 
 /** What only a login can show. */
 export const reportUntriedLogin = (baseUrl: string): Finding =>
-  unknown(CHECK, 'whether a login works to its end, which takes a person.', {
+  unknown(CHECK, {
+    what: 'whether a login works to its end, which takes a person.',
     remedy: `log in at ${baseUrl}/playground, which says what is wrong, or give an access token of a user: --token-file FILE`,
   });

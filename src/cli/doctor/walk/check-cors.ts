@@ -1,6 +1,6 @@
 // The preflight that a browser sends before a page may call /mcp (Fetch §3.2).
 import { isOnThisMachine } from '../../../platform/address.ts';
-import { type Finding, type Found, failure, ok, warning } from '../finding.ts';
+import { type Found, failure, ok, warning } from '../finding.ts';
 import type { Walk } from './walk.ts';
 
 const NEEDED_HEADERS = ['authorization', 'content-type', 'mcp-protocol-version', 'mcp-session-id'];
@@ -18,28 +18,21 @@ export async function checkCors(walk: Walk): Promise<Found> {
   return [
     ownProblem === undefined
       ? ok('cors', `A page at ${own} may call it, with a token, from a browser.`)
-      : failure('cors', `A browser would not let a page at ${own} call it: ${ownProblem}.`, {
+      : failure('cors', {
+          what: `A browser would not let a page at ${own} call it: ${ownProblem}.`,
           setting: 'BASE_URL',
           remedy: `check that it is BASE_URL=${walk.baseUrl}, and that the proxy in front passes OPTIONS requests and Access-Control-* headers on.`,
         }),
     localProblem === undefined
       ? ok('cors.local', `So may a page at ${LOCAL_ORIGIN} (the Inspector).`)
-      : explainLocal(localProblem, walk.baseUrl),
+      : // A public gateway need not accept pages that run on its users' machines.
+        (isOnThisMachine(new URL(own).hostname) ? warning : ok)('cors.local', {
+          what: `A page at ${LOCAL_ORIGIN} (the Inspector) may not: ${localProblem}.`,
+          why: 'Programs that are not web pages do not need it.',
+          setting: 'ALLOWED_ORIGINS',
+          remedy: `if your users have browser clients, list where these run: ALLOWED_ORIGINS=${LOCAL_ORIGIN}`,
+        }),
   ];
-}
-
-/** A public gateway need not accept pages that run on its users' machines. */
-function explainLocal(problem: string, baseUrl: string): Finding {
-  const isPublic = !isOnThisMachine(new URL(baseUrl).hostname);
-  return (isPublic ? ok : warning)(
-    'cors.local',
-    `A page at ${LOCAL_ORIGIN} (the Inspector) may not: ${problem}.`,
-    {
-      why: 'Programs that are not web pages do not need it.',
-      setting: 'ALLOWED_ORIGINS',
-      remedy: `if your users have browser clients, list where these run: ALLOWED_ORIGINS=${LOCAL_ORIGIN}`,
-    },
-  );
 }
 
 /** Undefined where a browser would let the page call. */
@@ -62,17 +55,9 @@ async function findProblem({ endpoint, probe }: Walk, origin: string): Promise<s
   if (missing.length > 0) return `Access-Control-Allow-Headers lacks ${missing.join(', ')}`;
   if (!readNames(headers.get('access-control-allow-methods')).includes('post'))
     return 'Access-Control-Allow-Methods lacks POST';
-  return findUnreadable(endpoint, origin, probe);
-}
-
-/** What the page may read of the 401, without which it finds no login. */
-async function findUnreadable(
-  endpoint: string,
-  origin: string,
-  probe: Walk['probe'],
-): Promise<string | undefined> {
-  const { headers } = await probe(endpoint, { headers: { Origin: origin }, method: 'POST' });
-  const exposed = readNames(headers.get('access-control-expose-headers'));
+  // What the page may read of the 401, without which it finds no login.
+  const refusal = await probe(endpoint, { headers: { Origin: origin }, method: 'POST' });
+  const exposed = readNames(refusal.headers.get('access-control-expose-headers'));
   const hidden = READ_HEADERS.filter((name) => !exposed.includes(name));
   return hidden.length === 0
     ? undefined

@@ -39,25 +39,19 @@ const LACKS: Readonly<Record<string, Advice & { readonly what: string }>> = {
 export async function checkHealth({ readReadiness, listLacking }: Walk): Promise<Found> {
   const { status, json } = await readReadiness();
   if (!isObject(json?.checks)) {
-    return unknown(
-      READY_CHECK,
-      'whether the gateway is ready: /health/ready cannot be read from outside.',
-      {
-        why: 'Or it is not a Postern gateway: then the settings that are named below are not its own.',
-      },
-    );
+    return unknown(READY_CHECK, {
+      what: 'whether the gateway is ready: /health/ready cannot be read from outside.',
+      why: 'Or it is not a Postern gateway: then the settings that are named below are not its own.',
+    });
   }
   const lacking = await listLacking();
-  if (lacking.length === 0) {
-    const { version } = json ?? {};
+  if (lacking.length === 0)
     return status === 200
-      ? [ok(READY_CHECK, `The gateway is ready (version ${String(version)}).`)]
-      : [failure(READY_CHECK, 'The gateway is shutting down.')];
-  }
-  return lacking.map((name) => {
-    const { what, ...advice } = LACKS[name] ?? { what: `The gateway lacks ${name}.` };
-    return failure(`${READY_CHECK}.${name}`, what, advice);
-  });
+      ? ok(READY_CHECK, `The gateway is ready (version ${String(json.version)}).`)
+      : failure(READY_CHECK, 'The gateway is shutting down.');
+  return lacking.map((name) =>
+    failure(`${READY_CHECK}.${name}`, LACKS[name] ?? `The gateway lacks ${name}.`),
+  );
 }
 
 const CHALLENGE_CHECK = 'challenge';
@@ -69,7 +63,8 @@ export async function checkChallenge(walk: Walk): Promise<Found> {
   const { baseUrl } = walk;
   const { status, headers } = await walk.callWithoutToken();
   if (status === 200 || status === 400)
-    return warning(CHALLENGE_CHECK, 'The gateway answers without a token: it lets in everybody.', {
+    return warning(CHALLENGE_CHECK, {
+      what: 'The gateway answers without a token: it lets in everybody.',
       setting: 'AUTH_REQUIRED',
       remedy: 'remove AUTH_REQUIRED=false, unless nobody else can reach this address.',
     });
@@ -82,7 +77,8 @@ export async function checkChallenge(walk: Walk): Promise<Found> {
       CHALLENGE_CHECK,
       'Without a token it answers 401, and says where the login is described.',
     );
-  return failure(BASE_URL_CHECK, `The gateway calls itself ${nameBase(url)}, not ${baseUrl}.`, {
+  return failure(BASE_URL_CHECK, {
+    what: `The gateway calls itself ${nameBase(url)}, not ${baseUrl}.`,
     why: `Clients are sent to ${url}, and compare the addresses.`,
     setting: 'BASE_URL',
     remedy: `set BASE_URL=${baseUrl} on the gateway, or give clients ${nameBase(url)}/mcp.`,
@@ -96,8 +92,10 @@ function explainMissing(header: string | null, found: string | undefined): Findi
   const remedy =
     'let the proxy in front pass the WWW-Authenticate header on, and check that this is the gateway.';
   return found === undefined
-    ? failure(CHALLENGE_CHECK, what, { why: `${has} Clients find the login by it.`, remedy })
-    : warning(CHALLENGE_CHECK, what, {
+    ? failure(CHALLENGE_CHECK, { what, why: `${has} Clients find the login by it.`, remedy })
+    : warning(CHALLENGE_CHECK, {
+        what,
+
         why: `${has} Older clients find no login without it; others find ${found}.`,
         remedy,
       });

@@ -9,7 +9,7 @@ const LOGIN_CHECK = 'login';
 
 export async function checkLogin(walk: Walk): Promise<Found> {
   const outcome = await walk.logIn();
-  return outcome === undefined ? [] : [judgeLogin(outcome)];
+  return outcome && judgeLogin(outcome);
 }
 
 function judgeLogin(outcome: LoginOutcome): Finding {
@@ -20,34 +20,30 @@ function judgeLogin(outcome: LoginOutcome): Finding {
         `A login leads to ${new URL(outcome.url).host}${outcome.hasConsentPage ? ', by the consent page' : ''}.`,
       );
     case 'page-forgotten':
-      return failure(
-        'replicas.secret',
-        'The consent page counts as expired a moment after it was shown.',
-        {
-          why: `The replica that got the answer cannot open what the one that showed the page has stored: their secrets differ. It says: ${outcome.said}`,
-          setting: 'OAUTH_STATE_SECRET',
-          remedy: `set the same list of secrets on all replicas, and the same REDIS_URL. ${HOW_TO_CHANGE_SECRET}`,
-        },
-      );
+      return failure('replicas.secret', {
+        what: 'The consent page counts as expired a moment after it was shown.',
+        why: `The replica that got the answer cannot open what the one that showed the page has stored: their secrets differ. It says: ${outcome.said}`,
+        setting: 'OAUTH_STATE_SECRET',
+        remedy: `set the same list of secrets on all replicas, and the same REDIS_URL. ${HOW_TO_CHANGE_SECRET}`,
+      });
     case 'client-forgotten':
-      return failure('replicas.store', 'The client that was registered a moment ago is unknown.', {
+      return failure('replicas.store', {
+        what: 'The client that was registered a moment ago is unknown.',
         why: `The replica that was asked has another store than the one that registered it. It says: ${outcome.said}`,
         setting: 'REDIS_URL',
         remedy:
           'several replicas need the same REDIS_URL: without it each keeps its clients and sessions for itself.',
       });
     case 'limited':
-      return unknown(
-        LOGIN_CHECK,
-        'whether a login works: the gateway has received too many (429).',
-        outcome.advice,
-      );
+      return unknown(LOGIN_CHECK, {
+        what: 'whether a login works: the gateway has received too many (429).',
+        ...outcome.advice,
+      });
     case 'refused':
-      return failure(
-        LOGIN_CHECK,
-        `The gateway refuses a login: ${outcome.said}`,
-        adviseOn(outcome.said),
-      );
+      return failure(LOGIN_CHECK, {
+        what: `The gateway refuses a login: ${outcome.said}`,
+        ...adviseOn(outcome.said),
+      });
   }
 }
 
@@ -102,25 +98,22 @@ export async function checkRegistration(walk: Walk): Promise<Found> {
   const document = await walk.readServerDocument();
   if (document === undefined) return [];
   const registration = await walk.register();
-  const offersDocuments = document.client_id_metadata_document_supported === true;
   return [
     registration === undefined
-      ? warning(REGISTRATION_CHECK, 'The metadata names no registration_endpoint.', {
+      ? warning(REGISTRATION_CHECK, {
+          what: 'The metadata names no registration_endpoint.',
           why: 'Clients that register by themselves need a client ID instead. A Postern gateway always names one.',
           remedy:
             'check that this is the gateway, and that no proxy in front changes the document.',
         })
       : judgeRegistration(registration),
-    ...judgeSchemes(registration),
-    offersDocuments
+    judgeSchemes(registration),
+    document.client_id_metadata_document_supported === true
       ? ok('client-documents', 'Clients may also come with a client ID metadata document.')
-      : ok(
-          'client-documents',
-          'Client ID metadata documents are not offered, so clients register instead.',
-          {
-            why: 'They are offered where CIMD_ALLOWED_HOSTS names hosts and the gateway reaches one of them.',
-          },
-        ),
+      : ok('client-documents', {
+          what: 'Client ID metadata documents are not offered, so clients register instead.',
+          why: 'They are offered where CIMD_ALLOWED_HOSTS names hosts and the gateway reaches one of them.',
+        }),
   ];
 }
 
@@ -132,39 +125,32 @@ function judgeRegistration(registration: Registration): Finding {
         `Clients can register: this check did, as "postern doctor" (${registration.clientId}), which has no rights and is forgotten by itself.`,
       );
     case 'token-needed':
-      return warning(
-        REGISTRATION_CHECK,
-        'Registration needs a token (DCR_ACCESS_TOKEN), which few clients send.',
-        {
-          setting: 'DCR_ACCESS_TOKEN',
-          remedy:
-            'remove it to let clients register themselves, or give each client a client ID that you registered.',
-        },
-      );
+      return warning(REGISTRATION_CHECK, {
+        what: 'Registration needs a token (DCR_ACCESS_TOKEN), which few clients send.',
+        setting: 'DCR_ACCESS_TOKEN',
+        remedy:
+          'remove it to let clients register themselves, or give each client a client ID that you registered.',
+      });
     case 'limited':
-      return unknown(
-        REGISTRATION_CHECK,
-        'whether clients can register: the gateway has received too many registrations (429).',
-        registration.advice,
-      );
+      return unknown(REGISTRATION_CHECK, {
+        what: 'whether clients can register: the gateway has received too many registrations (429).',
+        ...registration.advice,
+      });
     case 'refused':
-      return failure(REGISTRATION_CHECK, `Clients cannot register: ${registration.said}.`, {
+      return failure(REGISTRATION_CHECK, {
+        what: `Clients cannot register: ${registration.said}.`,
         remedy: "the gateway's log says why.",
       });
   }
 }
 
-function judgeSchemes(registration: Registration | undefined): readonly Finding[] {
-  if (registration?.kind !== 'registered' || registration.refusedSchemes === undefined) return [];
-  return [
-    warning(
-      'registration.schemes',
-      `Editors that are called back by a scheme of their own (cursor://) cannot register: ${registration.refusedSchemes}`,
-      {
-        setting: 'OAUTH_REDIRECT_SCHEMES',
-        remedy:
-          'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode. Or set OAUTH_MODE=broker, which allows them.',
-      },
-    ),
-  ];
+function judgeSchemes(registration: Registration | undefined): Finding | undefined {
+  if (registration?.kind !== 'registered' || registration.refusedSchemes === undefined)
+    return undefined;
+  return warning('registration.schemes', {
+    what: `Editors that are called back by a scheme of their own (cursor://) cannot register: ${registration.refusedSchemes}`,
+    setting: 'OAUTH_REDIRECT_SCHEMES',
+    remedy:
+      'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode. Or set OAUTH_MODE=broker, which allows them.',
+  });
 }

@@ -15,8 +15,8 @@ export async function checkServerMetadata(walk: Walk): Promise<Found> {
     return explainMissing(found, walk.baseUrl, (await walk.listLacking()).includes('keySet'));
   return [
     judgeIssuer(document, await findExpectedIssuer(walk)),
-    ...judgeMembers(document),
-    ...judgePlaces(found, walk.baseUrl),
+    judgeMembers(document),
+    judgePlaces(found, walk.baseUrl),
   ];
 }
 
@@ -34,23 +34,19 @@ function explainMissing(
   const failed = found.find(({ status }) => status >= 500);
   const places = found.map(({ url, status }) => `${url} (${status})`).join(', ');
   if (failed !== undefined)
-    return failure(
-      SERVER_CHECK,
-      `The metadata of the authorization server cannot be read: ${failed.status}.`,
-      {
-        why: `The gateway says: ${failed.said ?? 'nothing more'}`,
-        ...(!lacksKeys && {
-          setting: 'OIDC_ISSUER',
-          remedy:
-            "check that the provider runs, that the gateway can reach it (HTTPS_PROXY=http://host:port where only a proxy leads out), and that OIDC_ISSUER is exactly its issuer. The gateway's log has the reason.",
-        }),
-      },
-    );
-  return failure(
-    SERVER_CHECK,
-    `There is no metadata of the authorization server where clients look: ${places}.`,
-    adviseOnWellKnown(baseUrl),
-  );
+    return failure(SERVER_CHECK, {
+      what: `The metadata of the authorization server cannot be read: ${failed.status}.`,
+      why: `The gateway says: ${failed.said ?? 'nothing more'}`,
+      ...(!lacksKeys && {
+        setting: 'OIDC_ISSUER',
+        remedy:
+          "check that the provider runs, that the gateway can reach it (HTTPS_PROXY=http://host:port where only a proxy leads out), and that OIDC_ISSUER is exactly its issuer. The gateway's log has the reason.",
+      }),
+    });
+  return failure(SERVER_CHECK, {
+    what: `There is no metadata of the authorization server where clients look: ${places}.`,
+    ...adviseOnWellKnown(baseUrl),
+  });
 }
 
 /** RFC 8414 §3.3. In proxy mode the document names the provider unless told otherwise. */
@@ -58,64 +54,49 @@ function judgeIssuer({ issuer }: JsonObject, expected: string): Finding {
   const check = `${SERVER_CHECK}.issuer`;
   if (issuer === expected)
     return ok(check, `The authorization server's issuer is ${expected}, as clients expect.`);
-  return warning(
-    check,
-    `${describeIssuerMismatch('issuer of the metadata', issuer, expected)} (RFC 8414 §3.3).`,
-    {
-      why: 'Clients that compare them refuse to log in: the MCP SDK 2.x, oauth4webapi, the Go SDK.',
-      setting: 'OAUTH_MODE, OAUTH_METADATA_ISSUER',
-      remedy: 'set OAUTH_MODE=broker, or in proxy mode OAUTH_METADATA_ISSUER=self.',
-    },
-  );
+  return warning(check, {
+    what: `${describeIssuerMismatch('issuer of the metadata', issuer, expected)} (RFC 8414 §3.3).`,
+    why: 'Clients that compare them refuse to log in: the MCP SDK 2.x, oauth4webapi, the Go SDK.',
+    setting: 'OAUTH_MODE, OAUTH_METADATA_ISSUER',
+    remedy: 'set OAUTH_MODE=broker, or in proxy mode OAUTH_METADATA_ISSUER=self.',
+  });
 }
 
-/** What clients need of the document. */
-const MEMBERS: readonly {
-  readonly name: string;
-  readonly isGood: (value: unknown) => boolean;
-}[] = [
-  ...['authorization_endpoint', 'token_endpoint', 'jwks_uri'].map((name) => ({
-    name,
-    isGood: (value: unknown) => typeof value === 'string' && URL.canParse(value),
-  })),
-  {
-    name: 'code_challenge_methods_supported',
-    isGood: (value) => isStringArray(value) && value.includes('S256'),
-  },
-  {
-    name: 'response_types_supported',
-    isGood: (value) => isStringArray(value) && value.includes('code'),
-  },
-];
+const isUrl = (value: unknown): boolean => typeof value === 'string' && URL.canParse(value);
+const lists = (wanted: string) => (value: unknown) =>
+  isStringArray(value) && value.includes(wanted);
 
-function judgeMembers(document: JsonObject): readonly Finding[] {
-  const lacking = MEMBERS.filter(({ name, isGood }) => !isGood(document[name]));
+/** What clients need of the document, and whether a value is good. */
+const MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  authorization_endpoint: isUrl,
+  token_endpoint: isUrl,
+  jwks_uri: isUrl,
+  code_challenge_methods_supported: lists('S256'),
+  response_types_supported: lists('code'),
+};
+
+function judgeMembers(document: JsonObject): Finding {
+  const lacking = Object.keys(MEMBERS).filter((name) => !MEMBERS[name]?.(document[name]));
   if (lacking.length === 0)
-    return [
-      ok(
-        `${SERVER_CHECK}.members`,
-        'The metadata has all that clients need, PKCE with S256 included.',
-      ),
-    ];
-  const names = lacking.map(({ name }) => name).join(', ');
-  return [
-    failure(`${SERVER_CHECK}.members`, `The metadata lacks ${names}, or has no good value there.`, {
-      remedy: 'check that no proxy in front changes the document.',
-    }),
-  ];
+    return ok(
+      `${SERVER_CHECK}.members`,
+      'The metadata has all that clients need, PKCE with S256 included.',
+    );
+  return failure(`${SERVER_CHECK}.members`, {
+    what: `The metadata lacks ${lacking.join(', ')}, or has no good value there.`,
+    remedy: 'check that no proxy in front changes the document.',
+  });
 }
 
 /** A client tries one of these places or two, not all. */
-function judgePlaces(found: readonly MetadataAtPath[], baseUrl: string): readonly Finding[] {
+function judgePlaces(found: readonly MetadataAtPath[], baseUrl: string): Finding | undefined {
   const missing = found.filter(({ document }) => document === undefined);
-  if (missing.length === 0) return [];
-  return [
-    warning(
-      `${SERVER_CHECK}.places`,
-      `There is no metadata at ${missing.map(({ url, status }) => `${url} (${status})`).join(' and ')}.`,
-      { why: 'Some clients look there only.', ...adviseOnWellKnown(baseUrl) },
-    ),
-  ];
+  if (missing.length === 0) return undefined;
+  return warning(`${SERVER_CHECK}.places`, {
+    what: `There is no metadata at ${missing.map(({ url, status }) => `${url} (${status})`).join(' and ')}.`,
+    why: 'Some clients look there only.',
+    ...adviseOnWellKnown(baseUrl),
+  });
 }
 
 const RESOURCE_CHECK = 'resource-metadata';
@@ -126,10 +107,11 @@ export async function checkResourceMetadata(walk: Walk): Promise<Found> {
   if (url === undefined) return [];
   const document = await walk.readResourceMetadata();
   if (document === undefined)
-    return failure(RESOURCE_CHECK, `The 401 leads to ${url}, which cannot be read.`, {
+    return failure(RESOURCE_CHECK, {
+      what: `The 401 leads to ${url}, which cannot be read.`,
       remedy: 'let the proxy in front pass /.well-known/* on to the gateway.',
     });
-  return [judgeDocument(document, walk, url), ...(await checkDerivedUrls(walk, url))];
+  return [judgeDocument(document, walk, url), await checkDerivedUrls(walk, url)];
 }
 
 function judgeDocument(
@@ -142,39 +124,31 @@ function judgeDocument(
   if (resource === endpoint)
     return ok(RESOURCE_CHECK, 'The resource metadata names this very URL (RFC 9728 §3.3).');
   if (resource === baseUrl || resource === `${baseUrl}/`)
-    return warning(
-      RESOURCE_CHECK,
-      `The resource metadata names ${quote(resource)}, and strict clients compare it with ${endpoint}.`,
-      { setting: 'OAUTH_MODE', remedy: 'OAUTH_MODE=broker names the URL that was called.' },
-    );
-  return failure(
-    RESOURCE_CHECK,
-    `The resource metadata is about ${quote(resource)}, not ${endpoint}.`,
-    {
-      why: 'Clients refuse it (RFC 9728 §3.3).',
-      setting: 'BASE_URL',
-      remedy: `set BASE_URL=${baseUrl} on the gateway.`,
-    },
-  );
+    return warning(RESOURCE_CHECK, {
+      what: `The resource metadata names ${quote(resource)}, and strict clients compare it with ${endpoint}.`,
+      setting: 'OAUTH_MODE',
+      remedy: 'OAUTH_MODE=broker names the URL that was called.',
+    });
+  return failure(RESOURCE_CHECK, {
+    what: `The resource metadata is about ${quote(resource)}, not ${endpoint}.`,
+    why: 'Clients refuse it (RFC 9728 §3.3).',
+    setting: 'BASE_URL',
+    remedy: `set BASE_URL=${baseUrl} on the gateway.`,
+  });
 }
 
 /** Clients that do not read the challenge derive the place from the endpoint (RFC 9728 §3.1). */
-async function checkDerivedUrls(walk: Walk, known: string): Promise<readonly Finding[]> {
+async function checkDerivedUrls(walk: Walk, known: string): Promise<Finding | undefined> {
   const urls = listResourceMetadataUrls(walk.endpoint).filter((url) => url !== known);
   const answers = await Promise.all(urls.map((url) => walk.probe(url)));
   const missing = answers.filter(({ status, json }) => status !== 200 || json === undefined);
-  if (missing.length === 0) return [];
+  if (missing.length === 0) return undefined;
   const [first] = missing;
-  return [
-    warning(
-      'resource-metadata.derived',
-      `There is no resource metadata at ${missing.map(({ url }) => url).join(' and ')} (${first?.status}).`,
-      {
-        why: 'Clients that do not read the WWW-Authenticate header look for it there.',
-        ...adviseOnWellKnown(walk.baseUrl),
-      },
-    ),
-  ];
+  return warning('resource-metadata.derived', {
+    what: `There is no resource metadata at ${missing.map(({ url }) => url).join(' and ')} (${first?.status}).`,
+    why: 'Clients that do not read the WWW-Authenticate header look for it there.',
+    ...adviseOnWellKnown(walk.baseUrl),
+  });
 }
 
 /** Well-known paths begin at the host: with a path in BASE_URL they are not below it. */

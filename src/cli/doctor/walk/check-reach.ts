@@ -31,52 +31,48 @@ const REMEDIES: Readonly<Record<FailureKind, string>> = {
 export async function checkReach(walk: Walk): Promise<Found> {
   try {
     const answer = await walk.callWithoutToken();
-    return [await judgeAnswer(answer, walk), ...(await checkCertificate(walk))];
+    return [await judgeAnswer(answer, walk), await checkCertificate(walk)];
   } catch (error) {
     const { kind, text } = describeNetworkFailure(error, walk.endpoint);
     const check = kind.startsWith('certificate') ? CERTIFICATE : REACHABLE;
-    return failure(check, text, { remedy: REMEDIES[kind] });
+    return failure(check, { what: text, remedy: REMEDIES[kind] });
   }
 }
 
 async function judgeAnswer(answer: Answer, walk: Walk): Promise<Finding> {
   const { endpoint } = walk;
   const { status, headers, milliseconds } = answer;
-  const location = headers.get('location');
   if (readReason(answer) === 'invalid_host') return explainHost(walk.baseUrl);
-  if (location !== null) return explainRedirect(location, walk);
+  if (headers.has('location')) return explainRedirect(answer, endpoint);
   if (status === 404)
-    return failure(
-      ENDPOINT,
-      `There is no MCP endpoint at ${endpoint} (404).`,
-      await adviseOnPath(answer, walk),
-    );
+    return failure(ENDPOINT, {
+      what: `There is no MCP endpoint at ${endpoint} (404).`,
+      ...(await adviseOnPath(answer, walk)),
+    });
   if (status === 429)
-    return failure(
-      ENDPOINT,
-      'The gateway has received too many requests (429).',
-      adviseOnLimit(answer, 'MCP'),
-    );
+    return failure(ENDPOINT, {
+      what: 'The gateway has received too many requests (429).',
+      ...adviseOnLimit(answer, 'MCP'),
+    });
   if ([502, 503, 504].includes(status) && answer.json === undefined)
-    return failure(REACHABLE, `A proxy answers for ${endpoint}, but not the gateway (${status}).`, {
+    return failure(REACHABLE, {
+      what: `A proxy answers for ${endpoint}, but not the gateway (${status}).`,
       remedy:
         'start the gateway, and check the address to which the proxy leads. If it runs, the proxy may send it nothing because it is not ready: its log, its own /health/ready, or `postern doctor` without a URL where its settings are says why.',
     });
   if (status >= 500)
-    return failure(ENDPOINT, `${endpoint} answers ${status}.`, {
+    return failure(ENDPOINT, {
+      what: `${endpoint} answers ${status}.`,
       remedy: "the gateway's log says why.",
     });
   if (!isFromMcp(answer))
-    return failure(
-      ENDPOINT,
-      `What answers at ${endpoint} is no MCP server: ${status}, ${headers.get('content-type') ?? 'no content'}.`,
-      {
-        remedy:
-          status === 403
-            ? 'check the address. If it is right, a firewall or proxy in front refuses the request: let POST requests to /mcp through.'
-            : 'check the address, and where the proxy in front of it leads.',
-      },
-    );
+    return failure(ENDPOINT, {
+      what: `What answers at ${endpoint} is no MCP server: ${status}, ${headers.get('content-type') ?? 'no content'}.`,
+      remedy:
+        status === 403
+          ? 'check the address. If it is right, a firewall or proxy in front refuses the request: let POST requests to /mcp through.'
+          : 'check the address, and where the proxy in front of it leads.',
+    });
   return ok(REACHABLE, `${endpoint} answers (${milliseconds} ms).`);
 }
 
@@ -87,24 +83,21 @@ const isFromMcp = ({ status, json, headers }: Answer): boolean =>
   (status === 200 && /^text\/event-stream\b/.test(headers.get('content-type') ?? ''));
 
 const explainHost = (baseUrl: string): Finding =>
-  failure(ENDPOINT, `The gateway does not answer to the name ${new URL(baseUrl).host}.`, {
+  failure(ENDPOINT, {
+    what: `The gateway does not answer to the name ${new URL(baseUrl).host}.`,
     setting: 'BASE_URL',
     remedy: `set BASE_URL=${baseUrl} on the gateway if this is its public address. If it is set so already, have the proxy in front pass the Host header on unchanged. For a second name: ALLOWED_HOSTS=${new URL(baseUrl).host}`,
   });
 
 /** To another address of the gateway, or to the login page of a proxy. */
-function explainRedirect(location: string, { endpoint }: Walk): Finding {
-  const target = URL.canParse(location, endpoint) ? new URL(location, endpoint) : undefined;
+function explainRedirect({ location: target, headers }: Answer, endpoint: string): Finding {
   const isMoved = target?.pathname.replace(/\/$/, '').endsWith('/mcp') === true;
-  return failure(
-    ENDPOINT,
-    `${endpoint} redirects to ${target === undefined ? location : target.origin + target.pathname}: clients do not follow that.`,
-    {
-      remedy: isMoved
-        ? `give clients that address, and check it: postern doctor ${target.href}`
-        : 'if that is a login page of a proxy in front, let /mcp, /oauth/* and /.well-known/* through without it: clients log in at the gateway.',
-    },
-  );
+  return failure(ENDPOINT, {
+    what: `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
+    remedy: isMoved
+      ? `give clients that address, and check it: postern doctor ${target.href}`
+      : 'if that is a login page of a proxy in front, let /mcp, /oauth/* and /.well-known/* through without it: clients log in at the gateway.',
+  });
 }
 
 async function adviseOnPath(answer: Answer, walk: Walk): Promise<Advice> {
@@ -145,19 +138,16 @@ const EXPIRES_SOON_DAYS = 14;
 const MS_PER_DAY = 86_400_000;
 
 /** Of a certificate that is accepted: until when. */
-async function checkCertificate({ baseUrl, isProxied, clock }: Walk): Promise<readonly Finding[]> {
+async function checkCertificate({ baseUrl, isProxied, clock }: Walk): Promise<Finding | undefined> {
   const { protocol, hostname, port } = new URL(baseUrl);
-  if (protocol !== 'https:' || isProxied(baseUrl)) return [];
+  if (protocol !== 'https:' || isProxied(baseUrl)) return undefined;
   const end = await readCertificateEnd(hostname.replace(/^\[|\]$/g, ''), Number(port || 443));
-  if (end === undefined) return [];
+  if (end === undefined) return undefined;
   const days = Math.floor((end - clock.now()) / MS_PER_DAY);
-  return [
-    days < EXPIRES_SOON_DAYS
-      ? warning(CERTIFICATE, `The TLS certificate expires in ${days} days.`, {
-          remedy: 'renew it.',
-        })
-      : ok(CERTIFICATE, `The TLS certificate is valid for ${days} more days.`),
-  ];
+  if (days >= EXPIRES_SOON_DAYS)
+    return ok(CERTIFICATE, `The TLS certificate is valid for ${days} more days.`);
+  const what = `The TLS certificate expires in ${days} days.`;
+  return warning(CERTIFICATE, { what, remedy: 'renew it.' });
 }
 
 const TIMEOUT_MS = 5000;

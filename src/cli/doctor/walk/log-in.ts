@@ -5,7 +5,6 @@ import type { Advice } from '../finding.ts';
 import type { Answer, Probe } from '../instruments.ts';
 import { adviseOnLimit, readError } from './read-answer.ts';
 
-/** As whom the login is begun. */
 export interface LoginClient {
   readonly clientId: string;
   readonly redirectUri: string;
@@ -13,7 +12,6 @@ export interface LoginClient {
 
 interface LoginOptions extends LoginClient {
   readonly authorizationUrl: string;
-  /** RFC 8707. */
   readonly resource: string;
   /** Whether another login may reach another replica. */
   readonly mayHaveReplicas: boolean;
@@ -96,15 +94,12 @@ function readHalfLeft({ headers }: Answer): boolean {
 }
 
 function judgeLogin(answer: Answer, redirectUri: string, hasConsentPage: boolean): LoginOutcome {
-  const location = answer.headers.get('location');
-  if (location !== null && URL.canParse(location, answer.url)) {
-    const target = new URL(location, answer.url);
-    const error = target.searchParams.get('error');
-    const isBack = target.href.startsWith(`${redirectUri}?`);
-    if (!isBack) return { kind: 'at-provider', url: target.href, hasConsentPage };
-    const description = target.searchParams.get('error_description');
-    return { kind: 'refused', said: [error, description].filter(Boolean).join(': ') };
+  const { href, searchParams } = answer.location ?? {};
+  if (href?.startsWith(`${redirectUri}?`)) {
+    const said = ['error', 'error_description'].map((name) => searchParams?.get(name));
+    return { kind: 'refused', said: said.filter(Boolean).join(': ') };
   }
+  if (href !== undefined) return { kind: 'at-provider', url: href, hasConsentPage };
   const said = readError(answer);
   if (answer.status === 429)
     return {

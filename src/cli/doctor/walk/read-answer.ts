@@ -1,5 +1,5 @@
 // What the answers of a gateway say: its errors (§7.1), and which limit refused a request (§8).
-import { isObject } from '../../../platform/json.ts';
+import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { Advice } from '../finding.ts';
 import { type Answer, readWords } from '../instruments.ts';
 
@@ -53,12 +53,20 @@ export function readError({ status, json, text }: Answer): string {
   return `${status} ${said.slice(0, 300)}`.trim();
 }
 
-/** What a client sends that has no token yet. */
-export const MCP_CALL = {
+/** What a client sends: JSON-RPC by HTTP. */
+export const createCall = (
+  method: string,
+  params: JsonObject = {},
+  headers: Readonly<Record<string, string>> = {},
+) => ({
   method: 'POST',
   headers: {
     'Content-Type': 'application/json',
     Accept: 'application/json, text/event-stream',
+    ...headers,
   },
-  body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }),
-};
+  body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+});
+
+/** Of a client that has no token yet. */
+export const MCP_CALL = createCall('tools/list');

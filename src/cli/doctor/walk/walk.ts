@@ -1,7 +1,7 @@
 // What a client sees of a gateway of which it has only the URL.
 import { isOnThisMachine } from '../../../platform/address.ts';
-import { isObject, type JsonObject } from '../../../platform/json.ts';
-import type { Answer, Instruments, Probe } from '../instruments.ts';
+import { isObject } from '../../../platform/json.ts';
+import type { Answer, Instruments } from '../instruments.ts';
 import { LOOPBACK_REDIRECT_URI, type LoginClient, logIn, register } from './log-in.ts';
 import { MCP_CALL, readErrorData } from './read-answer.ts';
 
@@ -17,7 +17,6 @@ export type Walk = ReturnType<typeof createWalk>;
 
 export function createWalk(options: WalkOptions) {
   const { baseUrl, probe, refusesEditors = false } = options;
-  /** Of MCP. */
   const endpoint = `${baseUrl}/mcp`;
 
   const callWithoutToken = memoize(() => probe(endpoint, MCP_CALL));
@@ -63,7 +62,8 @@ export function createWalk(options: WalkOptions) {
   /** RFC 8414: all places where clients look for it, in the order in which they look. */
   const readServerMetadata = memoize(async () => {
     const [issuer] = readTexts((await readResourceMetadata())?.authorization_servers);
-    return findServerMetadata(issuer ?? baseUrl, probe);
+    const urls = listMetadataUrls(issuer ?? baseUrl);
+    return (await Promise.all(urls.map((url) => probe(url)))).map(toMetadata);
   });
 
   /** The first of them that is there. */
@@ -140,28 +140,10 @@ function memoize<Value>(load: () => Promise<Value>): () => Promise<Value> {
   };
 }
 
-/**
- * RFC 8414 §3.1 and §5: an issuer's metadata lies at one of several well-known paths, and clients differ in
- * which of them they try.
- */
-export interface MetadataAtPath {
-  readonly url: string;
-  readonly status: number;
-  /** Undefined where it is none. */
-  readonly document: JsonObject | undefined;
-  /** What the answer says where it is an error. */
-  readonly said: string | undefined;
-}
+/** What was found at one of the places, where clients differ in which of them they try. */
+export type MetadataAtPath = ReturnType<typeof toMetadata>;
 
-async function findServerMetadata(
-  issuer: string,
-  probe: Probe,
-): Promise<readonly MetadataAtPath[]> {
-  const answers = await Promise.all(listMetadataUrls(issuer).map((url) => probe(url)));
-  return answers.map(toMetadata);
-}
-
-/** In the order of the MCP specification: the issuer's path is put behind the well-known one, then before it. */
+/** RFC 8414 §3.1 and §5, in the order of the MCP specification: the issuer's path is put behind the well-known one, then before it. */
 function listMetadataUrls(issuer: string): readonly string[] {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, '');
@@ -172,13 +154,13 @@ function listMetadataUrls(issuer: string): readonly string[] {
   ];
 }
 
-function toMetadata({ url, status, json }: Answer): MetadataAtPath {
-  const isDocument = status === 200 && json !== undefined;
+/** `said`: what the answer says where it is an error. */
+function toMetadata({ url, status, json }: Answer) {
   const said = json?.error_description;
   return {
     url,
     status,
-    document: isDocument ? json : undefined,
+    document: status === 200 ? json : undefined,
     said: typeof said === 'string' ? said : undefined,
   };
 }

@@ -9,7 +9,6 @@ const ANSWER_LIMIT_MS = 1000;
 export function createMetricsMerger(
   running: ReadonlySet<WorkerProcess>,
 ): (worker: WorkerProcess) => void {
-  /** What each said last. */
   const lastTexts = new Map<WorkerProcess, string>();
   /** The counters of those that have ended: a sum that falls would look like a restart. */
   let endedCounters = '';

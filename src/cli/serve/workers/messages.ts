@@ -33,15 +33,13 @@ export const writeWorkerEnvironment = (
   ...(served && { [PROTECTION_VARIABLE]: JSON.stringify(served) }),
 });
 
-export const readLockCommand = (
-  env: Readonly<Record<string, string | undefined>>,
-): string | undefined => env[LOCK_COMMAND_VARIABLE];
-
-/** What this worker was started with; undefined where there is no file. */
-export function readProtection(env: Readonly<Record<string, string | undefined>>) {
-  const text = env[PROTECTION_VARIABLE];
-  const served: unknown = text === undefined ? undefined : JSON.parse(text);
-  return isProtection(served) ? served : undefined;
+/** What this worker was started with; `served` is undefined where there is no file. */
+export function readWorkerEnvironment(env: NodeJS.ProcessEnv) {
+  const served: unknown = JSON.parse(env[PROTECTION_VARIABLE] ?? 'null');
+  return {
+    lockCommand: env[LOCK_COMMAND_VARIABLE],
+    served: isProtection(served) ? served : undefined,
+  };
 }
 
 /** Also of messages by which workers tell the main process what they have loaded. */

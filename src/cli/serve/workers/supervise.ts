@@ -15,22 +15,16 @@ import { type ConfigFile, logConfigFile } from '../../setup/config-file/open-con
 import { createMetricsMerger } from './merge-metrics.ts';
 import { startWorker, type WorkerEnd, type WorkerProcess } from './worker-process.ts';
 
-interface SuperviseOptions {
-  /** How many. */
-  readonly workers: number;
-  readonly envFile: EnvFile | undefined;
-  /** Each worker reads and follows it itself. */
-  readonly configFile: ConfigFile | undefined;
-}
-
 /**
- * Serves with several processes, which end with this one.
+ * Serves with several processes, which end with this one. Each of them reads and follows the configuration file itself.
  *
  * @throws StartError when a worker was killed before it served.
  */
 export async function superviseWorkers(
   config: Config,
-  { workers, envFile, configFile }: SuperviseOptions,
+  workers: number,
+  envFile: EnvFile | undefined,
+  configFile: ConfigFile | undefined,
 ): Promise<void> {
   const log = createLog(config.server.logLevel, { format: config.server.logFormat });
   logEnvironment(log, envFile);
@@ -38,7 +32,7 @@ export async function superviseWorkers(
   logStartWarnings(config, log);
   const pool = createWorkerPool(log, configFile && describeProtection(configFile.setup));
   handleProcessEnd(log, pool.close);
-  if (configFile !== undefined) onHangUp({ reload: pool.hangUp, close: pool.close });
+  if (configFile !== undefined) onHangUp(pool.hangUp, pool.close);
   await pool.start(workers);
   logListening(config, config.server.port, log, { workers });
 }
@@ -132,9 +126,7 @@ const choosePause = (quickDeaths: number): number =>
 
 function failStart({ signal }: WorkerEnd): never {
   if (signal === null) process.exit(1);
-  throw new StartError([
-    `A worker was killed by ${signal} while it started. Look for what kills processes on this machine, such as a memory limit.`,
-  ]);
+  throw new StartError([`A worker was killed by ${signal} while it started. ${LOOK_FOR_KILLERS}`]);
 }
 
 function logEnd(log: Log, { id, pid }: WorkerProcess, end: WorkerEnd, delayMs: number): void {
@@ -142,14 +134,14 @@ function logEnd(log: Log, { id, pid }: WorkerProcess, end: WorkerEnd, delayMs: n
   // Somebody sent it SIGTERM, and it has finished what it had.
   if (end.code === 0)
     log.info('A worker shut down, as it was asked to. A new one replaces it.', facts);
-  else if (end.signal === null)
-    log.error(
-      'A worker died, and its open requests were lost. A new one replaces it. Its last lines in the log say why.',
-      facts,
-    );
-  else
-    log.error(
-      'A worker was killed, and its open requests were lost. A new one replaces it. Look for what kills processes on this machine, such as a memory limit.',
-      facts,
-    );
+  else {
+    const [how, where] =
+      end.signal === null
+        ? ['died', 'Its last lines in the log say why.']
+        : ['was killed', LOOK_FOR_KILLERS];
+    const message = `A worker ${how}, and its open requests were lost. A new one replaces it. ${where}`;
+    log.error(message, facts);
+  }
 }
+
+const LOOK_FOR_KILLERS = 'Look for what kills processes on this machine, such as a memory limit.';

@@ -17,33 +17,12 @@ export interface WorkerEnd {
   readonly signal: string | null;
 }
 
-/** A worker, as the main process sees it. */
-export interface WorkerProcess {
-  /** In its log lines. */
-  readonly id: number;
-  readonly pid: number | undefined;
-  /** Monotonic milliseconds. */
-  readonly startedAt: number;
-  /** Resolves when it serves. */
-  readonly serving: Promise<undefined>;
-  readonly ended: Promise<WorkerEnd>;
-  /** Messages to one that has died get lost. */
-  send(message: WorkerMessage): void;
-  onMessage(listener: (message: WorkerMessage) => void): void;
-  /** What it loads anew. */
-  onLoad(listener: (served: Protection) => void): void;
-  /** Lets it finish what it does, and waits for its end. */
-  shutDown(): Promise<'clean' | 'failed'>;
-  /** SIGHUP; one that does not serve yet has just read what there is to read. */
-  hangUp(): void;
-  /** At once. */
-  kill(): void;
-}
+export type WorkerProcess = ReturnType<typeof startWorker>;
 
 const SCRIPT = fileURLToPath(getModuleUrl('cli/serve/workers/worker'));
 
 /** With the environment of this process, and what the other workers serve. */
-export function startWorker(served: Protection | undefined): WorkerProcess {
+export function startWorker(served: Protection | undefined) {
   cluster.setupPrimary({ exec: SCRIPT });
   const worker = cluster.fork(writeWorkerEnvironment(served));
   closeUnacknowledged(worker);
@@ -60,27 +39,32 @@ export function startWorker(served: Protection | undefined): WorkerProcess {
   return {
     id: worker.id,
     pid: worker.process.pid,
+    /** Monotonic milliseconds. */
     startedAt: systemClock.monotonic(),
     serving,
     ended,
-    send: (message) => void worker.send(message, () => {}),
-    onMessage(listener) {
+    /** Messages to one that has died get lost. */
+    send: (message: WorkerMessage) => void worker.send(message, () => {}),
+    onMessage(listener: (message: WorkerMessage) => void) {
       worker.on('message', (message: unknown) => {
         if (isWorkerMessage(message)) listener(message);
       });
     },
-    onLoad(listener) {
+    /** What it loads anew. */
+    onLoad(listener: (served: Protection) => void) {
       worker.on('message', (message: unknown) => {
         if (isProtection(message)) listener(message);
       });
     },
-    async shutDown() {
+    /** Lets it finish what it does, and waits for its end. */
+    async shutDown(): Promise<'clean' | 'failed'> {
       // The signal ends one that does not serve yet.
       const canFail = isServing;
       worker.process.kill('SIGTERM');
       const { code } = await ended;
       return code === 0 || !canFail ? 'clean' : 'failed';
     },
+    /** SIGHUP; one that does not serve yet has just read what there is to read. */
     hangUp() {
       if (isServing) worker.process.kill('SIGHUP');
     },

@@ -9,7 +9,7 @@ import { loadCatalog } from '../../setup/catalog-file/load-catalog.ts';
 import { describeProtection } from '../../setup/config-file/find-losses.ts';
 import { openConfigFile } from '../../setup/config-file/open-config-file.ts';
 import { runGateway } from '../serve.ts';
-import { readLockCommand, readProtection } from './messages.ts';
+import { readWorkerEnvironment } from './messages.ts';
 
 runWorker().catch((error: unknown) => endWithError(error, { process, console }));
 
@@ -22,11 +22,10 @@ async function runWorker(): Promise<void> {
     format: config.server.logFormat,
     origin: { worker: worker.id },
   });
-  const { catalogFile } = config.server;
-  const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
-  const configFile = await openConfigFile(config, readProtection(process.env));
+  const catalog = await loadCatalog(config.server.catalogFile);
+  const { lockCommand, served } = readWorkerEnvironment(process.env);
+  const configFile = await openConfigFile(config, served);
   const startLog = createStartLog(log);
-  const lockCommand = readLockCommand(process.env);
   await runGateway(
     config,
     {

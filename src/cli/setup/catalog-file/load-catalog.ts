@@ -14,8 +14,9 @@ import * as hooks from './resolve-postern.ts';
 
 const EXAMPLE = 'export default createLocalCatalog({ tools: […] });';
 
-/** @throws StartError that says what is wrong with the file, and where. */
-export async function loadCatalog(file: string): Promise<Catalog> {
+/** Undefined where no file is named. @throws StartError that says what is wrong with the file, and where. */
+export async function loadCatalog(file: string | undefined): Promise<Catalog | undefined> {
+  if (file === undefined) return undefined;
   const path = resolve(file);
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
     throw new StartError([

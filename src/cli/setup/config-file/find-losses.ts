@@ -30,18 +30,14 @@ export const describeProtection = ({ file, lock }: Setup): Protection => ({
 /** A sentence for each: what is gone, and how to say that it is meant. */
 export function findLosses(served: Protection, next: Setup): readonly string[] {
   const { hasRules, hasLock } = describeProtection(next);
-  const losesRules = served.hasRules && !hasRules && !next.file.meansNoRules;
-  const losesLock = served.hasLock && !hasLock && !next.meansNoLock;
   return [
-    ...(losesRules
-      ? [
-          'All rules are gone. Put them back. If everybody is to use everything, write "rules": "everyone" (rules: everyone in YAML).',
-        ]
-      : []),
-    ...(losesLock
-      ? [
-          `${LOCK_FILE_NAME} is gone. Put it back, or approve what the servers say now: postern lock. If nothing is to be compared any more, put a ${LOCK_FILE_NAME} there that is {}.`,
-        ]
-      : []),
-  ];
+    served.hasRules &&
+      !hasRules &&
+      !next.file.meansNoRules &&
+      'All rules are gone. Put them back. If everybody is to use everything, write "rules": "everyone" (rules: everyone in YAML).',
+    served.hasLock &&
+      !hasLock &&
+      !next.meansNoLock &&
+      `${LOCK_FILE_NAME} is gone. Put it back, or approve what the servers say now: postern lock. If nothing is to be compared any more, put a ${LOCK_FILE_NAME} there that is {}.`,
+  ].filter((loss) => loss !== false);
 }

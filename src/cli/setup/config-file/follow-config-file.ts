@@ -4,7 +4,7 @@ import type { Log } from '../../../platform/log.ts';
 import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import { describeProtection, findLosses, summarizeSetup } from './find-losses.ts';
 import type { ReadSetup } from './read-setup.ts';
-import { computeStamp, watchFile } from './watch-file.ts';
+import { computeStamp, type StampedFile, watchFile } from './watch-file.ts';
 
 /** What a process does with the file. */
 export interface FollowActions {
@@ -22,24 +22,14 @@ interface FollowOptions extends FollowActions {
   /** What is served. */
   readonly setup: Setup;
   /** The lock lies beside the file. */
-  readonly watched: { readonly file: WatchedFile; readonly lock: WatchedFile };
+  readonly watched: Readonly<Record<'file' | 'lock', StampedFile>>;
   read(): Promise<ReadSetup>;
 }
 
-export interface WatchedFile {
-  readonly path: string;
-  /** `computeStamp` from before the file was first read. */
-  readonly stamp: string;
-}
-
-export interface Following {
-  /** The lock was written: loads both at once. False where they were not loaded, and the log says why. */
-  loadLock(): Promise<boolean>;
-  stop(): void;
-}
+export type Following = ReturnType<typeof followConfigFile>;
 
 /** Loads the file anew when it or its lock changes, and at SIGHUP, until it is stopped. */
-export function followConfigFile(options: FollowOptions): Following {
+export function followConfigFile(options: FollowOptions) {
   const { watched, read, load, close, log } = options;
   const { path } = watched.file;
   let served = describeProtection(options.setup);
@@ -108,7 +98,7 @@ export function followConfigFile(options: FollowOptions): Following {
     return true;
   }
 
-  const watch = (file: WatchedFile) =>
+  const watch = (file: StampedFile) =>
     watchFile({
       ...file,
       onChange() {
@@ -118,8 +108,9 @@ export function followConfigFile(options: FollowOptions): Following {
     });
   const fileWatch = watch(watched.file);
   const lockWatch = watch(watched.lock);
-  onHangUp({ reload: () => void reload(), close });
+  onHangUp(() => void reload(), close);
   return {
+    /** The lock was written: loads both at once. False where they were not loaded, and the log says why. */
     loadLock() {
       changed.add(watched.lock.path);
       return reload();
@@ -132,18 +123,11 @@ export function followConfigFile(options: FollowOptions): Following {
   };
 }
 
-/** SIGHUP has two meanings: load the configuration anew, and: the terminal was closed. */
-interface HangUpActions {
-  readonly reload: () => void;
-  /** What to do before the process ends. */
-  readonly close: () => Promise<void>;
-}
-
 /**
  * From now on SIGHUP reloads. Where it came because the terminal was closed in which this process was
  * started, the process ends by it, as it would without a listener, but closes before.
  */
-export function onHangUp({ reload, close }: HangUpActions): void {
+export function onHangUp(reload: () => void, close: () => Promise<void>): void {
   const isInTerminal = process.stdin.isTTY === true;
 
   function handleSignal(): void {

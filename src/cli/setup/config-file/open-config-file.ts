@@ -6,7 +6,7 @@ import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import type { StoredLock } from '../../../upstreams/lock/lock-file.ts';
 import { StartError } from '../../command/errors.ts';
 import { findLosses, type Protection, summarizeSetup } from './find-losses.ts';
-import type { FollowActions, Following, WatchedFile } from './follow-config-file.ts';
+import type { FollowActions, Following } from './follow-config-file.ts';
 import type { ReadSetup } from './read-setup.ts';
 
 export interface ConfigFile {
@@ -36,16 +36,15 @@ export async function openConfigFile(
   if (path === undefined) return undefined;
   // The parsers are loaded only where there is something to parse.
   const { readSetup } = await import('./read-setup.ts');
-  const { computeStamp, waitUntilSettled } = await import('./watch-file.ts');
+  const { takeStamp, waitUntilSettled } = await import('./watch-file.ts');
   const { followConfigFile } = await import('./follow-config-file.ts');
   const { findLockObstacle, findLockPath, readLockFile, saveLockFile } = await import(
     '../lock-file-on-disk.ts'
   );
   // The others serve meanwhile, by what they read before somebody began to write.
   if (served !== undefined) await waitUntilSettled(path);
-  const watch = (one: string): WatchedFile => ({ path: one, stamp: computeStamp(one) });
   const lockPath = findLockPath(path);
-  const watched = { file: watch(path), lock: watch(lockPath) };
+  const watched = { file: takeStamp(path), lock: takeStamp(lockPath) };
   const { findProgramUserProblems, warnOfOwnUser } = await import('../program-users.ts');
   const read = async (): Promise<ReadSetup> => {
     const parsed = await readSetup(path, config, process.env);

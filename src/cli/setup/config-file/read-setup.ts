@@ -58,10 +58,7 @@ export async function readSetup(path: string, config: Config, env: Env): Promise
   return {
     kind: 'parsed',
     setup,
-    warnings: [
-      ...warnings,
-      ...warnOfMissingRules(file, config).map((warning) => `${path}: ${warning}`),
-    ],
+    warnings: [...warnings, ...warnOfMissingRules(path, file, config)],
     isWhole,
   };
 }
@@ -79,20 +76,15 @@ function readLock(path: string): LockOnDisk | { readonly problem: Problem } {
 /** Far more than anybody writes: what is larger is another file. */
 const MAX_BYTES = 1_048_576;
 
-export type ReadConfigFile = ParsedGatewayFile & {
-  /**
-   * Whether the text itself shows that nothing of it is missing. JSON that is cut does not parse; YAML may, and shows
-   * it by its document end (`...`).
-   */
-  readonly isWhole: boolean;
-};
-
-/** `path` is as the user wrote it; messages name the file by it. Never rejects. */
+/**
+ * `path` is as the user wrote it; messages name the file by it. `isWhole`: whether the text itself shows that nothing of it is
+ * missing. JSON that is cut does not parse; YAML may, and shows it by its document end (`...`). Never rejects.
+ */
 export async function readConfigFile(
   path: string,
   config: ParseOptions['config'],
   env: Env,
-): Promise<ReadConfigFile> {
+): Promise<ParsedGatewayFile & { readonly isWhole: boolean }> {
   const content = readText(path);
   if ('problem' in content) return { kind: 'problems', problems: [content.problem], isWhole: true };
   const format = /^\.ya?ml$/i.test(extname(path)) ? 'yaml' : 'json';
@@ -148,6 +140,7 @@ function describeReadError(path: string, error: unknown): string {
 
 /** A sentence in production, unless the file says that it is meant. */
 function warnOfMissingRules(
+  path: string,
   { servers, rules, meansNoRules }: GatewayFile,
   { auth, server }: Pick<Config, 'auth' | 'server'>,
 ): readonly string[] {
@@ -163,6 +156,6 @@ function warnOfMissingRules(
       ? ''
       : ` Of these, all users share one process, which cannot tell them apart: ${shared.join(', ')} ("isolation" changes that).`;
   return [
-    `There are no rules. ${who} may use all that these servers offer: ${names}.${sharing} Write who may use what under "rules", or "rules": "everyone" (rules: everyone in YAML) if this is meant.`,
+    `${path}: There are no rules. ${who} may use all that these servers offer: ${names}.${sharing} Write who may use what under "rules", or "rules": "everyone" (rules: everyone in YAML) if this is meant.`,
   ];
 }

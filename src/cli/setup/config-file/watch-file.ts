@@ -15,6 +15,14 @@ export function computeStamp(path: string): string {
   }
 }
 
+/** A file that is about to be read: what differs from its stamp later has not been. */
+export interface StampedFile {
+  readonly path: string;
+  readonly stamp: string;
+}
+
+export const takeStamp = (path: string): StampedFile => ({ path, stamp: computeStamp(path) });
+
 /** Resolves once nobody writes the file: at once for one that has not changed in the last second. */
 export async function waitUntilSettled(path: string, clock: Clock = systemClock): Promise<void> {
   let stamp = computeStamp(path);
@@ -28,24 +36,13 @@ export async function waitUntilSettled(path: string, clock: Clock = systemClock)
   }
 }
 
-export interface WatchFileOptions {
-  readonly path: string;
-  /** `computeStamp` from before the file was last read. */
-  readonly stamp: string;
+interface WatchFileOptions extends StampedFile {
   /** Called once a change has settled: two looks in a row saw the same. */
   readonly onChange: () => void;
   readonly clock?: Clock;
 }
 
-export interface FileWatch {
-  /** Whether the file is still what two looks in a row saw, so that nobody is writing it. */
-  isSettled(): boolean;
-  /** What has this `computeStamp` was read: it is no news. */
-  skip(stamp: string): void;
-  stop(): void;
-}
-
-export function watchFile(options: WatchFileOptions): FileWatch {
+export function watchFile(options: WatchFileOptions) {
   const { path, onChange, clock = systemClock } = options;
   let told = options.stamp;
   let last = told;
@@ -64,8 +61,10 @@ export function watchFile(options: WatchFileOptions): FileWatch {
   }
 
   return {
+    /** Whether the file is still what two looks in a row saw, so that nobody is writing it. */
     isSettled: () => isSettled && computeStamp(path) === last,
-    skip(stamp) {
+    /** What has this `computeStamp` was read: it is no news. */
+    skip(stamp: string) {
       told = stamp;
     },
     stop: () => cancel(),

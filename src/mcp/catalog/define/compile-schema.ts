@@ -7,8 +7,12 @@ import type { MirroredParam, ObjectSchema } from '../descriptions.ts';
 import { describeErrors } from './describe-errors.ts';
 import { describeSchemaMistake, describeUnknownKeyword } from './describe-schema-mistake.ts';
 
-/** What is wrong with a value, a line for each member; undefined when it fits the schema. */
-export type FindProblem = (value: unknown) => string | undefined;
+export interface SchemaCheck {
+  /** Whether a value fits the schema. */
+  readonly fits: (value: unknown) => boolean;
+  /** What is wrong with the value that did not fit just now, a line for each member. */
+  describeProblem(value: unknown): string;
+}
 
 const DRAFT_2020_12 = 'https://json-schema.org/draft/2020-12/schema';
 
@@ -59,7 +63,7 @@ function once(create: () => Ajv): () => Ajv {
  *
  * @throws DefinitionError when it is no such schema; `owner` is named.
  */
-export function compileSchema(owner: string, subject: string, schema: ObjectSchema): FindProblem {
+export function compileSchema(owner: string, subject: string, schema: ObjectSchema): SchemaCheck {
   if (!isObject(schema)) throw new DefinitionError(`${owner} is missing.`);
   if (schema.type !== 'object') throw new DefinitionError(`${owner} must have the type object.`);
   const dialect = schema.$schema === DRAFT_2020_12 ? '2020-12' : 'Draft 7';
@@ -67,12 +71,14 @@ export function compileSchema(owner: string, subject: string, schema: ObjectSche
   const ajv = isPlainSchema(schema) ? ofPlainSchemas() : firstError();
   try {
     const validate = ajv.compile(schema);
-    return function findProblem(value) {
-      if (validate(value)) return undefined;
-      const firstLines = describeErrors(subject, validate.errors ?? []);
-      const errors = isSmall(value) ? findErrors(allErrors().compile(schema), value) : undefined;
-      const lines = errors ? describeErrors(subject, errors) : [...firstLines, NOT_ALL];
-      return lines.join('\n');
+    return {
+      fits: validate,
+      describeProblem(value) {
+        const firstLines = describeErrors(subject, validate.errors ?? []);
+        const errors = isSmall(value) ? findErrors(allErrors().compile(schema), value) : undefined;
+        const lines = errors ? describeErrors(subject, errors) : [...firstLines, NOT_ALL];
+        return lines.join('\n');
+      },
     };
   } catch (error) {
     // Or it would pass the next time.

@@ -1,4 +1,4 @@
-import type { UserContext } from '../../../endpoint/user-context.ts';
+import type { UserContext } from '../../../endpoint/message.ts';
 import { fail } from '../../../errors/gateway-error.ts';
 import type { Context } from '../catalog.ts';
 

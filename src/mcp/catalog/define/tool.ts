@@ -12,7 +12,7 @@ import type {
   ToolDescription,
 } from '../descriptions.ts';
 import { checkMembers, describeType } from './check-members.ts';
-import { compileSchema, type FindProblem, readMirroredParams } from './compile-schema.ts';
+import { compileSchema, readMirroredParams, type SchemaCheck } from './compile-schema.ts';
 
 /** A tool with its compiled schemas. Made by {@link defineTool}. */
 export interface Tool {
@@ -70,16 +70,16 @@ export function defineTool(tool: UntypedTool): Tool {
       `Tool ${name}: a name has 1 to 128 characters: letters, digits, "_", "-" and ".".`,
     );
   }
-  const findProblem = compileSchema(`Tool ${name}: inputSchema`, 'arguments', inputSchema);
-  const findOutputProblem =
+  const input = compileSchema(`Tool ${name}: inputSchema`, 'arguments', inputSchema);
+  const output =
     outputSchema && compileSchema(`Tool ${name}: outputSchema`, 'structuredContent', outputSchema);
   return {
     description,
     mirroredParams: readMirroredParams(name, inputSchema),
-    findProblem,
+    findProblem: (args) => (input.fits(args) ? undefined : input.describeProblem(args)),
     // Not awaited here: that would keep the arguments until the tool ends.
     run: (args, context) =>
-      startRun(run, args, context).then((result) => toToolResult(result, findOutputProblem)),
+      startRun(run, args, context).then((result) => toToolResult(result, output)),
   };
 }
 
@@ -126,14 +126,11 @@ const startRun = async (run: UntypedTool['run'], args: Arguments, context: Conte
 
 type AnyResult = ContentResult | StructuredResult<unknown> | ToolFailure;
 
-function toToolResult(
-  result: AnyResult | undefined,
-  findOutputProblem: FindProblem | undefined,
-): ToolResult {
-  const expected = findOutputProblem === undefined ? CONTENT : STRUCTURED;
+function toToolResult(result: AnyResult | undefined, output: SchemaCheck | undefined): ToolResult {
+  const expected = output === undefined ? CONTENT : STRUCTURED;
   if (!isObject(result)) throw wrongResult(describeType(result), expected);
-  if (findOutputProblem !== undefined && 'structuredContent' in result) {
-    return toStructuredResult(result, findOutputProblem);
+  if (output !== undefined && 'structuredContent' in result) {
+    return toStructuredResult(result, output);
   }
   const { content } = result;
   if (content === undefined) throw wrongResult('an object without content', expected);
@@ -143,7 +140,7 @@ function toToolResult(
   if (wrong !== -1) {
     throw wrongResult(`content[${wrong}] that is ${describeItem(content[wrong])}`, expected);
   }
-  if (findOutputProblem !== undefined && result.isError !== true) {
+  if (output !== undefined && result.isError !== true) {
     throw new Error('The tool returned no structuredContent, which its outputSchema requires');
   }
   return result as unknown as ToolResult;
@@ -158,10 +155,10 @@ const wrongResult = (returned: string, expected: string): Error =>
 const describeItem = (item: unknown): string =>
   isObject(item) ? 'an object without type' : describeType(item);
 
-function toStructuredResult(result: JsonObject, findProblem: FindProblem): ToolResult {
+function toStructuredResult(result: JsonObject, output: SchemaCheck): ToolResult {
   const { structuredContent } = result;
-  const problem = findProblem(structuredContent);
-  if (problem !== undefined) {
+  if (!output.fits(structuredContent)) {
+    const problem = output.describeProblem(structuredContent);
     throw new Error(`The tool's structuredContent does not match its outputSchema: ${problem}`);
   }
   const text = { type: 'text', text: JSON.stringify(structuredContent) } as const;

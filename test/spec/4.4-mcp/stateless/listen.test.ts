@@ -1,6 +1,8 @@
 // subscriptions/listen, 2026-07-28, with MCP_STREAMS=true.
+import { EventEmitter, once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { createLocalCatalog } from '../../../../src/index.ts';
+import type { Catalog } from '../../../../src/mcp/catalog/catalog.ts';
 import { createChangingResources } from '../../../support/catalogs/changing-resources.ts';
 import { openEvents } from '../../../support/clients/event-stream.ts';
 import { SERVER_INFO, stateless, statelessRequest } from '../../../support/clients/stateless.ts';
@@ -202,4 +204,59 @@ test('§15 a subscription names at most 200 resources', async () => {
   const stream = await listen(name(200).notifications);
   expect(await stream.next()).toEqual(acknowledged(1, {}));
   stream.hangUp();
+});
+
+describe('beside calls', () => {
+  const call = async (at: typeof gateway, token: string) =>
+    (await stateless(at, 'tools/call', { name: 'nothing' }, { token })).status;
+
+  test('§12 a user whose streams are all open can call, and another one can listen', async () => {
+    const clock = manualClock();
+    const env = { ...STREAMS, MCP_USER_CALLS_MAX: '1' };
+    const at = closeAfterTest(await startGateway({ env, deps: { catalog, clock } }));
+    const token = await at.issuer.sign({ sub: 'listens' });
+    const other = await at.issuer.sign({ sub: 'other' });
+    const streams = [];
+    for (let count = 0; count < 50; count += 1) streams.push(await listen({}, { at, token }));
+    expect(streams.map(({ status }) => status)).toEqual(Array.from({ length: 50 }, () => 200));
+    // Long enough for a call to count.
+    clock.advance(1001);
+    const refused = await listen({}, { at, token });
+    expect(refused.status).toBe(503);
+    expect(JSON.parse(await refused.text()).error.data.reason).toBe('too_many_streams');
+    expect(await call(at, token)).toBe(200);
+    const stream = await listen({}, { at, token: other });
+    expect(stream.status).toBe(200);
+    expect(await call(at, other)).toBe(200);
+    for (const { hangUp } of [...streams, stream]) hangUp();
+  });
+
+  test('§12 a stream counts as a call while it is not open, because a resource is asked about', async () => {
+    const clock = manualClock();
+    const asked = new EventEmitter();
+    const slow: Catalog = {
+      ...catalog,
+      async canWatch() {
+        const answered = once(asked, 'answered');
+        asked.emit('asked');
+        await answered;
+        return true;
+      },
+    };
+    const env = { ...STREAMS, MCP_USER_CALLS_MAX: '1' };
+    const at = closeAfterTest(await startGateway({ env, deps: { catalog: slow, clock } }));
+    const token = await at.issuer.sign({ sub: 'listens' });
+    const begun = once(asked, 'asked');
+    const opening = listen({ resourceSubscriptions: ['watched://a'] }, { at, token });
+    await begun;
+    clock.advance(1001);
+    expect(await call(at, token)).toBe(429);
+    expect((await listen({}, { at, token })).status).toBe(429);
+    expect(await call(at, await at.issuer.sign({ sub: 'other' }))).toBe(200);
+    asked.emit('answered');
+    const stream = await opening;
+    expect(stream.status).toBe(200);
+    expect(await call(at, token)).toBe(200);
+    stream.hangUp();
+  });
 });

@@ -1,0 +1,67 @@
+// §7.1: what a caller may have meant by a name that nobody has: of what this caller sees, and nothing else.
+
+import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
+import { createJudgeLikeness, type JudgeLikeness } from '../../platform/nearest-name.ts';
+import { LIST_KINDS } from '../../protocol/list-kinds.ts';
+import { JUDGED_AT_ONCE } from './list-page.ts';
+import type { Entry } from './prepare-list.ts';
+import type { Access, SuggestName, View, Who } from './view.ts';
+
+interface SuggestNameDeps {
+  readonly view: View;
+  readonly access: Access;
+  readonly clock: Clock;
+}
+
+/** So many are compared at most: what comes after them is not suggested. */
+const MAX_COMPARED = 10_000;
+
+/**
+ * Of the whole process: one search at a time. Each takes only its turns of the event loop, but many at once would leave
+ * little between them for everybody else.
+ */
+let lastSearch: Promise<unknown> = Promise.resolve();
+
+function searchAfterOthers<Result>(search: () => Promise<Result>): Promise<Result> {
+  const searching = lastSearch.then(search);
+  lastSearch = searching.catch(() => {});
+  return searching;
+}
+
+export function createSuggestName({ view, access, clock }: SuggestNameDeps): SuggestName {
+  const isVisible = (entry: Entry, who: Who) =>
+    view.findServer(entry.server)?.isDown() !== true && access.mayList(entry, who);
+
+  return async function suggestName(kind, name, who) {
+    // URIs are copied and not remembered; and they may hold what only one call was given.
+    if (LIST_KINDS[kind].ruled === 'resource') return undefined;
+    const judge = createJudgeLikeness(name);
+    if (judge === undefined) return undefined;
+    const work = createTurns(clock);
+    const entries = await view.listAtHand(kind, who);
+    await access.prepareFor(who, work);
+    const isMeant = (entry: Entry) => isVisible(entry, who);
+    const nearest = await searchAfterOthers(() => findNearest(entries, { judge, isMeant, work }));
+    return view.shown === 'own' ? nearest?.ownName : nearest?.name;
+  };
+}
+
+interface Search {
+  readonly judge: JudgeLikeness;
+  isMeant(entry: Entry): boolean;
+  readonly work: Turns;
+}
+
+async function findNearest(entries: readonly Entry[], { judge, isMeant, work }: Search) {
+  let nearest: Entry | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const [place, entry] of entries.slice(0, MAX_COMPARED).entries()) {
+    if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+    // Models leave the prefix out, or write that of another gateway.
+    const distance = Math.min(judge(entry.name, least), judge(entry.ownName, least));
+    if (distance >= least || !isMeant(entry)) continue;
+    nearest = entry;
+    least = distance;
+  }
+  return nearest;
+}

@@ -1,0 +1,23 @@
+// What goes wrong in a page of the documentation while it is looked at.
+import type { Page } from 'playwright-core';
+
+/** What went wrong in a page: errors of its console, scripts that failed, requests that led elsewhere. */
+export function watchTroubles(page: Page, url: string): readonly string[] {
+  const troubles: string[] = [];
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) troubles.push(message.text());
+  });
+  page.on('pageerror', (error) => troubles.push(error.message));
+  page.on('request', (request) => {
+    if (!/^data:/.test(request.url()) && !request.url().startsWith(`${url}/`))
+      troubles.push(request.url());
+  });
+  return troubles;
+}
+
+/** Waits until the page's script has taken over what the server sent. */
+export async function waitUntilLoaded(page: Page): Promise<void> {
+  while (!(await page.evaluate<boolean>("'_vnode' in document.querySelector('#app')"))) {
+    await page.evaluate('new Promise(requestAnimationFrame)');
+  }
+}
