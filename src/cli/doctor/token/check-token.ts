@@ -1,6 +1,7 @@
 // --token: what the gateway says of a user's access token, and what the user gets by it.
+
+import { isOfGateway } from '../../../auth/inspect-own-token.ts';
 import { GatewayError } from '../../../errors/gateway-error.ts';
-import { isOwnToken } from '../../../grants/token-codec.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { countNoun, quote } from '../../../platform/text.ts';
@@ -81,7 +82,7 @@ function explainRefusal(answer: Answer, token: string): Finding {
   const { details } = readErrorData(answer);
   const said =
     typeof details === 'string' ? details : `${answer.status} ${answer.text.slice(0, 200)}`;
-  if (isOwnToken(token)) return explainOwnTokenRefusal(token, reason, said);
+  if (isOfGateway(token)) return explainOwnTokenRefusal(token, reason, said);
   if (/its own tokens begin with pst_/.test(said)) return refuseForeignToken();
   const { check, ...advice } = adviseOnToken(reason, token);
   return failure(check ?? CHECK, { what: describeRefusal('refuses', token, said), ...advice });
@@ -125,7 +126,7 @@ export async function checkToken(settings: SettingsAtHand): Promise<Found> {
   const own = findOwnTokens(config);
   if (own !== undefined) {
     if (token === undefined) return hasKeys ? [reportUntriedLogin(config.server.baseUrl)] : [];
-    const isOfProvider = own.tokens.acceptsProviderTokens && !isOwnToken(token);
+    const isOfProvider = own.tokens.acceptsProviderTokens && !isOfGateway(token);
     if (!isOfProvider) return judgeOwnToken(token, own, settings);
   }
   if (token === undefined) return hasKeys ? [reportMissingToken(config.server.baseUrl)] : [];

@@ -1,13 +1,7 @@
 // --token, where clients get tokens of the gateway's own (§5.11): what one says to those who have the secret, and what to
 // do about one that is refused. The token itself is never printed.
+import { inspectOwnToken } from '../../../auth/inspect-own-token.ts';
 import type { BrokerConfig } from '../../../config/groups/oauth.ts';
-import {
-  type AccessToken,
-  createTokenCodec,
-  isOwnToken,
-  REFRESH_TOKEN_PREFIX,
-} from '../../../grants/token-codec.ts';
-import { createSeal } from '../../../store/seal/seal.ts';
 import { type Advice, type Finding, failure, ok, unknown } from '../finding.ts';
 import type { SettingsAtHand } from '../settings/settings-at-hand.ts';
 
@@ -19,27 +13,35 @@ export function judgeOwnToken(
   { stateSecret }: Pick<BrokerConfig, 'stateSecret'>,
   { config: { server }, clock }: Pick<SettingsAtHand, 'config' | 'clock'>,
 ): Finding {
-  if (!isOwnToken(token)) return refuseForeignToken();
-  if (token.startsWith(REFRESH_TOKEN_PREFIX)) return refuseRefreshToken();
   const url = server.baseUrl;
-  // Its file is the gateway's, which makes it at its first start.
-  if (stateSecret.kind === 'kept') {
-    return unknown(CHECK, {
-      what: 'what this token of the gateway says: its secret is in DATA_DIR.',
-      remedy: `give it to the gateway that runs: postern doctor ${url} --token-file FILE`,
-    });
+  const secrets = stateSecret.kind === 'given' ? stateSecret.secrets : undefined;
+  const found = inspectOwnToken(token, { secrets, baseUrl: url });
+  switch (found.kind) {
+    case 'foreign':
+      return refuseForeignToken();
+    case 'refresh':
+      return refuseRefreshToken();
+    // Its file is the gateway's, which makes it at its first start.
+    case 'sealed':
+      return unknown(CHECK, {
+        what: 'what this token of the gateway says: its secret is in DATA_DIR.',
+        remedy: `give it to the gateway that runs: postern doctor ${url} --token-file FILE`,
+      });
+    case 'unknown':
+      return failure('token.unknown', {
+        what: 'No secret at hand made this token of a gateway.',
+        ...UNKNOWN,
+      });
+    case 'access':
+      return judgeAccessToken(found, url, clock.now() / 1000);
   }
-  const opened = createTokenCodec(createSeal(stateSecret.secrets), url).readAccessToken(token);
-  if (opened === undefined) {
-    return failure('token.unknown', {
-      what: 'No secret at hand made this token of a gateway.',
-      ...UNKNOWN,
-    });
-  }
-  return judgeOpened(opened, url, clock.now() / 1000);
 }
 
-function judgeOpened({ grantId, expiresAt }: AccessToken, url: string, now: number): Finding {
+function judgeAccessToken(
+  { grantId, expiresAt }: { readonly grantId: string; readonly expiresAt: number },
+  url: string,
+  now: number,
+): Finding {
   const what = `an access token of this gateway, of the login (grant) ${grantId}`;
   if (now >= expiresAt) {
     return failure('token.expired', {
@@ -47,9 +49,8 @@ function judgeOpened({ grantId, expiresAt }: AccessToken, url: string, now: numb
       remedy: 'have the client refresh, or log in again.',
     });
   }
-  const minutes = Math.round((expiresAt - now) / 60);
   return ok(CHECK, {
-    what: `This is ${what}, with ${minutes} min left.`,
+    what: `This is ${what}, with ${Math.round((expiresAt - now) / 60)} min left.`,
     why: `Whether its login still stands, the gateway that runs says: postern doctor ${url} --token-file FILE`,
   });
 }
@@ -105,7 +106,7 @@ export function explainOwnTokenRefusal(
   reason: string | undefined,
   said: string,
 ): Finding {
-  if (token.startsWith(REFRESH_TOKEN_PREFIX)) return refuseRefreshToken();
+  if (inspectOwnToken(token).kind === 'refresh') return refuseRefreshToken();
   const what = `The gateway refuses the token: ${said}`;
   const { check, remedy } = REFUSALS.get(reason) ?? {};
   return check === undefined || remedy === undefined
