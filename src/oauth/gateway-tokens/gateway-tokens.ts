@@ -14,7 +14,7 @@ import type { Audit } from '../../telemetry/audit/audit.ts';
 import { createAccount } from '../account/account.ts';
 import { createBrowserSessions } from '../account/browser-sessions.ts';
 import type { BrokerTokens } from '../broker/broker-tokens.ts';
-import type { Login, ReadAsked } from '../broker/redirect-to-provider.ts';
+import type { AskedOfProvider, Login, ReadAsked } from '../broker/redirect-to-provider.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Browsers } from '../consent/browser.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
@@ -87,15 +87,25 @@ export function createGatewayTokens(
 const createReadAsked =
   (config: ProviderParametersConfig, endpoints: ProviderEndpoints): ReadAsked =>
   async (parameters, clientId) => {
-    const asked = buildAuthorizationParameters(config, parameters.get('scope'), []);
-    const granted = asked.scope.split(' ');
-    // The gateway goes on asking whether the user may, whatever its client asks for.
-    const isOffered = (await endpoints.listScopes()).includes('offline_access');
-    const scopes = isOffered ? new Set([...granted, 'offline_access']) : granted;
+    const asked = await askForLogin(config, endpoints, parameters.get('scope'));
     return {
-      scope: [...scopes].join(' '),
-      authorization: asked.authorization,
-      scopes: granted,
+      ...asked,
       resources: readAskedResources(parameters, config, clientId) ?? getDefaultResources(config),
     };
   };
+
+/** What the provider is asked for; `config` is one without an audience, `scope` what the client asks for. */
+export async function askForLogin(
+  config: ProviderParametersConfig,
+  endpoints: Pick<ProviderEndpoints, 'listScopes'>,
+  scope: string | undefined,
+): Promise<
+  Pick<AskedOfProvider, 'scope' | 'authorization'> & { readonly scopes: readonly string[] }
+> {
+  const asked = buildAuthorizationParameters(config, scope, []);
+  const granted = asked.scope.split(' ');
+  // The gateway goes on asking whether the user may, whatever its client asks for.
+  const isOffered = (await endpoints.listScopes()).includes('offline_access');
+  const scopes = isOffered ? new Set([...granted, 'offline_access']) : granted;
+  return { scope: [...scopes].join(' '), authorization: asked.authorization, scopes: granted };
+}
