@@ -12,6 +12,7 @@ import {
   isOwnToken,
   MAX_TOKEN_LENGTH,
   type TokenCodec,
+  unmaskScopes,
 } from '../grants/token-codec.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -48,7 +49,9 @@ export interface OwnTokenVerifierDeps {
 
 /** A grant as this process read it last, and who that is. */
 interface KnownGrant {
-  readonly user: UserContext;
+  /** By the scopes of a token, of which most grants have one kind. */
+  readonly users: Map<number, UserContext>;
+  createUser(scopeMask: number): UserContext;
   readonly userKey: string;
   readonly generation: number;
   /** Whether it was noted that the tokens of this generation are in use. */
@@ -63,6 +66,17 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
   const known = createBoundedMap<string, KnownGrant>(MAX_GRANTS);
   const reading = createSingleFlight<string, KnownGrant>();
   const acceptsResource = createResourceCheck(baseUrl);
+  /** Of the token by which a user came. */
+  const scopeMasks = new WeakMap<UserContext, number>();
+
+  function findUser({ users, createUser }: KnownGrant, scopeMask: number): UserContext {
+    const found = users.get(scopeMask);
+    if (found !== undefined) return found;
+    const user = createUser(scopeMask);
+    users.set(scopeMask, user);
+    scopeMasks.set(user, scopeMask);
+    return user;
+  }
 
   function open(token: string, path: string): AccessToken {
     if (isOwnToken(token) && token.length > MAX_TOKEN_LENGTH) failLength(token.length);
@@ -87,12 +101,14 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
 
   function remember({ grant, version }: StoredGrant): KnownGrant {
     const { id, user, client, issued, replaced } = grant;
+    const check = { id, clientId: client.id, key: buildGrantKey(id), version };
     // What a token may be used for was granted here: the provider's word is about its own tokens.
-    const { scp: _, ...claimsOfUser } = grant.claims;
+    const { scp: _, ...claims } = grant.claims;
     const entry = {
-      user: {
-        ...describeClaims(user.sub, { ...claimsOfUser, scope: issued.scopes.join(' ') }),
-        grant: { id, clientId: client.id, key: buildGrantKey(id), version },
+      users: new Map(),
+      createUser: (scopeMask: number) => {
+        const scope = unmaskScopes(grant.scopes, scopeMask).join(' ');
+        return { ...describeClaims(user.sub, { ...claims, scope }), grant: check };
       },
       userKey: hashUser(user),
       generation: issued.generation,
@@ -125,7 +141,7 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
     if (!entry.isUseNoted && opened.generation === entry.generation) {
       noteUse(opened.grantId, entry);
     }
-    return entry.user;
+    return findUser(entry, opened.scopeMask);
   }
 
   return {
@@ -140,7 +156,8 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
     },
     async reload(user) {
       if (user.grant === undefined) return user;
-      return (await read(user.grant.id)).user;
+      const entry = await read(user.grant.id);
+      return findUser(entry, scopeMasks.get(user) ?? 0);
     },
   };
 }

@@ -33,6 +33,8 @@ export interface Grants {
    * where another replica has changed the grant meanwhile. Undefined where the grant has ended; else what stands there.
    */
   update(id: string, change: (grant: Grant) => Grant | undefined): Promise<StoredGrant | undefined>;
+  /** No access token lives longer than its grant. */
+  capExpiry(grant: Grant): Grant;
   /** Undefined where another was faster. Its tokens are refused from then on, at every replica. */
   end(id: string): Promise<Grant | undefined>;
   listOfUser(user: UserIdentity): Promise<readonly Grant[]>;
@@ -69,6 +71,8 @@ export function createGrants({ store, seal, clock, lifetime, metrics }: GrantsDe
     // What opens was written by this code: no other check of its shape is needed.
     const { version, ...grant } = JSON.parse(opened) as Grant & { readonly version: number };
     checkRecordVersion(version, 'A grant');
+    // To the moment, as the store forgets it a second later.
+    if (hasEnded(grant)) return undefined;
     return { grant, version: text.slice(0, GRANT_VERSION_LENGTH) };
   }
 
@@ -80,6 +84,8 @@ export function createGrants({ store, seal, clock, lifetime, metrics }: GrantsDe
 
   const computeTtlSeconds = (grant: Grant): number =>
     Math.max(1, Math.ceil((computeGrantEnd(grant, lifetime) - clock.now()) / 1000));
+
+  const hasEnded = (grant: Grant): boolean => clock.now() >= computeGrantEnd(grant, lifetime);
 
   /** The two lists in which it stands: those of its user, and of all. */
   const listPlaces = ({ id, user }: Grant) => {
@@ -134,6 +140,10 @@ export function createGrants({ store, seal, clock, lifetime, metrics }: GrantsDe
   return {
     read,
     end,
+    capExpiry(grant) {
+      const endsAt = Math.min(grant.issued.expiresAt, computeGrantEnd(grant, lifetime));
+      return { ...grant, issued: { ...grant.issued, expiresAt: endsAt } };
+    },
     async create(grant) {
       const key = buildGrantKey(grant.id);
       const { text, version } = write(key, grant);

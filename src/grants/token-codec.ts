@@ -22,6 +22,8 @@ export interface AccessToken {
   readonly issuedAt: number;
   /** Epoch seconds. */
   readonly expiresAt: number;
+  /** Which of the grant's scopes it has: that of `maskScopes`. */
+  readonly scopeMask: number;
   /** Those of `hashResource`. */
   readonly resourceHashes: readonly string[];
 }
@@ -48,8 +50,8 @@ export const MAX_TOKEN_RESOURCES = 16;
 const GRANT_BYTES = 16;
 const USER_BYTES = 16;
 const RESOURCE_BYTES = 8;
-/** Grant, user, generation, issued and expiry, 4 bytes each. */
-const ACCESS_BYTES = GRANT_BYTES + USER_BYTES + 12;
+/** Grant, user; generation, issued, expiry and scopes with 4 bytes each. */
+const ACCESS_BYTES = GRANT_BYTES + USER_BYTES + 16;
 const REFRESH_BYTES = GRANT_BYTES + 4;
 
 /** `baseUrl` is `BASE_URL`: a gateway at another address reads none of these, even with the same secret. */
@@ -58,12 +60,15 @@ export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string
   const refresh = createTokenSeal(seal, 'postern refresh token', baseUrl);
 
   return {
-    writeAccessToken({ grantId, userKey, generation, issuedAt, expiresAt, resourceHashes }) {
+    writeAccessToken(content) {
+      const { grantId, userKey, generation, issuedAt, expiresAt } = content;
+      const { scopeMask, resourceHashes } = content;
       const bytes = Buffer.alloc(ACCESS_BYTES + RESOURCE_BYTES * resourceHashes.length);
       bytes.write(grantId, 0, 'base64url');
       bytes.write(userKey, GRANT_BYTES, 'base64url');
       let at = GRANT_BYTES + USER_BYTES;
-      for (const number of [generation, issuedAt, expiresAt]) at = bytes.writeUInt32BE(number, at);
+      for (const number of [generation, issuedAt, expiresAt, scopeMask])
+        at = bytes.writeUInt32BE(number, at);
       for (const hash of resourceHashes) at += bytes.write(hash, at, 'latin1');
       return ACCESS_TOKEN_PREFIX + access.seal(bytes);
     },
@@ -82,6 +87,7 @@ export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string
         generation: bytes.readUInt32BE(times),
         issuedAt: bytes.readUInt32BE(times + 4),
         expiresAt: bytes.readUInt32BE(times + 8),
+        scopeMask: bytes.readUInt32BE(times + 12),
         resourceHashes,
       };
     },
@@ -138,7 +144,11 @@ function createTokenSeal(
 
   return {
     seal(content) {
-      const iv = createHmac('sha256', ivKey.bytes).update(content).digest().subarray(0, IV_BYTES);
+      const iv = createHmac('sha256', ivKey.bytes)
+        .update(context)
+        .update(content)
+        .digest()
+        .subarray(0, IV_BYTES);
       const cipher = createCipheriv(ALGORITHM, first.bytes, iv).setAAD(context);
       const sealed = [cipher.update(content), cipher.final()];
       return Buffer.concat([first.id, iv, ...sealed, cipher.getAuthTag()]).toString('base64url');
@@ -163,3 +173,14 @@ function createTokenSeal(
     },
   };
 }
+
+// A token may have fewer scopes than its grant: a bit for each of the grant's says which.
+
+/** More cannot be told apart; a grant has no more. */
+export const MAX_SCOPES = 32;
+
+export const maskScopes = (granted: readonly string[], scopes: readonly string[]): number =>
+  granted.reduce((mask, scope, bit) => (scopes.includes(scope) ? mask + 2 ** bit : mask), 0);
+
+export const unmaskScopes = (granted: readonly string[], mask: number): readonly string[] =>
+  granted.filter((_, bit) => Math.floor(mask / 2 ** bit) % 2 === 1);

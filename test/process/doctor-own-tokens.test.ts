@@ -158,6 +158,7 @@ describe('doctor --token: own tokens', () => {
       generation: 1,
       issuedAt: expiresAt - 3600,
       expiresAt,
+      scopeMask: 1,
       resourceHashes: [hashResource(`${BASE_URL}/mcp`)],
     });
   const check = (token: string, changed: Env = {}) =>

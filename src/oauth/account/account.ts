@@ -15,6 +15,7 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { Grant } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import { hashUser } from '../../grants/token-codec.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
@@ -22,7 +23,11 @@ import { buildProviderRequest, type Login } from '../broker/redirect-to-provider
 import type { Browsers } from '../consent/browser.ts';
 import type { EndGrant } from '../gateway-tokens/end-grant.ts';
 import type { Identity } from '../identity/identity.ts';
-import { buildCallbackUrl, createCodeChallenge } from '../provider/provider-parameters.ts';
+import {
+  type AuthorizationParameters,
+  buildCallbackUrl,
+  createCodeChallenge,
+} from '../provider/provider-parameters.ts';
 import { createNameCheck, parseBody, parseQuery } from '../request/parameters.ts';
 import { renderAccountPage, renderLoginFailed } from './account-page.ts';
 import type { BrowserSession, BrowserSessions } from './browser-sessions.ts';
@@ -35,6 +40,9 @@ export interface AccountDeps {
   /** The gateway's own client at the provider. */
   readonly clientId: string;
   readonly endpoints: ProviderEndpoints;
+  /** What the provider is asked for, so that it says the same of the person as at a client's login. */
+  readonly buildParameters: () => Pick<AuthorizationParameters, 'scope' | 'authorization'>;
+  readonly clock: Clock;
   readonly logins: SealedRecords<Login>;
   readonly browsers: Browsers;
   readonly browserSessions: BrowserSessions;
@@ -50,6 +58,18 @@ export interface Account {
   finish(identity: Identity, account: NonNullable<Login['account']>): Promise<Reply>;
 }
 
+/** OpenID Connect Core §3.1.2.1: without `auth_time` nobody knows. The provider's clock may be behind. */
+const wasAskedSince = (authTime: unknown, since: number): boolean =>
+  typeof authTime === 'number' && authTime * 1000 >= since - TOLERANCE_MS;
+
+const TOLERANCE_MS = 60_000;
+
+/** Anybody can write what stands in an address: of that nothing is shown. */
+const explain = (error: string): string =>
+  error === 'access_denied'
+    ? 'The identity provider did not let you in, or the login was cancelled.'
+    : 'The identity provider could not log you in. Try again; if it fails again, tell whoever runs this gateway.';
+
 /** Fields of the forms. */
 const checkFieldName = createNameCheck(['csrf', 'action', 'grant']);
 
@@ -59,7 +79,8 @@ export function createAccount(deps: AccountDeps): Account {
 
   /** Asked even where the provider knows the browser, if it has to be sure who sits there. */
   async function redirectToProvider(cookie: string | undefined, isFresh: boolean): Promise<Reply> {
-    const { clientId, endpoints, logins } = deps;
+    const { clientId, endpoints, logins, clock } = deps;
+    const { scope, authorization } = deps.buildParameters();
     const browser = browsers.getOrCreate(cookie);
     const codeVerifier = generateSecret();
     const nonce = generateSecret();
@@ -73,19 +94,25 @@ export function createAccount(deps: AccountDeps): Account {
       codeVerifier,
       nonce,
       sendsIssuer: await endpoints.sendsIssuer(),
-      account: { isFresh },
+      account: isFresh ? { freshSince: clock.now() } : {},
     });
     const reply = createRedirectReply(
       buildProviderRequest(await endpoints.findAuthorizationUrl(), [
         ['client_id', clientId],
         ['redirect_uri', buildCallbackUrl(baseUrl)],
         ['response_type', 'code'],
-        ['scope', 'openid profile email'],
+        ['scope', scope],
         ['state', state],
         ['code_challenge', createCodeChallenge(codeVerifier)],
         ['code_challenge_method', 'S256'],
         ['nonce', nonce],
-        ...(isFresh ? ([['prompt', 'login']] as const) : []),
+        ...(isFresh
+          ? ([
+              ['prompt', 'login'],
+              ['max_age', '0'],
+            ] as const)
+          : []),
+        ...authorization.filter(([name]) => !isFresh || name !== 'prompt'),
       ]),
     );
     return { ...reply, headers: { ...reply.headers, ...browser.headers } };
@@ -100,8 +127,8 @@ export function createAccount(deps: AccountDeps): Account {
 
   async function get(query: string, cookie: string | undefined): Promise<Reply> {
     const parameters = parseQuery(query, () => {});
-    const problem = parameters.get('error_description') ?? parameters.get('error');
-    if (problem !== undefined) return renderLoginFailed(displayName, problem, url);
+    const problem = parameters.get('error');
+    if (problem !== undefined) return renderLoginFailed(displayName, explain(problem), url);
     const found = await browserSessions.find(cookie);
     if (found === undefined) return redirectToProvider(cookie, false);
     return show(found.session, parameters.get('all') !== undefined && found.session.isFresh);
@@ -177,7 +204,8 @@ export function createAccount(deps: AccountDeps): Account {
   } as const;
 
   return {
-    async finish({ user, claims }, { isFresh }) {
+    async finish({ user, claims }, { freshSince }) {
+      const isFresh = freshSince !== undefined && wasAskedSince(claims.auth_time, freshSince);
       const names = [claims.email, claims.name].filter((one) => typeof one === 'string');
       const displayed = names.find((one) => one !== '') ?? user.sub;
       const headers = await browserSessions.create({ user, displayName: displayed, isFresh });

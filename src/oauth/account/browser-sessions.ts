@@ -74,7 +74,10 @@ export function createBrowserSessions(
       const session = JSON.parse(text) as BrowserSession & { readonly version: number };
       checkRecordVersion(session.version, 'A browser session');
       if (getSecondsLeft(session) <= 0) return undefined;
-      await write(key, session);
+      // Only where it still stands: whoever has left stays out, whatever comes at the same moment.
+      const next = seal.seal(key, text);
+      const isThere = await store.compareAndSet(key, sealed, next, getSecondsLeft(session));
+      if (!isThere && (await store.get(key)) === undefined) return undefined;
       const isFresh = session.isFresh && clock.now() - session.createdAt < FRESH_MS;
       return { session: { ...session, isFresh }, end: () => store.delete(key) };
     },

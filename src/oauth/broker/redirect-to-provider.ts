@@ -41,8 +41,11 @@ export interface Login {
    * asked, and in records of version 0.1.0.
    */
   readonly sendsIssuer?: boolean | undefined;
-  /** Of a login for the gateway's own page, `/account`, which gets no code. */
-  readonly account?: { readonly isFresh: boolean } | undefined;
+  /**
+   * Of a login for the gateway's own page, `/account`, which gets no code. `freshSince`: since when, in epoch milliseconds,
+   * the provider has to have asked who it is.
+   */
+  readonly account?: { readonly freshSince?: number } | undefined;
 }
 
 /** What a client may tell the provider's login page; the gateway decides on everything else. */

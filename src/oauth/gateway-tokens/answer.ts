@@ -1,14 +1,14 @@
 // RFC 6749 §5.1: the token response, made of the grant alone: whoever makes it again makes the same.
 import { createJsonReply, type Reply } from '../../endpoint/message.ts';
 import type { Grant } from '../../grants/grant.ts';
-import { hashResource, hashUser, type TokenCodec } from '../../grants/token-codec.ts';
+import { hashResource, hashUser, maskScopes, type TokenCodec } from '../../grants/token-codec.ts';
 
 export type WriteTokens = (grant: Grant, now: number) => Reply;
 
 /** `now` in epoch milliseconds. */
 export const createWriteTokens =
   (codec: Pick<TokenCodec, 'writeAccessToken' | 'writeRefreshToken'>): WriteTokens =>
-  ({ id, user, issued }, now) => {
+  ({ id, user, scopes: granted, issued }, now) => {
     const { generation, issuedAt, expiresAt, scopes, resources } = issued;
     return createJsonReply(
       200,
@@ -19,6 +19,7 @@ export const createWriteTokens =
           generation,
           issuedAt: Math.floor(issuedAt / 1000),
           expiresAt: Math.floor(expiresAt / 1000),
+          scopeMask: maskScopes(granted, scopes),
           resourceHashes: resources.map(hashResource),
         }),
         token_type: 'Bearer',

@@ -15,6 +15,8 @@ export type RefreshDecision =
   | { readonly kind: 'rotated'; readonly grant: Grant }
   /** It was replaced, and its successor is in use: one of the two is in wrong hands. */
   | { readonly kind: 'reused' }
+  /** It was replaced, and is brought for something else than its successor was given for. */
+  | { readonly kind: 'replaced' }
   | { readonly kind: 'notGranted'; readonly what: 'scope' | 'resource' };
 
 /** For which a replaced token is answered, whatever became of its successor: a client's own requests cross. */
@@ -42,13 +44,11 @@ export function decideRefresh(
   const resources = asked.resources ?? grant.resources;
   if (!includesAll(grant.scopes, scopes)) return { kind: 'notGranted', what: 'scope' };
   if (!resources.every(covers)) return { kind: 'notGranted', what: 'resource' };
+  const isSameAsked = isSame(issued.scopes, scopes) && isSame(issued.resources, resources);
+  // The token before is good for the same answer, and for no other.
+  if (!isCurrent && !isSameAsked) return { kind: 'replaced' };
   const isKnown = generation <= issued.generation;
-  if (
-    isKnown &&
-    isFresh(issued, now) &&
-    isSame(issued.scopes, scopes) &&
-    isSame(issued.resources, resources)
-  ) {
+  if (isKnown && isFresh(issued, now) && isSameAsked) {
     return { kind: 'again', isFirstUse: isCurrent && replaced !== undefined && !issued.isUsed };
   }
   return {
@@ -64,7 +64,8 @@ export function decideRefresh(
         resources,
         isUsed: false,
       },
-      replaced: { generation, replacedAt: now },
+      // Whoever has one that was replaced gains no time by using it.
+      replaced: { generation, replacedAt: isCurrent ? now : (replaced?.replacedAt ?? now) },
     },
   };
 }

@@ -3,6 +3,7 @@ import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import type { ServerConfig } from '../../config/groups/server.ts';
+import { MAX_SCOPES } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import {
@@ -62,6 +63,7 @@ export function createGatewayTokens(
     baseUrl: config.baseUrl,
     displayName: config.displayName,
     clientId: config.providerClient.id,
+    buildParameters: () => buildAuthorizationParameters(providerConfig, undefined, []),
     browserSessions: createBrowserSessions(config.baseUrl, records, deps.clock),
     grants,
   });
@@ -103,7 +105,7 @@ export async function askForLogin(
   Pick<AskedOfProvider, 'scope' | 'authorization'> & { readonly scopes: readonly string[] }
 > {
   const asked = buildAuthorizationParameters(config, scope, []);
-  const granted = asked.scope.split(' ');
+  const granted = asked.scope.split(' ').slice(0, MAX_SCOPES);
   // The gateway goes on asking whether the user may, whatever its client asks for.
   const isOffered = (await endpoints.listScopes()).includes('offline_access');
   const scopes = isOffered ? new Set([...granted, 'offline_access']) : granted;

@@ -2,7 +2,7 @@
 // whoever may not is told so on a page.
 import type { Reply } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
-import { toGatewayError } from '../../errors/gateway-error.ts';
+import { GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Grant } from '../../grants/grant.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Account } from '../account/account.ts';
@@ -53,7 +53,9 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
     /** The client waits for an answer, and its user sees it there. */
     function respondWithError(thrown: unknown): Reply {
       const error = toGatewayError(thrown);
-      const { code: name = 'server_error', description } = describeOAuthError(error);
+      const { code: name = 'server_error', description } = describeOAuthError(
+        withoutDetails(error),
+      );
       const { cause, facts } = error.failure;
       return {
         ...respond([
@@ -99,3 +101,9 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
     return `${baseUrl}/oauth/authorize?${query}`;
   }
 }
+
+/** What the provider says of a user is not for a client that has no grant yet: the log has it. */
+const withoutDetails = (error: GatewayError): GatewayError =>
+  ABOUT_USERS.has(error.key) ? new GatewayError(error.key) : error;
+
+const ABOUT_USERS: ReadonlySet<string> = new Set(['unusable_id_token', 'unusable_identity']);

@@ -96,6 +96,7 @@ export function openGatewayTokens(
   const endGrant = createEndGrant({ grants, tellProvider });
   const renewal = createGrantRenewal({
     endGrant,
+    tellProvider,
     config: oauth.tokens,
     grants,
     providerLogins,

@@ -72,7 +72,8 @@ export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
       ]);
       failIfProviderClientRefused(response);
       if (response.status !== 200) failRefused(response, undefined);
-      return readAnswer(response, askedAt, undefined);
+      const answer = readAnswer(response, askedAt, undefined);
+      return 'error' in answer ? failAnswered(answer.error) : answer;
     },
     async renew(refreshToken) {
       const askedAt = clock.now();
@@ -82,14 +83,17 @@ export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
         ...buildRefreshParameters(config, undefined, []),
       ]);
       failIfProviderClientRefused(response);
-      const { status, refusal } = response;
-      if (status === 200) return readAnswer(response, askedAt, refreshToken);
       const { spentRefreshTokenError } = provider.quirks;
-      const code = refusal?.code;
-      if (code !== undefined && (code === 'invalid_grant' || code === spentRefreshTokenError)) {
-        return undefined;
+      const hasEnded = (code: string | undefined) =>
+        code !== undefined && (code === 'invalid_grant' || code === spentRefreshTokenError);
+      if (response.status === 200) {
+        const answer = readAnswer(response, askedAt, refreshToken);
+        if (!('error' in answer)) return answer;
+        return hasEnded(answer.error) ? undefined : failAnswered(answer.error);
       }
-      return failRefused(response, spentRefreshTokenError);
+      return hasEnded(response.refusal?.code)
+        ? undefined
+        : failRefused(response, spentRefreshTokenError);
     },
     async revoke({ refreshToken, accessToken }) {
       const token = refreshToken ?? accessToken;
@@ -112,8 +116,11 @@ function readAnswer(
   { body }: ProviderResponse,
   askedAt: number,
   held: string | undefined,
-): ProviderAnswer {
+): ProviderAnswer | { readonly error: string } {
   const answer = parseObject(body) ?? failUnreadable();
+  // GitHub and Slack refuse with 200. An answer without a token says nothing of anybody.
+  if (typeof answer.error === 'string') return { error: answer.error };
+  if (readText(answer.access_token) === undefined) failAnswered('no access token');
   const seconds = Number(answer.expires_in);
   return {
     answer,
@@ -133,6 +140,13 @@ const failUnreadable = (): never =>
     details: "The identity provider's answer is not a JSON object.",
     cause: new Error("the token endpoint's answer is not a JSON object"),
   });
+
+function failAnswered(said: string): never {
+  return fail('upstream_failed', {
+    details: 'The identity provider gave no tokens.',
+    cause: new Error(`The token endpoint answered 200, and ${said}`),
+  });
+}
 
 /** @throws GatewayError always. */
 function failRefused(

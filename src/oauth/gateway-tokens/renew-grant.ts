@@ -12,7 +12,7 @@ import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { RunOnce } from '../broker/run-once.ts';
 import type { FindLoginRefusal } from '../identity/login-policy.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
-import type { EndGrant } from './end-grant.ts';
+import type { EndGrant, TellProvider } from './end-grant.ts';
 import type { ProviderLogins } from './provider-login.ts';
 
 /** What a renewal came to, as data that replicas tell each other. */
@@ -32,8 +32,9 @@ export interface GrantRenewal {
 export interface GrantRenewalDeps {
   readonly config: Pick<TokensConfig, 'renewalSeconds' | 'renewalGraceSeconds'>;
   readonly grants: Grants;
-  readonly providerLogins: Pick<ProviderLogins, 'renew' | 'revoke'>;
+  readonly providerLogins: Pick<ProviderLogins, 'renew'>;
   readonly endGrant: EndGrant;
+  readonly tellProvider: TellProvider;
   readonly readIdentity: ReadIdentity;
   readonly findLoginRefusal: FindLoginRefusal;
   readonly runOnce: RunOnce<Renewal>;
@@ -52,7 +53,8 @@ const UNKNOWN_LIFETIME_MS = 60_000;
 const MAX_TOKENS = 10_000;
 
 export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
-  const { config, grants, providerLogins, endGrant, readIdentity, findLoginRefusal } = deps;
+  const { config, grants, providerLogins, readIdentity, findLoginRefusal } = deps;
+  const { endGrant, tellProvider } = deps;
   const { runOnce, clock, log, metrics } = deps;
   /** By grant and version. */
   const tokens = createExpiringMap<string>(MAX_TOKENS, clock.now);
@@ -73,10 +75,15 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
       const renewed = await providerLogins.renew(refreshToken);
       if (renewed === undefined) return end(grant, 'The provider says that it has ended.');
       const { answer, tokens: provider } = renewed;
-      // Kept before it is used: the refresh token before may be worthless now.
-      const kept = await grants.update(id, (current) => ({ ...current, provider }));
+      // Kept before anything is done with it: the refresh token before may be worthless now. Whose the access token is, is
+      // not known yet.
+      const { refreshToken: next } = provider;
+      const kept = await grants.update(id, (current) => ({
+        ...current,
+        provider: { refreshToken: next },
+      }));
       if (kept === undefined) {
-        await providerLogins.revoke(provider);
+        await tellProvider({ ...grant, provider });
         return { kind: 'ended' };
       }
       const identity = await readIdentity(answer, { nonce: undefined, earlier: kept.grant });
@@ -84,6 +91,7 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
       if (refusal !== undefined) return end(grant, refusal.forLog);
       await grants.update(id, ({ renewalFailedAt: _, renewalTriedAt: __, ...current }) => ({
         ...current,
+        provider,
         claims: identity.claims,
         userinfoClaims: identity.userinfoClaims,
         sid: identity.sid ?? current.sid,
@@ -141,7 +149,8 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
       const now = clock.now();
       const refreshToken = stored?.grant.provider.refreshToken;
       if (stored && refreshToken !== undefined && !isUsable(stored.grant, now + RESERVE_MS)) {
-        if (!wasJustTried(stored.grant, now)) await renew(stored.grant, refreshToken);
+        if (!wasJustTried(stored.grant, now) && !wasJustRenewed(stored.grant, now))
+          await renew(stored.grant, refreshToken);
         stored = await grants.read(check.id);
       }
       if (stored === undefined || !isUsable(stored.grant, clock.now())) return undefined;
@@ -169,6 +178,10 @@ const isRenewalDue = (
 
 const wasJustTried = ({ renewalTriedAt }: Grant, now: number): boolean =>
   renewalTriedAt !== undefined && now - renewalTriedAt < RETRY_MS;
+
+/** Some providers' tokens live no longer than what is kept in reserve. */
+const wasJustRenewed = ({ renewedAt, provider }: Grant, now: number): boolean =>
+  provider.accessToken !== undefined && now - renewedAt < RESERVE_MS;
 
 function failAfterGrace(
   { renewalFailedAt }: Grant,

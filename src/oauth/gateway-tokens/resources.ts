@@ -1,5 +1,7 @@
 // RFC 8707: what a token of the gateway's own is for: all of it, one server behind it, or the operators' page.
 import { OPERATORS_CLIENT_ID } from '../../auth/own-clients.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { MAX_TOKEN_RESOURCES } from '../../grants/token-codec.ts';
 import {
   type OwnResources,
   type RequestParameters,
@@ -16,10 +18,16 @@ export function readAskedResources(
   own: OwnResources,
   clientId: string,
 ): readonly string[] | undefined {
-  const named = readResourceIndicators(parameters, own);
-  // Operators' tokens are in a page that calls nothing else.
+  // Operators' tokens are in a page that calls nothing else, whatever it names.
   if (clientId === OPERATORS_CLIENT_ID) return [`${own.baseUrl}/admin`];
-  return named.length === 0 ? undefined : [...new Set(named.map((one) => toCanonical(one, own)))];
+  const named = readResourceIndicators(parameters, own);
+  const resources = new Set(named.map((one) => toCanonical(one, own)));
+  if (resources.size > MAX_TOKEN_RESOURCES) {
+    fail('invalid_target', {
+      details: `A token can be for ${MAX_TOKEN_RESOURCES} resources at most. ${own.baseUrl}/mcp is all of them.`,
+    });
+  }
+  return resources.size === 0 ? undefined : [...resources];
 }
 
 export const getDefaultResources = ({ baseUrl }: Pick<OwnResources, 'baseUrl'>) => [

@@ -23,7 +23,7 @@ import type { GrantRenewal } from './renew-grant.ts';
 import { coversResource, readAskedResources } from './resources.ts';
 
 export interface GatewayTokenDeps {
-  readonly config: OwnResources & Pick<TokensConfig, 'accessSeconds'>;
+  readonly config: OwnResources & Pick<TokensConfig, 'accessSeconds' | 'renewalSeconds'>;
   readonly clients: Clients;
   readonly codes: SealedRecords<GrantCode>;
   readonly codec: Pick<TokenCodec, 'readRefreshToken'>;
@@ -55,7 +55,7 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
     const asked = readAskedPair(parameters, client);
     return async function redeem() {
       const issued = checkCode(await codes.take(request.code), request);
-      const grant = createGrant(issued, asked, clock.now());
+      const grant = grants.capExpiry(createGrant(issued, asked, clock.now()));
       await Promise.all([grants.create(grant), clients.recordUse(client)]);
       return answer(grant, client, false);
     };
@@ -132,19 +132,20 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
     token: RefreshToken,
     asked: AskedPair,
   ): Promise<Grant> {
-    let refusal: 'reused' | 'scope' | 'resource' | undefined;
+    let refusal: 'reused' | 'replaced' | 'scope' | 'resource' | undefined;
     function change(grant: Grant): Grant | undefined {
       refusal = undefined;
       const decision = decide(grant, token, asked);
-      if (decision.kind === 'rotated') return decision.grant;
+      if (decision.kind === 'rotated') return grants.capExpiry(decision.grant);
       if (decision.kind === 'again') return decision.isFirstUse ? noteFirstUse(grant) : undefined;
-      refusal = decision.kind === 'reused' ? 'reused' : decision.what;
+      refusal = decision.kind === 'notGranted' ? decision.what : decision.kind;
       return undefined;
     }
     const changed = await grants.update(standing.id, change);
     if (changed === undefined) failGrant(ENDED);
     if (refusal === 'scope') fail('invalid_scope');
     if (refusal === 'resource') failTarget();
+    if (refusal === 'replaced') failGrant(REPLACED);
     if (refusal === 'reused') return endReused(changed.grant);
     return changed.grant;
   }
@@ -192,11 +193,17 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
       if (token.generation < (grant.replaced?.generation ?? grant.issued.generation)) {
         return undefined;
       }
-      // However many come, the provider is asked once in OAUTH_RENEWAL_SECONDS.
-      return { id: grant.id, isAnswered: true };
+      // However many come, the provider is asked once in OAUTH_RENEWAL_SECONDS: where that is seldom.
+      return { id: grant.id, isAnswered: config.renewalSeconds >= SELDOM_SECONDS };
     },
   };
 }
+
+/** The window of limits. */
+const SELDOM_SECONDS = 60;
+
+const REPLACED =
+  'The refresh token was replaced. Use the one that came with the last answer, or ask for the same scope and resource.';
 
 const ENDED = 'The login has ended. Log in again.';
 

@@ -12,10 +12,17 @@ export interface ClaimSources {
 }
 
 /** The ID token is signed, and has the last word. */
-export const joinClaims = ({ idToken, userinfo }: ClaimSources): JsonObject => ({
-  ...userinfo,
-  ...idToken,
-});
+export function joinClaims({ idToken, userinfo }: ClaimSources): JsonObject {
+  const joined = { ...userinfo, ...idToken };
+  if (idToken?.email === undefined || idToken.email === userinfo?.email) return joined;
+  // What userinfo says of another address was not said of this one.
+  const said = Object.entries(joined).filter(
+    ([name]) => !ABOUT_EMAIL.has(name) || Object.hasOwn(idToken, name),
+  );
+  return Object.fromEntries(said);
+}
+
+const ABOUT_EMAIL: ReadonlySet<string> = new Set(['email_verified', 'xms_edov']);
 
 export interface RenewedClaims {
   readonly claims: JsonObject;

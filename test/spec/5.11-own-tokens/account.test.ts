@@ -87,7 +87,8 @@ test('§5.11 account: before all logins end the provider asks who it is, whateve
   const asked = new URL(led.headers.location ?? '');
   expect(asked.searchParams.get('prompt')).toBe('login');
   expect((await own.call(one.access)).status).toBe(200);
-  const back = await own.steps.callback(own.provider.logIn(asked), cookie);
+  const auth_time = Math.floor(own.clock.now() / 1000);
+  const back = await own.steps.callback(own.provider.logIn(asked, { auth_time }), cookie);
   const fresh = `${cookie.split(';')[0]}; ${readCookie(back.headers['set-cookie'])}`;
   const { text } = await own.steps.get('/account?all=1', fresh);
   expect(text).toContain('Log out everywhere now');

@@ -22,6 +22,7 @@ const writeToken = (secret: string, baseUrl = BASE, kind: 'access' | 'refresh' =
         generation: 1,
         issuedAt: now,
         expiresAt: now + 3600,
+        scopeMask: 1,
         resourceHashes: [hashResource(MCP)],
       });
 };
@@ -82,7 +83,7 @@ test.each<{ what: string; make: (tokens: Tokens) => string; reason: string }>([
   },
   {
     what: 'with a flipped bit in the tag',
-    make: ({ access }) => flipBit(access, 85),
+    make: ({ access }) => flipBit(access, 88),
     reason: 'invalid_token',
   },
   {
