@@ -28,7 +28,8 @@ export interface Grants {
   /** Undefined where there is none, or no secret opens it. */
   read(id: string): Promise<StoredGrant | undefined>;
   /**
-   * Writes what `change` makes of the grant, and begins its time anew; nothing where it makes nothing. It is called again
+   * Writes what `change` makes of the grant, and begins its time anew; where it makes nothing, only what an older secret
+   * sealed is sealed anew. It is called again
    * where another replica has changed the grant meanwhile. Undefined where the grant has ended; else what stands there.
    */
   update(id: string, change: (grant: Grant) => Grant | undefined): Promise<StoredGrant | undefined>;
@@ -75,6 +76,10 @@ export function createGrants({ store, seal, clock, lifetime }: GrantsDeps): Gran
     const record = JSON.stringify({ ...grant, version: RECORD_VERSION });
     return { text: version + seal.seal(key, record), version };
   }
+
+  /** The older secret may go once nothing needs it. */
+  const isSealedBefore = (text = ''): boolean =>
+    !seal.isSealedByFirst(text.slice(GRANT_VERSION_LENGTH));
 
   const computeTtlSeconds = (grant: Grant): number =>
     Math.max(1, Math.ceil((computeGrantEnd(grant, lifetime) - clock.now()) / 1000));
@@ -147,12 +152,13 @@ export function createGrants({ store, seal, clock, lifetime }: GrantsDeps): Gran
         const stored = open(key, standing);
         if (stored === undefined) return undefined;
         const changed = change(stored.grant);
-        if (changed === undefined) return stored;
-        const { text, version } = write(key, changed);
-        if (!(await store.compareAndSet(key, standing, text, computeTtlSeconds(changed)))) continue;
+        if (changed === undefined && !isSealedBefore(standing)) return stored;
+        const grant = changed ?? stored.grant;
+        const { text, version } = write(key, grant);
+        if (!(await store.compareAndSet(key, standing, text, computeTtlSeconds(grant)))) continue;
         // Only a refresh gives it more time.
-        if (changed.issued.issuedAt !== stored.grant.issued.issuedAt) await enlist(changed);
-        return { grant: changed, version };
+        if (grant.issued.issuedAt !== stored.grant.issued.issuedAt) await enlist(grant);
+        return { grant, version };
       }
     },
     async listOfUser(user) {
