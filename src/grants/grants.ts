@@ -12,6 +12,7 @@ import {
 import type { Page, PageRequest } from '../store/page.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import { GRANT_VERSION_LENGTH, type KeyValue } from '../store/store.ts';
+import type { EndedGrants } from './ended-grants.ts';
 import type { Grant, UserIdentity } from './grant.ts';
 import { hashUser } from './token-codec.ts';
 
@@ -53,6 +54,7 @@ export interface GrantLifetime {
 export interface GrantsDeps {
   readonly store: KeyValue;
   readonly seal: Seal;
+  readonly endedGrants: Pick<EndedGrants, 'announce'>;
   readonly clock: Clock;
   readonly lifetime: GrantLifetime;
 }
@@ -60,7 +62,9 @@ export interface GrantsDeps {
 /** More than anybody has clients; who has them makes room by what would end first. */
 const MAX_USER_GRANTS = 1000;
 
-export function createGrants({ store, seal, clock, lifetime }: GrantsDeps): Grants {
+export function createGrants(deps: GrantsDeps): Grants {
+  const { store, seal, endedGrants, clock, lifetime } = deps;
+
   function open(key: string, text: string | undefined): StoredGrant | undefined {
     const sealed = text?.slice(GRANT_VERSION_LENGTH);
     const opened = sealed === undefined ? undefined : seal.open(key, sealed);
@@ -116,11 +120,12 @@ export function createGrants({ store, seal, clock, lifetime }: GrantsDeps): Gran
     if (ended === undefined) return undefined;
     const { grant } = ended;
     // It has ended, whatever becomes of the lists: what they name and is gone they leave out.
-    await Promise.all(
-      listPlaces(grant).map(([list, listed]) =>
+    await Promise.all([
+      endedGrants.announce(id),
+      ...listPlaces(grant).map(([list, listed]) =>
         store.deleteListed(list, listed).catch(() => false),
       ),
-    );
+    ]);
     return grant;
   }
 
