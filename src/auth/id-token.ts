@@ -46,6 +46,8 @@ export interface IdTokenVerifier {
    * facts, where it belongs to another login; `key_set_unavailable`.
    */
   verify(idToken: string, expected: ExpectedIdToken): Promise<IdTokenClaims>;
+  /** Of claims that the provider itself sent, by the same rules. @throws GatewayError `unusable_id_token`. */
+  readUser(claims: JsonObject): UserIdentity;
 }
 
 export interface IdTokenVerifierDeps {
@@ -93,17 +95,23 @@ export function createIdTokenVerifier(deps: IdTokenVerifierDeps): IdTokenVerifie
     return signer;
   }
 
+  function readUser(claims: JsonObject): UserIdentity {
+    const sub = nameMember('sub', () => readSubject(claims, deps.baseUrl));
+    checkNotClient(sub);
+    return { issuer: deps.issuer, sub };
+  }
+
   return {
+    readUser,
     async verify(idToken, expected) {
       const token = nameMember('form', () => parseToken(idToken));
       const signer = await requireSigner(token).catch((thrown) => failAs('signature', thrown));
       const claims = nameMember('payload', () => readPayload(token));
       const checks = { ...deps, ...expected, token, signer, now: clock.now() / 1000 };
       for (const check of CHECKS) check(claims, checks);
-      const sub = nameMember('sub', () => readSubject(claims, deps.baseUrl));
-      checkNotClient(sub);
-      checkEarlierUser({ issuer: deps.issuer, sub }, expected.earlier);
-      return { ...claims, iss: deps.issuer, sub };
+      const user = readUser(claims);
+      checkEarlierUser(user, expected.earlier);
+      return { ...claims, iss: user.issuer, sub: user.sub };
     },
   };
 }

@@ -160,7 +160,7 @@ export async function createGateway(
   const people = loginFailures && createPeople(getSeal);
   const personIndex = loginFailures && createPersonIndex({ store, getSeal });
   const recentCallers = people && createRecentCallers({ store, people, clock, log });
-  const ownTokens = openOwnTokens(config, { store, seal: loginSeal, clock, metrics });
+  const ownTokens = openOwnTokens(config, { store, seal: loginSeal, clock, log, metrics });
   const { metadata, keySet, auth } = createProviderAccess(config, {
     ownTokens: ownTokens && openOwnTokenAccess(config, ownTokens, clock),
     onRefusal: loginFailures && noteRefusals(loginFailures.note),
@@ -236,6 +236,7 @@ export async function createGateway(
     getProviderToken,
     sealPerson: people && personIndex && createSealPerson(people, personIndex),
     noteStatelessUser: recentCallers?.note,
+    endedGrants: ownTokens?.endedGrants,
   });
 
   const site = createPublicSite(config, {
@@ -348,6 +349,7 @@ export async function createGateway(
       await server.close(DRAIN_GRACE_MS);
       await upstreams?.close(0);
       mcp.close();
+      ownTokens?.close();
       auth.close();
       authorization.close();
       await outbound.close();

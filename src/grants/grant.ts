@@ -72,6 +72,19 @@ export interface IssuedPair {
   readonly isUsed: boolean;
 }
 
+/** `now` in epoch milliseconds. */
+export const issueFirstPair = (
+  granted: Pick<IssuedPair, 'scopes' | 'resources'>,
+  now: number,
+  accessSeconds: number,
+): IssuedPair => ({
+  ...granted,
+  generation: 1,
+  issuedAt: now,
+  expiresAt: now + accessSeconds * 1000,
+  isUsed: false,
+});
+
 export interface ReplacedToken {
   readonly generation: number;
   readonly replacedAt: number;

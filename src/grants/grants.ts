@@ -13,6 +13,7 @@ import type { Page, PageRequest } from '../store/page.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import { GRANT_VERSION_LENGTH, type KeyValue } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { EndedGrants } from './ended-grants.ts';
 import type { Grant, UserIdentity } from './grant.ts';
 import { hashUser } from './token-codec.ts';
 
@@ -29,7 +30,8 @@ export interface Grants {
   /** Undefined where there is none, or no secret opens it. */
   read(id: string): Promise<StoredGrant | undefined>;
   /**
-   * Writes what `change` makes of the grant, and begins its time anew; nothing where it makes nothing. It is called again
+   * Writes what `change` makes of the grant, and begins its time anew; where it makes nothing, only what an older secret
+   * sealed is sealed anew. It is called again
    * where another replica has changed the grant meanwhile. Undefined where the grant has ended; else what stands there.
    */
   update(id: string, change: (grant: Grant) => Grant | undefined): Promise<StoredGrant | undefined>;
@@ -55,6 +57,7 @@ export interface GrantLifetime {
 export interface GrantsDeps {
   readonly store: KeyValue;
   readonly seal: Seal;
+  readonly endedGrants: Pick<EndedGrants, 'announce'>;
   readonly clock: Clock;
   readonly lifetime: GrantLifetime;
   readonly metrics: Pick<Metrics, 'recordGrant'>;
@@ -63,7 +66,9 @@ export interface GrantsDeps {
 /** More than anybody has clients; who has them makes room by what would end first. */
 const MAX_USER_GRANTS = 1000;
 
-export function createGrants({ store, seal, clock, lifetime, metrics }: GrantsDeps): Grants {
+export function createGrants(deps: GrantsDeps): Grants {
+  const { store, seal, endedGrants, clock, lifetime, metrics } = deps;
+
   function open(key: string, text: string | undefined): StoredGrant | undefined {
     const sealed = text?.slice(GRANT_VERSION_LENGTH);
     const opened = sealed === undefined ? undefined : seal.open(key, sealed);
@@ -81,6 +86,10 @@ export function createGrants({ store, seal, clock, lifetime, metrics }: GrantsDe
     const record = JSON.stringify({ ...grant, version: RECORD_VERSION });
     return { text: version + seal.seal(key, record), version };
   }
+
+  /** The older secret may go once nothing needs it. */
+  const isSealedBefore = (text = ''): boolean =>
+    !seal.isSealedByFirst(text.slice(GRANT_VERSION_LENGTH));
 
   const computeTtlSeconds = (grant: Grant): number =>
     Math.max(1, Math.ceil((computeGrantEnd(grant, lifetime) - clock.now()) / 1000));
@@ -120,11 +129,12 @@ export function createGrants({ store, seal, clock, lifetime, metrics }: GrantsDe
     metrics.recordGrant('ended');
     const { grant } = ended;
     // It has ended, whatever becomes of the lists: what they name and is gone they leave out.
-    await Promise.all(
-      listPlaces(grant).map(([list, listed]) =>
+    await Promise.all([
+      endedGrants.announce(id),
+      ...listPlaces(grant).map(([list, listed]) =>
         store.deleteListed(list, listed).catch(() => false),
       ),
-    );
+    ]);
     return grant;
   }
 
@@ -161,15 +171,16 @@ export function createGrants({ store, seal, clock, lifetime, metrics }: GrantsDe
         const stored = open(key, standing);
         if (stored === undefined) return undefined;
         const changed = change(stored.grant);
-        if (changed === undefined) return stored;
-        const { text, version } = write(key, changed);
-        if (!(await store.compareAndSet(key, standing, text, computeTtlSeconds(changed)))) continue;
+        if (changed === undefined && !isSealedBefore(standing)) return stored;
+        const grant = changed ?? stored.grant;
+        const { text, version } = write(key, grant);
+        if (!(await store.compareAndSet(key, standing, text, computeTtlSeconds(grant)))) continue;
         // Only a refresh gives it more time.
-        if (changed.issued.issuedAt !== stored.grant.issued.issuedAt) {
+        if (grant.issued.issuedAt !== stored.grant.issued.issuedAt) {
           metrics.recordGrant('refreshed');
-          await enlist(changed);
+          await enlist(grant);
         }
-        return { grant: changed, version };
+        return { grant, version };
       }
     },
     async listOfUser(user) {

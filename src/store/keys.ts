@@ -17,6 +17,10 @@ export const buildUserSessionsKey = (sessionKeyPrefix: string, hash: string): st
  */
 export const buildChannelName = (sessionKeyPrefix: string): string => `${sessionKeyPrefix}bus`;
 
+/** The channel on which replicas hear that a grant has ended. */
+export const buildEndedGrantsChannelName = (sessionKeyPrefix: string): string =>
+  `${sessionKeyPrefix}ended-grants`;
+
 /** That a session wants to hear of a resource's changes; `hash` is that of its URI. */
 export const buildSubscriptionKey = (
   sessionKeyPrefix: string,

@@ -16,6 +16,8 @@ import { createAccount } from '../account/account.ts';
 import { createBrowserSessions } from '../account/browser-sessions.ts';
 import type { BrokerTokens } from '../broker/broker-tokens.ts';
 import type { AskedOfProvider, Login, ReadAsked } from '../broker/redirect-to-provider.ts';
+import { createRefreshTokens } from '../broker/refresh-tokens.ts';
+import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Browsers } from '../consent/browser.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
@@ -23,7 +25,9 @@ import {
   buildAuthorizationParameters,
   type ProviderParametersConfig,
 } from '../provider/provider-parameters.ts';
+import type { OwnResources } from '../request/parameters.ts';
 import { createWriteTokens } from './answer.ts';
+import { createEarlierLogins } from './earlier-logins.ts';
 import { createLogIn, type GrantCode } from './log-in.ts';
 import { type GatewayTokensParts, withoutAudience } from './open-gateway-tokens.ts';
 import { getDefaultResources, readAskedResources } from './resources.ts';
@@ -43,13 +47,17 @@ export interface GatewayTokensDeps extends GatewayTokensParts {
   readonly log: Log;
 }
 
-type WithDisplayName = Pick<ServerConfig, 'displayName'>;
+export interface GatewayTokensConfig
+  extends ProviderParametersConfig,
+    OwnResources,
+    Pick<BrokerConfig, 'providerClient' | 'refreshTtlSeconds'>,
+    Pick<ServerConfig, 'displayName'> {}
 
 /** Of a code, until its client redeems it. */
 const CODE_TTL_SECONDS = 60;
 
 export function createGatewayTokens(
-  config: ProviderParametersConfig & Pick<BrokerConfig, 'providerClient'> & WithDisplayName,
+  config: GatewayTokensConfig,
   tokens: TokensConfig,
   deps: GatewayTokensDeps,
 ): BrokerTokens {
@@ -57,7 +65,17 @@ export function createGatewayTokens(
   const { codec, grants } = ownTokens;
   const providerConfig = withoutAudience(config);
   const codes = createSealedRecords<GrantCode>(records, 'grant-code', CODE_TTL_SECONDS);
-  const common = { ...deps, codec, grants, codes };
+  const earlierLogins = createEarlierLogins({
+    ...deps,
+    config: providerConfig,
+    tokens,
+    ttlSeconds: config.refreshTtlSeconds,
+    store: records.store,
+    refreshTokens: createRefreshTokens(records, config.refreshTtlSeconds),
+    grants,
+    runOnce: createRunOnce(createFlightRecords(records), deps.clock),
+  });
+  const common = { ...deps, codec, grants, codes, earlierLogins };
   const account = createAccount({
     ...deps,
     baseUrl: config.baseUrl,

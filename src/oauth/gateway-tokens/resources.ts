@@ -30,6 +30,16 @@ export function readAskedResources(
   return resources.size === 0 ? undefined : [...resources];
 }
 
+/** Those of ours, of a list that may name what the provider was asked for. */
+export const selectOwnResources = (
+  resources: readonly string[],
+  { baseUrl, serverUrls }: OwnResources,
+): readonly string[] => {
+  const isOwn = (one: string) =>
+    [baseUrl, `${baseUrl}/mcp`].includes(one) || serverUrls.isResource(one);
+  return [...new Set(resources.map((one) => toCanonical(one, { baseUrl })).filter(isOwn))];
+};
+
 export const getDefaultResources = ({ baseUrl }: Pick<OwnResources, 'baseUrl'>) => [
   `${baseUrl}/mcp`,
 ];

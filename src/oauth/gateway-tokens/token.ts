@@ -4,7 +4,7 @@ import { parseScope } from '../../config/scope.ts';
 import type { KnownLogin } from '../../endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { createGrantId, type Grant, noteFirstUse } from '../../grants/grant.ts';
+import { createGrantId, type Grant, issueFirstPair, noteFirstUse } from '../../grants/grant.ts';
 import type { Grants, StoredGrant } from '../../grants/grants.ts';
 import type { RefreshToken, TokenCodec } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -17,6 +17,7 @@ import { addFacts } from '../request/login-facts.ts';
 import { type OwnResources, parseBody, type RequestParameters } from '../request/parameters.ts';
 import type { WriteTokens } from './answer.ts';
 import { type AskedPair, decideRefresh, type RefreshDecision } from './decide-refresh.ts';
+import type { EarlierLogins } from './earlier-logins.ts';
 import type { EndGrant } from './end-grant.ts';
 import type { GrantCode } from './log-in.ts';
 import type { GrantRenewal } from './renew-grant.ts';
@@ -29,6 +30,7 @@ export interface GatewayTokenDeps {
   readonly codec: Pick<TokenCodec, 'readRefreshToken'>;
   readonly grants: Grants;
   readonly renewal: Pick<GrantRenewal, 'renewIfDue'>;
+  readonly earlierLogins: EarlierLogins;
   readonly endGrant: EndGrant;
   readonly writeTokens: WriteTokens;
   readonly logLogin: LogLogin;
@@ -47,7 +49,7 @@ export interface GatewayTokenEndpoint {
 }
 
 export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint {
-  const { config, clients, codes, codec, grants, renewal, clock } = deps;
+  const { config, clients, codes, codec, grants, renewal, earlierLogins, clock } = deps;
 
   async function redeemCode(parameters: RequestParameters): Promise<PendingReply> {
     const request = readCodeRequest(parameters);
@@ -78,21 +80,19 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
       resources,
       createdAt: now,
       renewedAt: now,
-      issued: {
-        generation: 1,
-        issuedAt: now,
-        expiresAt: now + config.accessSeconds * 1000,
-        scopes: asked.scopes ?? scopes,
-        resources: asked.resources ?? resources,
-        isUsed: false,
-      },
+      issued: issueFirstPair(
+        { scopes: asked.scopes ?? scopes, resources: asked.resources ?? resources },
+        now,
+        config.accessSeconds,
+      ),
     };
   }
 
   async function refresh(parameters: RequestParameters): Promise<PendingReply> {
     const text = parameters.require('refresh_token');
     const clientId = parameters.require('client_id');
-    const token = codec.readRefreshToken(text) ?? failGrant('The refresh token is unknown.');
+    const token = await findToken(text);
+    if (token === undefined) return migrate(text, clientId, parameters);
     return addFacts({ grantId: token.grantId }, () => refreshBy(token, clientId, parameters));
   }
 
@@ -106,18 +106,46 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
       grants.read(token.grantId),
     ]);
     const stored = found ?? failGrant(ENDED);
-    if (stored.grant.client.id !== clientId)
-      failGrant('The refresh token was issued to another client.');
+    if (stored.grant.client.id !== clientId) failGrant(FOREIGN);
     const asked = readAskedPair(parameters, client);
-    async function refreshAndAnswer(): Promise<Reply> {
-      // Before the provider is asked, who might take it for a second use of its own.
-      if (decide(stored.grant, token, asked).kind === 'reused') await endReused(stored.grant);
-      const renewed = (await renewal.renewIfDue(stored)) ?? failGrant(ENDED);
-      const [grant] = await Promise.all([rotate(renewed, token, asked), clients.recordUse(client)]);
-      return answer(grant, client, true);
-    }
-    return addFacts({ user: stored.grant.user.sub }, async () => refreshAndAnswer);
+    return addFacts(
+      { user: stored.grant.user.sub },
+      async () => () => refreshAndAnswer(stored, token, asked, client),
+    );
   }
+
+  async function migrate(
+    text: string,
+    clientId: string,
+    parameters: RequestParameters,
+  ): Promise<PendingReply> {
+    const record =
+      (await earlierLogins.findRecord(text)) ?? failGrant('The refresh token is unknown.');
+    const client = await clients.requireWithoutFetch(clientId);
+    if (record.owner !== clientId) failGrant(FOREIGN);
+    const asked = readAskedPair(parameters, client);
+    return async function migrateAndAnswer() {
+      const token = await earlierLogins.migrate(text, record, client);
+      const stored = (await grants.read(token.grantId)) ?? failGrant(ENDED);
+      return refreshAndAnswer(stored, token, asked, client);
+    };
+  }
+
+  async function refreshAndAnswer(
+    stored: StoredGrant,
+    token: RefreshToken,
+    asked: AskedPair,
+    client: Client,
+  ): Promise<Reply> {
+    // Before the provider is asked, who might take it for a second use of its own.
+    if (decide(stored.grant, token, asked).kind === 'reused') await endReused(stored.grant);
+    const renewed = (await renewal.renewIfDue(stored)) ?? failGrant(ENDED);
+    const [grant] = await Promise.all([rotate(renewed, token, asked), clients.recordUse(client)]);
+    return answer(grant, client, true);
+  }
+
+  const findToken = async (text: string): Promise<RefreshToken | undefined> =>
+    codec.readRefreshToken(text) ?? (await earlierLogins.findToken(text));
 
   const decide = (grant: Grant, token: RefreshToken, asked: AskedPair): RefreshDecision =>
     decideRefresh(grant, token, asked, {
@@ -185,9 +213,13 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
     },
     findKnownId: (refreshToken) => codec.readRefreshToken(refreshToken)?.grantId,
     async findLogin(refreshToken, { clientId }) {
-      const token = codec.readRefreshToken(refreshToken);
-      const stored = token && (await grants.read(token.grantId));
-      if (!token || stored?.grant.client.id !== clientId) return undefined;
+      const token = await findToken(refreshToken);
+      if (token === undefined) {
+        const record = await earlierLogins.findRecord(refreshToken);
+        return record?.owner === clientId ? { id: record.loginId, isAnswered: false } : undefined;
+      }
+      const stored = await grants.read(token.grantId);
+      if (stored?.grant.client.id !== clientId) return undefined;
       const { grant } = stored;
       // Whoever brings one that was replaced must not use up what the login has.
       if (token.generation < (grant.replaced?.generation ?? grant.issued.generation)) {
@@ -205,6 +237,7 @@ const SELDOM_SECONDS = 60;
 const REPLACED =
   'The refresh token was replaced. Use the one that came with the last answer, or ask for the same scope and resource.';
 
+const FOREIGN = 'The refresh token was issued to another client.';
 const ENDED = 'The login has ended. Log in again.';
 
 function failGrant(details: string): never {

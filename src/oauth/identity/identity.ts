@@ -19,6 +19,8 @@ export interface ExpectedIdentity {
   readonly nonce: string | undefined;
   /** OpenID Connect Core §12.2: of whom it must be, whose claims stay where the answer cannot give them. */
   readonly earlier: EarlierIdentity | undefined;
+  /** The answer to a refresh of which nobody knows whose it is: userinfo says it where there is no ID token. */
+  readonly mayLackIdToken?: boolean;
 }
 
 export interface EarlierIdentity extends Pick<Identity, 'user' | 'claims'> {

@@ -1,6 +1,6 @@
 // §13.2: who logged in, by the provider's answer to a code or a refresh: its ID token, and its userinfo endpoint where that
 // lacks a claim which the configuration names.
-import type { IdTokenVerifier } from '../../auth/id-token.ts';
+import type { IdTokenClaims, IdTokenVerifier } from '../../auth/id-token.ts';
 import type { ProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { IdentityConfig } from '../../config/groups/login-policy.ts';
 import { readEmail } from '../../endpoint/message.ts';
@@ -45,15 +45,15 @@ export function createReadIdentity(deps: ReadIdentityDeps): ReadIdentity {
   const askUserinfo = createAskUserinfo({ metadata, fetch });
   const warnOnce = createWarnOnce(log);
 
-  return async function readIdentity(answer, { nonce, earlier }) {
+  return async function readIdentity(answer, { nonce, earlier, mayLackIdToken = false }) {
     const accessToken = readText(answer.access_token);
     const token = readText(answer.id_token);
     const idToken =
       token && (await verifier.verify(token, { nonce, accessToken, earlier: earlier?.user }));
-    const user = idToken
-      ? { issuer: idToken.iss, sub: idToken.sub }
-      : requireEarlierUser(earlier, metadata.issuer);
-    const userinfo = await askForMissing(idToken || {}, accessToken, user);
+    const { user, userinfo } =
+      !idToken && mayLackIdToken
+        ? await askWhoItIs(accessToken)
+        : await askAbout(idToken || undefined, accessToken, earlier);
     const sources = { idToken: idToken || undefined, userinfo };
     const given = joinClaims(sources);
     const { claims: joined, kept } =
@@ -68,6 +68,26 @@ export function createReadIdentity(deps: ReadIdentityDeps): ReadIdentity {
       sid: readText(given.sid),
     };
   };
+
+  async function askAbout(
+    idToken: IdTokenClaims | undefined,
+    accessToken: string | undefined,
+    earlier: ExpectedIdentity['earlier'],
+  ) {
+    const user = idToken
+      ? { issuer: idToken.iss, sub: idToken.sub }
+      : requireEarlierUser(earlier, metadata.issuer);
+    return { user, userinfo: await askForMissing(idToken ?? {}, accessToken, user) };
+  }
+
+  /** The access token came from the provider itself: whose it is, its userinfo endpoint knows. */
+  async function askWhoItIs(accessToken: string | undefined) {
+    if (accessToken === undefined) return failWithoutIdToken();
+    const answer = await askUserinfo(accessToken, undefined);
+    if (answer.kind === 'none') return failWithoutIdToken();
+    if (answer.kind === 'failed') return failWithoutUserinfo(answer, ['sub']);
+    return { user: verifier.readUser(answer.claims), userinfo: answer.claims };
+  }
 
   /** Undefined where nothing is missing, and where userinfo cannot be had and is not needed. */
   async function askForMissing(
@@ -172,11 +192,14 @@ function failWithoutUserinfo(
 /** OpenID Connect Core §12.2: only the answer to a refresh may be without an ID token. */
 function requireEarlierUser(earlier: ExpectedIdentity['earlier'], issuer: string): UserIdentity {
   if (earlier?.user.issuer === issuer) return earlier.user;
-  return fail('unusable_id_token', {
+  return failWithoutIdToken();
+}
+
+const failWithoutIdToken = (): never =>
+  fail('unusable_id_token', {
     details: `${catalogue.unusable_id_token.details} There is none in its answer: OIDC_ISSUER must be an OpenID provider, and the scope openid allowed for the gateway's client.`,
     facts: { member: 'id_token', found: undefined, expected: 'an ID token' },
   });
-}
 
 /** Those that are there by userinfo alone, now or since an earlier answer. */
 function listUserinfoClaims(

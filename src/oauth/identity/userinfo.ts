@@ -25,8 +25,8 @@ export interface UserinfoFailure {
   readonly cause?: unknown;
 }
 
-/** @throws GatewayError `unusable_identity` for an answer about somebody else. */
-export type AskUserinfo = (accessToken: string, sub: string) => Promise<UserinfoAnswer>;
+/** `sub` is undefined where nobody has said yet whose it is. @throws GatewayError `unusable_identity` for an answer about somebody else. */
+export type AskUserinfo = (accessToken: string, sub: string | undefined) => Promise<UserinfoAnswer>;
 
 export interface AskUserinfoDeps {
   readonly metadata: ProviderMetadata;
@@ -56,7 +56,10 @@ export function createAskUserinfo({ metadata, fetch }: AskUserinfoDeps): AskUser
   };
 }
 
-function readAnswer({ status, headers, body }: FetchedResponse, sub: string): UserinfoAnswer {
+function readAnswer(
+  { status, headers, body }: FetchedResponse,
+  sub: string | undefined,
+): UserinfoAnswer {
   if (status !== 200) {
     const problem = `The provider's userinfo endpoint answered ${status}.`;
     return { kind: 'failed', problem, isTemporary: isTemporaryStatus(status) };
@@ -70,7 +73,7 @@ function readAnswer({ status, headers, body }: FetchedResponse, sub: string): Us
     const problem = `The provider's userinfo endpoint answered no JSON object (its content type is ${quote(type)}).${advice}`;
     return { kind: 'failed', problem, isTemporary: false };
   }
-  requireSubject(claims, sub);
+  if (sub !== undefined) requireSubject(claims, sub);
   return { kind: 'claims', claims };
 }
 

@@ -84,7 +84,7 @@ export interface Requirement {
 }
 
 export interface CredentialDeps {
-  readonly config: Pick<Config, 'server' | 'oauth'>;
+  readonly config: Pick<Config, 'server' | 'auth' | 'oauth'>;
   readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'compareAndSet'>;
   getSeal(): Promise<Seal>;
   readonly getProviderToken: GetProviderToken;

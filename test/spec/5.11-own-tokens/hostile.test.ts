@@ -1,12 +1,12 @@
 // What a hostile review of tokens of the gateway's own found.
 import { expect, test } from 'vitest';
-import { defineTool } from '../../../src/define.ts';
+import { createLocalCatalog, defineTool } from '../../../src/define.ts';
 import { useFresh } from '../../support/lifetimes.ts';
 import { startOwnTokens, toTokens } from '../../support/oauth/own-tokens.ts';
 
 const HOUR_MS = 3_600_000;
 
-const catalog = {
+const catalog = createLocalCatalog({
   tools: [
     defineTool({
       name: 'show_token',
@@ -18,7 +18,7 @@ const catalog = {
       },
     }),
   ],
-};
+});
 
 const own = useFresh(() => startOwnTokens({ deps: { catalog } }));
 

@@ -81,6 +81,7 @@ export async function startGrantedGateway(
     getProviderToken: getOriginalToken,
     sealPerson: undefined,
     noteStatelessUser: undefined,
+    endedGrants: undefined,
   });
   const server = await createTransport(config, {
     endpoints: mcp.endpoints,

@@ -43,6 +43,8 @@ export interface OwnTokenSetup extends OwnTokenGateway {
   readonly clock: ManualClock;
   /** The same store behind another one; only with Redis. */
   readonly other: OwnTokenGateway;
+  /** One more gateway with these settings, over the same store; only with Redis. */
+  open(env: Readonly<Record<string, string>>): Promise<OwnTokenGateway>;
   close(): Promise<void>;
 }
 
@@ -61,8 +63,10 @@ export async function startOwnTokens({
   const clock = manualClock(1_800_000_000_000);
   const provider = await startOpaqueProvider({ clock });
   const redis: RedisServer | undefined = isReplicated ? await startRedis() : undefined;
-  const open = () =>
-    startGateway({
+  const gateways: TestGateway[] = [];
+
+  async function open(furtherEnv = {}): Promise<OwnTokenGateway> {
+    const gateway = await startGateway({
       deps: { clock, ...deps },
       env: {
         BASE_URL: BASE,
@@ -75,14 +79,19 @@ export async function startOwnTokens({
         OAUTH_CALLBACK_RATE_LIMIT_MAX: '10000',
         OAUTH_TOKEN_RATE_LIMIT_MAX: '10000',
         ...env,
+        ...furtherEnv,
       },
     });
-  const gateways = isReplicated ? [await open(), await open()] : [await open()];
-  const [one, other = one] = gateways.map((gateway) => toOwnTokenGateway(gateway, provider));
-  if (one === undefined || other === undefined) throw new Error('There is no gateway');
+    gateways.push(gateway);
+    return toOwnTokenGateway(gateway, provider);
+  }
+
+  const one = await open();
+  const other = isReplicated ? await open() : one;
   return {
     ...one,
     other,
+    open,
     provider,
     clock,
     async close() {

@@ -20,6 +20,8 @@ export interface OpaqueProvider {
   readonly revoked: readonly string[];
   /** Whether each refresh brings another refresh token, and the one before is taken for stolen. */
   rotates: boolean;
+  /** Whether a refresh is answered with an ID token, too (OpenID Connect Core §12.2 leaves that open). */
+  renewsIdToken: boolean;
   /** Whether there is a refresh token at all. */
   hasRefreshTokens: boolean;
   /** Seconds for which access tokens live. */
@@ -112,13 +114,13 @@ export async function startOpaqueProvider({
       refreshTokens.delete(refreshToken);
       spent.set(refreshToken, login);
     }
-    return answerTokens(res, login, provider.rotates);
+    return answerTokens(res, login, { isRefresh: true });
   }
 
   async function answerTokens(
     res: ServerResponse,
     login: Login | undefined,
-    issuesRefreshToken = true,
+    { isRefresh = false } = {},
   ): Promise<void> {
     if (login === undefined || disabled.has(String(login.claims.sub))) {
       return send(res, 400, { error: 'invalid_grant' });
@@ -127,7 +129,7 @@ export async function startOpaqueProvider({
     const accessToken = `opaque-${randomUUID()}`;
     accessTokens.set(accessToken, login);
     const refreshToken = `refresh-${randomUUID()}`;
-    const hasRefreshToken = provider.hasRefreshTokens && issuesRefreshToken;
+    const hasRefreshToken = provider.hasRefreshTokens && (provider.rotates || !isRefresh);
     if (hasRefreshToken) refreshTokens.set(refreshToken, login);
     const now = Math.floor(clock.now() / 1000);
     return send(res, 200, {
@@ -135,13 +137,15 @@ export async function startOpaqueProvider({
       token_type: 'Bearer',
       expires_in: provider.expiresIn,
       ...(hasRefreshToken && { refresh_token: refreshToken }),
-      id_token: await issuer.sign({
-        aud: CLIENT_ID,
-        iat: now,
-        exp: now + 300,
-        ...(nonce !== null && { nonce }),
-        ...claims,
-        ...provider.idToken,
+      ...((!isRefresh || provider.renewsIdToken) && {
+        id_token: await issuer.sign({
+          aud: CLIENT_ID,
+          iat: now,
+          exp: now + 300,
+          ...(nonce !== null && { nonce }),
+          ...claims,
+          ...provider.idToken,
+        }),
       }),
     });
   }
@@ -158,6 +162,7 @@ export async function startOpaqueProvider({
     asked: { code: 0, refresh: 0, userinfo: 0, revoke: 0 },
     revoked,
     rotates: true,
+    renewsIdToken: true,
     hasRefreshTokens: true,
     expiresIn: 3600,
     idToken: {},
