@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ManualClock } from '../gateway/clock.ts';
+import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { type Issuer, startIssuer } from '../oauth/issuer.ts';
 
 export type Claims = Readonly<Record<string, unknown>>;
@@ -44,10 +44,10 @@ export const CLIENT_ID = 'gateway-at-provider';
 const CLIENT_SECRET = 'secret-of-the-gateway';
 
 export async function startOpaqueProvider({
-  clock,
+  clock = systemClock,
 }: {
-  clock: ManualClock;
-}): Promise<OpaqueProvider> {
+  clock?: Clock;
+} = {}): Promise<OpaqueProvider> {
   const issuer = await startIssuer({ clock });
   const codes = new Map<string, Login>();
   const refreshTokens = new Map<string, Login>();
