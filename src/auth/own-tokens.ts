@@ -60,10 +60,13 @@ interface KnownGrant {
 
 /** Claims have 16 KiB at most, and most have one. */
 const MAX_GRANTS = 10_000;
+/** Tokens that were opened, by their text: to open one again costs more than the rest of the check. */
+const MAX_OPENED = 10_000;
 
 export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVerifier {
   const { codec, grants, baseUrl, issuer, clock } = deps;
   const known = createBoundedMap<string, KnownGrant>(MAX_GRANTS);
+  const openedTokens = createBoundedMap<string, AccessToken>(MAX_OPENED);
   const reading = createSingleFlight<string, KnownGrant>();
   const acceptsResource = createResourceCheck(baseUrl);
   /** Of the token by which a user came. */
@@ -80,12 +83,19 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
 
   function open(token: string, path: string): AccessToken {
     if (isOwnToken(token) && token.length > MAX_TOKEN_LENGTH) failLength(token.length);
-    const opened = codec.readAccessToken(token) ?? failUnknown(token);
+    const opened = openedTokens.get(token) ?? readNew(token);
     const now = clock.now() / 1000;
     if (now >= opened.expiresAt) {
       fail('expired_token', { facts: { exp: opened.expiresAt, now } });
     }
     if (!acceptsResource(opened.resourceHashes, path)) failResource(baseUrl, path);
+    return opened;
+  }
+
+  /** What does not open is not kept: anybody could send more of it. */
+  function readNew(token: string): AccessToken {
+    const opened = codec.readAccessToken(token) ?? failUnknown(token);
+    openedTokens.set(token, opened);
     return opened;
   }
 

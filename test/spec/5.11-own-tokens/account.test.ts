@@ -1,28 +1,19 @@
 // /account: users see which apps act for them, and end that.
 import { expect, test } from 'vitest';
 import { useFresh } from '../../support/lifetimes.ts';
+import {
+  openAccount,
+  readCookie,
+  readCsrf,
+  readGrants,
+} from '../../support/oauth/account-steps.ts';
 import { startOwnTokens } from '../../support/oauth/own-tokens.ts';
 import type { Claims } from '../../support/providers/opaque-provider.ts';
 
 const own = useFresh(() => startOwnTokens());
 
-const readCookie = (header: unknown): string => String(header).split(';')[0] ?? '';
-
-/** The browser logs in at the page: the address it is led to, and its cookies. */
-async function open(claims?: Claims, path = '/account') {
-  const begun = await own.steps.get(path);
-  const asked = new URL(begun.headers.location ?? '');
-  const cookie = readCookie(begun.headers['set-cookie']);
-  const back = await own.steps.callback(own.provider.logIn(asked, claims), cookie);
-  const session = readCookie(back.headers['set-cookie']);
-  return { asked, back, cookie: `${cookie}; ${session}`, session };
-}
-
+const open = (claims?: Claims) => openAccount(own, claims);
 const readPage = async (cookie: string) => (await own.steps.get('/account', cookie)).text;
-
-const readCsrf = (page: string): string => /name="csrf" value="([^"]+)"/.exec(page)?.[1] ?? '';
-const readGrants = (page: string): readonly string[] =>
-  [...page.matchAll(/name="grant" value="([^"]+)"/g)].map(([, id]) => id ?? '');
 
 test('§5.11 account: who comes is logged in at the provider first, then sees the apps of that person alone', async () => {
   await own.logIn();

@@ -27,8 +27,8 @@ export interface Tokens {
   readonly scope: string | undefined;
 }
 
-export interface OwnTokenGateway {
-  readonly gateway: TestGateway;
+/** Logins through a gateway, wherever it runs. */
+export interface OwnTokenLogins {
   readonly steps: ReturnType<typeof createLoginSteps>;
   /** As far as the address at which the client is called back. */
   logInTo(client: Client, claims?: Claims, change?: Record<string, string>): Promise<URL>;
@@ -36,6 +36,10 @@ export interface OwnTokenGateway {
   refresh(tokens: Tokens, change?: Record<string, string>): Promise<TestResponse>;
   /** `initialize` with an access token. */
   call(access: string, path?: string): Promise<TestResponse>;
+}
+
+export interface OwnTokenGateway extends OwnTokenLogins {
+  readonly gateway: TestGateway;
 }
 
 export interface OwnTokenSetup extends OwnTokenGateway {
@@ -83,7 +87,7 @@ export async function startOwnTokens({
       },
     });
     gateways.push(gateway);
-    return toOwnTokenGateway(gateway, provider);
+    return { gateway, ...createOwnTokenLogins(gateway, provider) };
   }
 
   const one = await open();
@@ -102,11 +106,13 @@ export async function startOwnTokens({
   };
 }
 
-function toOwnTokenGateway(gateway: TestGateway, provider: OpaqueProvider): OwnTokenGateway {
+export function createOwnTokenLogins(
+  gateway: Pick<TestGateway, 'request'>,
+  provider: OpaqueProvider,
+): OwnTokenLogins {
   const steps = createLoginSteps(gateway);
 
-  const own: OwnTokenGateway = {
-    gateway,
+  const own: OwnTokenLogins = {
     steps,
     async logInTo(client, claims, change) {
       const { cookie, asked } = await steps.approve(client, change);

@@ -1,8 +1,9 @@
-// A provider whose access tokens nobody else can read: OpenID Connect's code flow, an ID token, and nothing more.
+// A provider whose access tokens nobody else can read: OpenID Connect's code flow, an ID token, and nothing more. Who comes
+// to its `/authorize` is logged in there already.
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ManualClock } from '../gateway/clock.ts';
+import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { type Issuer, startIssuer } from '../oauth/issuer.ts';
 
 export type Claims = Readonly<Record<string, unknown>>;
@@ -46,10 +47,10 @@ export const CLIENT_ID = 'gateway-at-provider';
 const CLIENT_SECRET = 'secret-of-the-gateway';
 
 export async function startOpaqueProvider({
-  clock,
+  clock = systemClock,
 }: {
-  clock: ManualClock;
-}): Promise<OpaqueProvider> {
+  clock?: Clock;
+} = {}): Promise<OpaqueProvider> {
   const issuer = await startIssuer({ clock });
   const codes = new Map<string, Login>();
   const refreshTokens = new Map<string, Login>();
@@ -80,6 +81,12 @@ export async function startOpaqueProvider({
     if (behaviour === 'down') return void res.destroy();
     if (behaviour === 'error') return void res.writeHead(500).end('oops');
     if (behaviour === 'busy') return void res.writeHead(429).end('{}');
+    if (req.url?.startsWith('/authorize?')) {
+      const asked = new URL(req.url, url);
+      const back = new URL(asked.searchParams.get('redirect_uri') ?? '');
+      back.search = new URLSearchParams(provider.logIn(asked)).toString();
+      return void res.writeHead(302, { location: back.href }).end();
+    }
     if (req.url === '/userinfo') {
       provider.asked.userinfo += 1;
       const login = accessTokens.get(req.headers.authorization?.slice('Bearer '.length) ?? '');
