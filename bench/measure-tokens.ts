@@ -2,7 +2,7 @@
 // alternating rounds, and what a refresh costs that needs no provider.
 import { Redis } from 'ioredis';
 import { createHttpRequest } from '../test/support/gateway/http-request.ts';
-import { createOwnTokenLogins, toTokens } from '../test/support/oauth/own-tokens.ts';
+import { createOwnTokenLogins, type Tokens, toTokens } from '../test/support/oauth/own-tokens.ts';
 import {
   type OpaqueProvider,
   startOpaqueProvider,
@@ -36,6 +36,10 @@ interface MeasuredRound extends Round {
 const UNLIMITED = '1000000000';
 const OWN_TOKENS = {
   OIDC_AUDIENCE: '',
+  DCR_RATE_LIMIT_MAX: UNLIMITED,
+  OAUTH_AUTHORIZE_RATE_LIMIT_MAX: UNLIMITED,
+  OAUTH_CONSENT_RATE_LIMIT_MAX: UNLIMITED,
+  OAUTH_CALLBACK_RATE_LIMIT_MAX: UNLIMITED,
   OAUTH_STATE_SECRET: 'one-secret-for-all-that-is-measured',
   OAUTH_TOKEN_RATE_LIMIT_MAX: UNLIMITED,
   OAUTH_TOKEN_GLOBAL_RATE_LIMIT_MAX: UNLIMITED,
@@ -153,8 +157,11 @@ function printPair(
 
 /** Alternating, so that each one asks for what the tokens before are not for: they are new each time. */
 const SCOPES = ['openid', 'openid profile'] as const;
-const REFRESHES = 1000;
-const WARM_UPS = 500;
+/** Clients that refresh at the same time, each one its own login. */
+const CLIENTS = 16;
+/** Of each. */
+const REFRESHES = 60;
+const WARM_UPS = 30;
 
 async function measureRefreshes(
   server: ServerProcess,
@@ -162,17 +169,25 @@ async function measureRefreshes(
   store: StoreKind,
 ): Promise<void> {
   const logins = openLogins(server, provider);
-  let tokens = await logins.logIn();
+  const held: Tokens[] = [];
+  for (let n = 0; n < CLIENTS; n += 1) held.push(await logins.logIn({ sub: `user-${n}` }));
 
-  async function refresh(change: Readonly<Record<string, string>>): Promise<void> {
-    tokens = toTokens(tokens.client, await logins.refresh(tokens, change));
+  async function refresh(at: number, change: Readonly<Record<string, string>>): Promise<void> {
+    const tokens = held[at];
+    if (tokens) held[at] = toTokens(tokens.client, await logins.refresh(tokens, change));
   }
 
-  async function measure(title: string, one: (n: number) => Promise<void>): Promise<void> {
-    for (let n = 0; n < WARM_UPS; n += 1) await one(n);
+  type One = (at: number, n: number) => Promise<void>;
+
+  async function repeat(times: number, one: One): Promise<void> {
+    for (let n = 0; n < times; n += 1) await Promise.all(held.map((_, at) => one(at, n)));
+  }
+
+  async function measure(title: string, one: One): Promise<void> {
+    await repeat(WARM_UPS, one);
     const before = server.readCpuSeconds();
-    for (let n = 0; n < REFRESHES; n += 1) await one(n);
-    const ms = ((server.readCpuSeconds() - before) * 1000) / REFRESHES;
+    await repeat(REFRESHES, one);
+    const ms = ((server.readCpuSeconds() - before) * 1000) / (REFRESHES * CLIENTS);
     console.log(`  ${title}: ${renderGoal(judgeAtMost(1, ms, ' ms of CPU'))}`);
   }
 
@@ -180,8 +195,8 @@ async function measureRefreshes(
   await measure('(an empty request, for comparison)', async () => {
     await logins.steps.get('/health');
   });
-  await measure('the same pair again', () => refresh({}));
-  await measure('a new pair', (n) => refresh({ scope: SCOPES[n % 2] ?? '' }));
+  await measure('the same pair again', (at) => refresh(at, {}));
+  await measure('a new pair', (at, n) => refresh(at, { scope: SCOPES[n % 2] ?? '' }));
   if (provider.asked.refresh > 0) throw new Error('The provider was asked');
 }
 
