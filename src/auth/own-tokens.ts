@@ -158,7 +158,9 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
     verify(token, path, beforeFetch) {
       const opened = open(token, path);
       const entry = known.get(opened.grantId);
-      if (entry !== undefined) return admit(opened, entry);
+      // A token of a pair that this process has not heard of: that it is in use has to be noted.
+      const isKnown = entry !== undefined && opened.generation <= entry.generation;
+      if (isKnown) return admit(opened, entry);
       return (async () => {
         await beforeFetch?.();
         return admit(opened, await read(opened.grantId));

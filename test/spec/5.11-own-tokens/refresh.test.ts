@@ -81,6 +81,17 @@ test.each([
   },
 );
 
+test('RFC 9700 §4.14.2, §5.11 refresh: one use is enough, also where the process knows the pair before', async () => {
+  const first = await own.logIn();
+  await own.call(first.access);
+  own.clock.advance(31 * MINUTE_MS);
+  const second = await refresh(first);
+  await own.call(second.access);
+  own.clock.advance(61_000);
+  await expect.poll(async () => (await own.refresh(first)).json.error).toBe('invalid_grant');
+  expect((await own.call(second.access)).status).toBe(401);
+});
+
 test('§5.11 refresh: after an hour the provider is asked, and its claims are taken over', async () => {
   const first = await own.logIn();
   own.provider.idToken = { name: 'Ada Lovelace', groups: ['staff'] };
