@@ -1,6 +1,6 @@
 // §18.2: pages of lists as they are sent: made once for all callers who see the same of the same list.
-import { LRUCache } from 'lru-cache';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { createSizedMap } from '../../platform/bounded-map.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type { Entry } from './prepare-list.ts';
 
@@ -45,10 +45,10 @@ type PagesOfList = Map<number, KeptPage>;
 export function createWritePage(maxBytes = MAX_BYTES, maxUserBytes = MAX_USER_BYTES): WritePage {
   const lists = new WeakMap<readonly Entry[], PagesOfList>();
   const userBytes = new Map<string, number>();
-  const kept = new LRUCache<KeptPage, PagesOfList>({
+  const kept = createSizedMap<KeptPage, PagesOfList>({
     maxSize: maxBytes,
-    sizeCalculation: (_, page) => measure(page),
-    dispose(pages, page) {
+    measure,
+    onRemove(pages, page) {
       if (pages.get(page.hash) === page) pages.delete(page.hash);
       countForUser(page, -measure(page));
     },
