@@ -13,20 +13,24 @@ export const createBoundedMap = <Key extends {}, Value extends {}>(
   // Of entries that have a size the package takes the room of those that are there; by `max` it takes all at once.
   new LRUCache<Key, Value>({ maxSize: maxEntries, sizeCalculation: () => 1 });
 
-interface Sizes<Key, Value> {
+interface SizedMapOptions<Key, Value> {
+  /** Of all entries together. One that is larger alone is not taken. */
   readonly maxSize: number;
-  readonly measure: (value: Value, key: Key) => number;
-  /** Told of each entry that is not there any more. */
-  readonly onRemove: (value: Value, key: Key) => void;
+  measure(key: Key): number;
+  /** It is no longer there, for whatever reason. */
+  onRemove(value: Value, key: Key): void;
 }
 
-/** Entries of different sizes, which have a bound together. */
 export const createSizedMap = <Key extends {}, Value extends {}>({
   maxSize,
   measure,
   onRemove,
-}: Sizes<Key, Value>): BoundedMap<Key, Value> =>
-  new LRUCache<Key, Value>({ maxSize, sizeCalculation: measure, dispose: onRemove });
+}: SizedMapOptions<Key, Value>): BoundedMap<Key, Value> =>
+  new LRUCache<Key, Value>({
+    maxSize,
+    sizeCalculation: (_, key) => measure(key),
+    dispose: onRemove,
+  });
 
 /** Values that end at a point in time. The one that was set longest ago goes first, however often it is read. */
 export interface ExpiringMap<Value> {

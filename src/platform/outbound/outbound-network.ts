@@ -100,6 +100,15 @@ interface ServerPoolOptions {
 }
 
 /**
+ * Of a server that does not say how long it keeps an idle connection: less than the 5 s after which uvicorn and others close
+ * it without a word. A call that is sent just then fails, and one of a tool cannot be repeated. At 60 s, and 20 ms away, of
+ * 300 calls sent within 50 ms of that time 198 failed; at 4 s none.
+ */
+const IDLE_MS = 4_000;
+/** Of one that says so, by `Keep-Alive: timeout`. */
+const MAX_IDLE_MS = 600_000;
+
+/**
  * How long an answer may take is the caller's matter: a stream may stay silent for hours. Undici is loaded
  * here because few need it.
  */
@@ -109,7 +118,13 @@ export async function openServerPool(
 ): Promise<Dispatcher> {
   const { Pool, ProxyAgent } = await import('undici');
   const connect = { timeout: connectTimeoutMs, ...(ca !== undefined && { ca }) };
-  const shared = { pipelining: 1, headersTimeout: 0, bodyTimeout: 0 };
+  const shared = {
+    pipelining: 1,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: IDLE_MS,
+    keepAliveMaxTimeout: MAX_IDLE_MS,
+  };
   const proxy = createProxyChoice(outbound)(url);
   if (proxy === undefined) return new Pool(url.origin, { ...shared, connect });
   // Plain http is asked for by its whole URL: most proxies let CONNECT reach port 443 only.

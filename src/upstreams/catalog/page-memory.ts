@@ -47,7 +47,7 @@ export function createWritePage(maxBytes = MAX_BYTES, maxUserBytes = MAX_USER_BY
   const userBytes = new Map<string, number>();
   const kept = createSizedMap<KeptPage, PagesOfList>({
     maxSize: maxBytes,
-    measure: (_, page) => measure(page),
+    measure,
     onRemove(pages, page) {
       if (pages.get(page.hash) === page) pages.delete(page.hash);
       countForUser(page, -measure(page));

@@ -1,5 +1,7 @@
 // Results as their servers wrote them, in whatever order the members of the response stand: clients get the same.
 import { beforeEach, expect, test } from 'vitest';
+import { addMembers, decodePieces, findWritten, surround } from '../../../src/platform/json.ts';
+import { parseServerJson } from '../../../src/upstreams/messages/server-message.ts';
 import { SERVER_INFO, stateless } from '../../support/clients/stateless.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
@@ -40,14 +42,16 @@ const WRONG: readonly (readonly [what: string, write: (id: number, result: strin
   ['an id that is no JSON', (id, result) => `{"jsonrpc":"2.0","id":0${id},"result":${result}}`],
 ];
 
+let type = 'application/json';
 let write: (id: number, result: string) => string;
 let gateway: CatalogGateway;
 
 beforeEach(async () => {
+  type = 'application/json';
   const server = closeAfterTest(
     await startRawServer((res, id, { params }) => {
       const { text } = Object(params.arguments);
-      res.writeHead(200, { 'content-type': 'application/json' });
+      res.writeHead(200, { 'content-type': type });
       res.end(write(id, toResult(text)));
     }),
   );
@@ -75,11 +79,53 @@ test.each(WRITTEN)(
   },
 );
 
-test('§18.3 results: a long one is passed on to the letter, with numbers that no double has', async () => {
-  write = WRITTEN[0]?.[1] ?? fail;
-  const { text: body } = await call('ann', 1, LONG);
-  expect(body).toBe(`{"jsonrpc":"2.0","result":${toResult(LONG)},"id":1}`);
+test.each([
+  ['of 600 characters', 'ä'.repeat(500)],
+  ['of some KiB', LONG],
+  ['of 100 KiB', 'ä'.repeat(50_000)],
+  ['of 900 KB', 'a'.repeat(900_000)],
+])(
+  '§18.3 results: one %s is passed on to the letter, with numbers that no double has',
+  async (_size, text) => {
+    write = WRITTEN[0]?.[1] ?? fail;
+    const { text: body } = await call('ann', 1, text);
+    expect(body === `{"jsonrpc":"2.0","result":${toResult(text)},"id":1}`).toBe(true);
+  },
+);
+
+test('§18.3 results: so is one in an event of a stream', async () => {
+  type = 'text/event-stream';
+  const lines = (text: string) => text.replaceAll('\n', '\ndata: ');
+  write = (id, result) =>
+    `: hello\n\nevent: message\ndata: ${lines(`{"jsonrpc":"2.0","id":${id},"result":${result}}`)}\n\n`;
+  const { text: body } = await call('ann', 'x', LONG);
+  expect(body).toBe(`{"jsonrpc":"2.0","result":${toResult(LONG)},"id":"x"}`);
 });
+
+test.each([1, 2, 7, 33, 40, 8_000, 100_000])(
+  '§18.3 results: one that comes in pieces of %i bytes is found in them',
+  (size) => {
+    const result = toResult('ä'.repeat(10_000));
+    for (const [, order] of WRITTEN.slice(0, 3)) {
+      const bytes = Buffer.from(order(7, result));
+      const count = Math.ceil(bytes.length / size);
+      const pieces = Array.from({ length: count }, (_, n) =>
+        bytes.subarray(n * size, (n + 1) * size),
+      );
+      const parsed = parseServerJson(decodePieces(pieces) ?? fail(), pieces);
+      const value = Object(parsed?.value);
+      expect(value).toEqual({ jsonrpc: '2.0', id: 7, result: JSON.parse(result) });
+      const written = findWritten(value.result) ?? [];
+      const around = surround('<ä', written, '>');
+      expect(String(Buffer.concat(toBytes(around)))).toBe(`<ä${result}>`);
+      const added = addMembers(written, { a: 1 }, { z: 2 }) ?? fail();
+      expect(String(Buffer.concat(toBytes(added)))).toBe(`{"a":1,${result.slice(1, -1)},"z":2}`);
+    }
+  },
+);
+
+const toBytes = (written: string | readonly Uint8Array[]) =>
+  typeof written === 'string' ? [Buffer.from(written)] : written;
 
 const ADDED = [
   ['nothing of its own', ''],
