@@ -1,8 +1,12 @@
 // §5.1, §5.6, RFC 6750 §2.1: the Authorization header, and how its check is counted.
 
 import type { Config } from '../config/config.ts';
-import type { UserContext } from '../endpoint/message.ts';
-import { type GatewayRequest, getHeader, readBearerToken } from '../endpoint/message.ts';
+import {
+  type GatewayRequest,
+  getHeader,
+  readBearerToken,
+  type UserContext,
+} from '../endpoint/message.ts';
 import { fail, GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';

@@ -8,13 +8,13 @@ import type {
   ProtectedEndpoint,
   PublicEndpoint,
 } from '../endpoint/endpoint.ts';
-import type { UserContext } from '../endpoint/message.ts';
 import {
   type GatewayRequest,
   getHeader,
   NO_BODY,
   type PendingReply,
   type RequestBody,
+  type UserContext,
 } from '../endpoint/message.ts';
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';

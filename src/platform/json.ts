@@ -184,6 +184,22 @@ export const surround = (before: string, content: Written, behind: string): Writ
     ? before + content + behind
     : [Buffer.from(before), ...content, Buffer.from(behind)];
 
+/** Without so many bytes at the start and at the end. */
+export function cutPieces(
+  pieces: readonly Uint8Array[],
+  start: number,
+  end: number,
+): readonly Uint8Array[] {
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  let at = 0;
+  return pieces.map((piece) => {
+    const from = Math.max(0, start - at);
+    const to = Math.max(0, Math.min(piece.length, length - end - at));
+    at += piece.length;
+    return piece.subarray(from, to);
+  });
+}
+
 /**
  * An object that is written already, with members before and behind its own; it has some, and none of their names. Undefined
  * where something stands around its braces.
@@ -193,7 +209,7 @@ export function addMembers(
   before: JsonObject,
   behind: JsonObject,
 ): Written | undefined {
-  const members = typeof object === 'string' ? cutText(object) : cutPieces(object);
+  const members = typeof object === 'string' ? cutText(object) : cutBraces(object);
   return (
     members &&
     surround(
@@ -209,14 +225,10 @@ export function addMembers(
 const cutText = (text: string): string | undefined =>
   text.startsWith('{') && text.endsWith('}') ? text.slice(1, -1) : undefined;
 
-function cutPieces(pieces: readonly Uint8Array[]): readonly Uint8Array[] | undefined {
-  const [first, ...others] = pieces;
-  const end = pieces.at(-1)?.at(-1);
-  if (first?.[0] !== OPENING_BRACE || end !== CLOSING_BRACE) return undefined;
-  const rest = [first.subarray(1), ...others];
-  const last = rest.pop() ?? first;
-  return [...rest, last.subarray(0, -1)];
-}
+const cutBraces = (pieces: readonly Uint8Array[]): readonly Uint8Array[] | undefined =>
+  pieces[0]?.[0] === OPENING_BRACE && pieces.at(-1)?.at(-1) === CLOSING_BRACE
+    ? cutPieces(pieces, 1, 1)
+    : undefined;
 
 const OPENING_BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;

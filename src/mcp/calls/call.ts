@@ -1,8 +1,7 @@
 // One call of POST /mcp: what all of its steps need, made once.
 
 import type { ProtectedCall } from '../../endpoint/endpoint.ts';
-import type { UserContext } from '../../endpoint/message.ts';
-import { type GatewayRequest, getHeader } from '../../endpoint/message.ts';
+import { type GatewayRequest, getHeader, type UserContext } from '../../endpoint/message.ts';
 import {
   type Cancellation,
   type CancelSignal,

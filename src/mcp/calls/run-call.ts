@@ -50,6 +50,7 @@ export interface RunCallDeps {
 // None of these functions awaits anything while it has the params: V8 would keep them until the call ends.
 export function createRunCall(deps: RunCallDeps): RunCall {
   const { service, policies, observer, findClientId, countCall, clock } = deps;
+  const askPolicies: Policies['judge'] = policies?.judge ?? (() => ALLOWED);
 
   return function runCall(call, client, params, run) {
     call.record.startedAt = clock.monotonic();
@@ -125,7 +126,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const { record } = call;
     record.target = target;
     record.server = target.server ?? record.server;
-    const verdict = policies?.judge(target.item, context, args) ?? ALLOWED;
+    const verdict = askPolicies(target.item, context, args);
     const checking =
       verdict.kind === 'denied' ? undefined : client.checkTarget?.(target, context, args);
     const starting =
@@ -134,10 +135,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
       ? runTarget(verdict, target, args, context, record)
       : starting.then(() => {
           // Rules may have been loaded anew meanwhile.
-          const now =
-            verdict.kind === 'denied'
-              ? verdict
-              : (policies?.judge(target.item, context, args) ?? ALLOWED);
+          const now = verdict.kind === 'denied' ? verdict : askPolicies(target.item, context, args);
           return runTarget(now, target, args, context, record);
         });
   }

@@ -14,8 +14,7 @@ import { type BuiltInListeningDeps, createBuiltInListening } from './listen-to-b
 import type { Plan } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import type { Server } from './server.ts';
-import type { ResolveResource } from './view.ts';
-import { type Access, toWho, type View, type Who } from './view.ts';
+import { type Access, type ResolveResource, toWho, type View, type Who } from './view.ts';
 
 export interface ListenDeps extends BuiltInListeningDeps {
   readonly hub: ChangeHub;

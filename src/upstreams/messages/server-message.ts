@@ -1,6 +1,7 @@
 // JSON-RPC 2.0: what a server writes, read without trust.
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import {
+  cutPieces,
   findExceededBound,
   isObject,
   type JsonObject,
@@ -117,20 +118,4 @@ function parseUsualResponse(
     return { jsonrpc: '2.0', id: Number(head[1] ?? tail[1]), result };
   }
   return undefined;
-}
-
-/** Without so many bytes at the start and at the end. */
-function cutPieces(
-  pieces: readonly Uint8Array[],
-  start: number,
-  end: number,
-): readonly Uint8Array[] {
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  let at = 0;
-  return pieces.map((piece) => {
-    const from = Math.max(0, start - at);
-    const to = Math.max(0, Math.min(piece.length, length - end - at));
-    at += piece.length;
-    return piece.subarray(from, to);
-  });
 }
