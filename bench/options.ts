@@ -25,11 +25,12 @@ What:
   profile      where the CPU time of a call goes
   start        from the start of the process to its first answer
   rules        one decision of the rules about who may use what
+  tokens       a call with a token of the gateway's own, and a refresh
   observe      what the audit log and traces cost
 
 Options:
   --quick               under a minute: 32 connections, 3 short rounds, main contestants
-  --only a,b            only these contestants (by name or by the beginning of it), cases of growth, or parts of scaling or relay
+  --only a,b            only these contestants (by name or by the beginning of it), cases of growth, or parts of scaling, relay or tokens
   --connections 1,32    only so many connections
   --rounds n            rounds of each contestant (5)
   --seconds n           length of a round (3)

@@ -8,6 +8,7 @@ import { measureProfile } from './measure-profile.ts';
 import { measureRelay } from './measure-relay.ts';
 import { measureRules } from './measure-rules.ts';
 import { measureStart } from './measure-start.ts';
+import { measureTokens } from './measure-tokens.ts';
 import { HELP, type Options, readOptions } from './options.ts';
 import { measureScaling } from './scaling/measure-scaling.ts';
 import { closeTestbeds } from './testbed.ts';
@@ -21,6 +22,7 @@ const commands: Readonly<Record<string, (options: Options) => Promise<void>>> = 
   profile: measureProfile,
   start: measureStart,
   rules: measureRules,
+  tokens: measureTokens,
   observe: measureObserve,
 };
 

@@ -31,6 +31,7 @@ const ROOMS: readonly string[] = [
   'telemetry',
   'store',
   'endpoint',
+  'grants',
   'protocol',
   'auth',
   'policy',
@@ -128,10 +129,12 @@ const CONFINED = [
 
 /** Casts other than `as const`, and why the compiler cannot know it. */
 const CASTS: Readonly<Record<string, { readonly count: number; readonly why: string }>> = {
+  'grants/grants.ts': { count: 1, why: 'a record that this code sealed' },
   'mcp/calls/context.ts': { count: 2, why: 'members that stand on the prototype' },
   'mcp/calls/client-answers.ts': { count: 1, why: 'each answer fits its request' },
   'mcp/catalog/define/prompt.ts': { count: 1, why: 'the arguments were checked before' },
   'mcp/catalog/define/tool.ts': { count: 3, why: 'the result was checked by a schema' },
+  'oauth/account/browser-sessions.ts': { count: 1, why: 'a record that this code sealed' },
   'oauth/broker/run-once.ts': { count: 1, why: 'a record that this code sealed' },
   'oauth/refresh/recent-answers.ts': { count: 1, why: 'a record that this code sealed' },
   'store/seal/sealed-records.ts': { count: 1, why: 'a record that this code sealed' },

@@ -1,8 +1,10 @@
 // §5: authentication, put together: key set → token verifier → bearer token check.
 
 import type { Config } from '../config/config.ts';
-import type { ProviderConfig, RequiredAuthConfig } from '../config/groups/provider.ts';
+import type { RequiredAuthConfig } from '../config/groups/provider.ts';
 import type { UserContext } from '../endpoint/message.ts';
+import type { OwnTokens } from '../grants/open-grants.ts';
+import { isOwnToken } from '../grants/token-codec.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
@@ -17,8 +19,9 @@ import {
 } from './bearer.ts';
 import { listForeignClaims } from './claims.ts';
 import { createKeySet, type KeySet, type KeySetFacts } from './key-set.ts';
+import { createOwnTokenVerifier, type OwnTokenVerifier } from './own-tokens.ts';
 import { createProviderMetadata, type ProviderMetadata } from './provider-metadata.ts';
-import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';
+import { createTokenVerifier, type TokenInspection, type TokenVerifier } from './token-verifier.ts';
 
 export interface Auth {
   /**
@@ -30,6 +33,12 @@ export interface Auth {
     request: AuthRequest,
     beforeFetch?: () => Promise<void>,
   ) => UserContext | undefined | Promise<UserContext>;
+  /**
+   * The user whom the gateway's own token let in, as its grant says now; undefined where there are no such tokens.
+   *
+   * @throws GatewayError as `authenticate`, by the promise.
+   */
+  readonly reload: ((user: UserContext) => Promise<UserContext>) | undefined;
   /**
    * What `authenticate` would say of a token whose signature is good, judged by form and claims
    * alone, by the same rules. For tokens that came from the provider itself; never to let anybody in.
@@ -46,6 +55,7 @@ export interface Auth {
 /** `AUTH_REQUIRED=false` (§5.5): no caller has a user context, and there is no key set to wait for. */
 const disabledAuth: Auth = {
   authenticate: () => undefined,
+  reload: undefined,
   inspectToken: () => ({ sub: undefined, problem: undefined }),
   getChallenge: undefined,
   describeKeySet: undefined,
@@ -63,6 +73,8 @@ interface AuthDeps {
   /** Whether a token may name it, beside `OIDC_AUDIENCE`. */
   readonly isServerAudience: (audience: string) => boolean;
   readonly maxTokenBytes: number;
+  /** For OAUTH_TOKENS=gateway. */
+  readonly ownTokens?: OwnTokenAccess | undefined;
   readonly fetch: Fetch;
   readonly clock: Clock;
   readonly log: Log;
@@ -71,6 +83,48 @@ interface AuthDeps {
   readonly hasMetrics: boolean;
   /** In place of the provider's own. */
   readonly keySet: KeySet | undefined;
+}
+
+/** Callers with tokens of the gateway's own. */
+export interface OwnTokenAccess extends Pick<OwnTokenVerifier, 'verify' | 'reload'> {
+  /** `OAUTH_ACCEPT_PROVIDER_TOKENS`. */
+  readonly acceptsProviderTokens: boolean;
+}
+
+/** @throws Error where the settings have no such tokens. */
+export function openOwnTokenAccess(
+  { server, oauth }: Config,
+  { codec, grants }: OwnTokens,
+  clock: Clock,
+): OwnTokenAccess {
+  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') {
+    throw new Error('Clients get tokens of the provider');
+  }
+  return {
+    ...createOwnTokenVerifier({
+      codec,
+      grants,
+      baseUrl: server.baseUrl,
+      issuer: oauth.provider.issuer,
+      clock,
+    }),
+    acceptsProviderTokens: oauth.tokens.acceptsProviderTokens,
+  };
+}
+
+/** By whose a token is. */
+function createVerify(
+  verifyProviderToken: TokenVerifier['verify'],
+  ownTokens: OwnTokenAccess | undefined,
+): BearerDeps['verify'] {
+  if (ownTokens === undefined) {
+    return (token, _path, beforeFetch) => verifyProviderToken(token, beforeFetch);
+  }
+  return function verify(token, path, beforeFetch) {
+    return ownTokens.acceptsProviderTokens && !isOwnToken(token)
+      ? verifyProviderToken(token, beforeFetch)
+      : ownTokens.verify(token, path, beforeFetch);
+  };
 }
 
 export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
@@ -91,7 +145,7 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     clock,
   });
   const authenticate = createAuthenticate({
-    verify: verifier.verify,
+    verify: createVerify(verifier.verify, deps.ownTokens),
     getChallenge,
     onRefusal: deps.onRefusal,
   });
@@ -100,19 +154,32 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     authenticate: deps.hasMetrics
       ? instrumentAuthenticate(authenticate, metrics, clock)
       : authenticate,
+    reload: deps.ownTokens?.reload,
     inspectToken: verifier.inspect,
     getChallenge,
     describeKeySet: keySet.describe,
-    readiness: {
-      async keySet() {
-        if (!keySet.isFetched) throw new Error('The key set was never fetched');
-      },
-    },
+    // The gateway's own tokens are good whatever the provider does.
+    readiness:
+      deps.ownTokens === undefined
+        ? {
+            async keySet() {
+              if (!keySet.isFetched) throw new Error('The key set was never fetched');
+            },
+          }
+        : {},
     close: keySet.close,
   };
 }
 
 // For the composition root: what is known of the provider, and who is let in by its tokens.
+
+export interface ProviderAccess {
+  /** Undefined without a provider. */
+  readonly metadata: ProviderMetadata | undefined;
+  /** Undefined where nothing that the provider signed is looked at. */
+  readonly keySet: KeySet | undefined;
+  readonly auth: Auth;
+}
 
 /** Provider metadata and authentication. */
 export function createProviderAccess(
@@ -123,17 +190,25 @@ export function createProviderAccess(
   }: Omit<AuthDeps, 'metadata' | 'baseUrl' | 'getChallenge' | 'maxTokenBytes' | 'hasMetrics'> & {
     readonly isServer: (name: string) => boolean;
   },
-): { readonly metadata: ProviderMetadata | undefined; readonly auth: Auth } {
-  const openMetadata = ({ issuer }: ProviderConfig) => createProviderMetadata({ issuer, ...deps });
-  if (!auth.required) {
-    return { metadata: oauth.provider && openMetadata(oauth.provider), auth: disabledAuth };
+): ProviderAccess {
+  const provider = auth.required ? auth.provider : oauth.provider;
+  if (provider === undefined) return { metadata: undefined, keySet: undefined, auth: disabledAuth };
+  const metadata = createProviderMetadata({ issuer: provider.issuer, ...deps });
+  if (!auth.required && deps.ownTokens === undefined) {
+    return { metadata, keySet: undefined, auth: disabledAuth };
   }
-  const metadata = openMetadata(auth.provider);
+  const keySet = deps.keySet ?? createKeySet({ url: provider.jwksUrl, metadata, ...deps });
+  if (!auth.required) {
+    keySet.start();
+    return { metadata, keySet, auth: { ...disabledAuth, close: keySet.close } };
+  }
   return {
     metadata,
+    keySet,
     auth: createAuth(auth, {
       ...deps,
       metadata,
+      keySet,
       baseUrl: server.baseUrl,
       getChallenge: createChallenge(server.baseUrl, oauth.mode, isServer),
       maxTokenBytes: http.maxTokenBytes,

@@ -10,13 +10,17 @@ import {
 import { fail, GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import type { TokenVerifier } from './token-verifier.ts';
 
 /** Headers of a 401. */
 export type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
 
 export interface BearerDeps {
-  readonly verify: TokenVerifier['verify'];
+  /** As that of a verifier, of a call at `path`. */
+  readonly verify: (
+    token: string,
+    path: string,
+    beforeFetch?: () => Promise<void>,
+  ) => UserContext | Promise<UserContext>;
   readonly getChallenge: GetChallenge;
   /** Told of each 401; nobody is unless given. */
   readonly onRefusal?: ((error: GatewayError, request: AuthRequest) => void) | undefined;
@@ -62,10 +66,23 @@ export function createChallenge(
 
 const SERVERS = '/mcp/';
 
+/** RFC 6750 §3.1: a challenge that says more than where to log in, such as `error="invalid_token"`. */
+export const extendChallenge = (
+  challenge: Challenge | undefined,
+  parameters: string,
+): Challenge => {
+  const metadata = challenge?.['WWW-Authenticate'].replace(/^Bearer /, ', ') ?? '';
+  return { 'WWW-Authenticate': `Bearer ${parameters}${metadata}` };
+};
+
 export function createAuthenticate({ verify, getChallenge, onRefusal }: BearerDeps): Authenticate {
   return function authenticate(request, beforeFetch) {
     try {
-      const verifying = verify(requireToken(getHeader(request, 'authorization')), beforeFetch);
+      const verifying = verify(
+        requireToken(getHeader(request, 'authorization')),
+        request.path,
+        beforeFetch,
+      );
       return verifying instanceof Promise
         ? verifying.catch((thrown: unknown) => refuse(thrown, request))
         : verifying;

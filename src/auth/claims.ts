@@ -38,13 +38,14 @@ export function readUserContext(
   checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules);
   checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
-  // Optional claims of another type are left out, not refused.
-  const user: Writable<UserContext> = {
-    sub: readSubject(claims, rules.baseUrl),
-    ...readEmail(claims),
-    claims,
-    token,
-  };
+  const user = describeClaims(readSubject(claims, rules.baseUrl), claims);
+  user.token = token;
+  return user;
+}
+
+/** §2.3: what claims say of a user. Optional ones of another type are left out, not refused. */
+export function describeClaims(sub: string, claims: Claims): Writable<UserContext> {
+  const user: Writable<UserContext> = { sub, ...readEmail(claims), claims };
   const { name, groups } = claims;
   if (typeof name === 'string') user.name = name;
   if (isStringArray(groups)) user.groups = groups;
@@ -108,7 +109,8 @@ function failAudience(claim: string, found: unknown, expected: readonly string[]
 /** Lone surrogates are all encoded as U+FFFD, so two subjects could share one key. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-function readSubject({ sub }: Claims, baseUrl: string): string {
+/** @throws GatewayError `missing_claim` or `invalid_token`. */
+export function readSubject({ sub }: Claims, baseUrl: string): string {
   if (typeof sub === 'string' && sub !== '' && !LONE_SURROGATE.test(sub)) {
     if (isNameOf(sub, baseUrl)) {
       failToken(
@@ -129,7 +131,7 @@ function readSubject({ sub }: Claims, baseUrl: string): string {
 }
 
 /** Also as a server may read it that compares addresses: in any case, with slashes at the end. */
-const isNameOf = (sub: string, baseUrl: string): boolean =>
+export const isNameOf = (sub: string, baseUrl: string): boolean =>
   sub.slice(0, baseUrl.length).toLowerCase() === baseUrl.toLowerCase() &&
   /^\/*$/.test(sub.slice(baseUrl.length));
 
@@ -186,14 +188,14 @@ function readTime(claim: string, found: unknown): number {
   return failToken(details, { found, expected: 'a number of seconds' });
 }
 
-const isTime = (value: unknown): value is number => Number.isFinite(value);
+export const isTime = (value: unknown): value is number => Number.isFinite(value);
 
-function formatSeconds(difference: number): string {
+export function formatSeconds(difference: number): string {
   const seconds = Math.ceil(difference);
   return seconds === 1 ? '1 second' : `${seconds} seconds`;
 }
 
-function adviseOnClocks(difference: number, tolerance: number, age: TokenAge): string {
+export function adviseOnClocks(difference: number, tolerance: number, age: TokenAge): string {
   if (age !== 'new' && difference >= MAX_CLOCK_DIFFERENCE_SECONDS) return '';
   return ` If it was issued just now, the clock of the provider or of this service is wrong: compare them (OIDC_CLOCK_TOLERANCE_SECONDS allows ${formatSeconds(tolerance)}).`;
 }
@@ -249,10 +251,10 @@ export function listForeignClaims({
 }
 
 /** The first of them that a token has. */
-const findForeignClaim = (
+export const findForeignClaim = <Foreign extends Pick<ForeignClaim, 'claim' | 'value'>>(
   claims: Readonly<Record<string, unknown>>,
-  foreignClaims: readonly ForeignClaim[],
-): ForeignClaim | undefined =>
+  foreignClaims: readonly Foreign[],
+): Foreign | undefined =>
   foreignClaims.find(({ claim, value }) =>
     value === undefined ? Object.hasOwn(claims, claim) : claims[claim] === value,
   );

@@ -2,6 +2,7 @@
 
 import {
   constants,
+  createHash,
   createPublicKey,
   type KeyObject,
   type SigningOptions,
@@ -114,6 +115,8 @@ export interface Algorithm {
   /** Whether a public key can be used with it. */
   supportsKey(key: KeyObject): boolean;
   verify(signingInput: Buffer, key: KeyObject, signature: Buffer): boolean;
+  /** The hash that it signs with this key (OpenID Connect Core §3.1.3.6). */
+  hash(text: string, key: KeyObject): Buffer;
 }
 
 /** Smaller moduli, and exponents below 3, are forgeable. */
@@ -128,7 +131,15 @@ const createAlgorithm = (
   supportsKey,
   verify: (signingInput, key, signature) =>
     verify(hash, signingInput, { key, ...options }, signature),
+  hash: (text, key) =>
+    hash === null ? hashForEdwards(text, key) : createHash(hash).update(text).digest(),
 });
+
+/** RFC 8032 §5.1, §5.2: the hashes of Ed25519, and of Ed448. */
+const hashForEdwards = (text: string, { asymmetricKeyType: type }: KeyObject): Buffer =>
+  (type === 'ed25519' ? createHash('sha512') : createHash('shake256', { outputLength: 114 }))
+    .update(text)
+    .digest();
 
 const isRsa = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean =>
   type === 'rsa' &&

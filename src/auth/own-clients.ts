@@ -6,6 +6,9 @@ export const PLAYGROUND_CLIENT_ID = 'postern-playground';
 /** The operators' page. Its tokens are for its API alone, so that no server behind the gateway is ever sent one. */
 export const OPERATORS_CLIENT_ID = 'postern-operators';
 
+/** The page on which users end what clients may do for them. It gets no tokens. */
+export const ACCOUNT_CLIENT_ID = 'postern-account';
+
 export const isOwnClient = (clientId: string): boolean =>
   clientId === PLAYGROUND_CLIENT_ID || clientId === OPERATORS_CLIENT_ID;
 

@@ -23,16 +23,50 @@ export interface ParsedToken extends TokenHeader {
 /** @throws GatewayError `invalid_token`. `jku`, `x5u`, `jwk` and `x5c` are never looked at. */
 export type ParseToken = (token: string) => ParsedToken;
 
-/** `maxBytes` is `MAX_TOKEN_BYTES`: longer tokens are refused before anything else. */
-export function createTokenParser(maxBytes: number): ParseToken {
+/** What tells tokens of one kind from others before their signature is checked, and what to do about another. */
+export interface TokenForm {
+  /** What sets how long it may be, to follow the number. */
+  readonly lengthSetting: string;
+  /** With its article. */
+  readonly kind: string;
+  /** RFC 7519 §5.1: the `typ` of the header, where there is one. */
+  readonly type: RegExp;
+  /** The same in words. */
+  readonly types: string;
+  /** Sentences about what is no JWT, about one that is encrypted, and about one that a shared secret signed. */
+  readonly advice: {
+    readonly opaque: string;
+    readonly encrypted: string;
+    readonly signedBySecret: string;
+  };
+}
+
+const ACCESS_TOKEN: TokenForm = {
+  lengthSetting: ' (MAX_TOKEN_BYTES)',
+  kind: 'an access token',
+  // RFC 9068 §2.1.
+  type: /^(jwt|(application\/)?at\+jwt)$/i,
+  types: 'JWT, at+jwt, application/at+jwt, or no typ',
+  advice: {
+    opaque:
+      'Most likely it is an opaque access token, which only its issuer can check: configure the provider to issue JWT access tokens for this service, or set OAUTH_ACCESS_TOKEN=id_token with OAUTH_MODE=broker. The page on identity providers (/providers) says how.',
+    encrypted: 'Switch encryption of access tokens off at the provider.',
+    // Keycloak signs its refresh tokens so, and access tokens where it is told to.
+    signedBySecret:
+      'If it is a refresh token, send the access token; if it is the access token, choose another signature algorithm for access tokens at the provider.',
+  },
+};
+
+/** Tokens of more than `maxBytes` are refused before anything else. */
+export function createTokenParser(maxBytes: number, form: TokenForm = ACCESS_TOKEN): ParseToken {
   /** Tokens of one key have the same header: it is parsed again only where it differs from the last. */
   let lastHeader: { readonly text: string; readonly header: TokenHeader } | undefined;
 
   return function parseToken(text) {
-    if (text.length > maxBytes) failLength(text.length, maxBytes);
+    if (text.length > maxBytes) failLength(text.length, maxBytes, form);
     const headerEnd = text.indexOf('.');
     const payloadEnd = text.indexOf('.', headerEnd + 1);
-    if (payloadEnd < 0 || text.includes('.', payloadEnd + 1)) failParts(text);
+    if (payloadEnd < 0 || text.includes('.', payloadEnd + 1)) failParts(text, form);
     const { alg, kid, algorithm } = readHeader(text.slice(0, headerEnd));
     return {
       text,
@@ -48,12 +82,12 @@ export function createTokenParser(maxBytes: number): ParseToken {
     if (text === lastHeader?.text) return lastHeader.header;
     const bytes = decodeBase64url(text, 'header');
     // A copy: a substring would keep the text of the whole token in memory.
-    lastHeader = { text: bytes.toString('base64url'), header: parseHeader(bytes) };
+    lastHeader = { text: bytes.toString('base64url'), header: parseHeader(bytes, form) };
     return lastHeader.header;
   }
 }
 
-function parseHeader(bytes: Buffer): TokenHeader {
+function parseHeader(bytes: Buffer, form: TokenForm): TokenHeader {
   const header =
     parseObject(bytes) ?? failMalformed('The header of the token is not a JSON object.');
   const { alg, kid, typ } = header;
@@ -66,8 +100,9 @@ function parseHeader(bytes: Buffer): TokenHeader {
   if (kid !== undefined && typeof kid !== 'string') {
     return failMalformed('The kid in the header of the token is not a string.');
   }
-  if (!isAccessTokenType(typ)) failType(typ);
-  return { alg, kid, algorithm: algorithms.get(alg) ?? failAlgorithm(alg) };
+  const isRightType = typ === undefined || (typeof typ === 'string' && form.type.test(typ));
+  if (!isRightType) failType(typ, form);
+  return { alg, kid, algorithm: algorithms.get(alg) ?? failAlgorithm(alg, form) };
 }
 
 /** RFC 7515 §2: base64url without padding, white space or stray bits. */
@@ -77,48 +112,41 @@ function decodeBase64url(text: string, part: string): Buffer {
   return failMalformed(`The ${part} of the token is not base64url.`);
 }
 
-const failLength = (bytes: number, maxBytes: number) =>
-  failToken(`The token has ${bytes} bytes; at most ${maxBytes} are accepted (MAX_TOKEN_BYTES).`, {
+const failLength = (bytes: number, maxBytes: number, { lengthSetting }: TokenForm) =>
+  failToken(`The token has ${bytes} bytes; at most ${maxBytes} are accepted${lengthSetting}.`, {
     found: `${bytes} bytes`,
     expected: `at most ${maxBytes} bytes`,
   });
 
-function failParts(text: string): never {
+function failParts(text: string, { advice }: TokenForm): never {
   const count = text.split('.').length;
   return failToken(
     count === 5
-      ? 'The token is not a JWT that this service can read: its five parts are those of an encrypted token (JWE). Switch encryption of access tokens off at the provider.'
-      : 'The token is not a JWT (three parts with dots between them). Most likely it is an opaque access token, which only its issuer can check: configure the provider to issue JWT access tokens for this service, or set OAUTH_ACCESS_TOKEN=id_token with OAUTH_MODE=broker. The page on identity providers (/providers) says how.',
+      ? `The token is not a JWT that this service can read: its five parts are those of an encrypted token (JWE). ${advice.encrypted}`
+      : `The token is not a JWT (three parts with dots between them). ${advice.opaque}`,
     { found: `${count} ${count === 1 ? 'part' : 'parts'}`, expected: 'a JWT of three parts' },
   );
 }
 
-const failType = (typ: unknown) =>
+const failType = (typ: unknown, { kind, types }: TokenForm) =>
   failToken(
-    `The typ in the header of the token is ${quote(typ)}, which is not that of an access token; accepted are ${ACCESS_TOKEN_TYPES}.`,
-    { found: typ, expected: ACCESS_TOKEN_TYPES },
+    `The typ in the header of the token is ${quote(typ)}, which is not that of ${kind}; accepted are ${types}.`,
+    { found: typ, expected: types },
   );
 
-function failAlgorithm(alg: string): never {
+function failAlgorithm(alg: string, { advice }: TokenForm): never {
   const expected = [...algorithms.keys()].join(', ');
+  const explanation = /^HS/.test(alg)
+    ? ` Only its issuer can check this one. ${advice.signedBySecret}`
+    : '';
   return failToken(
-    `The algorithm of the token is ${quote(alg)}; accepted are ${expected}.${/^HS/.test(alg) ? SIGNED_BY_SECRET : ''}`,
+    `The algorithm of the token is ${quote(alg)}; accepted are ${expected}.${explanation}`,
     { found: alg, expected },
   );
 }
 
-/** Keycloak signs its refresh tokens so, and access tokens where it is told to. */
-const SIGNED_BY_SECRET =
-  ' Only its issuer can check this one. If it is a refresh token, send the access token; if it is the access token, choose another signature algorithm for access tokens at the provider.';
-
 const failMalformed = (details: string): never =>
   failToken(details, { found: 'a malformed token', expected: 'a signed JWT (RFC 7519)' });
-
-/** RFC 7519 §5.1, RFC 9068 §2.1: the `typ` header of an access token, where there is one. */
-const isAccessTokenType = (typ: unknown): boolean =>
-  typ === undefined || (typeof typ === 'string' && /^(jwt|(application\/)?at\+jwt)$/i.test(typ));
-
-const ACCESS_TOKEN_TYPES = 'JWT, at+jwt, application/at+jwt, or no typ';
 
 // A refusal of a token says what was found and what is allowed, to its bearer and to the log alike.
 // Never put a token, or a part of one, here.

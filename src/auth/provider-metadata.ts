@@ -17,6 +17,9 @@ export interface ProviderDocument {
   readonly authorization_endpoint?: string;
   readonly token_endpoint?: string;
   readonly revocation_endpoint?: string;
+  /** OpenID Connect Core §5.3. */
+  readonly userinfo_endpoint?: string;
+  readonly scopes_supported?: readonly string[];
   /** RFC 9207 §2.3. */
   readonly authorization_response_iss_parameter_supported?: boolean;
 }
@@ -135,12 +138,14 @@ async function fetchDocument(fetch: Fetch, url: string): Promise<ProviderDocumen
   if (status !== 200) throw new Error(`${stripUri(url)} answered ${status}`);
   const members = parseObject(body);
   if (members === undefined) throw new Error(`${stripUri(url)} is not a JSON object`);
-  const { issuer, jwks_uri, id_token_signing_alg_values_supported: algorithms } = members;
+  const { issuer, jwks_uri, scopes_supported: scopes } = members;
+  const { id_token_signing_alg_values_supported: algorithms } = members;
   if (typeof issuer !== 'string') throw new Error(`${stripUri(url)} does not name its issuer`);
   if (!isUrl(jwks_uri)) throw new Error(`${stripUri(url)} does not name a jwks_uri`);
   return {
     issuer,
     jwks_uri,
+    ...(isStringArray(scopes) && { scopes_supported: scopes }),
     ...(isStringArray(algorithms) && { id_token_signing_alg_values_supported: algorithms }),
     ...Object.fromEntries(
       ENDPOINTS.flatMap((name) => (isUrl(members[name]) ? [[name, members[name]]] : [])),
@@ -150,7 +155,12 @@ async function fetchDocument(fetch: Fetch, url: string): Promise<ProviderDocumen
   };
 }
 
-const ENDPOINTS = ['authorization_endpoint', 'token_endpoint', 'revocation_endpoint'] as const;
+const ENDPOINTS = [
+  'authorization_endpoint',
+  'token_endpoint',
+  'revocation_endpoint',
+  'userinfo_endpoint',
+] as const;
 
 const isUrl = (value: unknown): value is string =>
   typeof value === 'string' && /^https?:\/\//i.test(value) && URL.canParse(value);
@@ -184,6 +194,8 @@ export interface ProviderEndpoints {
    * document was never fetched and cannot be now.
    */
   sendsIssuer(): Promise<boolean | undefined>;
+  /** Those that the provider says it has; none while its discovery document was never fetched. */
+  listScopes(): Promise<readonly string[]>;
   readonly issuer: string;
 }
 
@@ -210,6 +222,10 @@ export function createProviderEndpoints(
     findTokenUrl: () => findUrl(configured.tokenUrl, 'token_endpoint', 'OAUTH_TOKEN_URL'),
     findRevocationUrl: () =>
       findUrl(configured.revocationUrl, 'revocation_endpoint', 'OAUTH_REVOCATION_URL'),
+    async listScopes() {
+      const document = await metadata.get().catch(() => undefined);
+      return document?.scopes_supported ?? [];
+    },
     async sendsIssuer() {
       const document = await metadata.get().catch(() => undefined);
       return document && document.authorization_response_iss_parameter_supported === true;

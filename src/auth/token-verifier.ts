@@ -137,7 +137,7 @@ const failSignature = ({ kid }: ParsedToken): never =>
     expected: 'a signature by a key of the key set',
   });
 
-const readPayload = ({ payload }: ParsedToken) =>
+export const readPayload = ({ payload }: ParsedToken) =>
   parseObject(payload) ??
   failToken('The payload of the token is not a JSON object.', {
     found: 'a malformed payload',

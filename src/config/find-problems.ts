@@ -8,8 +8,10 @@ import { auditSettings } from './groups/audit.ts';
 import { brokerSettings } from './groups/broker.ts';
 import { clientSettings } from './groups/clients.ts';
 import { consentSettings } from './groups/consent.ts';
+import { loginPolicySettings } from './groups/login-policy.ts';
 import { isBrokerMode, mode } from './groups/oauth-mode.ts';
 import { outboundSettings } from './groups/outbound.ts';
+import { issuesOwnTokens, ownTokenSettings } from './groups/own-tokens.ts';
 import { providerSettings, readProfile } from './groups/provider.ts';
 import { providerClientSettings } from './groups/provider-client.ts';
 import { clientId } from './groups/provider-client-id.ts';
@@ -19,7 +21,14 @@ import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
 import { isSharedStore, readStoreConfig } from './groups/store.ts';
 import type { Problem } from './problem.ts';
 import { describeInvalid } from './rules.ts';
-import { type Env, findVariable, hideSecrets, type Read, type Setting } from './setting.ts';
+import {
+  type Env,
+  findVariable,
+  hideSecrets,
+  isDefault,
+  type Read,
+  type Setting,
+} from './setting.ts';
 import { SETTINGS } from './settings.ts';
 
 export function findProblems(read: Read, env: Env): readonly Problem[] {
@@ -142,13 +151,43 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   },
 
   (read) =>
+    !isBrokerMode(read) &&
+    read(ownTokenSettings.tokens) === 'gateway' &&
+    'OAUTH_TOKENS=gateway needs OAUTH_MODE=broker: in proxy mode clients log in at the provider, and get its tokens. Set OAUTH_MODE=broker, or remove OAUTH_TOKENS.',
+
+  // What an operator sets and nothing reads would seem to work.
+  (read) => {
+    const isOwn = issuesOwnTokens(read);
+    const settings = isOwn ? OF_PROVIDER_TOKENS : OF_OWN_TOKENS;
+    const useless = settings.find((setting) => !isDefault(setting, read));
+    if (useless === undefined) return undefined;
+    if (!isOwn) {
+      return `${useless.variable} is for tokens of the gateway's own, and clients get those of the provider. Remove it, or set OAUTH_MODE=broker without OAUTH_TOKENS=provider.`;
+    }
+    if (useless !== providerSettings.audience) {
+      return `${useless.variable} has no use: the gateway issues tokens of its own, and asks the provider for none that it could read. Remove it, or set OAUTH_TOKENS=provider to hand out the provider's tokens.`;
+    }
+    return (
+      !read(ownTokenSettings.acceptsProviderTokens) &&
+      "OIDC_AUDIENCE has no use: the gateway issues tokens of its own, whatever the provider's are for. Remove it. If replicas of version 0.2 still run, set OAUTH_TOKENS=provider until all are upgraded, then remove both. To accept tokens of the provider beside its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true."
+    );
+  },
+
+  (read, isMissing) =>
+    issuesOwnTokens(read) &&
+    read(ownTokenSettings.acceptsProviderTokens) &&
+    isMissing(providerSettings.audience) &&
+    'OIDC_AUDIENCE is missing: OAUTH_ACCEPT_PROVIDER_TOKENS=true accepts tokens of the provider that name it. Set it to the audience of your service accounts, for example OIDC_AUDIENCE=https://gw.example.com/mcp.',
+
+  (read) =>
     read(outboundSettings.httpsProxy) !== undefined &&
     read(clientSettings.allowedHosts).includes('*') &&
     'CIMD_ALLOWED_HOSTS: * cannot be used with HTTPS_PROXY or HTTP_PROXY, because the proxy resolves the host names, so the gateway cannot refuse addresses inside your network. List the hosts.',
 
   // What can never work with a provider is refused at start, with the reason.
   (read) => {
-    const { issuer: form } = readProfile(read);
+    const profile = readProfile(read);
+    const form = (issuesOwnTokens(read) ? profile.loginIssuer : undefined) ?? profile.issuer;
     const issuer = read(providerSettings.issuer);
     return form === undefined || issuer === undefined || form.form.test(issuer)
       ? undefined
@@ -156,7 +195,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   },
 
   (read) =>
-    read(serverSettings.authRequired) &&
+    needsReadableTokens(read) &&
     read(providerSettings.audience).length === 0 &&
     `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}. Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name, for example OAUTH_CLIENT_ID=postern`,
 
@@ -166,6 +205,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     'OIDC_AUDIENCE_CLAIM=client_id cannot be used with OAUTH_ACCESS_TOKEN=id_token: ID tokens name the client in aud.',
 
   (read) =>
+    needsReadableTokens(read) &&
     readProfile(read).opaque &&
     !handsOutIdTokens(read) &&
     `OAUTH_ACCESS_TOKEN=access_token cannot work with ${nameProvider(read)}: its access tokens are opaque, so the gateway cannot check them.`,
@@ -184,7 +224,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   (read) => {
     const { neededScope } = readProfile(read);
     const scopes = read(brokerSettings.addedScopes);
-    if (!isBrokerMode(read) || neededScope === undefined) return undefined;
+    if (!isBrokerMode(read) || issuesOwnTokens(read) || neededScope === undefined) return undefined;
     return scopes.some((scope) => neededScope.form.test(scope))
       ? undefined
       : `OAUTH_ADDED_SCOPES: ${JSON.stringify(scopes.join(' '))} is not enough with ${nameProvider(read)}: ${neededScope.why}.`;
@@ -195,6 +235,23 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     read(brokerSettings.addedParameters).some(([name]) => name === 'audience') &&
     'OAUTH_ADDED_PARAMETERS names audience, which OAUTH_RESOURCE_PARAMETER=audience sends, too. Remove one of them.',
 ];
+
+/** They say how the provider's tokens have to be. */
+const OF_PROVIDER_TOKENS: readonly Setting<unknown>[] = [
+  providerSettings.audience,
+  providerSettings.audienceClaim,
+  providerSettings.accessToken,
+  brokerSettings.resourceParameter,
+];
+
+const OF_OWN_TOKENS: readonly Setting<unknown>[] = [
+  ...Object.values(loginPolicySettings),
+  ...Object.values(ownTokenSettings).filter((setting) => setting !== ownTokenSettings.tokens),
+];
+
+/** Whether the gateway reads tokens of the provider at all. */
+const needsReadableTokens = (read: Read): boolean =>
+  read(serverSettings.authRequired) && !issuesOwnTokens(read);
 
 const nameProvider = (read: Read): string => `OIDC_PROVIDER=${read(providerSettings.provider)}`;
 

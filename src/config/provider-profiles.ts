@@ -17,10 +17,14 @@ export interface ProviderProfile {
   readonly audience: 'gateway' | 'client_id';
   /** The form of the issuer, and why nothing else can work. */
   readonly issuer?: Requirement;
+  /** The same where nobody but the provider has to read its access tokens, if that allows more. */
+  readonly loginIssuer?: Requirement;
   /** A scope without which its access tokens are of no use here. */
   readonly neededScope?: Requirement;
   /** Its access tokens can be read by nobody else. */
   readonly opaque?: true;
+  /** Whose e-mail addresses it vouches for; where it is not said, for all with email_verified. */
+  readonly emailAuthority?: EmailAuthority;
   readonly quirks: ProviderQuirks;
 }
 
@@ -30,12 +34,21 @@ export interface ProviderQuirks {
   readonly accessTokenHashes?: readonly string[];
   /** A refresh without `scope` gets a token for something else, or none. */
   readonly refreshNeedsScope?: true;
+  /** The end of one login there is the end of all that its user has by the same client. */
+  readonly revokesAllOfUser?: true;
   /** What it answers in place of `invalid_grant` when a refresh token is good no more. */
   readonly spentRefreshTokenError?: string;
 }
 
 export type Parameter = readonly [name: string, value: string];
 export type AccessToken = 'access_token' | 'id_token';
+
+export interface EmailAuthority {
+  /** Ends of the addresses that are its own. */
+  readonly ownDomains: readonly string[];
+  /** The claim that it adds where the address is of an organization that it manages; email_verified is needed, too. */
+  readonly organizationClaim: string;
+}
 
 interface Requirement {
   readonly form: RegExp;
@@ -101,6 +114,10 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
       form: /^https:\/\/[^/?]+\/oauth2\/(?!v1$)[^/?]+$/,
       why: 'it must be a custom authorization server, https://<org>.okta.com/oauth2/<id> (for example /oauth2/default): tokens of the org authorization server can be checked by Okta only',
     },
+    loginIssuer: {
+      form: /^https:\/\/[^/?]+(\/oauth2\/(?!v1$)[^/?]+)?$/,
+      why: 'it must be https://<org>.okta.com, or a custom authorization server, https://<org>.okta.com/oauth2/<id>, without a slash at the end',
+    },
   },
 
   // https://auth0.com/docs/secure/tokens/access-tokens/get-access-tokens (audience, opaque tokens)
@@ -128,6 +145,8 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
 
   // https://developers.google.com/identity/openid-connect/reference (issuer, access_type, prompt)
   // https://cloud.google.com/docs/authentication/token-types (access tokens are opaque)
+  // https://developers.google.com/identity/gsi/web/guides/verify-google-id-token (for which e-mail addresses it
+  // is authoritative: anybody can have an account by an address of another provider, and keep it)
   google: {
     ...GENERIC,
     // Without prompt=consent a user's second client gets no refresh token.
@@ -143,6 +162,9 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
       why: 'it must be https://accounts.google.com, without a slash at the end',
     },
     opaque: true,
+    // https://developers.google.com/identity/protocols/oauth2/web-server#tokenrevoke
+    quirks: { revokesAllOfUser: true },
+    emailAuthority: { ownDomains: ['@gmail.com'], organizationClaim: 'hd' },
   },
 
   // https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html

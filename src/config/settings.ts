@@ -5,9 +5,11 @@ import { brokerSettings } from './groups/broker.ts';
 import { clientSettings } from './groups/clients.ts';
 import { httpSettings } from './groups/http.ts';
 import { limitSettings } from './groups/limits.ts';
+import { loginPolicySettings } from './groups/login-policy.ts';
 import { mcpSettings } from './groups/mcp.ts';
 import { loginSettings } from './groups/oauth.ts';
 import { outboundSettings } from './groups/outbound.ts';
+import { ownTokenSettings } from './groups/own-tokens.ts';
 import { providerSettings } from './groups/provider.ts';
 import { providerClientSettings } from './groups/provider-client.ts';
 import { serverSettings } from './groups/server.ts';
@@ -33,6 +35,8 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   { title: 'Client at the provider', settings: Object.values(providerClientSettings) },
   { title: 'Login', settings: Object.values(loginSettings) },
   { title: 'Broker mode', settings: Object.values(brokerSettings) },
+  { title: 'Tokens', settings: Object.values(ownTokenSettings) },
+  { title: 'Who may log in', settings: Object.values(loginPolicySettings) },
   { title: 'MCP clients', settings: Object.values(clientSettings) },
   { title: 'Pages', settings: Object.values(siteSettings) },
   { title: "Operators' page", settings: Object.values(adminSettings) },

@@ -36,6 +36,8 @@ export interface TransportParts {
   readonly endpoints: readonly Endpoint[];
   readonly corsHeaders: CorsHeaderNames;
   readonly authenticate: Auth['authenticate'];
+  readonly reload: Auth['reload'];
+  readonly getChallenge: Auth['getChallenge'];
   readonly limiter: Limiter;
   readonly clock: Clock;
   readonly metrics: Metrics;
@@ -71,6 +73,8 @@ export async function createTransport(config: Config, parts: TransportParts): Pr
       ownOrigin: new URL(baseUrl).origin,
       limiter: parts.limiter,
       authenticate: parts.authenticate,
+      reload: parts.reload,
+      getChallenge: parts.getChallenge,
       readBody: createBodyReader({
         maxBodyBytes: http.maxBodyBytes,
         maxBodyValues: http.maxBodyValues,

@@ -3,8 +3,8 @@
 
 import type {
   ChosenLimit,
-  Endpoint,
   JudgedCall,
+  ProtectedCall,
   ProtectedEndpoint,
   PublicEndpoint,
 } from '../endpoint/endpoint.ts';
@@ -19,20 +19,20 @@ import {
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { BodyOwner } from './body-memory.ts';
+import type { CountedRequest, Exchange, JudgedRequest, UncountedRequest } from './exchange.ts';
+import { createRunGrantedCall, type GrantedCallDeps } from './granted-call.ts';
 import {
   checkNavigation,
   checkOrigin,
   checkOwnOrigin,
   type GetPreflightHeaders,
   type HostCheck,
-  type RequestOrigin,
 } from './host-and-origin.ts';
 import type { LimitCheck, Limiter } from './limits/limiter.ts';
-import type { Caller } from './limits/windows.ts';
+import { type Caller, UNAUTHENTICATED } from './limits/windows.ts';
 import type { BodyReader } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
-import type { ReplyOwner } from './reply-writer.ts';
-import { type Destination, findEndpoint, type Router } from './router.ts';
+import { findEndpoint, type Router } from './router.ts';
 
 export interface JudgeDeps extends JudgeProtectedDeps {
   readonly router: Router;
@@ -96,7 +96,7 @@ type Authenticate = (
   beforeFetch: () => Promise<void>,
 ) => UserContext | undefined | Promise<UserContext | undefined>;
 
-interface JudgeProtectedDeps {
+interface JudgeProtectedDeps extends GrantedCallDeps {
   readonly authenticate: Authenticate;
   readonly readBody: BodyReader;
   readonly clock: Clock;
@@ -112,11 +112,9 @@ type JudgeProtected = (
 /** While a body took so long, in milliseconds, its token may have expired. */
 const LATE_MS = 1000;
 
-function createJudgeProtected({
-  authenticate,
-  readBody,
-  clock,
-}: JudgeProtectedDeps): JudgeProtected {
+function createJudgeProtected(deps: JudgeProtectedDeps): JudgeProtected {
+  const { authenticate, readBody, clock } = deps;
+
   return async function judgeProtected({ request, body, receivedAt }, endpoint, limits) {
     let token = judgeToken(request, limits);
     // With the key at hand there is nothing to wait for.
@@ -134,15 +132,18 @@ function createJudgeProtected({
       }
       if (clock.monotonic() - receivedAt > LATE_MS) token = await judgeToken(request, limits);
     }
-    const { caller, user } = token;
-    const refusal = token.refusal ?? bodyRefusal;
+    const { caller, user, refusal } = token;
     if (refusal !== undefined) return refuse(limits, caller, refusal);
-    try {
-      const { access, run } = endpoint.judge({ request, user, body: readableBody });
-      return { limits, caller, access, run };
-    } catch (thrown) {
-      return refuse(limits, caller, thrown);
+    const call = { request, user, body: readableBody };
+    const judged = judgeCall(endpoint, call, bodyRefusal);
+    const { access } = judged;
+    if (user?.grant === undefined) {
+      return { limits, caller, access, grantKey: undefined, run: judged.run };
     }
+    const judgeAgain = (fresh: UserContext) =>
+      judgeCall(endpoint, { ...call, user: fresh }, bodyRefusal);
+    const run = createRunGrantedCall(deps, { request, user, judged, judgeAgain });
+    return { limits, caller, access, grantKey: user.grant.key, run };
   };
 
   function judgeToken(
@@ -168,7 +169,7 @@ function refuseToken(thrown: unknown): JudgedToken {
   const refusal = toGatewayError(thrown);
   // Of any other failure it is not known whose token this is.
   if (refusal.row.status !== 401) throw refusal;
-  return { caller: { kind: 'unauthenticated' }, user: undefined, refusal };
+  return { caller: UNAUTHENTICATED, user: undefined, refusal };
 }
 
 interface JudgedToken {
@@ -177,14 +178,33 @@ interface JudgedToken {
   readonly refusal: GatewayError | undefined;
 }
 
-/** Counted like any other, and refused once no limit does so first. */
-const refuse = (limits: LimitCheck, caller: Caller, refusal: unknown): CountedRequest => ({
-  limits,
-  caller,
+/** A body that is refused leaves nothing to judge. */
+function judgeCall(
+  endpoint: ProtectedEndpoint,
+  call: ProtectedCall,
+  bodyRefusal: unknown,
+): JudgedCall {
+  if (bodyRefusal !== undefined) return refuseCall(bodyRefusal);
+  try {
+    return endpoint.judge(call);
+  } catch (thrown) {
+    return refuseCall(thrown);
+  }
+}
+
+const refuseCall = (refusal: unknown): JudgedCall => ({
   access: undefined,
   run() {
     throw refusal;
   },
+});
+
+/** Counted like any other, and refused once no limit does so first. */
+const refuse = (limits: LimitCheck, caller: Caller, refusal: unknown): CountedRequest => ({
+  limits,
+  caller,
+  grantKey: undefined,
+  ...refuseCall(refusal),
 });
 
 /** Without a user here, nobody has to log in. */
@@ -220,7 +240,7 @@ const createJudgePublic = (readBody: BodyReader): JudgePublic =>
     try {
       const read = await (reading ?? readAcceptedBody());
       const run = await endpoint.judge(request, read);
-      return { limits, caller: SOMEBODY, access: undefined, run };
+      return { limits, caller: SOMEBODY, access: undefined, grantKey: undefined, run };
     } catch (thrown) {
       await limits.countInvalid();
       throw thrown;
@@ -229,31 +249,3 @@ const createJudgePublic = (readBody: BodyReader): JudgePublic =>
 
 /** Whoever sent something valid: users are not known here. */
 const SOMEBODY: Caller = { kind: 'admitted', sub: undefined };
-
-// What is known of a request between the steps of the pipeline.
-
-/** A request and what is found out about it on its way. Its body, once read, is not kept here. */
-export interface Exchange {
-  readonly received: ReceivedRequest;
-  readonly destination: Destination;
-  readonly origin: RequestOrigin;
-  /** From when it is known. */
-  endpoint: Endpoint | undefined;
-  /** From when a limit has looked at the request. */
-  limits: LimitCheck | undefined;
-  /** Whose memory the reply takes; once it was judged. */
-  owner: ReplyOwner;
-}
-
-/** What judging a request came to. */
-export type JudgedRequest = UncountedRequest | CountedRequest;
-
-interface UncountedRequest {
-  readonly limits: undefined;
-  readonly run: PendingReply;
-}
-
-interface CountedRequest extends JudgedCall {
-  readonly limits: LimitCheck;
-  readonly caller: Caller;
-}

@@ -5,8 +5,11 @@ import type { Endpoint } from '../endpoint/endpoint.ts';
 import { getHeader, type Reply, type ReplyHeaders } from '../endpoint/message.ts';
 import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
 import { toGatewayError } from '../errors/gateway-error.ts';
+import { isMissingGrant } from '../store/store.ts';
+import type { Exchange, JudgedRequest } from './exchange.ts';
 import { type GetCorsHeaders, type IsAllowedOrigin, readOrigin } from './host-and-origin.ts';
-import { createJudge, type Exchange, type JudgeDeps, type JudgedRequest } from './judge.ts';
+import { createJudge, type JudgeDeps } from './judge.ts';
+import { UNAUTHENTICATED } from './limits/windows.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { type HeaderList, toHeaderList } from './reply-headers.ts';
 import type { ReplyOwner } from './reply-writer.ts';
@@ -47,7 +50,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     return judge(exchange)
       .then((judged) => {
         exchange.owner = findOwner(judged);
-        return trace ? trace.run(() => admitAndRun(judged)) : admitAndRun(judged);
+        return trace
+          ? trace.run(() => admitAndRun(judged, exchange))
+          : admitAndRun(judged, exchange);
       })
       .then(
         (reply) => completeReply(reply, exchange),
@@ -56,12 +61,21 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   };
 
   /** @throws GatewayError of a limit, or of what was judged to be refused. */
-  function admitAndRun(judged: JudgedRequest): Reply | Promise<Reply> {
-    return judged.limits === undefined
-      ? judged.run()
-      : judged.limits
-          .admit(judged.caller, judged.access)
-          .then((session) => runQueue.run(() => judged.run(session)));
+  function admitAndRun(judged: JudgedRequest, exchange: Exchange): Reply | Promise<Reply> {
+    const { limits } = judged;
+    if (limits === undefined) return judged.run();
+    return limits
+      .admit(judged.caller, judged.access, judged.grantKey)
+      .then(({ session, grant }) => {
+        if (!isMissingGrant(judged.grantKey, grant)) {
+          return runQueue.run(() => judged.run(session, grant));
+        }
+        // The login was ended: counted, and refused, as any caller without a valid token is.
+        exchange.owner = 'unauthenticated';
+        return limits
+          .admit(UNAUTHENTICATED, undefined, undefined)
+          .then(() => judged.run(session, grant));
+      });
   }
 
   function completeReply(

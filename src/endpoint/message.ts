@@ -1,4 +1,5 @@
 import type { CancelSignal } from '../platform/cancellation.ts';
+import { hashSha256 } from '../platform/ids.ts';
 import type { JsonObject } from '../platform/json.ts';
 import type { RequestTrace } from '../telemetry/tracing/tracing.ts';
 
@@ -146,9 +147,38 @@ export interface UserContext {
   readonly groups?: readonly string[];
   /** All claims of the token, as the provider signed them. */
   readonly claims: Readonly<Record<string, unknown>>;
-  /** The original JWT, for tools that call other services on the user's behalf. A secret. */
-  readonly token: string;
+  /**
+   * The original JWT, for tools that call other services on the user's behalf. A secret. Absent where the gateway's own
+   * token let the user in.
+   */
+  readonly token?: string;
+  /** Where the gateway's own token let the user in: whether that still holds is asked in the step that counts the call. */
+  readonly grant?: GrantCheck;
 }
+
+/** What tells the user's credential from every other: for what is remembered of it. Nothing of a token can be read from it. */
+export const identifyCredential = ({ token, grant }: UserContext): string =>
+  grant === undefined ? hashSha256(token ?? '') : `${grant.id}.${grant.version}`;
+
+/** A grant as this process knows it. It holds for a call when the store, asked by its key, has the same version. */
+export interface GrantCheck {
+  readonly id: string;
+  /** The OAuth client that it was given to. */
+  readonly clientId: string;
+  /** Under which it lies in the store. */
+  readonly key: string;
+  /** What the value there begins with: `GRANT_VERSION_LENGTH` characters (store.ts), others after each change. */
+  readonly version: string;
+}
+
+/**
+ * The provider's access token for a user: the one that let it in, or the one of its grant, renewed where it is about to
+ * expire. Undefined where there is none that is good now.
+ */
+export type GetProviderToken = (user: UserContext) => Promise<string | undefined>;
+
+/** Where clients get the provider's tokens. */
+export const getOriginalToken: GetProviderToken = async ({ token }) => token;
 
 // §2.3: what a token says of its user's e-mail address, and whether somebody checked that it is the user's.
 

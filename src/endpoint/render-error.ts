@@ -93,7 +93,7 @@ of this gateway: <code>${escapeHtml(code)}</code>, status ${error.row.status}.</
 }
 
 /** The user decides: nobody has checked who is behind this address. */
-function renderReturnLink(address: string): string {
+export function renderReturnLink(address: string): string {
   const url = new URL(address);
   const isWeb = url.protocol === 'https:' || url.protocol === 'http:';
   const place = isWeb ? url.host : address.replace(/\?.*$/s, '');

@@ -7,6 +7,7 @@ export type OAuthErrorCode =
   | 'invalid_client_metadata'
   | 'invalid_grant'
   | 'invalid_redirect_uri'
+  | 'invalid_scope'
   | 'invalid_target'
   | 'invalid_token'
   | 'server_error'
@@ -63,6 +64,10 @@ export const catalogue = {
     'The token is malformed or its signature is not valid.',
   ),
   expired_token: defineUnauthorized('expired_token', 'The token has expired.'),
+  token_revoked: defineUnauthorized(
+    'token_revoked',
+    'The login that this token belongs to was ended. Log in again.',
+  ),
   invalid_issuer: defineUnauthorized('invalid_issuer', 'The token was issued by another provider.'),
   invalid_audience: defineUnauthorized(
     'invalid_audience',
@@ -149,6 +154,11 @@ export const catalogue = {
     status: 404,
     jsonrpc: { code: -32000, message: 'Client not found', reason: 'client_not_found' },
     details: 'There is no such registered client, or it was deleted.',
+  }),
+  grant_not_found: defineError({
+    status: 404,
+    jsonrpc: { code: -32000, message: 'Login not found', reason: 'grant_not_found' },
+    details: 'There is no such login, or it has ended.',
   }),
   server_not_found: defineError({
     status: 404,
@@ -411,6 +421,12 @@ export const catalogue = {
     'invalid_grant',
     'The redirect_uri does not match the one that the client registered.',
   ),
+  /** RFC 9700 §4.14.2. */
+  refresh_token_reused: defineOAuthError(
+    400,
+    'invalid_grant',
+    'The refresh token was already replaced, and its successor is in use. The login has ended: log in again.',
+  ),
   invalid_client_metadata: defineOAuthError(
     400,
     'invalid_client_metadata',
@@ -422,6 +438,12 @@ export const catalogue = {
     'invalid_target',
     "The resource is not one of this gateway's.",
   ),
+  /** RFC 6749 §6: a refresh may narrow what was granted, and never widen it. */
+  invalid_scope: defineOAuthError(
+    400,
+    'invalid_scope',
+    'The login was not made for all of these scopes. Ask for fewer, or log in again.',
+  ),
   /** RFC 7591 §3, RFC 6750 §3.1. */
   registration_token_required: defineOAuthError(
     401,
@@ -430,6 +452,12 @@ export const catalogue = {
   ),
   not_configured: defineOAuthError(500, 'server_error', 'A setting that this needs is missing.'),
   /** §12: the provider stalls, or cannot keep up with its clients. */
+  /** §5.11. Not `invalid_grant`, which would log the user out for an outage. */
+  renewal_unavailable: defineOAuthError(
+    503,
+    'temporarily_unavailable',
+    'The identity provider could not be asked for some time whether this login still holds. Try again in a minute; nobody is logged out.',
+  ),
   provider_busy: defineOAuthError(
     503,
     'server_error',
@@ -444,6 +472,12 @@ export const catalogue = {
   ),
   unusable_access_token: defineMisconfiguration(
     "The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's access token.",
+  ),
+  unusable_id_token: defineMisconfiguration(
+    "The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's ID token.",
+  ),
+  unusable_identity: defineMisconfiguration(
+    "The gateway is misconfigured; this is not the user's fault. The gateway could not use what the identity provider says of the user.",
   ),
   upstream_failed: defineOAuthError(
     502,

@@ -1,7 +1,7 @@
 // The composition root: every implementation is chosen here, once.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createProviderAccess } from '../auth/auth.ts';
+import { createProviderAccess, openOwnTokenAccess } from '../auth/auth.ts';
 import type { KeySet } from '../auth/key-set.ts';
 import { builtInCatalog } from '../catalog/index.ts';
 import { checkConfig } from '../config/check-config.ts';
@@ -10,11 +10,14 @@ import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
+import { getOriginalToken } from '../endpoint/message.ts';
+import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
 import type { Network } from '../oauth/client-id-metadata/network.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
+import { openGatewayTokens } from '../oauth/gateway-tokens/open-gateway-tokens.ts';
 import { createLoginFailures } from '../oauth/login-failures.ts';
 import { createPeople, createPersonIndex } from '../operations/admin/people.ts';
 import { createRecentCallers } from '../operations/admin/recent-callers.ts';
@@ -157,7 +160,9 @@ export async function createGateway(
   const people = loginFailures && createPeople(getSeal);
   const personIndex = loginFailures && createPersonIndex({ store, getSeal });
   const recentCallers = people && createRecentCallers({ store, people, clock, log });
-  const { metadata, auth } = createProviderAccess(config, {
+  const ownTokens = openOwnTokens(config, { store, seal: loginSeal, clock, log, metrics });
+  const { metadata, keySet, auth } = createProviderAccess(config, {
+    ownTokens: ownTokens && openOwnTokenAccess(config, ownTokens, clock),
     onRefusal: loginFailures && noteRefusals(loginFailures.note),
     isServer,
     isServerAudience: serverUrls.isAudience,
@@ -167,6 +172,24 @@ export async function createGateway(
     metrics,
     keySet: overrides.keySet,
   });
+  const gatewayTokens =
+    ownTokens &&
+    openGatewayTokens(config, {
+      ownTokens,
+      metadata,
+      keySet,
+      records: { store, seal: loginSeal, tracing },
+      serverUrls,
+      listNamedClaims: () => [
+        ...(config.admin.groups.length > 0 ? ['groups'] : []),
+        ...(upstreams?.listNamedClaims() ?? []),
+      ],
+      fetch,
+      clock,
+      log,
+      metrics,
+    });
+  const getProviderToken = gatewayTokens?.renewal.getProviderToken ?? getOriginalToken;
   // A rule looks at it, a server is told it, or the audit log has it.
   const needsClients = () => audit !== undefined || upstreams?.needsClients() === true;
   const clientOf = createClientOf({
@@ -187,6 +210,7 @@ export async function createGateway(
             environment: overrides.environment ?? {},
             store,
             getSeal,
+            getProviderToken,
             fetch,
             metadata,
             clock,
@@ -209,8 +233,10 @@ export async function createGateway(
     isTraced: tracing !== undefined,
     audit,
     findClientId: clientOf,
+    getProviderToken,
     sealPerson: people && personIndex && createSealPerson(people, personIndex),
     noteStatelessUser: recentCallers?.note,
+    endedGrants: ownTokens?.endedGrants,
   });
 
   const site = createPublicSite(config, {
@@ -237,6 +263,7 @@ export async function createGateway(
     tracing,
     getTraceId,
     noteFailure: loginFailures?.note,
+    gatewayTokens,
   });
   const limiter = config.limits.enabled
     ? createLimiter(config.limits.groups, { store, clock, metrics, log })
@@ -256,6 +283,9 @@ export async function createGateway(
           limiter,
           describeKeySet: auth.describeKeySet,
           endSession: mcp.endSession,
+          grants: ownTokens?.grants,
+          endGrant: gatewayTokens?.endGrant,
+          endSelectedGrants: gatewayTokens?.endSelectedGrants,
           listServers: () => upstreams?.listServers() ?? [],
           listServerTools: (name, part) => upstreams?.listServerTools(name, part),
           listLockDifferences: (part) => upstreams?.listLockDifferences(part),
@@ -287,6 +317,8 @@ export async function createGateway(
     endpoints,
     corsHeaders: mcp.corsHeaders,
     authenticate: auth.authenticate,
+    reload: auth.reload,
+    getChallenge: auth.getChallenge,
     limiter,
     clock,
     metrics,
@@ -317,6 +349,7 @@ export async function createGateway(
       await server.close(DRAIN_GRACE_MS);
       await upstreams?.close(0);
       mcp.close();
+      ownTokens?.close();
       auth.close();
       authorization.close();
       await outbound.close();

@@ -1,7 +1,7 @@
 // §4.1, §4.4, §4.5: the endpoints of /mcp. Here messages become values of the protocol, and
 // values replies.
 
-import type { GetChallenge } from '../auth/bearer.ts';
+import { extendChallenge, type GetChallenge } from '../auth/bearer.ts';
 import type { Endpoint, JudgedCall, ProtectedCall } from '../endpoint/endpoint.ts';
 import {
   type GatewayRequest,
@@ -121,20 +121,18 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     observer.admit(record);
     const describe = createDescribe(record);
     return eras[era].handle(createCall(record, catalog, protectedCall, session), message).then(
-      (response) => toReply(addScopeChallenge(response, path), id, describe),
-      (thrown: unknown) => toReply(addScopeChallenge(toErrorResponse(thrown), path), id, describe),
+      (response) => toReply(addChallenge(response, path), id, describe),
+      (thrown: unknown) => toReply(addChallenge(toErrorResponse(thrown), path), id, describe),
     );
   }
 
-  /** RFC 6750 §3.1: so that the client asks for the scopes, and calls again. */
-  function addScopeChallenge(response: McpResponse, path: string): McpResponse {
+  /** RFC 6750 §3.1: so that the client asks for the scopes, or logs in, and calls again. */
+  function addChallenge(response: McpResponse, path: string): McpResponse {
     if (response.kind !== 'json' || !('error' in response.answer)) return response;
     const { key, failure } = response.answer.error;
-    if (key !== 'insufficient_scope') return response;
-    const { scopes } = failure.data ?? {};
-    const scope = isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : '';
-    const metadata = getChallenge?.(path)['WWW-Authenticate'].replace(/^Bearer /, ', ') ?? '';
-    const headers = { 'WWW-Authenticate': `Bearer error="insufficient_scope"${scope}${metadata}` };
+    const parameters = describeRefusal(response.answer.error);
+    if (parameters === undefined) return response;
+    const headers = extendChallenge(getChallenge?.(path), parameters);
     return { ...response, answer: { error: new GatewayError(key, { ...failure, headers }) } };
   }
 
@@ -197,6 +195,13 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
       headers: { Allow: 'POST, DELETE' },
     });
   }
+}
+
+function describeRefusal({ key, failure }: GatewayError): string | undefined {
+  if (key === 'token_revoked') return 'error="invalid_token"';
+  if (key !== 'insufficient_scope') return undefined;
+  const { scopes } = failure.data ?? {};
+  return `error="insufficient_scope"${isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : ''}`;
 }
 
 /** The one place where a response becomes HTTP. */

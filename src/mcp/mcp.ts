@@ -3,7 +3,8 @@
 import type { GetChallenge } from '../auth/bearer.ts';
 import type { McpConfig } from '../config/groups/mcp.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import type { UserContext } from '../endpoint/message.ts';
+import type { GetProviderToken, UserContext } from '../endpoint/message.ts';
+import type { EndedGrants } from '../grants/ended-grants.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Policies } from '../policy/policy.ts';
@@ -48,10 +49,13 @@ export interface McpDeps {
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
   readonly findClientId: FindClientId;
+  readonly getProviderToken: GetProviderToken;
   /** Undefined without operators. */
   readonly sealPerson: SealPerson | undefined;
   /** Called with each request of a user that needs no session; undefined without operators. */
   readonly noteStatelessUser: ((user: UserContext) => void) | undefined;
+  /** Undefined where the gateway issues no tokens of its own. */
+  readonly endedGrants: Pick<EndedGrants, 'listen' | 'hasEnded'> | undefined;
 }
 
 export interface Mcp {
@@ -117,7 +121,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       })
     : undefined;
   const observer = joinObservers(listObservers(deps), log);
-  const countCall = createCountCall(config.maxCallsPerUser, clock);
+  const countCall = createCountCall(config.maxCallsPerUser, clock, deps.endedGrants);
   const runCall = createRunCall({ ...deps, observer, countCall });
   const findStreamOwner = createFindStreamOwner(findClientId);
   const eras = {

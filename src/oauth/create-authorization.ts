@@ -21,6 +21,7 @@ import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/
 import { createPublicNetwork, type Network } from './client-id-metadata/network.ts';
 import { createDiscoveryEndpoints, createServerMetadata } from './discovery.ts';
 import { createOAuthEndpoints } from './endpoints.ts';
+import type { GatewayTokensParts } from './gateway-tokens/open-gateway-tokens.ts';
 import type { NoteLoginFailure } from './login-failures.ts';
 import { createOAuth } from './oauth.ts';
 import { auditLogins, noteFailures, observeLogins } from './observe-logins.ts';
@@ -48,6 +49,8 @@ export interface AuthorizationParts {
   readonly audit: Audit | undefined;
   /** Undefined where nothing is traced. */
   readonly tracing: Tracing | undefined;
+  /** For OAUTH_TOKENS=gateway. */
+  readonly gatewayTokens?: GatewayTokensParts | undefined;
   readonly getTraceId: (request: GatewayRequest) => string | undefined;
   /** Undefined without an operators' page. */
   readonly noteFailure: NoteLoginFailure | undefined;
@@ -93,6 +96,8 @@ export function createAuthorizationEndpoints(
     getPublicTools: parts.getPublicTools,
     serverUrls: parts.serverUrls,
     tracing: parts.tracing,
+    gatewayTokens: parts.gatewayTokens,
+    audit: parts.audit,
     log,
   });
   const observers = [

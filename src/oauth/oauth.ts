@@ -8,6 +8,7 @@ import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
 import type { ServerConfig } from '../config/groups/server.ts';
 import { parseScope } from '../config/scope.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
+import type { PublicEndpoint } from '../endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -16,6 +17,7 @@ import type { GetPublicTools } from '../site/public-tools.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { RecordsDeps } from '../store/seal/sealed-records.ts';
 import type { KeyValue } from '../store/store.ts';
+import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createBroker } from './broker/broker.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
@@ -28,6 +30,7 @@ import {
   createPendingConsents,
   type RedirectToProvider,
 } from './consent/consent.ts';
+import type { GatewayTokensParts } from './gateway-tokens/open-gateway-tokens.ts';
 import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
 import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
@@ -48,6 +51,8 @@ export interface OAuthHandlers {
   token(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
   readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
+  /** None where the gateway issues no tokens of its own. */
+  readonly accountEndpoints: readonly PublicEndpoint[];
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
   revoke(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Undefined without a consent page. */
@@ -78,11 +83,16 @@ export interface OAuthDeps {
   readonly getPublicTools?: GetPublicTools | undefined;
   /** Undefined where nothing is traced. */
   readonly tracing?: Tracing | undefined;
+  /** For OAUTH_TOKENS=gateway. */
+  readonly gatewayTokens?: GatewayTokensParts | undefined;
+  /** Undefined without `AUDIT_LOG`. */
+  readonly audit?: Audit | undefined;
   readonly log: Log;
 }
 
 /** What a mode does at the endpoints. */
-interface Mode extends Pick<OAuthHandlers, 'token' | 'revoke' | 'callback'> {
+interface Mode
+  extends Pick<OAuthHandlers, 'token' | 'revoke' | 'callback' | 'logins' | 'accountEndpoints'> {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   /** `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
@@ -132,6 +142,9 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
     clock,
     inspectToken,
     noteClient,
+    gatewayTokens: deps.gatewayTokens,
+    audit: deps.audit,
+    log: deps.log,
   });
   return createHandlers(config, deps, parts, { ...broker, issuer: config.baseUrl });
 }
@@ -146,7 +159,13 @@ function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps):
   // In this mode only the operators' page depends on it.
   const noteClient = createNoteClient({ ...deps, needsClients: () => false });
   const proxy = createProxy(config, { ...parts, noteClient, inspectToken: deps.inspectToken });
-  return createHandlers(config, deps, parts, { ...proxy, callback: undefined, issuer: undefined });
+  return createHandlers(config, deps, parts, {
+    ...proxy,
+    logins: parts.recentAnswers,
+    accountEndpoints: [],
+    callback: undefined,
+    issuer: undefined,
+  });
 }
 
 type Parts = ReturnType<typeof createParts>;
@@ -188,12 +207,12 @@ function createHandlers(
   parts: Parts,
   mode: Mode,
 ): OAuthHandlers {
-  const { token, revoke, callback } = mode;
+  const { token, revoke, callback, logins, accountEndpoints } = mode;
   const { authorize, consent } = createAuthorize(config, deps, parts, mode);
   return {
     authorize,
     token,
-    logins: parts.recentAnswers,
+    logins,
     register: createRegister(parts.registered, deps.clock, {
       redirectUris: selectRedirectUriRules(config, config.baseUrl),
       accessToken: config.registration.accessToken,
@@ -201,6 +220,7 @@ function createHandlers(
     revoke,
     consent,
     callback,
+    accountEndpoints,
   };
 }
 

@@ -4,9 +4,8 @@ import type { Auth } from '../auth/auth.ts';
 import type { Config } from '../config/config.ts';
 import type { Limiter } from '../edge/limits/limiter.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import type { GatewayRequest } from '../endpoint/message.ts';
+import type { GatewayRequest, UserContext } from '../endpoint/message.ts';
 import type { GatewayError } from '../errors/gateway-error.ts';
-import type { SealPerson } from '../mcp/session/sessions.ts';
 import { createClientDirectory } from '../oauth/clients/registered-clients.ts';
 import type { NoteLoginFailure } from '../oauth/login-failures.ts';
 import type { Store } from '../store/store.ts';
@@ -28,7 +27,10 @@ type FromConfig =
 /** What other parts of the gateway have for the page. */
 export interface AdminParts
   extends Omit<AdminSources, FromConfig>,
-    Pick<AdminEndpointsDeps, 'endSession' | 'getTraceId' | 'clientOf'> {
+    Pick<
+      AdminEndpointsDeps,
+      'endSession' | 'endGrant' | 'endSelectedGrants' | 'getTraceId' | 'clientOf'
+    > {
   readonly store: Store;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
@@ -76,8 +78,8 @@ export const noteRefusals =
 
 /** Who has opened a session is found by operators from then on. */
 export const createSealPerson =
-  (people: People, index: PersonIndex): SealPerson =>
-  async (user, sessionId) => {
+  (people: People, index: PersonIndex) =>
+  async (user: UserContext, sessionId: string): Promise<string | undefined> => {
     const [sealed] = await Promise.all([people.seal(user, sessionId), index.note(user)]);
     return sealed;
   };

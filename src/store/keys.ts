@@ -17,6 +17,10 @@ export const buildUserSessionsKey = (sessionKeyPrefix: string, hash: string): st
  */
 export const buildChannelName = (sessionKeyPrefix: string): string => `${sessionKeyPrefix}bus`;
 
+/** The channel on which replicas hear that a grant has ended. */
+export const buildEndedGrantsChannelName = (sessionKeyPrefix: string): string =>
+  `${sessionKeyPrefix}ended-grants`;
+
 /** That a session wants to hear of a resource's changes; `hash` is that of its URI. */
 export const buildSubscriptionKey = (
   sessionKeyPrefix: string,
@@ -92,6 +96,19 @@ export const buildCallerKey = (hash: string): string => `admin:caller:${hash}`;
 
 /** A record of a login; `hash` is that of the secret by which it is found. */
 export const buildOAuthKey = (kind: string, hash: string): string => `oauth:${kind}:${hash}`;
+
+/** What the gateway's own tokens stand for. */
+export const buildGrantKey = (id: string): string => buildOAuthKey('grant', id);
+
+/** The list of one user's grants; `hash` is that of the user. */
+export const buildUserGrantsKey = (hash: string): string => buildOAuthKey('user-grants', hash);
+
+/** The list of all of them. */
+export const GRANT_LIST_KEY = 'oauth:grants';
+
+/** A grant in a list, which is that of a user, or `all`. */
+export const buildListedGrantKey = (list: string, id: string): string =>
+  buildOAuthKey('listed-grant', `${list}:${id}`);
 
 /** The client that got a token in broker mode; `hash` is that of the token. */
 export const buildTokenClientKey = (hash: string): string => buildOAuthKey('token-client', hash);

@@ -124,11 +124,16 @@ export interface Windows {
    * that it is about, and slides it where that is asked for and no window refuses: sliding expiration,
    * the session has its full time-to-live again. Only its owner's request slides a session, and none that has ended.
    *
-   * It belongs to this port, although it needs the sessions: every call takes this step, and takes it once.
+   * Where `grantKey` is given, it also says which version stands there: a value of the port KeyValue, which begins
+   * with it. Where there is none, nothing is counted, and the session is neither read nor slid. Where that cannot be
+   * read, the session is not either, but the request is counted.
+   *
+   * It belongs to this port, although it needs the others: every call takes this step, and takes it once.
    */
   admitRequest(
     windows: readonly LimitWindow[],
     access: SessionAccess | undefined,
+    grantKey?: string,
   ): Promise<Admission>;
   /**
    * Takes back what was counted in the window of this key, where a later window refused the request.
@@ -274,6 +279,7 @@ export interface Admission {
   readonly limitFailure?: unknown;
   /** Not asked for once a window has refused. */
   readonly session: SessionLookup;
+  readonly grant: GrantLookup;
 }
 
 /**
@@ -286,6 +292,18 @@ export type SessionLookup =
 
 /** Where there is none, or none was asked for. */
 export const NO_SESSION: SessionLookup = { record: undefined };
+
+/** The version of a grant as it stands in the store; undefined when there is no such grant, or none was asked for. */
+export type GrantLookup = { readonly version: string | undefined } | { readonly failure: unknown };
+
+export const NO_GRANT: GrantLookup = { version: undefined };
+
+/** Characters of base64url with which the value of a grant begins: 12 random bytes, others after each change. */
+export const GRANT_VERSION_LENGTH = 16;
+
+/** Whether one was asked for that is not there: a store that failed has not said so. */
+export const isMissingGrant = (grantKey: string | undefined, grant: GrantLookup): boolean =>
+  grantKey !== undefined && 'version' in grant && grant.version === undefined;
 
 /** Thrown by drivers when the store cannot be used now (down, frozen, time-out). */
 export class StoreUnavailable extends Error {

@@ -1,7 +1,9 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
+
 import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
+import type { GetProviderToken } from '../endpoint/message.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/list-tools.ts';
 import type { OwnCatalog } from '../mcp/catalog/served-catalog.ts';
@@ -11,6 +13,7 @@ import type { Log } from '../platform/log.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
 import { joinPolicies } from '../policy/policy.ts';
 import { createRules, createRulesPolicy } from '../policy/rules/create-rules.ts';
+import type { RuleConfig } from '../policy/rules/rule-config.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
@@ -41,6 +44,7 @@ export interface UpstreamParts {
   readonly store: Store;
   getSeal(): Promise<Seal>;
   readonly fetch: Fetch;
+  readonly getProviderToken: GetProviderToken;
   /** Undefined without a provider. */
   readonly metadata: ProviderMetadata | undefined;
   readonly clock: Clock;
@@ -67,6 +71,8 @@ export interface GatewayUpstreams {
     options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
     operator: string | undefined,
   ): Promise<AccessPreview>;
+  /** The claims that rules ask for: without them nobody knows what a user may. */
+  listNamedClaims(): readonly string[];
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
   needsClients(): boolean;
   reload(setup: Setup): Promise<void>;
@@ -155,6 +161,8 @@ export async function openUpstreams(
           }),
         { owner: operator },
       ),
+    listNamedClaims: () =>
+      catalogs.getPlan().setup.file.rules?.flatMap(({ who }) => listClaims(who)) ?? [],
     // A rule looks at it, or a server is told it.
     needsClients: () =>
       catalogs.getPlan().rules.needClient || listCredentials().some((one) => one?.namesClient),
@@ -198,3 +206,8 @@ const openTraced =
   (open: (config: UpstreamConfig) => Upstream<UpstreamConfig>, tracing: Tracing) =>
   (config: UpstreamConfig): Upstream<UpstreamConfig> =>
     traceUpstream(open(config), tracing);
+
+const listClaims = (who: RuleConfig['who']): readonly string[] =>
+  who === 'everyone'
+    ? []
+    : [...Object.keys(who.claims ?? {}), ...(who.groups === undefined ? [] : ['groups'])];

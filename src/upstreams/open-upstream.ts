@@ -2,6 +2,7 @@
 
 import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
+import type { GetProviderToken } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
@@ -22,6 +23,7 @@ import { withholdRoots } from './wrap-upstream.ts';
 export interface OpenUpstreamDeps {
   readonly store: Store;
   getSeal(): Promise<Seal>;
+  readonly getProviderToken: GetProviderToken;
   readonly fetch: Fetch;
   /** Undefined without an issuer: then no token can be exchanged. */
   readonly metadata: ProviderMetadata | undefined;

@@ -18,7 +18,7 @@ const refresh = async (clientId: string, refreshToken: string) => {
 
 test('§4.7 broker: a refresh token from proxy mode is adopted, and bound to who brought it', async () => {
   const { clientId, refreshToken } = await service.logIn('ada');
-  await service.restart({ OAUTH_MODE: 'broker' });
+  await service.restart({ OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider' });
   const thief = await register(service.baseUrl);
 
   const first = await refresh(clientId, refreshToken);
@@ -32,7 +32,7 @@ test('§4.7 broker: a refresh token from proxy mode is adopted, and bound to who
 
 test('§4.7 broker: of two that bring it at the same moment, nobody gets the answer of the other', async () => {
   const { clientId, refreshToken } = await service.logIn('ada');
-  await service.restart({ OAUTH_MODE: 'broker' });
+  await service.restart({ OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider' });
   const thief = await register(service.baseUrl);
   const answers = await Promise.all([
     refresh(clientId, refreshToken),
@@ -56,6 +56,6 @@ test('§4.7 broker: official client 1.x is not asked to log in again after the s
 
 test('§3.1 broker: a session from proxy mode goes on, with the access token from before', async () => {
   const { client } = await connect(service.mcpUrl, createMemory());
-  await service.restart({ OAUTH_MODE: 'broker' });
+  await service.restart({ OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider' });
   await expect(client.ping()).resolves.toEqual({});
 });

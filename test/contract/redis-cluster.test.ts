@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { NO_SESSION, type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh, useShared } from '../support/lifetimes.ts';
 import type { RedisServer } from '../support/stores/redis.ts';
@@ -81,6 +81,37 @@ describe('a Redis Cluster with a node down', () => {
     expect(admission.limitFailure).toBeInstanceOf(Error);
     expect(admission.session).toEqual({
       record: { ...session, lastAccessedAt: expect.any(Number) },
+    });
+  });
+});
+
+describe('a Redis Cluster without the node of a grant', () => {
+  const cluster = useFresh(() => startRedisCluster());
+
+  test('§11 the lookup fails, the call counts all the same, and its session is left alone', async () => {
+    const store = closeAfterTest(openOn(cluster.url));
+    const client = cluster.nodes[1]?.client();
+    /** A key of the first node, which has the slots below 5461, or of another. */
+    const find = async (prefix: string, isOnFirst: boolean) => {
+      for (let at = 0; ; at += 1) {
+        const slot = Number(await client?.cluster('KEYSLOT', `${prefix}${at}`));
+        if (slot < 5461 === isOnFirst) return `${prefix}${at}`;
+      }
+    };
+    const [lost, kept] = [await find('oauth:grant:', true), await find('oauth:grant:', false)];
+    const key = await find('ratelimit:mcp:', false);
+    const window = { scope: 'ip' as const, key, windowMs: 60_000, max: 5 };
+    const access = { sessionId: 'none', owner: 'ada', slideSeconds: 60 };
+    for (const grant of [lost, kept]) await store.set(grant, 'AAAAAAAAAAAAAAAAsealed', 60);
+    await cluster.nodes[0]?.kill();
+    expect(await store.admitRequest([window], access, lost)).toMatchObject({
+      verdict: { isAdmitted: true, remaining: 4 },
+      session: NO_SESSION,
+      grant: { failure: expect.any(Error) },
+    });
+    expect(await store.admitRequest([window], undefined, kept)).toMatchObject({
+      verdict: { remaining: 3 },
+      grant: { version: 'AAAAAAAAAAAAAAAA' },
     });
   });
 });

@@ -265,6 +265,51 @@ describe('the keys and values in Redis', () => {
     expect(await client.exists(full.key)).toBe(0);
   });
 
+  test('§11 a key of a wrong type in place of a grant fails its own calls, which count, and read no session', async () => {
+    const client = redis.client();
+    await client.flushall();
+    await client.hset('oauth:grant:broken', 'a', 'hash');
+    await client.set('oauth:grant:good', 'AAAAAAAAAAAAAAAAsealed', 'EX', 60);
+    await client.set('oauth:grant:short', 'AAAA', 'EX', 60);
+    await store.createSession(session, 3600);
+    const admitBy = (key?: string) =>
+      store.admitRequest(windows, access, key && `oauth:grant:${key}`);
+    const isAdmitted = { isAdmitted: true };
+    const found = { record: { userId: 'ada' } };
+    expect(
+      await Promise.all(['broken', 'good', 'none', undefined, 'short'].map(admitBy)),
+    ).toMatchObject([
+      {
+        verdict: isAdmitted,
+        session: NO_SESSION,
+        grant: { failure: expect.any(StoreUnavailable) },
+      },
+      { verdict: isAdmitted, session: found, grant: { version: 'AAAAAAAAAAAAAAAA' } },
+      { verdict: undefined, entry: undefined, session: NO_SESSION, grant: { version: undefined } },
+      { verdict: isAdmitted, session: found, grant: { version: undefined } },
+      { verdict: isAdmitted, session: found, grant: { version: 'AAAA' } },
+    ]);
+    for (const { key } of windows) expect(await client.zcard(key)).toBe(4);
+  });
+
+  test('§11 a grant is one command more in the script, and one for all calls of a grant that go together', async () => {
+    const client = redis.client();
+    await client.flushall();
+    const countReads = async (keys: readonly (string | undefined)[]) => {
+      const before = await countCalls();
+      await Promise.all(keys.map((key) => store.admitRequest([], access, key)));
+      return (await countCalls()) - before;
+    };
+    const countCalls = async () => {
+      const stats = await client.info('commandstats');
+      return Number(/^cmdstat_getrange:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
+    };
+    expect(await countReads([undefined, undefined])).toBe(0);
+    expect(await countReads(['oauth:grant:a'])).toBe(1);
+    const many = Array.from({ length: 60 }, (_, at) => `oauth:grant:${at % 3}`);
+    expect(await countReads([...many, undefined])).toBe(3);
+  });
+
   test('§3.1 one connection more, from the first listener until the store is closed', async () => {
     const client = redis.client();
     const listening = openOn(redis.url);

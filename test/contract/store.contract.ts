@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { describeBus } from './bus.contract.ts';
+import { describeGrants } from './grants.contract.ts';
 import type { Harness } from './harness.ts';
 import { describeKeyValue } from './key-value.contract.ts';
 import { describeSessions, describeUserSessions } from './sessions.contract.ts';
@@ -17,6 +18,7 @@ export function describeStore(
   describeSessions(name, open);
   describeUserSessions(name, open);
   describeWindows(name, open);
+  describeGrants(name, open);
   describeBus(name, open);
 
   let harness: Harness;

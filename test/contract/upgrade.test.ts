@@ -81,6 +81,7 @@ describe('records of 0.1.0 in Redis', () => {
       REDIS_URL: redis.url,
       BASE_URL: BASE,
       OAUTH_MODE: 'broker',
+      OAUTH_TOKENS: 'provider',
       OAUTH_STATE_SECRET: SECRET,
       OAUTH_AUTHORIZATION_URL: `${ISSUER}/authorize`,
       OAUTH_TOKEN_URL: `${upstream.url}/token`,

@@ -37,6 +37,7 @@ async function start(env: Env = {}, options: Partial<ProviderOptions> = {}): Pro
   const gateway = await startInside({
     ...provider.env,
     OAUTH_MODE: 'broker',
+    OAUTH_TOKENS: 'provider',
     CIMD_ALLOWED_HOSTS: 'none',
     PORT: String(port),
     ...env,
@@ -300,6 +301,7 @@ test('§20.2 doctor URL: a provider that is down since before the start', async 
   const gateway = await startInside({
     OIDC_ISSUER: `http://localhost:${port}`,
     OAUTH_MODE: 'broker',
+    OAUTH_TOKENS: 'provider',
     OAUTH_CLIENT_ID: 'gateway',
     CIMD_ALLOWED_HOSTS: 'none',
   });
@@ -383,7 +385,13 @@ test('§20.2 doctor URL: replicas whose secrets differ, and replicas without a c
   );
   const url = `http://localhost:${front.port}`;
   const provider = closeAfterTest(await startProvider({ gatewayUrl: url }));
-  const env = { ...provider.env, OAUTH_MODE: 'broker', CIMD_ALLOWED_HOSTS: 'none', BASE_URL: url };
+  const env = {
+    ...provider.env,
+    OAUTH_MODE: 'broker',
+    OAUTH_TOKENS: 'provider',
+    CIMD_ALLOWED_HOSTS: 'none',
+    BASE_URL: url,
+  };
   const startBoth = (differing: (replica: number) => Env) =>
     Promise.all(
       ports.map((port, at) => startInside({ ...env, PORT: String(port), ...differing(at) })),

@@ -23,6 +23,7 @@ beforeAll(() => {
     BASE_URL,
     HOST: '127.0.0.1',
     OAUTH_MODE: 'broker',
+    OAUTH_TOKENS: 'provider',
     CIMD_ALLOWED_HOSTS: 'none',
   };
 });
@@ -253,7 +254,9 @@ describe('doctor without a URL: planted mistakes', () => {
   });
 
   test('§20.2 doctor: settings that are missing are all named, each with its variable', async () => {
-    const { code, findings } = await runDoctor(undefined, { env: { OAUTH_MODE: 'broker' } });
+    const { code, findings } = await runDoctor(undefined, {
+      env: { OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider' },
+    });
     expect(code).toBe(1);
     expect(findings.map(({ setting }) => setting)).toEqual(['OIDC_ISSUER', 'OAUTH_CLIENT_ID']);
   });

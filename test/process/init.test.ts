@@ -456,23 +456,16 @@ test('§20.6 init --servers: a program gets each value as it was, whatever is in
 const TENANT = '3aa4a235-b6e2-48d5-9195-7fcf05b459b0';
 
 test.each([
-  {
-    provider: 'entra',
-    issuer: `https://login.microsoftonline.com/${TENANT}/v2.0`,
-    audience: TENANT,
-  },
-  { provider: 'okta', issuer: 'https://org.okta.com/oauth2/default', audience: 'api://default' },
-  { provider: 'auth0', issuer: 'https://org.auth0.com/', audience: 'https://mcp.example.com/mcp' },
-  {
-    provider: 'keycloak',
-    issuer: 'https://id.example.com/realms/main',
-    audience: 'https://mcp.example.com',
-  },
-  { provider: 'google', issuer: 'https://accounts.google.com', audience: 'c' },
-  { provider: 'other', issuer: 'https://id.example.com', audience: 'https://mcp.example.com' },
+  { provider: 'entra', issuer: `https://login.microsoftonline.com/${TENANT}/v2.0` },
+  { provider: 'okta', issuer: 'https://org.okta.com' },
+  { provider: 'okta', issuer: 'https://org.okta.com/oauth2/default' },
+  { provider: 'auth0', issuer: 'https://org.auth0.com/' },
+  { provider: 'keycloak', issuer: 'https://id.example.com/realms/main' },
+  { provider: 'google', issuer: 'https://accounts.google.com' },
+  { provider: 'other', issuer: 'https://id.example.com' },
 ])(
-  '§20.6 init --provider $provider: once the values are there, the settings are right',
-  async ({ provider, issuer, audience }) => {
+  '§20.6 init --provider $provider, $issuer: once the values are there, the settings are right',
+  async ({ provider, issuer }) => {
     const cwd = await makeFolder();
     const { stdout } = await init(cwd, '--yes', '--provider', provider);
     expect(stdout).toContain('http://localhost:3000/oauth/callback');
@@ -480,13 +473,15 @@ test.each([
     const unfinished = await runInside({}, { args: ['config'], cwd });
     expect(unfinished.code).toBe(1);
     expect(unfinished.stdout).toContain('✗ OAUTH_CLIENT_ID: … is the placeholder');
-    const login = ['--issuer', issuer, '--audience', audience, '--client-id', 'c'];
+    const login = ['--issuer', issuer, '--client-id', 'c'];
     const store = ['--store', 'redis', '--redis-url', 'redis://h'];
     const values = [...login, '--client-secret', 's', ...store];
     await init(cwd, '--yes', '--force', '--provider', provider, ...values);
     const { code, stdout: shown } = await runInside({}, { args: ['config'], cwd });
     expect(code, shown).toBe(0);
     expect(shown).toMatch(/^ {2}OAUTH_MODE +broker +\.env$/m);
+    // §5.11: nothing is asked of the provider's access tokens.
+    expect(read(cwd, '.env')).not.toMatch(/OIDC_AUDIENCE|OAUTH_TOKENS|OAUTH_ADDED_SCOPES/);
   },
 );
 

@@ -46,6 +46,7 @@ async function startProvider() {
 const env = () => ({
   BASE_URL: 'http://localhost:3000',
   OAUTH_MODE: 'broker',
+  OAUTH_TOKENS: 'provider',
   OAUTH_CLIENT_ID: 'gateway',
   OIDC_ISSUER: ISSUER,
   CIMD_ALLOWED_HOSTS: 'client.example',

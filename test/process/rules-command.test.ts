@@ -94,7 +94,13 @@ describe('postern rules test', () => {
   });
 
   test('§18.5 needs no settings of logins and pages, and is not kept by them', async () => {
-    const env = { ADMIN_GROUPS: 'ops', OAUTH_MODE: 'broker', WORKERS: '4', AUDIT_REQUIRED: 'true' };
+    const env = {
+      ADMIN_GROUPS: 'ops',
+      OAUTH_MODE: 'broker',
+      OAUTH_TOKENS: 'provider',
+      WORKERS: '4',
+      AUDIT_REQUIRED: 'true',
+    };
     expect(await run(BOTH, {}, env)).toEqual({ code: 0, stdout: printed, stderr: '' });
   });
 

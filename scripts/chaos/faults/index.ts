@@ -7,6 +7,7 @@ import { limitFaults } from './limits.ts';
 import { malformedFaults } from './malformed.ts';
 import { networkFaults } from './network.ts';
 import { overloadFaults } from './overload.ts';
+import { ownTokenFaults } from './own-tokens.ts';
 import { redisFaults } from './redis.ts';
 import { replicaFaults } from './replicas.ts';
 import { starvedFaults } from './starved.ts';
@@ -19,6 +20,7 @@ export const FAULTS: readonly Fault[] = [
   ...embeddedFaults,
   ...keySetFaults,
   ...tokenEndpointFaults,
+  ...ownTokenFaults,
   ...replicaFaults,
   ...limitFaults,
   ...connectionFaults,

@@ -29,11 +29,6 @@ export const initCommand = defineCommand({
       'a file with this secret: other users of the machine can read arguments',
       { standardInput: '--client-secret -' },
     ),
-    audience: text(
-      'TEXT',
-      'https://mcp.example.com',
-      "the audience of the provider's tokens: OIDC_AUDIENCE",
-    ),
     tool: toggle(
       'write a first tool with its test (the default without --servers)',
       'write no tool',

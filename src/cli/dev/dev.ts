@@ -155,7 +155,7 @@ async function summarize(
 function planSetup(environment: Env, preview: Config): () => Promise<DevSetup> {
   if (preview.auth.required && environment.OIDC_ISSUER === undefined) {
     const { audience } = preview.auth.provider;
-    loadWithDevProvider(environment, PLACEHOLDERS.OIDC_ISSUER);
+    loadWithDevProvider(environment, PLACEHOLDERS.OIDC_ISSUER, audience);
     return () => setUpDevProvider(environment, preview, audience);
   }
   // The provider that OIDC_ISSUER names, or none.
@@ -171,15 +171,20 @@ async function setUpDevProvider(
   audience: readonly string[],
 ): Promise<DevSetup> {
   const { issuer, close } = await startDevProvider(preview, audience, CLIENT_ID);
-  const config = loadWithDevProvider(environment, issuer);
+  const config = loadWithDevProvider(environment, issuer, audience);
   const login = `any name, no password (${issuer})`;
   return { config, login, tokenUrl: `${issuer}${TOKEN_PATH}ada`, close };
 }
 
-const loadWithDevProvider = (environment: Env, issuer: string): Config =>
+const loadWithDevProvider = (
+  environment: Env,
+  issuer: string,
+  audience: readonly string[],
+): Config =>
   loadConfig({
     ...DEV_DEFAULTS,
     ...BROKER,
+    ...acceptProviderTokens(environment, audience),
     OIDC_ISSUER: issuer,
     // For OAUTH_MODE=proxy, which discovers none of them.
     OAUTH_AUTHORIZATION_URL: `${issuer}/auth`,
@@ -188,6 +193,15 @@ const loadWithDevProvider = (environment: Env, issuer: string): Config =>
     OAUTH_CLIENT_ID: CLIENT_ID,
     ...environment,
   });
+
+/** Without a browser, curl gets a token of the provider: it is accepted beside the gateway's own. */
+function acceptProviderTokens(environment: Env, audience: readonly string[]): Env {
+  const { OAUTH_MODE, OAUTH_TOKENS, OAUTH_ACCEPT_PROVIDER_TOKENS } = environment;
+  const issuesOwn = (OAUTH_MODE || 'broker') === 'broker' && OAUTH_TOKENS !== 'provider';
+  return issuesOwn && !OAUTH_ACCEPT_PROVIDER_TOKENS
+    ? { OAUTH_ACCEPT_PROVIDER_TOKENS: 'true', OIDC_AUDIENCE: audience.join(',') }
+    : {};
+}
 
 /** When `--watch` is killed, the process that it started would keep the port unnoticed. */
 function exitWithWatcher(): void {

@@ -9,6 +9,7 @@ import { checkClient, checkClientSecret } from './provider/client-secret.ts';
 import { checkClock, checkWalkClock } from './provider/clock.ts';
 import { checkAuthorization, checkProxyRedirects } from './settings/check-authorization.ts';
 import { checkCapabilities, checkDiscovery, checkKeySet } from './settings/check-discovery.ts';
+import { checkLoginAbilities, checkTokenKind } from './settings/check-own-tokens.ts';
 import { checkServers } from './settings/check-servers.ts';
 import { checkLimits, checkStart } from './settings/check-start.ts';
 import { checkStore } from './settings/check-store.ts';
@@ -60,8 +61,15 @@ export const BACKGROUND_CHECKS: readonly Check<Walk>[] = [
 ];
 
 export const SETTINGS_CHECKS: readonly Check<SettingsAtHand>[] = [
-  ...inSection('Settings', checkStart, checkLimits),
-  ...inSection('Identity provider', checkDiscovery, checkKeySet, checkClock, checkCapabilities),
+  ...inSection('Settings', checkStart, checkLimits, checkTokenKind),
+  ...inSection(
+    'Identity provider',
+    checkDiscovery,
+    checkKeySet,
+    checkClock,
+    checkCapabilities,
+    checkLoginAbilities,
+  ),
   ...inSection(
     "The gateway's client at the provider",
     checkClient,

@@ -8,11 +8,10 @@ import type { ProviderChoice } from './providers.ts';
 /** What `postern init` has to know. */
 export interface Answers {
   readonly provider: ProviderChoice;
-  /** Undefined where it is to be filled in later; so are the next three. */
+  /** Undefined where it is to be filled in later; so are the next two. */
   readonly issuer: string | undefined;
   readonly clientId: string | undefined;
   readonly clientSecret: string | undefined;
-  readonly audience: string | undefined;
   /** Whether to write a first tool with its test. */
   readonly tool: boolean;
   /** A file with `mcpServers` to take over. */

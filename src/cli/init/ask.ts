@@ -20,8 +20,8 @@ export async function askForAnswers(given: GivenAnswers): Promise<Answers> {
     store === 'redis' && given.redisUrl === undefined
       ? await askLater('Address of Redis', 'redis://localhost:6379', 'redisUrl')
       : given.redisUrl;
-  const { issuer, clientId, clientSecret, audience } = login;
-  return { provider, issuer, clientId, clientSecret, audience, ...content, store, redisUrl };
+  const { issuer, clientId, clientSecret } = login;
+  return { provider, issuer, clientId, clientSecret, ...content, store, redisUrl };
 }
 
 const askForProvider = async (): Promise<Answers['provider']> =>
@@ -35,20 +35,15 @@ const askForProvider = async (): Promise<Answers['provider']> =>
     }),
   );
 
-type Login = Pick<GivenAnswers, 'issuer' | 'clientId' | 'clientSecret' | 'audience'>;
+type Login = Pick<GivenAnswers, 'issuer' | 'clientId' | 'clientSecret'>;
 
 async function askForLogin(choice: Answers['provider'], given: Login): Promise<Login> {
-  const { issuer, issuerExample = '', audienceExample } = findProvider(choice) ?? {};
+  const { issuer, issuerExample = '' } = findProvider(choice) ?? {};
   return {
     issuer: given.issuer ?? issuer ?? (await askLater('Issuer', issuerExample, 'issuer')),
     clientId:
       given.clientId ?? (await askLater('Client ID', 'the one you register there', 'clientId')),
     clientSecret: given.clientSecret ?? (await askForSecret()),
-    audience:
-      given.audience ??
-      (audienceExample === undefined
-        ? undefined
-        : await askLater('Audience of its tokens', audienceExample)),
   };
 }
 

@@ -5,10 +5,6 @@ export interface KnownProvider {
   readonly issuerExample: string;
   /** The issuer that all have. */
   readonly issuer?: string;
-  /** What its tokens name as their audience, where it cannot be guessed. */
-  readonly audienceExample?: string;
-  /** What a client must ask for, where the profile does not know it. */
-  readonly addedScopes?: (clientId: string) => string;
 }
 
 /** No provider: `postern dev` has one of its own. */
@@ -33,18 +29,14 @@ const KNOWN_PROVIDERS: Readonly<Partial<Record<ProviderChoice, KnownProvider>>> 
   entra: {
     title: 'Microsoft Entra ID',
     issuerExample: 'https://login.microsoftonline.com/<tenant id>/v2.0',
-    // The scope that the page tells to add under "Expose an API".
-    addedScopes: (clientId) => `offline_access api://${clientId}/access`,
   },
   okta: {
     title: 'Okta',
-    issuerExample: 'https://<org>.okta.com/oauth2/default',
-    audienceExample: 'api://default',
+    issuerExample: 'https://<org>.okta.com',
   },
   auth0: {
     title: 'Auth0',
     issuerExample: 'https://<tenant>.auth0.com/',
-    audienceExample: 'https://mcp.example.com/mcp',
   },
   keycloak: { title: 'Keycloak', issuerExample: 'https://<host>/realms/<realm>' },
   google: {
@@ -55,7 +47,6 @@ const KNOWN_PROVIDERS: Readonly<Partial<Record<ProviderChoice, KnownProvider>>> 
   other: {
     title: 'Another OpenID provider',
     issuerExample: 'https://id.example.com',
-    audienceExample: 'https://mcp.example.com',
   },
 };
 

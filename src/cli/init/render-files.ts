@@ -98,7 +98,7 @@ const NO_PROVIDER = `
 `;
 
 function renderLogin(provider: KnownProvider, answers: Answers): string {
-  const { title, issuer, issuerExample, audienceExample, addedScopes } = provider;
+  const { title, issuer, issuerExample } = provider;
   const profile = answers.provider === OTHER_PROVIDER ? undefined : answers.provider;
   const page = profile === undefined ? 'providers' : `provider-${profile}`;
   return `
@@ -107,17 +107,9 @@ function renderLogin(provider: KnownProvider, answers: Answers): string {
 OAUTH_MODE=broker
 ${profile === undefined ? '' : `OIDC_PROVIDER=${profile}\n`}# ${issuerExample}
 ${write('OIDC_ISSUER', answers.issuer ?? issuer)}
-${
-  answers.audience === undefined && audienceExample === undefined
-    ? ''
-    : `# The audience of its tokens, for example ${audienceExample}\n${write('OIDC_AUDIENCE', answers.audience)}\n`
-}${write('OAUTH_CLIENT_ID', answers.clientId)}
+${write('OAUTH_CLIENT_ID', answers.clientId)}
 ${write('OAUTH_CLIENT_SECRET', answers.clientSecret)}
-${
-  addedScopes === undefined
-    ? ''
-    : `${write('OAUTH_ADDED_SCOPES', answers.clientId && addedScopes(answers.clientId))}\n`
-}
+
 ${SHARED_ADDRESS_LIMITS}`;
 }
 

@@ -1,4 +1,5 @@
 // What `postern lock` needs to ask the servers, and nothing of a gateway that serves.
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +7,7 @@ import { createProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import { formatProblem } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
-import { readEmail, type UserContext } from '../../endpoint/message.ts';
+import { getOriginalToken, readEmail, type UserContext } from '../../endpoint/message.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { type Clock, systemClock } from '../../platform/clock.ts';
@@ -63,6 +64,7 @@ export async function openServers(
     ...shared,
     store,
     getSeal,
+    getProviderToken: getOriginalToken,
     fetch,
     metadata:
       issuer === undefined ? undefined : createProviderMetadata({ issuer, fetch, ...shared }),

@@ -102,6 +102,7 @@ const GROUPS = {
     grantMax: 30,
   }),
   callback: defineLimit('OAUTH_CALLBACK', 'calls of /oauth/callback', { max: 20, globalMax: 1000 }),
+  account: defineLimit('ACCOUNT', 'calls of /account', { max: 60, globalMax: 3000 }),
   admin: defineLimit('ADMIN', 'calls of /admin/api', { max: 300, globalMax: 3000 }),
 };
 

@@ -4,7 +4,9 @@ import { defineSetting, type Read, readAll, requireValue } from '../setting.ts';
 import { type BrokerRequestConfig, brokerSettings } from './broker.ts';
 import { type ClientsConfig, readClientsConfig } from './clients.ts';
 import { type ConsentConfig, consentSettings } from './consent.ts';
+import { type IdentityConfig, readIdentityConfig } from './login-policy.ts';
 import { isBrokerMode, mode } from './oauth-mode.ts';
+import { readTokensConfig, type TokensConfig } from './own-tokens.ts';
 import { type ProviderConfig, providerSettings } from './provider.ts';
 import { type ProviderClientConfig, readProviderClient } from './provider-client.ts';
 import { clientId } from './provider-client-id.ts';
@@ -20,6 +22,10 @@ export interface BrokerConfig extends CommonConfig, BrokerRequestConfig {
   readonly providerClient: ProviderClientConfig & { readonly id: string };
   readonly consent: ConsentConfig;
   readonly stateSecret: StateSecret;
+  /** Whose tokens clients get. */
+  readonly tokens: TokensConfig;
+  /** What the provider is asked of a user, and who may log in. */
+  readonly identity: IdentityConfig;
 }
 
 /** §4.6, §4.7: clients are sent on to the provider. With a consent page there are records to seal. */
@@ -91,6 +97,8 @@ export function readOAuthConfig(
       },
       consent: { kind, ttlSeconds },
       stateSecret: requireValue(stateSecret, stateSecrets),
+      tokens: readTokensConfig(read),
+      identity: readIdentityConfig(read),
     };
   }
   const proxy = {

@@ -7,10 +7,11 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import {
   type Admission,
+  isMissingGrant,
   type LimitWindow,
+  NO_GRANT,
   NO_SESSION,
   type SessionAccess,
-  type SessionLookup,
   type Verdict,
   type Windows,
 } from '../../store/store.ts';
@@ -55,15 +56,23 @@ export interface LimitCheck {
   checkRememberedRefusal(caller: Caller): void;
   /**
    * Counts in the windows that have not counted yet, in all or in none; in the same step of the store
-   * the session is read, and slid where that is asked for. A refusal takes the address's entry back.
+   * the session is read, and slid where that is asked for, and it is looked whether the caller's grant is still there.
+   * Where it is missing, nothing is counted. A refusal takes the address's entry back.
    *
    * @throws GatewayError `rate_limit_exceeded`, `user_rate_limit_exceeded` or
    * `global_rate_limit_exceeded`.
    */
-  admit(caller: Caller, access: SessionAccess | undefined): Promise<SessionLookup>;
+  admit(
+    caller: Caller,
+    access: SessionAccess | undefined,
+    grantKey: string | undefined,
+  ): Promise<AdmittedCall>;
   /** `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
   headers(): ReplyHeaders | undefined;
 }
+
+/** What the store said of a call that no limit refuses. */
+export type AdmittedCall = Pick<Admission, 'session' | 'grant'>;
 
 export interface Limiter {
   /**
@@ -86,7 +95,12 @@ export interface LimiterDeps {
 
 const NO_SEARCH = { knownId: undefined };
 
-const NOTHING_COUNTED: Admission = { verdict: undefined, entry: undefined, session: NO_SESSION };
+const NOTHING_COUNTED: Admission = {
+  verdict: undefined,
+  entry: undefined,
+  session: NO_SESSION,
+  grant: NO_GRANT,
+};
 
 /** §8. Fails open (§8.4). */
 export function createLimiter(
@@ -184,16 +198,17 @@ export function createLimiter(
         },
         checkRememberedRefusal: (caller) =>
           checkRemembered(createUserWindow(rule, caller), getSub(caller)),
-        async admit(caller, access) {
+        async admit(caller, access, grantKey) {
           const windows = listWindowsLeft(caller);
-          const isNothingLeft = windows.length === 0 && access === undefined;
-          const { verdict, session } = isNothingLeft
-            ? NOTHING_COUNTED
-            : await admitInStore(windows, access);
+          const isAsked = windows.length > 0 || access !== undefined || grantKey !== undefined;
+          const { verdict, session, grant } = isAsked
+            ? await admitInStore(windows, access, grantKey)
+            : NOTHING_COUNTED;
+          if (isMissingGrant(grantKey, grant)) return { session, grant };
           if (verdict?.isAdmitted === false) return refuse(verdict, windows, getSub(caller));
           if (!isAddressCounted) addressVerdict = verdict;
           metrics.recordRateLimitCheck(group, false);
-          return session;
+          return { session, grant };
         },
         headers: () => addressVerdict && createLimitHeaders(addressVerdict),
       };
@@ -202,16 +217,15 @@ export function createLimiter(
   };
 }
 
-/** `RATE_LIMIT_ENABLED=false` (§8.3): only the session is read and slid. */
+/** `RATE_LIMIT_ENABLED=false` (§8.3): only the session is read and slid, and the caller's grant looked up. */
 export function createUnlimitedLimiter(store: Windows): Limiter {
   const check: LimitCheck = {
     countAddress: async () => {},
     countInvalid: async () => {},
     checkRememberedRefusal: () => {},
-    async admit(_caller, access) {
-      if (access === undefined) return NO_SESSION;
-      const { session } = await store.admitRequest([], access).catch(toFailedAdmission);
-      return session;
+    async admit(_caller, access, grantKey) {
+      if (access === undefined && grantKey === undefined) return NOTHING_COUNTED;
+      return store.admitRequest([], access, grantKey).catch(toFailedAdmission);
     },
     headers: () => undefined,
   };

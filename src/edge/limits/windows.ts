@@ -18,6 +18,8 @@ export type Caller =
   /** Without a valid token: counted apart, so that such callers lock nobody out. */
   | { readonly kind: 'unauthenticated' };
 
+export const UNAUTHENTICATED: Caller = { kind: 'unauthenticated' };
+
 export const createAddressWindow = (rule: LimitRule, clientIp: string): LimitWindow =>
   createWindow(rule, 'ip', rule.max.ip, toAddressKey(clientIp));
 
@@ -104,9 +106,9 @@ const RECOVERED_MS = 2000;
 export function createAdmitInStore(store: Windows, clock: Clock, log: Log): AdmitInStore {
   const reportOutage = createOutageReport(clock, log);
 
-  return async function admitInStore(windows, access) {
+  return async function admitInStore(windows, access, grantKey) {
     try {
-      const admission = await store.admitRequest(windows, access);
+      const admission = await store.admitRequest(windows, access, grantKey);
       reportOutage(admission.limitFailure);
       return admission;
     } catch (failure) {
@@ -116,11 +118,12 @@ export function createAdmitInStore(store: Windows, clock: Clock, log: Log): Admi
   };
 }
 
-/** Nothing is counted. The failure is told to calls that need their session. */
+/** Nothing is counted. The failure is told to calls that need their session, or their caller's grant. */
 export const toFailedAdmission = (failure: unknown): Admission => ({
   verdict: undefined,
   entry: undefined,
   session: { failure },
+  grant: { failure },
 });
 
 /** Says once in the log that limits are not enforced, and once that they are again. */

@@ -2,6 +2,7 @@
 
 import type { ProtectedCall } from '../../endpoint/endpoint.ts';
 import { type GatewayRequest, getHeader, type UserContext } from '../../endpoint/message.ts';
+import type { GatewayError } from '../../errors/gateway-error.ts';
 import {
   type Cancellation,
   type CancelSignal,
@@ -48,8 +49,8 @@ export interface Call {
   signal(): CancelSignal;
   /** The same for tools. */
   abortSignal(): AbortSignal;
-  /** Tells the tool that nobody waits for its result. */
-  abort(): void;
+  /** Tells the tool that nobody waits for its result; with an error that is the answer. */
+  abort(error?: GatewayError): void;
 }
 
 /** An era of the protocol: answers its messages. */
@@ -69,6 +70,7 @@ export function createCall(
   let cancellation: Cancellation | undefined;
   let abortSignal: AbortSignal | undefined;
   let isAborted = false;
+  const stream = createResponseStream(acceptsEventStream(request), record.id ?? null);
 
   function startCancellation(): Cancellation {
     const created = createCancellation();
@@ -90,16 +92,17 @@ export function createCall(
     user,
     sessionId: readSessionHeader(request),
     session,
-    stream: createResponseStream(acceptsEventStream(request), record.id ?? null),
+    stream,
     holdBody: body.hold,
     signal: getSignal,
     abortSignal() {
       abortSignal ??= toAbortSignal(getSignal());
       return abortSignal;
     },
-    abort() {
+    abort(error) {
       isAborted = true;
       cancellation?.abort();
+      if (error !== undefined) stream.end({ error });
     },
   };
 }

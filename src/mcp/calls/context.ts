@@ -1,6 +1,6 @@
 // What a tool, prompt or resource gets of one call, whatever the era.
 
-import type { UserContext } from '../../endpoint/message.ts';
+import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -44,6 +44,7 @@ export interface ContextOptions {
   readonly params: unknown;
   /** OAuth client ID, where it is known. */
   readonly clientId: string | undefined;
+  readonly getProviderToken: GetProviderToken;
 }
 
 /** What the methods get; authors see the Context in it. */
@@ -64,7 +65,7 @@ export interface ContextSource {
 export function createContext(
   { user, session, record, stream, signal, abortSignal }: ContextSource,
   { capabilities, logLevel, ask, createRelay, isAsking }: CallClient,
-  { service, canAsk, params, clientId }: ContextOptions,
+  { service, canAsk, params, clientId, getProviderToken }: ContextOptions,
 ): CallContext {
   // The params are not kept: a call that waits keeps what its tool has of them.
   const meta = readMeta(params);
@@ -96,6 +97,7 @@ export function createContext(
     __proto__: MADE_ON_USE,
     getCapabilities: capabilities,
     getSignal: abortSignal,
+    getProviderToken,
     getRelay() {
       const wantsProgress = stream.isAccepted && isRequestId(progressToken);
       relay ??= createRelay({ wantsProgress, signal: signal(), meta: foreignMeta, canAsk });
@@ -131,7 +133,8 @@ export function createContext(
  * What is made when a tool looks at it. On a prototype that all calls share: with accessors of their
  * own they outlived their calls, and collecting them was a quarter of a call's work.
  */
-const MADE_ON_USE: Pick<CallContext, 'client' | 'signal' | 'relay'> & ThisType<Getters> = {
+const MADE_ON_USE: Pick<CallContext, 'client' | 'signal' | 'relay' | 'providerToken'> &
+  ThisType<Getters> = {
   get client() {
     return this.getCapabilities();
   },
@@ -141,10 +144,15 @@ const MADE_ON_USE: Pick<CallContext, 'client' | 'signal' | 'relay'> & ThisType<G
   get relay() {
     return this.getRelay();
   },
+  providerToken() {
+    return this.user === undefined ? Promise.resolve(undefined) : this.getProviderToken(this.user);
+  },
 };
 
 interface Getters {
   getCapabilities(): ClientCapabilities;
   getSignal(): AbortSignal;
   getRelay(): Relay;
+  readonly getProviderToken: GetProviderToken;
+  readonly user: UserContext | undefined;
 }

@@ -1,5 +1,6 @@
 // The path of a call: what it is about is found, judged by all policies, and run; whoever observes calls is told.
 
+import type { GetProviderToken } from '../../endpoint/message.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -44,12 +45,13 @@ export interface RunCallDeps {
   readonly observer: Required<CallObserver>;
   readonly findClientId: FindClientId;
   readonly countCall: CountCall;
+  readonly getProviderToken: GetProviderToken;
   readonly clock: Clock;
 }
 
 // None of these functions awaits anything while it has the params: V8 would keep them until the call ends.
 export function createRunCall(deps: RunCallDeps): RunCall {
-  const { service, policies, observer, findClientId, countCall, clock } = deps;
+  const { service, policies, observer, findClientId, countCall, getProviderToken, clock } = deps;
   const askPolicies: Policies['judge'] = policies?.judge ?? (() => ALLOWED);
 
   return function runCall(call, client, params, run) {
@@ -77,7 +79,13 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     let work: Promise<MethodResult>;
     try {
       const canAsk = record.method?.item !== undefined;
-      const context = createContext(call, client, { service, canAsk, params, clientId });
+      const context = createContext(call, client, {
+        service,
+        canAsk,
+        params,
+        clientId,
+        getProviderToken,
+      });
       const args = readParams(params);
       stopCounting = countCall(call);
       work = runMethod(call, client, args, context, run);

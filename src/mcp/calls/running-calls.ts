@@ -1,6 +1,7 @@
-// §12: how many calls run, for each user and in all.
+// §12: how many calls run, for each user and in all; §5.11: those of a login that has ended end.
 
-import { fail } from '../../errors/gateway-error.ts';
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { EndedGrants } from '../../grants/ended-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { Call, CallObserver } from './call.ts';
@@ -10,22 +11,46 @@ import type { Outcome } from './outcome.ts';
 const LONG_MS = 1000;
 const MAX_IN_ALL = 4096;
 
-/** When each began; the oldest first. */
-type RunningCalls = Set<{ readonly startedAt: number }>;
+/**
+ * `call` is unset when it is over: a Set that grows and shrinks leaves old tables behind, which would keep all that it
+ * held.
+ */
+interface RunningCall {
+  readonly startedAt: number;
+  call: CountedCall | undefined;
+}
+
+/** The oldest first. */
+type RunningCalls = Set<RunningCall>;
 
 /**
  * Counts the call, and the bytes of its body, until what it returns is called.
  *
- * @throws GatewayError `too_many_calls` for its user, `overloaded` for the process.
+ * @throws GatewayError `too_many_calls` for its user, `overloaded` for the process, `token_revoked`.
  */
-export type CountCall = (call: Pick<Call, 'user' | 'holdBody'>) => () => void;
+export type CountCall = (call: CountedCall) => () => void;
+
+type CountedCall = Pick<Call, 'user' | 'holdBody' | 'abort'>;
 
 /** `maxPerUser` 0 is no bound. */
-export function createCountCall(maxPerUser: number, clock: Clock): CountCall {
+export function createCountCall(
+  maxPerUser: number,
+  clock: Clock,
+  endedGrants?: Pick<EndedGrants, 'listen' | 'hasEnded'>,
+): CountCall {
   const all: RunningCalls = new Set();
   const byUser = new Map<string, RunningCalls>();
 
-  return function countCall({ user, holdBody }) {
+  endedGrants?.listen((grantId) => {
+    for (const { call } of all) {
+      if (call?.user?.grant?.id === grantId) call.abort(new GatewayError('token_revoked'));
+    }
+  });
+
+  return function countCall(call) {
+    const { user } = call;
+    // Let in just before, and not among those that ended then.
+    if (user?.grant !== undefined && endedGrants?.hasEnded(user.grant.id)) fail('token_revoked');
     const startedAt = clock.monotonic();
     const known = user && byUser.get(user.sub);
     if (known && maxPerUser > 0 && isFull(known, maxPerUser, startedAt)) {
@@ -38,12 +63,13 @@ export function createCountCall(maxPerUser: number, clock: Clock): CountCall {
       });
     }
     const callsOfUser = user && getRunningCalls(user.sub);
-    const running = { startedAt };
-    const releaseBody = holdBody();
+    const running: RunningCall = { startedAt, call };
+    const releaseBody = call.holdBody();
     all.add(running);
     callsOfUser?.add(running);
 
     return function end() {
+      running.call = undefined;
       all.delete(running);
       callsOfUser?.delete(running);
       if (user && callsOfUser?.size === 0 && byUser.get(user.sub) === callsOfUser) {

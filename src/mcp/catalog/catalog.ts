@@ -162,6 +162,11 @@ export interface Context extends Caller {
   /** Reaches clients that want messages this severe and take a stream, if the catalogue logs. */
   readonly log: ClientLog;
   readonly ask: Ask;
+  /**
+   * The provider's access token of the user, for calls to its services on the user's behalf; renewed where it is about to
+   * expire. A secret. Undefined without a user, and where there is none that is good now.
+   */
+  readonly providerToken: () => Promise<string | undefined>;
   /** For catalogues that pass calls on to other servers. */
   readonly relay: Relay;
   /** W3C trace context of the caller, for calls to other services. */

@@ -36,6 +36,7 @@ export const LISTING_CONTEXT: CallerContext = {
   progress() {},
   log() {},
   ask: failToAsk,
+  providerToken: async () => undefined,
   relay: {
     era: 'session',
     signal: NEVER,

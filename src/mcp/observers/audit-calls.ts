@@ -31,6 +31,7 @@ function describeCall(
     event: auditEvent,
     user: user?.sub,
     client: clientId,
+    grant: user?.grant?.id,
     ip: request.clientIp,
     server,
     [kind]: subject,

@@ -125,7 +125,7 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
       // First, so that it does not count against the new one.
       openStreams.get(sessionId)?.stream.end();
       const stream = notificationStreams.open({
-        user: caller.user?.sub,
+        user: caller.user,
         listen(opened) {
           const stopListening = listen(opened, { sessionId, caller, catalog });
           return () => {

@@ -185,7 +185,7 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
       ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
     };
     const { response } = notificationStreams.open({
-      user: caller.user?.sub,
+      user: caller.user,
       lastMessage: { jsonrpc: '2.0', result, id },
       listen({ send }) {
         const notify = (name: string, members: object) =>

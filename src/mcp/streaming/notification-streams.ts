@@ -1,7 +1,9 @@
 // MCP "Streamable HTTP": streams that belong to no request, open for notifications: those of
 // GET /mcp, and of subscriptions/listen.
 
+import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import type { EndedGrants } from '../../grants/ended-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { toSseEvent } from '../../platform/sse.ts';
@@ -19,8 +21,8 @@ export interface NotificationStream {
 }
 
 export interface NotificationStreamOptions {
-  /** `sub` of its user; undefined without authentication. */
-  readonly user: string | undefined;
+  /** Undefined without authentication. */
+  readonly user: UserContext | undefined;
   /**
    * What it is for: begins to send, and returns what stops that, which is called once, however the stream ends. What it
    * throws ends the stream, too. What the stop throws is logged: it keeps no other stream from ending.
@@ -32,7 +34,7 @@ export interface NotificationStreamOptions {
 
 export interface NotificationStreams {
   /**
-   * @throws GatewayError `too_many_streams` for its user, or for the process; what `listen` throws.
+   * @throws GatewayError `too_many_streams` for its user, or for the process; `token_revoked`; what `listen` throws.
    */
   open(options: NotificationStreamOptions): NotificationStream;
   /** Ends all: a process that stops must not wait for them. */
@@ -46,20 +48,29 @@ const LIFETIME_MS = 300_000;
 const MAX_PER_USER = 50;
 const MAX_OPEN = 2000;
 
-export function createNotificationStreams({
-  clock,
-  log,
-}: {
+export interface NotificationStreamsDeps {
   readonly clock: Clock;
   readonly log: Log;
-}): NotificationStreams {
+  /** Undefined where the gateway issues no tokens of its own. */
+  readonly endedGrants: Pick<EndedGrants, 'listen' | 'hasEnded'> | undefined;
+}
+
+export function createNotificationStreams(deps: NotificationStreamsDeps): NotificationStreams {
+  const { clock, log, endedGrants } = deps;
   /** The users of open streams, by what ends the stream. */
-  const users = new Map<() => void, string | undefined>();
+  const users = new Map<() => void, UserContext | undefined>();
   let isClosed = false;
 
-  function checkRoom(user: string | undefined): void {
+  endedGrants?.listen((grantId) => {
+    for (const [end, user] of users) if (user?.grant?.id === grantId) end();
+  });
+
+  function checkRoom(user: UserContext | undefined): void {
+    if (user?.grant !== undefined && endedGrants?.hasEnded(user.grant.id)) fail('token_revoked');
     const count =
-      user === undefined ? 0 : [...users.values()].filter((other) => other === user).length;
+      user === undefined
+        ? 0
+        : [...users.values()].filter((other) => other?.sub === user.sub).length;
     if (count < MAX_PER_USER && users.size < MAX_OPEN) return;
     fail('too_many_streams');
   }

@@ -22,6 +22,8 @@ export interface ResponseStream {
    * event it is then. Nothing is sent after the answer.
    */
   respond(answer: Promise<Answer>): Promise<McpResponse>;
+  /** Answers in place of what was to be the answer, unless that has come. */
+  end(answer: Answer): void;
 }
 
 export function createResponseStream(isAccepted: boolean, id: RequestId | null): ResponseStream {
@@ -38,6 +40,7 @@ export function createResponseStream(isAccepted: boolean, id: RequestId | null):
   }
 
   function end(value: Answer): void {
+    if (answer !== undefined) return;
     answer = value;
     if (queue === undefined) {
       resolve?.({ kind: 'json', answer: value });
@@ -55,6 +58,7 @@ export function createResponseStream(isAccepted: boolean, id: RequestId | null):
       if (message.id === undefined && queue.isFull()) return;
       queue.push(toSseEvent(JSON.stringify({ jsonrpc: '2.0', ...message })));
     },
+    end,
     respond(pending) {
       pending.then(end);
       return new Promise((settle) => {

@@ -3,15 +3,24 @@
 import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
+import type { ServerConfig } from '../../config/groups/server.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
+import type { Log } from '../../platform/log.ts';
+import {
+  createSealedRecords,
+  type RecordsDeps,
+  type SealedRecords,
+} from '../../store/seal/sealed-records.ts';
+import type { Audit } from '../../telemetry/audit/audit.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Approvals, Browsers } from '../consent/browser.ts';
 import type { RedirectToProvider } from '../consent/consent.ts';
+import { createGatewayTokens } from '../gateway-tokens/gateway-tokens.ts';
+import type { GatewayTokensParts } from '../gateway-tokens/open-gateway-tokens.ts';
 import type { LogLogin, NoteClient } from '../provider/issued-tokens.ts';
 import {
   authenticateClient,
@@ -28,15 +37,16 @@ import {
   readClientAndRedirectUri,
 } from '../request/authorization-request.ts';
 import { type OwnResources, parseBody, readResourceIndicators } from '../request/parameters.ts';
-import { type AuthorizationCode, createCallback } from './callback.ts';
+import type { BrokerTokens } from './broker-tokens.ts';
+import { type AuthorizationCode, createCallback, createKeepCode } from './callback.ts';
 import { createObtainTokens, type ObtainTokensDeps } from './obtain-tokens.ts';
-import { createBrokerRedirect, type Login } from './redirect-to-provider.ts';
+import { createBrokerRedirect, createReadAsked, type Login } from './redirect-to-provider.ts';
 import { createRefreshTokens, type RefreshTokens } from './refresh-tokens.ts';
 import { createFlightRecords, createRunOnce } from './run-once.ts';
 import { createBrokerToken } from './token.ts';
 
 /** `baseUrl` is the issuer of its own. */
-export type BrokerSettings = BrokerConfig & OwnResources;
+export type BrokerSettings = BrokerConfig & OwnResources & Pick<ServerConfig, 'displayName'>;
 
 export interface BrokerDeps {
   readonly records: RecordsDeps;
@@ -50,36 +60,66 @@ export interface BrokerDeps {
   readonly inspectToken: ObtainTokensDeps['inspectToken'];
   readonly noteClient: NoteClient;
   readonly logLogin: LogLogin;
+  /** For OAUTH_TOKENS=gateway. */
+  readonly gatewayTokens: GatewayTokensParts | undefined;
+  /** Undefined without `AUDIT_LOG`. */
+  readonly audit: Audit | undefined;
+  readonly log: Log;
 }
 
 /** The user has ten minutes to log in, the client one to redeem its code. */
 const LOGIN_TTL_SECONDS = 600;
 const CODE_TTL_SECONDS = 60;
 
-export interface Broker {
+export interface Broker
+  extends Pick<BrokerTokens, 'token' | 'revoke' | 'logins' | 'accountEndpoints'> {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   readonly callback: ReturnType<typeof createCallback>;
-  readonly token: ReturnType<typeof createBrokerToken>;
-  readonly revoke: ReturnType<typeof createBrokerRevoke>;
 }
 
 export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
-  const { records, recentAnswers, clock, clients, browsers, approvals, api, endpoints } = deps;
+  const { records, clients, browsers, approvals, endpoints } = deps;
   const { baseUrl, providerClient } = config;
   const logins = createSealedRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
+  const { readAsked, finish, ...tokens } = createTokens(config, { ...deps, logins });
+  return {
+    ...tokens,
+    readRequest: createBrokerRequestReader({ own: config, clients, browsers, approvals }),
+    redirectToProvider: createBrokerRedirect({
+      baseUrl,
+      clientId: providerClient.id,
+      readAsked,
+      logins,
+      endpoints,
+    }),
+    callback: createCallback({ baseUrl, browsers, logins, finish, endpoints }),
+  };
+}
+
+function createTokens(
+  config: BrokerSettings,
+  deps: BrokerDeps & { readonly logins: SealedRecords<Login> },
+): BrokerTokens {
+  const { tokens } = config;
+  if (tokens.kind === 'provider') return createProviderTokens(config, deps);
+  const { gatewayTokens } = deps;
+  if (gatewayTokens === undefined) throw new Error("The gateway's own tokens need grants");
+  return createGatewayTokens(config, tokens, { ...deps, ...gatewayTokens });
+}
+
+/** Clients get what the provider gave. */
+function createProviderTokens(config: BrokerSettings, deps: BrokerDeps): BrokerTokens {
+  const { records, recentAnswers, clock, clients, api, endpoints } = deps;
+  const { providerClient } = config;
   const codes = createSealedRecords<AuthorizationCode>(records, 'code', CODE_TTL_SECONDS);
   const refreshTokens = createRefreshTokens(records, config.refreshTtlSeconds);
   const obtainTokens = createObtainTokens({ ...deps, config, refreshTokens });
   return {
-    readRequest: createBrokerRequestReader({ own: config, clients, browsers, approvals }),
-    redirectToProvider: createBrokerRedirect({
-      config,
-      clientId: providerClient.id,
-      logins,
-      endpoints,
-    }),
-    callback: createCallback({ baseUrl, browsers, logins, codes, endpoints }),
+    readAsked: createReadAsked(config),
+    finish: createKeepCode(codes),
+    logins: recentAnswers,
+    accountEndpoints: [],
     token: createBrokerToken({
       config,
       clients,

@@ -31,11 +31,11 @@ export interface CallbackDeps {
   readonly baseUrl: string;
   readonly browsers: Browsers;
   readonly logins: SealedRecords<Login>;
-  readonly codes: SealedRecords<AuthorizationCode>;
+  readonly finish: FinishLogin;
   readonly endpoints: ProviderEndpoints;
 }
 
-export function createCallback({ baseUrl, browsers, logins, codes, endpoints }: CallbackDeps) {
+export function createCallback({ baseUrl, browsers, logins, finish, endpoints }: CallbackDeps) {
   return async function callback(query: string, cookie: string | undefined): Promise<PendingReply> {
     // Whatever else providers add to their answer is not looked at.
     const parameters = parseQuery(query, () => {});
@@ -65,16 +65,18 @@ export function createCallback({ baseUrl, browsers, logins, codes, endpoints }: 
     const respond: Respond = (pairs) =>
       redirectToClient(login.redirectUri, [...pairs, ['state', login.state], ['iss', baseUrl]]);
     const code = parameters.get('code');
-    if (code === undefined) return forwardError(parameters, respond);
-    return respond([['code', await codes.put(createAuthorizationCode(login, code))]]);
+    return code === undefined ? forwardError(parameters, respond) : finish(login, code, respond);
   }
 }
 
-const createAuthorizationCode = (login: Login, code: string): AuthorizationCode => {
-  const { clientId, clientName, redirectUri, codeChallenge, resources, codeVerifier, nonce } =
-    login;
-  return { clientId, clientName, redirectUri, codeChallenge, resources, code, codeVerifier, nonce };
-};
+/** The provider's code is kept: it is redeemed when the client redeems its own. */
+export const createKeepCode =
+  (codes: SealedRecords<AuthorizationCode>): FinishLogin =>
+  async ({ browser: _, state: __, sendsIssuer: ___, scopes: ____, ...login }, code, respond) =>
+    respond([['code', await codes.put({ ...login, code })]]);
+
+/** What becomes of a login that the provider's code came back for. */
+export type FinishLogin = (login: Login, code: string, respond: Respond) => Promise<Reply>;
 
 /** The authorization response (RFC 6749 §4.1.2). */
 type Respond = (pairs: readonly (readonly [string, string | undefined])[]) => Reply;

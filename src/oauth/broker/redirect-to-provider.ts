@@ -8,6 +8,7 @@ import { generateSecret } from '../../platform/ids.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Browser } from '../consent/browser.ts';
 import {
+  type AuthorizationParameters,
   buildAuthorizationParameters,
   buildCallbackUrl,
   createCodeChallenge,
@@ -27,8 +28,10 @@ export interface Login {
   /** The client's own. */
   readonly state: string | undefined;
   readonly codeChallenge: string;
-  /** RFC 8707: what the provider is asked to make tokens for. */
+  /** RFC 8707: what tokens are for, those of the provider or the gateway's own. */
   readonly resources: readonly string[];
+  /** What the gateway's own are granted; undefined where clients get the provider's. */
+  readonly scopes?: readonly string[] | undefined;
   /** Ours, for the provider. */
   readonly codeVerifier: string;
   readonly nonce: string | undefined;
@@ -38,6 +41,11 @@ export interface Login {
    * asked, and in records of version 0.1.0.
    */
   readonly sendsIssuer?: boolean | undefined;
+  /**
+   * Of a login for the gateway's own page, `/account`, which gets no code. `freshSince`: since when, in epoch milliseconds,
+   * the provider has to have asked who it is.
+   */
+  readonly account?: { readonly freshSince?: number } | undefined;
 }
 
 /** What a client may tell the provider's login page; the gateway decides on everything else. */
@@ -50,9 +58,30 @@ const FORWARDED = new Set([
   'ui_locales',
 ]);
 
+/** What the provider is asked for, and what tokens are to be for. */
+export interface AskedOfProvider
+  extends Pick<AuthorizationParameters, 'scope' | 'authorization'>,
+    Pick<Login, 'resources' | 'scopes'> {}
+
+export type ReadAsked = (
+  parameters: RequestParameters,
+  clientId: string,
+) => AskedOfProvider | Promise<AskedOfProvider>;
+
+/** Where clients get the provider's tokens, it is told what for. */
+export const createReadAsked =
+  (config: ProviderParametersConfig): ReadAsked =>
+  (parameters) => {
+    const resources = selectResources(config, readResourceIndicators(parameters, config));
+    const scope = parameters.get('scope');
+    return { ...buildAuthorizationParameters(config, scope, resources), resources };
+  };
+
 export interface BrokerRedirectDeps {
-  readonly config: ProviderParametersConfig;
+  readonly baseUrl: string;
+  /** The gateway's own at the provider. */
   readonly clientId: string;
+  readonly readAsked: ReadAsked;
   readonly logins: SealedRecords<Login>;
   readonly endpoints: ProviderEndpoints;
 }
@@ -75,16 +104,11 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
     request: AuthorizationRequest,
     browser: Browser,
   ): Promise<Reply> {
-    const { config, clientId, logins, endpoints } = deps;
-    const { baseUrl } = config;
+    const { baseUrl, clientId, readAsked, logins, endpoints } = deps;
     const { parameters, redirectUri } = request;
     if (request.client === undefined) fail('unknown_client');
-    const resources = selectResources(config, readResourceIndicators(parameters, config));
-    const { scope, authorization } = buildAuthorizationParameters(
-      config,
-      parameters.get('scope'),
-      resources,
-    );
+    const asked = await readAsked(parameters, request.clientId);
+    const { scope, authorization, resources, scopes } = asked;
     const codeVerifier = generateSecret();
     const nonce = parseScope(scope).includes('openid') ? generateSecret() : undefined;
     const state = await logins.put({
@@ -95,6 +119,7 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
       state: parameters.get('state'),
       codeChallenge: parameters.require('code_challenge'),
       resources,
+      scopes,
       codeVerifier,
       nonce,
       sendsIssuer: await endpoints.sendsIssuer(),

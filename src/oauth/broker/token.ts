@@ -1,4 +1,4 @@
-// RFC 6749 §4.1.3, §6, RFC 7636 §4.6: the token endpoint of broker mode.
+// RFC 6749 §4.1.3, §6: the token endpoint of broker mode.
 
 import type { PendingReply, RequestBody } from '../../endpoint/message.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
@@ -11,7 +11,6 @@ import {
   buildAuthorizationParameters,
   buildCallbackUrl,
   buildRefreshParameters,
-  createCodeChallenge,
   type ProviderParametersConfig,
   selectResources,
 } from '../provider/provider-parameters.ts';
@@ -23,6 +22,7 @@ import {
   readResourceIndicators,
 } from '../request/parameters.ts';
 import type { AuthorizationCode } from './callback.ts';
+import { checkCode, readCodeRequest } from './code.ts';
 import type { ObtainTokens, TokenResponse } from './obtain-tokens.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 import type { RunOnce } from './run-once.ts';
@@ -52,22 +52,13 @@ async function redeemCode(
   parameters: RequestParameters,
   deps: BrokerTokenDeps,
 ): Promise<PendingReply> {
-  const code = parameters.require('code');
-  const redirectUri = parameters.require('redirect_uri');
-  const clientId = parameters.require('client_id');
-  const verifier = parameters.require('code_verifier');
+  const request = readCodeRequest(parameters);
+  const { clientId } = request;
   const client = await deps.clients.requireWithoutFetch(clientId);
   return async function redeem() {
     // Before the code is used up: its client may come again with it.
     deps.api.requireCapacity();
-    const issued = await deps.codes.take(code);
-    if (issued === undefined)
-      failGrant('The code is unknown, has expired, or has already been used.');
-    if (issued.clientId !== clientId) failGrant('The code was issued to another client.');
-    if (issued.redirectUri !== redirectUri)
-      failGrant('The redirect_uri does not match the one in the authorization request.');
-    if (!verifyPkce(issued.codeChallenge, verifier))
-      failGrant('The code_verifier does not match the code_challenge.');
+    const issued = checkCode(await deps.codes.take(request.code), request);
     return deps.obtainTokens({
       client,
       clientName: issued.clientName,
@@ -161,13 +152,6 @@ async function refresh(
 
 /** Tokens, or the provider's word that there will be none. */
 const isFinal = ({ status }: TokenResponse): boolean => status === 200 || status === 400;
-
-/** RFC 7636 §4.1. */
-const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
-
-/** RFC 7636 §4.6: whether the challenge was made from the verifier. */
-const verifyPkce = (challenge: string, verifier: string): boolean =>
-  VERIFIER.test(verifier) && createCodeChallenge(verifier) === challenge;
 
 function failGrant(details: string): never {
   return fail('invalid_grant', { details });

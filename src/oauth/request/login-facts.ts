@@ -12,6 +12,8 @@ export type LoginFacts = Readonly<{
   client?: string;
   /** `sub` of the user who got a token. */
   user?: string;
+  /** Of the login, where the gateway issues tokens of its own. */
+  grantId?: string;
   /** What the token endpoint was asked for. */
   grant?: (typeof GRANTS)[number];
 }>;
@@ -40,8 +42,15 @@ const rethrowWith = (facts: LoginFacts) => (thrown: unknown) => {
   });
 };
 
-export const readFacts = ({ client, user, grant }: NonNullable<Reply['facts']> = {}): LoginFacts =>
-  toLoginFacts(client, user, grant);
+export const readFacts = ({
+  client,
+  user,
+  grant,
+  grantId,
+}: NonNullable<Reply['facts']> = {}): LoginFacts => ({
+  ...toLoginFacts(client, user, grant),
+  ...(typeof grantId === 'string' && { grantId }),
+});
 
 /** What a query or a body asks for that is not judged yet. One that is too long to be served is not read. */
 export function readAskedFacts(source: string | RequestBody): LoginFacts {

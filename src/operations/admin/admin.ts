@@ -16,6 +16,7 @@ import type { Sessions, Store } from '../../store/store.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import type { AccessPreview, PreviewOptions } from '../../upstreams/catalog/tools-for-operators.ts';
 import type { ServerFacts, UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
+import { createGrantLists, type GrantSources } from './grant-lists.ts';
 import { createLockActions, type LockSources } from './lock-actions.ts';
 import { MAX_TEXT, renderNext, renderNextOf, renderTime } from './read-request.ts';
 import { createSessionLists, type SessionSources } from './session-lists.ts';
@@ -31,6 +32,7 @@ const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
 /** What is listed of servers is what this process knows of them. */
 export interface AdminSources
   extends SessionSources,
+    GrantSources,
     LockSources,
     Pick<UpstreamCatalogs, 'listServerTools'> {
   readonly store: Pick<Sessions, 'listSessions' | 'countSessions'> &
@@ -41,7 +43,6 @@ export interface AdminSources
   /** Of this process. */
   listRefusals(): readonly CurrentRefusal[];
   describeKeySet(): KeySetFacts;
-  readonly issuer: string;
   /** Of this process. */
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
   /** Undefined without a configuration file. */
@@ -60,6 +61,7 @@ const MAX_REFUSALS = 100;
 
 export const createAdmin = (sources: AdminSources) => ({
   ...createSessionLists(sources),
+  ...createGrantLists(sources),
   ...createLockActions(sources),
   async listClients(request: PageRequest) {
     const page = await sources.clients.list(request);
@@ -185,6 +187,7 @@ const REMEDIES: Readonly<Partial<Record<ErrorKey | Refusal, string>>> = {
 
   // Tokens.
   invalid_grant: LOG_IN_AGAIN,
+  refresh_token_reused: `A refresh token was used that had been replaced: the client lost its new one, or somebody else had the old one. ${LOG_IN_AGAIN}`,
   refused_by_provider: `See what the provider says. After a refresh token has expired: ${lowerFirst(LOG_IN_AGAIN)}`,
   gateway_refused_by_provider:
     'Compare OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and OAUTH_CLIENT_AUTH with the client at the provider.',
@@ -192,6 +195,10 @@ const REMEDIES: Readonly<Partial<Record<ErrorKey | Refusal, string>>> = {
     'Compare the client at the provider with the message: its redirect URI must be BASE_URL/oauth/callback, and it must allow the scopes of OAUTH_ADDED_SCOPES. Some providers need OAUTH_RESOURCE_PARAMETER.',
   unusable_access_token:
     'Change the setting that the message names, or have the provider make tokens for this gateway (OIDC_AUDIENCE).',
+  unusable_id_token:
+    'Change what the message names, here or at the provider. Compare OIDC_ISSUER and OAUTH_CLIENT_ID, character by character.',
+  unusable_identity:
+    'Change what the message names at the provider: what its ID token and its userinfo endpoint say of users.',
   upstream_failed:
     'Check that the gateway reaches the provider. postern doctor says why it does not.',
   provider_busy: 'Wait: the provider is slow. If it stays so, look at the provider.',

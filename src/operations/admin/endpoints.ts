@@ -1,36 +1,37 @@
 // §22: the endpoints of the operators' page. There are none without ADMIN_GROUPS.
 
 import type { ProtectedCall, ProtectedEndpoint } from '../../endpoint/endpoint.ts';
-import {
-  createJsonReply,
-  type GatewayRequest,
-  getJson,
-  type Reply,
-} from '../../endpoint/message.ts';
+import { createJsonReply, getJson, type Reply } from '../../endpoint/message.ts';
 import { JSONRPC } from '../../endpoint/render-error.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { isGrantId } from '../../grants/grant.ts';
+import type { EndGrant } from '../../oauth/gateway-tokens/end-grant.ts';
+import type { EndSelectedGrants } from '../../oauth/gateway-tokens/end-selected-grants.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isRegisteredClientId, isSessionId } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { ClientOf } from '../../policy/rules/client-of.ts';
-import type { Audit, AuditedAction } from '../../telemetry/audit/audit.ts';
 import type { ReviewedChange } from '../../upstreams/catalog/review-lock.ts';
 import type { Admin } from './admin.ts';
-import type { Operators } from './operators.ts';
-import { readAdminPageRequest, readDigests, readPageRequest, readPerson } from './read-request.ts';
+import {
+  readAdminPageRequest,
+  readDigests,
+  readGrantSelection,
+  readPageRequest,
+  readPerson,
+} from './read-request.ts';
+import { createRunAudited, type RunAuditedDeps, type What } from './run-audited.ts';
 
-export interface AdminEndpointsDeps {
+export interface AdminEndpointsDeps extends RunAuditedDeps {
   readonly admin: Admin;
-  readonly operators: Operators;
   /** False when there is none. */
   endSession(id: string): Promise<boolean>;
   /** False when there is none. */
   deleteClient(id: string): Promise<boolean>;
+  /** Undefined where clients get the provider's tokens. */
+  readonly endGrant: EndGrant | undefined;
+  /** Likewise. */
+  readonly endSelectedGrants: EndSelectedGrants | undefined;
   readonly clock: Clock;
-  readonly audit: Audit;
-  readonly getTraceId: (request: GatewayRequest) => string | undefined;
-  /** The OAuth client of a token that is refused; undefined where it is not known. */
-  readonly clientOf: ClientOf;
 }
 
 const API = '/admin/api';
@@ -49,11 +50,12 @@ interface Act {
   readonly isId: (text: string) => boolean;
   /** False when there is nothing of this id. */
   readonly act: (id: string) => Promise<boolean>;
-  readonly notFound: 'session_to_end_not_found' | 'client_not_found';
+  readonly notFound: 'session_to_end_not_found' | 'client_not_found' | 'grant_not_found';
 }
 
 export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly ProtectedEndpoint[] {
-  const { admin, operators, clock, audit, getTraceId, clientOf } = deps;
+  const { admin, operators, endGrant, endSelectedGrants, clock } = deps;
+  const runAudited = createRunAudited(deps);
 
   const shown: readonly (readonly [path: string, show: Show])[] = [
     [
@@ -72,6 +74,15 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
         return person === ''
           ? admin.listCallers(readPageRequest(query))
           : admin.findCallers(readPageRequest(query), person);
+      },
+    ],
+    [
+      '/grants',
+      (query) => {
+        const person = query.get('person') ?? '';
+        return person === ''
+          ? admin.listGrants(readPageRequest(query), query.get('user') ?? undefined)
+          : admin.findGrants(readAdminPageRequest(query), person);
       },
     ],
     ['/clients', (query) => admin.listClients(readPageRequest(query))],
@@ -103,6 +114,13 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
       act: deps.deleteClient,
       notFound: 'client_not_found',
     },
+    {
+      path: '/grants/:id',
+      action: 'end_grant',
+      isId: isGrantId,
+      act: async (id) => (await endGrant?.(id)) !== undefined,
+      notFound: 'grant_not_found',
+    },
   ];
 
   /** For the front page, which links to that of operators. It tells callers nothing but their own groups. */
@@ -127,6 +145,20 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
       });
     }),
     hasParameter: isId,
+  });
+
+  /** The lines of the audit log say which: one for the request, and one for each login. */
+  const endSelected = createEndpoint('DELETE', '/grants', (call) => {
+    const query = new URLSearchParams(call.request.query);
+    const target = [...query].map((parameter) => parameter.join(' ')).join(', ');
+    return runAudited(call, { action: 'end_grants', target }, async (note) => {
+      const selection = readGrantSelection(query);
+      if (endSelectedGrants === undefined) return fail('bad_request', { details: NO_GRANTS });
+      const ended = await endSelectedGrants(selection, ({ id }) =>
+        note({ action: 'end_grant', target: id }),
+      );
+      return createJsonReply(200, { ended });
+    });
   });
 
   const approve: ProtectedEndpoint = {
@@ -159,34 +191,13 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     },
   };
 
-  /** @throws GatewayError `operators_only` or `operators_client_only`, or what the work throws. */
-  async function runAudited(
-    { request, user }: ProtectedCall,
-    what: What,
-    work: (note: (what: What) => void) => Promise<Reply>,
-  ): Promise<Reply> {
-    const action = {
-      event: 'admin',
-      ...what,
-      user: user?.sub,
-      ip: request.clientIp,
-      trace: getTraceId(request),
-    } as const;
-
-    async function refuse(reason: 'operators_only' | 'operators_client_only'): Promise<never> {
-      audit.write({ ...action, client: await clientOf({ user }) }, { outcome: 'denied', reason });
-      return fail(reason);
-    }
-
-    if (user === undefined || !operators.isOperator(user)) return refuse('operators_only');
-    const client = await operators.findClient(user);
-    if (client === undefined) return refuse('operators_client_only');
-    const note = (part: What) =>
-      audit.write({ ...action, client, ...part }, { outcome: 'success' });
-    return audit.run({ ...action, client }, () => work(note));
-  }
-
-  return [access, ...shown.map(createShowEndpoint), ...acts.map(createActEndpoint), approve];
+  return [
+    access,
+    ...shown.map(createShowEndpoint),
+    ...acts.map(createActEndpoint),
+    endSelected,
+    approve,
+  ];
 }
 
 /** Also whose sessions or tools, or which server's, were looked at: all that was asked for, so that nobody is hidden behind another. */
@@ -196,12 +207,10 @@ function describeShow(path: string, query: URLSearchParams): What {
   return { action: 'show', target };
 }
 
-const WHOSE = ['user', 'person', 'email', 'group', 'server'] as const;
+const NO_GRANTS =
+  'Clients have tokens of the provider (OAUTH_TOKENS=provider), which cannot be ended here. Block the account at the provider.';
 
-interface What extends Pick<AuditedAction, 'server' | 'tool' | 'prompt'> {
-  readonly action: string;
-  readonly target: string;
-}
+const WHOSE = ['user', 'person', 'email', 'group', 'server'] as const;
 
 /** A line of its own for each: texts of the audit log are short. */
 const describeApproved = ({ server, kind, name, change }: ReviewedChange): What => ({

@@ -1,8 +1,7 @@
 // §22.1: who is an operator, and by which client: an operator's token for another client is in other hands, too.
 import { OPERATORS_CLIENT_ID } from '../../auth/own-clients.ts';
-import { readClaimedClient, type UserContext } from '../../endpoint/message.ts';
+import { identifyCredential, readClaimedClient, type UserContext } from '../../endpoint/message.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { hashSha256 } from '../../platform/ids.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
 
@@ -26,8 +25,8 @@ export function createOperators(deps: OperatorsDeps) {
   /** By the SHA-256 of a token. What was noted of a token stays true. */
   const ofPage = createBoundedMap<string, true>(MAX_TOKENS);
 
-  async function isTokenOfPage({ token }: UserContext): Promise<boolean> {
-    const digest = hashSha256(token);
+  async function isTokenOfPage(user: UserContext): Promise<boolean> {
+    const digest = identifyCredential(user);
     if (ofPage.get(digest)) return true;
     if ((await deps.store.get(buildTokenClientKey(digest))) !== OPERATORS_CLIENT_ID) return false;
     ofPage.set(digest, true);
@@ -43,6 +42,10 @@ export function createOperators(deps: OperatorsDeps) {
      * @throws what the store throws.
      */
     async findClient(user: UserContext) {
+      const granted = user.grant?.clientId;
+      if (granted !== undefined) {
+        return granted === OPERATORS_CLIENT_ID || clients.has(granted) ? granted : undefined;
+      }
       const claimed = readClaimedClient(user.claims);
       if (claimed !== undefined && clients.has(claimed)) return claimed;
       return (await isTokenOfPage(user)) ? OPERATORS_CLIENT_ID : undefined;

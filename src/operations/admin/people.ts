@@ -27,13 +27,9 @@ export function createPeople(getSeal: () => Promise<Seal>) {
   const toSealContext = (context: string) => `person ${context}`;
   return {
     /** `context` must be the same for opening. Undefined where the token has neither name nor e-mail. */
-    async seal({ name, email, emailVerified }: UserContext, context: string) {
-      if (!name && !email) return undefined;
-      const person: Person = {
-        ...(name && { name: name.slice(0, MAX_NAME) }),
-        ...(email && { email: email.slice(0, MAX_EMAIL) }),
-        ...(email && emailVerified !== undefined && { emailVerified }),
-      };
+    async seal(user: UserContext, context: string) {
+      const person = describePerson(user);
+      if (!person.name && !person.email) return undefined;
       return (await getSeal()).seal(toSealContext(context), JSON.stringify(person));
     },
     /** Empty where there is nothing, or it was sealed with a secret that is no longer in use. */
@@ -49,6 +45,13 @@ export function createPeople(getSeal: () => Promise<Seal>) {
     },
   };
 }
+
+/** As much as is kept, or shown, of somebody. */
+export const describePerson = ({ name, email, emailVerified }: Person): Person => ({
+  ...(name && { name: name.slice(0, MAX_NAME) }),
+  ...(email && { email: email.slice(0, MAX_EMAIL) }),
+  ...(email && emailVerified !== undefined && { emailVerified }),
+});
 
 /** Whether an operator who types this means the person: the whole user ID, or a part of e-mail or name. */
 export function matchesPerson(text: string, sub: string | undefined, person: Person): boolean {

@@ -4,6 +4,7 @@
 
 import { readEmail } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import type { GrantSelection } from '../../oauth/gateway-tokens/end-selected-grants.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { RuleCaller } from '../../policy/rules/rules.ts';
 import type { Page, PagePlace, PageRequest } from '../../store/page.ts';
@@ -94,6 +95,26 @@ export function readDigests(body: unknown): ReadonlyMap<string, string> {
           'Send {"servers": {"NAME": "DIGEST"}}, with the digest of each server as /admin/api/lock/review says it.',
       });
 }
+
+// §22.3: whose logins are to end.
+
+/** @throws GatewayError `bad_request` where it is not said, or anything else is: what was mistyped must not end more than was meant. */
+export function readGrantSelection(query: URLSearchParams): GrantSelection {
+  if (query.get('all') === 'true' && query.size === 1) return { kind: 'all' };
+  const isClear = [...query].every(
+    ([name, value]) => SELECTED.has(name) && value !== '' && query.getAll(name).length === 1,
+  );
+  const user = query.get('user');
+  const client = query.get('client');
+  if (isClear && user !== null) return { kind: 'user', user, client: client ?? undefined };
+  if (isClear && client !== null) return { kind: 'client', client };
+  return fail('bad_request', {
+    details:
+      'Say whose logins are to end: user=SUB, client=ID, or both, each once and with a value; or all=true alone, for everybody.',
+  });
+}
+
+const SELECTED: ReadonlySet<string> = new Set(['user', 'client']);
 
 // §22.4: the person whose tools an operator asks about, as a token would name them.
 

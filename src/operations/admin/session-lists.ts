@@ -1,13 +1,13 @@
 // §22.2: open sessions and callers without one, by their people.
-import { type Clock, createTurns } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
 import type { ListedSession, Sessions } from '../../store/store.ts';
+import { findOfPerson, lookThrough } from './find-of-person.ts';
 import { matchesPerson, type People, type Person, type PersonIndex } from './people.ts';
 import {
   type AdminPage,
   type AdminPageRequest,
-  type AdminPlace,
   readShort,
   renderNext,
   renderTime,
@@ -31,18 +31,17 @@ export const createSessionLists = (sources: SessionSources) => ({
   async findSessions({ from }: AdminPageRequest, text: string) {
     const isMeant = ({ listed, person }: PersonsSession) =>
       matchesPerson(text, listed.record.userId, person);
-    const find = async () => {
-      const { clock } = sources;
-      // A cursor names a list of the address, or none while all sessions are looked through.
-      if (from === undefined || from.list !== undefined) {
-        const { items, next } = await readSessionsOfAddress(sources, text, from);
-        const meant = items.filter(isMeant);
-        if (meant.length > 0 || next !== undefined || from !== undefined)
-          return { items: meant, next };
-      }
-      return lookThrough((request) => readSessions(sources, request), isMeant, { from, clock });
-    };
-    return renderSessions(sources, find());
+    const found = findOfPerson(
+      sources,
+      { text, from },
+      {
+        isMeant,
+        readPage: (request) => readSessions(sources, request),
+        readOfUser: async (user) =>
+          (await readSessions(sources, { from: undefined, limit: SESSIONS_OF_USER }, user)).items,
+      },
+    );
+    return renderSessions(sources, found);
   },
   /** Users who called without a session. */
   async listCallers(request: PageRequest) {
@@ -73,20 +72,7 @@ async function readSessions(
   return { items: await Promise.all(named), next };
 }
 
-/** Of those whose e-mail address this is: the last ones of each. */
-async function readSessionsOfAddress(
-  sources: SessionSources,
-  text: string,
-  from: AdminPlace | undefined,
-): Promise<AdminPage<PersonsSession>> {
-  if (!text.includes('@')) return { items: [], next: undefined };
-  const { users, next } = await sources.personIndex.find(text, from);
-  const pages = await Promise.all(
-    users.map((user) => readSessions(sources, { from: undefined, limit: SESSIONS_OF_USER }, user)),
-  );
-  return { items: pages.flatMap(({ items }) => items), next };
-}
-
+/** Of each of those whose e-mail address was asked for: the last ones. */
 const SESSIONS_OF_USER = 50;
 
 const renderCallers = (page: Page<RecentCaller>): JsonObject => ({
@@ -127,31 +113,4 @@ function readClientInfo(text: string | undefined): JsonObject | undefined {
     title: readShort(info.title),
     version: readShort(info.version),
   };
-}
-
-// §22.2: finds what is of a person in a list. Names and e-mail addresses are sealed, so there is no index: the list is looked
-// through, as far as one request may go.
-
-const PAGE = 50;
-/** So many pages are looked through for one request, and so many items found; the last page may bring some more. */
-const MAX_PAGES = 40;
-const ENOUGH = 50;
-
-/** `next` is where to look on. */
-async function lookThrough<Item>(
-  readPage: (request: PageRequest) => Promise<Page<Item>>,
-  isMeant: (item: Item) => boolean,
-  { from, clock }: { readonly from: PageRequest['from']; readonly clock: Clock },
-): Promise<Page<Item>> {
-  const work = createTurns(clock);
-  const found: Item[] = [];
-  let place = from;
-  for (let page = 0; page < MAX_PAGES && found.length < ENOUGH; page += 1) {
-    const { items, next } = await readPage({ from: place, limit: PAGE });
-    found.push(...items.filter(isMeant));
-    place = next;
-    if (next === undefined) break;
-    if (work.isOver()) await work.next();
-  }
-  return { items: found, next: place };
 }

@@ -1,8 +1,12 @@
 // §18.5: which OAuth client a token was made for.
-import { findClaimedClient, readClaimedClient, type UserContext } from '../../endpoint/message.ts';
+import {
+  findClaimedClient,
+  identifyCredential,
+  readClaimedClient,
+  type UserContext,
+} from '../../endpoint/message.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
@@ -62,10 +66,11 @@ export function createClientOf({
 
   return function clientOf({ user }) {
     if (user === undefined) return undefined;
+    if (user.grant !== undefined) return user.grant.clientId;
     const claimed = readClaimedClient(user.claims);
     if ((claimed ?? ownClientId) !== ownClientId) return claimed;
     if (!isNeeded()) return undefined;
-    const digest = hashSha256(user.token);
+    const digest = identifyCredential(user);
     const known = remembered.get(digest);
     if (known !== undefined) return known;
     const client = read(digest, user.claims.exp);

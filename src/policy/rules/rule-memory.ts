@@ -1,6 +1,6 @@
 // What was decided is remembered for each token, so that a list of many tools under many rules costs little.
 
-import type { UserContext } from '../../endpoint/message.ts';
+import { identifyCredential, type UserContext } from '../../endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
@@ -99,7 +99,7 @@ export function createRuleMemory<Value, Facts>(
   function find(caller: RuleCaller, now: number): Known {
     const { user, clientId } = caller;
     // A digest has no spaces: nothing that a client is called can be taken for another's.
-    const key = user === undefined ? '' : `${hashSha256(user.token)} ${clientId ?? ''}`;
+    const key = user === undefined ? '' : `${identifyCredential(user)} ${clientId ?? ''}`;
     const expiresAt = readExpiry(user);
     const known = callers.get(key);
     if (expiresAt <= now) {
@@ -128,7 +128,8 @@ export function createRuleMemory<Value, Facts>(
 
 /** Without a time at which a token ends, nothing of it is kept beyond its request. */
 function readExpiry(user: UserContext | undefined): number {
-  if (user === undefined) return Number.POSITIVE_INFINITY;
+  // What is kept of a grant is by its version: others take its place.
+  if (user === undefined || user.grant !== undefined) return Number.POSITIVE_INFINITY;
   const { exp } = user.claims;
   return typeof exp === 'number' ? exp * 1000 : 0;
 }

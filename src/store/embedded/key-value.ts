@@ -2,7 +2,7 @@
 import type { Database } from 'lmdb';
 import type { Clock } from '../../platform/clock.ts';
 import { isStringArray } from '../../platform/json.ts';
-import type { KeyValue } from '../store.ts';
+import type { GrantLookup, KeyValue } from '../store.ts';
 import {
   createRecord,
   type ExpiringRecord,
@@ -11,12 +11,15 @@ import {
   readRecord,
 } from './expiring-records.ts';
 import type { OpenFolder } from './folder.ts';
+import { createGrantVersions } from './grant-versions.ts';
 
 export interface EmbeddedKeyValueOptions extends OpenFolder {
   readonly clock: Clock;
 }
 
 export interface EmbeddedKeyValue extends KeyValue {
+  /** With what the value under the key begins. */
+  lookUpGrant(key: string): GrantLookup;
   /** Deletes what has expired. */
   sweepValues(): Promise<void>;
 }
@@ -39,13 +42,23 @@ export function createEmbeddedKeyValue(options: EmbeddedKeyValueOptions): Embedd
   const dueKeys: Database<true, DueKey> = root.openDB({ name: 'values-due' });
   const listed: Database<true, ListedKey> = root.openDB({ name: 'listed-values' });
 
-  function read(key: string): string | undefined {
+  function readUntimely(key: string): ExpiringRecord<string> | undefined {
     ensureOpen();
-    const record = readRecord(values, key);
+    return readRecord(values, key);
+  }
+
+  function read(key: string): string | undefined {
+    const record = readUntimely(key);
     return record !== undefined && record.expiresAt > clock.now() ? record.value : undefined;
   }
 
-  /** To be called inside `write`, as all below. Returns when it is gone: epoch milliseconds. */
+  const grantVersions = createGrantVersions(readUntimely, clock);
+
+  /** All values are changed by it. */
+  const change = <Result>(keys: string | readonly string[], task: () => Result): Promise<Result> =>
+    grantVersions.forget([keys].flat(), write(task));
+
+  /** To be called inside `change`, as all below. Returns when it is gone: epoch milliseconds. */
   function put(key: string, value: string, ttlSeconds: number): number {
     const expiresAt = clock.now() + ttlSeconds * 1000;
     const expiredAtBefore = readExpiry(values, key);
@@ -73,44 +86,45 @@ export function createEmbeddedKeyValue(options: EmbeddedKeyValueOptions): Embedd
   }
 
   return {
+    lookUpGrant: grantVersions.lookUp,
     get: async (key) => read(key),
-    set: (key, value, ttlSeconds) => write(() => void put(key, value, ttlSeconds)),
+    set: (key, value, ttlSeconds) => change(key, () => void put(key, value, ttlSeconds)),
     getOrSet: (key, value, ttlSeconds) =>
-      write(() => {
+      change(key, () => {
         const stored = read(key);
         if (stored === undefined) put(key, value, ttlSeconds);
         return stored ?? value;
       }),
     compareAndSet: (key, expected, value, ttlSeconds) =>
-      write(() => {
+      change(key, () => {
         const isExpected = read(key) === expected;
         if (isExpected) put(key, value, ttlSeconds);
         return isExpected;
       }),
     compareAndDelete: (key, expected) =>
-      write(() => {
+      change(key, () => {
         const isExpected = read(key) === expected;
         if (isExpected) values.remove(key);
         return isExpected;
       }),
     getAndDelete: (key) =>
-      write(() => {
+      change(key, () => {
         const value = read(key);
         values.remove(key);
         return value;
       }),
-    delete: (key) => write(() => void values.remove(key)),
+    delete: (key) => change(key, () => void values.remove(key)),
 
     setListed: (list, key, value, ttlSeconds) =>
-      write(() => putListed(list, key, value, ttlSeconds)),
+      change(key, () => putListed(list, key, value, ttlSeconds)),
     replaceListed: (list, key, value, ttlSeconds) =>
-      write(() => {
+      change(key, () => {
         const wasThere = read(key) !== undefined;
         if (wasThere) putListed(list, key, value, ttlSeconds);
         return wasThere;
       }),
     deleteListed: (list, key) =>
-      write(() => {
+      change(key, () => {
         const wasThere = read(key) !== undefined;
         listed.remove([list, readExpiry(values, key), key]);
         values.remove(key);
@@ -127,7 +141,7 @@ export function createEmbeddedKeyValue(options: EmbeddedKeyValueOptions): Embedd
     },
 
     addRecent: (key, value, { max, ttlSeconds }) =>
-      write(() => {
+      change(key, () => {
         const recent = [value, ...parseRecent(read(key))].slice(0, max);
         put(key, JSON.stringify(recent), ttlSeconds);
       }),
@@ -135,7 +149,8 @@ export function createEmbeddedKeyValue(options: EmbeddedKeyValueOptions): Embedd
 
     async sweepValues() {
       for (let due = listDue(); due.length > 0; due = listDue()) {
-        await write(() => {
+        const keys = due.map(([, key]) => key);
+        await change(keys, () => {
           for (const dueKey of due) {
             dueKeys.remove(dueKey);
             const [, key] = dueKey;

@@ -5,6 +5,8 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createListeners } from '../listeners.ts';
 import {
+  isMissingGrant,
+  NO_GRANT,
   NO_SESSION,
   type SessionAccess,
   type SessionLookup,
@@ -34,7 +36,7 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
   const watched = { ...unwatched, ensureOpen };
   const { write, ensureWritable } = watchWrites(watched, { dataDir, clock, log });
   const folder: OpenFolder = { ...watched, write };
-  const { sweepValues, ...keyValue } = createEmbeddedKeyValue({ ...folder, clock });
+  const { sweepValues, lookUpGrant, ...keyValue } = createEmbeddedKeyValue({ ...folder, clock });
   const embeddedSessions = createEmbeddedSessions({ ...folder, sessionKeyPrefix, clock });
   const { accessSession, close: closeSessions, ...sessions } = embeddedSessions;
   const slidingWindows = createSlidingWindows(clock);
@@ -49,14 +51,19 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
     ...sessions,
     ...byteBudgets,
 
-    async admitRequest(windows, access) {
+    async admitRequest(windows, access, grantKey) {
+      const grant = grantKey === undefined ? NO_GRANT : lookUpGrant(grantKey);
+      if (isMissingGrant(grantKey, grant)) {
+        return { verdict: undefined, entry: undefined, session: NO_SESSION, grant };
+      }
       const time = slidingWindows.getTime();
       const verdict = slidingWindows.countRequest(windows, time);
-      const isRefused = verdict?.isAdmitted === false;
+      const isSpared = verdict?.isAdmitted === false || 'failure' in grant;
       return {
         verdict,
         entry: verdict?.isAdmitted ? String(time) : undefined,
-        session: access === undefined || isRefused ? NO_SESSION : lookUp(access),
+        session: access === undefined || isSpared ? NO_SESSION : lookUp(access),
+        grant,
       };
     },
     async uncountRequest(key, entry) {

@@ -2,7 +2,10 @@
 // another. Arguments and replies are numbers in a fixed order, because each costs both sides time.
 import {
   type Admission,
+  GRANT_VERSION_LENGTH,
+  type GrantLookup,
   type LimitWindow,
+  NO_GRANT,
   NO_SESSION,
   type SessionAccess,
   type SessionLookup,
@@ -18,6 +21,7 @@ export interface AdmissionRequest {
   readonly access: SessionAccess | undefined;
   /** Of the hash of `access`. */
   readonly sessionKey: string;
+  readonly grantKey?: string | undefined;
 }
 
 /** Of the script's ARGV for a session: none is asked for, or it is only read; else seconds. */
@@ -30,23 +34,27 @@ const READ_ONLY = 0;
  */
 const MAX_REMOVED = 5000;
 
+/** Of the script's ARGV for a request that names no grant; else the index of its key among those of grants. */
+const NO_GRANT_INDEX = 0;
+
 /** Values in the reply for each request. */
 const VALUES = 4;
 
 /**
- * KEYS: the windows' sorted sets, each once, then the hash of each request that has a session.
- * ARGV: suffix of the entries, time of access (ms), number of windows, length (ms) and maximum of each,
- * then for each request: how many windows it has, the index of each of these, then -1, or the
- * session's time-to-live (s; 0 to read it only) and its owner ('' for none).
+ * KEYS: the windows' sorted sets, each once, then the grants, each once, then the hash of each request that has a
+ * session.
+ * ARGV: suffix of the entries, time of access (ms), numbers of windows and of grants, length (ms) and maximum of each
+ * window, then for each request: the index of its grant (0 for none), how many windows it has, the index of each of
+ * these, then -1, or the session's time-to-live (s; 0 to read it only) and its owner ('' for none).
  * Answers the time, then for each request: decision, entries and oldest entry of the deciding window,
- * session. A decision is 1 for admitted, -n for refused by the n-th window, 0 without windows. It is
- * the error's text where a key is of a wrong type, and so is the session: that concerns no other
- * request, but any other error concerns all. Each window is cleared, read and written once, however
- * many requests it counts.
+ * session; then of each grant its version, '' where it is missing. A decision is 1 for admitted, -n for refused by the
+ * n-th window, 0 without windows or without the grant. It is the error's text where a key is of a wrong type, and so is
+ * the session, and in a list of one the version: that concerns no other request, but any other error concerns all. Each
+ * window is cleared, read and written once, however many requests it counts, and each grant read once.
  */
 const admissionScript = createScript(`${NOW}
-local suffix, accessedAt, windows = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local counts, skipped, oldest, added = {}, {}, {}, {}
+local suffix, accessedAt, windows, grants = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local counts, skipped, oldest, added, versions = {}, {}, {}, {}, {}
 
 local function readWrongType(failure)
   if not string.find(failure.err, 'WRONGTYPE', 1, true) then error(failure.err) end
@@ -54,7 +62,7 @@ local function readWrongType(failure)
 end
 
 local function removeOld(w, size)
-  local since = now - ARGV[2 + 2 * w]
+  local since = now - ARGV[3 + 2 * w]
   local old = size > ${MAX_REMOVED} and redis.call('ZCOUNT', KEYS[w], '-inf', since) or 0
   if old <= ${MAX_REMOVED} then
     return size - redis.call('ZREMRANGEBYSCORE', KEYS[w], '-inf', since)
@@ -85,7 +93,7 @@ local function decide(at, size, request)
     local w = tonumber(ARGV[at + i])
     local entries = count(w)
     if type(entries) == 'string' then return entries, 0, 0 end
-    if entries >= tonumber(ARGV[3 + 2 * w]) then return -i, entries, findOldest(w) end
+    if entries >= tonumber(ARGV[4 + 2 * w]) then return -i, entries, findOldest(w) end
   end
   if size == 0 then return 0, 0, 0 end
   local member = now .. '-' .. suffix .. '.' .. request
@@ -112,18 +120,26 @@ local function access(key, ttl, owner)
   return found
 end
 
-local replies, request, session, at = { now }, 0, windows, 4 + 2 * windows
+for g = 1, grants do
+  local version = redis.pcall('GETRANGE', KEYS[windows + g], 0, ${GRANT_VERSION_LENGTH - 1})
+  versions[g] = type(version) == 'table' and { readWrongType(version) } or version
+end
+
+local replies, request, session, at = { now }, 0, windows + grants, 5 + 2 * windows
 local last = #ARGV
 while at <= last do
-  local size = tonumber(ARGV[at])
-  local decision, entries, since = decide(at, size, request)
+  local version, size = versions[tonumber(ARGV[at])], tonumber(ARGV[at + 1])
+  at = at + 1
+  local decision, entries, since = 0, 0, 0
+  if version ~= '' then decision, entries, since = decide(at, size, request) end
   at = at + size + 1
   local ttl, found = tonumber(ARGV[at]), 0
   if ttl >= 0 then
     session = session + 1
     at = at + 1
     local isRefused = type(decision) == 'number' and decision < 0
-    if not isRefused then found = access(KEYS[session], ttl, ARGV[at]) end
+    local hasNoGrant = version == '' or type(version) == 'table'
+    if not isRefused and not hasNoGrant then found = access(KEYS[session], ttl, ARGV[at]) end
   end
   at = at + 1
   local to = 4 * request
@@ -132,8 +148,9 @@ while at <= last do
 end
 for w, members in pairs(added) do
   redis.call('ZADD', KEYS[w], unpack(members))
-  redis.call('PEXPIRE', KEYS[w], ARGV[2 + 2 * w])
+  redis.call('PEXPIRE', KEYS[w], ARGV[3 + 2 * w])
 end
+for g = 1, grants do replies[4 * request + 1 + g] = versions[g] end
 return replies
 `);
 
@@ -147,23 +164,29 @@ export async function runAdmissionScript(
   suffix: string,
   now: number,
 ): Promise<readonly Admission[]> {
-  const { keys, args } = encodeRequests(requests);
+  const { keys, args, grantIndexes } = encodeRequests(requests);
   const reply = await admissionScript.run(client, keys, [suffix, now, ...args]);
-  if (!Array.isArray(reply) || reply.length !== 1 + VALUES * requests.length) {
+  const firstVersion = 1 + VALUES * requests.length;
+  if (!Array.isArray(reply) || reply.length !== firstVersion + grantIndexes.size) {
     throw new Error('Redis answered the admission script with no list of its length');
   }
-  return requests.map(({ windows }, at) => readAdmission(reply, at, windows, suffix));
+  return requests.map(({ windows, grantKey }, at) => {
+    const index = grantKey === undefined ? undefined : grantIndexes.get(grantKey);
+    const grant = index === undefined ? NO_GRANT : readGrant(reply[firstVersion + index - 1]);
+    return readAdmission(reply, at, windows, suffix, grant);
+  });
 }
 
-/** A key is one window, of one length and maximum: requests that share it name it by its index. */
+/** A key is one window, of one length and maximum: requests that share it, or a grant, name it by its index. */
 function encodeRequests(requests: readonly AdmissionRequest[]) {
   const windowKeys: string[] = [];
   const limits: number[] = [];
   const indexes = new Map<string, number>();
+  const grantIndexes = new Map<string, number>();
   const sessionKeys: string[] = [];
   const args: (string | number)[] = [];
-  for (const { windows, access, sessionKey } of requests) {
-    args.push(windows.length);
+  for (const { windows, access, sessionKey, grantKey } of requests) {
+    args.push(grantKey === undefined ? NO_GRANT_INDEX : getGrantIndex(grantKey), windows.length);
     for (const { key, windowMs, max } of windows) {
       let index = indexes.get(key);
       if (index === undefined) {
@@ -181,9 +204,16 @@ function encodeRequests(requests: readonly AdmissionRequest[]) {
     }
   }
   return {
-    keys: windowKeys.concat(sessionKeys),
-    args: [windowKeys.length, ...limits, ...args],
+    keys: [...windowKeys, ...grantIndexes.keys(), ...sessionKeys],
+    args: [windowKeys.length, grantIndexes.size, ...limits, ...args],
+    grantIndexes,
   };
+
+  function getGrantIndex(key: string): number {
+    const index = grantIndexes.get(key) ?? grantIndexes.size + 1;
+    grantIndexes.set(key, index);
+    return index;
+  }
 }
 
 function readAdmission(
@@ -191,16 +221,17 @@ function readAdmission(
   at: number,
   windows: readonly LimitWindow[],
   suffix: string,
+  grant: GrantLookup,
 ): Admission {
   const first = 1 + VALUES * at;
   const decision = reply[first];
   const session = readSession(reply[first + 3]);
   if (typeof decision !== 'number') {
     const limitFailure = createFailure(decision);
-    return { verdict: undefined, entry: undefined, limitFailure, session };
+    return { verdict: undefined, entry: undefined, limitFailure, session, grant };
   }
   const window = windows[Math.abs(decision) - 1];
-  if (window === undefined) return { verdict: undefined, entry: undefined, session };
+  if (window === undefined) return { verdict: undefined, entry: undefined, session, grant };
   const isAdmitted = decision > 0;
   const now = Number(reply[0]);
   const resetAt = Number(reply[first + 2]) + window.windowMs;
@@ -215,7 +246,14 @@ function readAdmission(
     },
     entry: isAdmitted ? `${now}-${suffix}.${at}` : undefined,
     session,
+    grant,
   };
+}
+
+/** Redis reads nothing where there is no value. */
+function readGrant(version: unknown): GrantLookup {
+  if (typeof version === 'string') return version === '' ? NO_GRANT : { version };
+  return { failure: createFailure(version) };
 }
 
 function readSession(found: unknown): SessionLookup {

@@ -7,8 +7,11 @@ import { buildSessionKey } from '../keys.ts';
 import {
   type Admission,
   type ByteEntry,
+  type GrantLookup,
+  isMissingGrant,
   type LimitWindow,
   MIN_ENTRY_BYTES,
+  NO_GRANT,
   NO_SESSION,
   type Windows,
 } from '../store.ts';
@@ -45,33 +48,38 @@ export function createRedisWindows(options: RedisWindowsOptions): Windows {
 
 type AdmitRequest = Windows['admitRequest'];
 
-/** One script over all windows and the session. */
+/** One script over all windows, the grant and the session. */
 function createServerAdmission(options: RedisWindowsOptions): AdmitRequest {
   const { commands, sessionKeyPrefix, clock } = options;
   const admitTogether = createAdmissionBatches(commands, clock);
 
-  return (windows, access) => {
+  return (windows, access, grantKey) => {
     const sessionKey =
       access === undefined ? '' : buildSessionKey(sessionKeyPrefix, access.sessionId);
-    return admitTogether('', { windows, access, sessionKey });
+    return admitTogether('', { windows, access, sessionKey, grantKey });
   };
 }
 
 /**
- * The keys lie in different slots: one script per window, in order; a later refusal takes the
- * earlier entries back. The session comes last, when all windows have admitted, or failed: it may be
- * on a node that answers.
+ * The keys lie in different slots: the grant first, so that nothing has to be taken back where it is missing; then one
+ * script per window, in order; a later refusal takes the earlier entries back. The session comes last, when all windows
+ * have admitted, or failed: it may be on a node that answers.
  */
 function createClusterAdmission(options: RedisWindowsOptions): AdmitRequest {
   const { commands, sessionKeyPrefix, clock } = options;
   const admitTogether = createAdmissionBatches(commands, clock);
 
-  return async function admitRequest(windows, access) {
-    const counted = await countInAll(windows).catch(toLimitFailure);
-    if (access === undefined || counted.verdict?.isAdmitted === false) return counted;
+  return async function admitRequest(windows, access, grantKey) {
+    const grant = grantKey === undefined ? NO_GRANT : await readGrant(grantKey);
+    if (isMissingGrant(grantKey, grant)) return NOT_COUNTED;
+    const counted = { ...(await countInAll(windows).catch(toLimitFailure)), grant };
+    if (access === undefined || 'failure' in grant || counted.verdict?.isAdmitted === false) {
+      return counted;
+    }
     const sessionKey = buildSessionKey(sessionKeyPrefix, access.sessionId);
     try {
-      const { session } = await admitTogether(sessionKey, { windows: [], access, sessionKey });
+      const request = { ...NOTHING, access, sessionKey };
+      const { session } = await admitTogether(sessionKey, request);
       return { ...counted, session };
     } catch (failure) {
       if (counted.limitFailure !== undefined) throw failure;
@@ -79,13 +87,19 @@ function createClusterAdmission(options: RedisWindowsOptions): AdmitRequest {
     }
   };
 
+  function readGrant(grantKey: string): Promise<GrantLookup> {
+    return admitTogether(grantKey, { ...NOTHING, grantKey }).then(
+      ({ grant }) => grant,
+      (failure: unknown) => ({ failure }),
+    );
+  }
+
   /** @throws StoreUnavailable, or what else failed of a window. */
   async function countInAll(windows: readonly LimitWindow[]): Promise<Admission> {
     let first = NOT_COUNTED;
     const earlier: { readonly key: string; readonly entry: string | undefined }[] = [];
     for (const window of windows) {
-      const request = { windows: [window], access: undefined, sessionKey: '' };
-      const counted = await admitTogether(window.key, request);
+      const counted = await admitTogether(window.key, { ...NOTHING, windows: [window] });
       if (counted.limitFailure !== undefined) throw counted.limitFailure;
       if (counted.verdict?.isAdmitted === false) {
         await Promise.all(earlier.map(({ key, entry }) => uncount(key, entry)));
@@ -102,7 +116,15 @@ function createClusterAdmission(options: RedisWindowsOptions): AdmitRequest {
   }
 }
 
-const NOT_COUNTED: Admission = { verdict: undefined, entry: undefined, session: NO_SESSION };
+/** A step asks for one thing. */
+const NOTHING: AdmissionRequest = { windows: [], access: undefined, sessionKey: '' };
+
+const NOT_COUNTED: Admission = {
+  verdict: undefined,
+  entry: undefined,
+  session: NO_SESSION,
+  grant: NO_GRANT,
+};
 
 const toLimitFailure = (limitFailure: unknown): Admission => ({ ...NOT_COUNTED, limitFailure });
 

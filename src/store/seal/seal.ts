@@ -12,6 +12,15 @@ export interface Seal {
   namesForeignSecret(sealed: string): boolean;
   /** Whether it says that the first secret sealed it: what is kept for long is sealed anew otherwise. */
   isSealedByFirst(sealed: string): boolean;
+  /** Keys for a purpose of its own (HKDF-SHA256), one of each secret, the first one first. */
+  deriveKeys(purpose: string): readonly DerivedKey[];
+}
+
+export interface DerivedKey {
+  /** 32. */
+  readonly bytes: Buffer;
+  /** Tells the secrets apart, and nothing about them: 6 bytes. */
+  readonly id: Buffer;
 }
 
 interface Key {
@@ -62,6 +71,11 @@ export function createSeal(secrets: readonly string[]): Seal {
       return fingerprint !== undefined && keys.every((one) => one.fingerprint !== fingerprint);
     },
     isSealedByFirst: (sealed) => parseSealed(sealed).fingerprint === key.fingerprint,
+    deriveKeys: (purpose) =>
+      secrets.map((secret, at) => ({
+        bytes: deriveBytes(secret, purpose, 32),
+        id: Buffer.from(keys[at]?.fingerprint ?? '', 'base64url'),
+      })),
   };
 }
 

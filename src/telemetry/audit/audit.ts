@@ -30,6 +30,8 @@ export interface AuditedAction {
   readonly user?: string | undefined;
   /** OAuth client ID. */
   readonly client?: string | undefined;
+  /** The login by which they do it: the ID of its grant, where the gateway issues tokens of its own. */
+  readonly grant?: string | undefined;
   /** Where the request came from. */
   readonly ip?: string | undefined;
   /** The server behind the gateway that it went to. */
@@ -46,7 +48,7 @@ export interface AuditedAction {
 }
 
 /** How it ended. */
-export interface AuditedEnd extends Pick<AuditedAction, 'user' | 'client' | 'server'> {
+export interface AuditedEnd extends Pick<AuditedAction, 'user' | 'client' | 'grant' | 'server'> {
   readonly outcome: AuditOutcome;
   /** Why not: a key of the error catalogue. */
   readonly reason?: string | undefined;

@@ -159,6 +159,7 @@ function renderLine(
     reason: end.reason,
     user: cut(end.user ?? action.user),
     client: cut(end.client ?? action.client),
+    grant: end.grant ?? action.grant,
     ip: action.ip,
     server: end.server ?? action.server,
     tool: cut(action.tool),

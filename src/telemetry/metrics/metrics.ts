@@ -16,6 +16,10 @@ export interface Metrics {
     era: string,
     seconds: number,
   ): void;
+  /** §5.11: what became of a grant: the login of one user by one client. */
+  recordGrant(status: 'issued' | 'refreshed' | 'ended'): void;
+  /** The provider was asked whether a user still may. `failed` is that it could not be. */
+  recordGrantRenewal(status: 'renewed' | 'ended' | 'failed'): void;
   /** `result` is `success` or the reason of the refusal (§7.1). */
   recordAuthAttempt(result: string, seconds: number): void;
   recordKeySetRefresh(status: 'success' | 'error'): void;
@@ -54,6 +58,8 @@ export const noMetrics: Metrics = {
   recordSessions() {},
   recordMcpRequest() {},
   recordToolCall() {},
+  recordGrant() {},
+  recordGrantRenewal() {},
   recordAuthAttempt() {},
   recordKeySetRefresh() {},
   recordKeySetLookup() {},

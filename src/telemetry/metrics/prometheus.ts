@@ -82,6 +82,14 @@ export function createPrometheusMetrics(): Metrics {
       ['reason'],
     ),
   };
+  const grants = {
+    changes: createCounter('oauth_grants_total', 'Grants issued, refreshed, ended.', ['status']),
+    renewals: createCounter(
+      'oauth_grant_renewals_total',
+      'Questions to the provider whether a user still may.',
+      ['status'],
+    ),
+  };
   const auth = {
     attempts: createCounter('auth_attempts_total', 'Bearer token checks.', ['result']),
     durations: createHistogram(
@@ -174,6 +182,8 @@ export function createPrometheusMetrics(): Metrics {
       mcp.toolCalls(tool, status, era).inc();
       mcp.toolDurations(tool, status, era).observe(seconds);
     },
+    recordGrant: (status) => grants.changes(status).inc(),
+    recordGrantRenewal: (status) => grants.renewals(status).inc(),
     recordAuthAttempt(result, seconds) {
       auth.attempts(result).inc();
       auth.durations().observe(seconds);

@@ -4,12 +4,14 @@ import type { Config } from '../../config/config.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
+import type { GetProviderToken } from '../../endpoint/message.ts';
+import { isOwnToken } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';
-import type { UpstreamCaller } from '../upstream.ts';
+import { CredentialError, type UpstreamCaller } from '../upstream.ts';
 
 /** A file in this folder, and a row of `credentials.ts`. `Auth` is what `auth` of a server becomes. */
 export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
@@ -82,9 +84,10 @@ export interface Requirement {
 }
 
 export interface CredentialDeps {
-  readonly config: Pick<Config, 'server' | 'oauth'>;
+  readonly config: Pick<Config, 'server' | 'auth' | 'oauth'>;
   readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'compareAndSet'>;
   getSeal(): Promise<Seal>;
+  readonly getProviderToken: GetProviderToken;
   readonly fetch: Fetch;
   /** Undefined without a provider. */
   readonly metadata: ProviderMetadata | undefined;
@@ -122,8 +125,16 @@ export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<
 export const addToken = (getToken: GetToken): GetHeaders =>
   async function getHeaders(caller) {
     const token = await getToken(caller);
-    return token === undefined ? {} : { authorization: `Bearer ${token}` };
+    if (token === undefined) return {};
+    // MCP, "Token Passthrough": whatever it was taken for, no server gets by it what its user may do here.
+    if (isOwnToken(token))
+      throw new CredentialError('a token of the gateway’s own is sent to no server');
+    return { authorization: `Bearer ${token}` };
   };
+
+/** What a user without a token of the provider is told. */
+export const NO_PROVIDER_TOKEN =
+  'the identity provider gave no token for this login that is good now; log in again, or try again in a moment';
 
 const audience = defineMember(
   'audience',

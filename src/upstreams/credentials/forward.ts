@@ -1,7 +1,15 @@
 // §18.6: `forward`: the caller's own token, for a server that it was made for.
+
+import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
 import { CredentialError } from '../upstream.ts';
-import { AUDIENCE, defineCredentialType, type GetToken, NEEDS_LOGIN } from './credential-type.ts';
+import {
+  AUDIENCE,
+  defineCredentialType,
+  type GetToken,
+  NEEDS_LOGIN,
+  NO_PROVIDER_TOKEN,
+} from './credential-type.ts';
 
 export interface ForwardAuth {
   readonly type: 'forward';
@@ -21,10 +29,16 @@ export const forward = defineCredentialType<ForwardAuth>({
   requirements: [NEEDS_LOGIN],
   needsUser: true,
   passesTokensOn: true,
-  open: () => ({ createGetToken: ({ url }, { audience }) => createForward(url, audience) }),
+  open: ({ getProviderToken }) => ({
+    createGetToken: ({ url }, { audience }) => createForward(url, audience, getProviderToken),
+  }),
 });
 
-function createForward(url: string, audience: string): GetToken {
+function createForward(
+  url: string,
+  audience: string,
+  getProviderToken: GetProviderToken,
+): GetToken {
   const isSafe = isSafeForTokens(url);
 
   return function forwardToken({ user }) {
@@ -34,6 +48,8 @@ function createForward(url: string, audience: string): GetToken {
         'tokens are forwarded by https only, and its address has none; only the operator of this service can change that',
       );
     }
+    // Whom the provider's token of a grant is for, only the server that gets it has to be able to read.
+    if (user.grant !== undefined) return requireProviderToken(user, getProviderToken);
     if (!namesAudience(user.claims.aud, audience)) {
       throw new CredentialError(
         'the token of this login was not made for it; only the operator of this service can change that',
@@ -41,6 +57,15 @@ function createForward(url: string, audience: string): GetToken {
     }
     return user.token;
   };
+}
+
+async function requireProviderToken(
+  user: UserContext,
+  getProviderToken: GetProviderToken,
+): Promise<string> {
+  const token = await getProviderToken(user);
+  if (token === undefined) throw new CredentialError(NO_PROVIDER_TOKEN);
+  return token;
 }
 
 const namesAudience = (aud: unknown, audience: string): boolean =>

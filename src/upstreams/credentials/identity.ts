@@ -32,7 +32,14 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
   signsTokens: true,
   open({ config, clock, ...deps }) {
     const keys = createIdentityKeys({ ...deps, clock });
-    const issuer = createIdentity({ baseUrl: config.server.baseUrl, keys, clock });
+    const { server, auth, oauth } = config;
+    const provider = auth.required ? auth.provider : oauth.provider;
+    const issuer = createIdentity({
+      baseUrl: server.baseUrl,
+      providerIssuer: provider?.issuer,
+      keys,
+      clock,
+    });
     return {
       createGetToken: ({ url }) => createGetIdentity(issuer, url),
       createEndpoints: (isUsed) => [createKeySetEndpoint(issuer, isUsed)],
@@ -74,6 +81,8 @@ export interface Identity {
 export interface IdentityDeps {
   /** `BASE_URL`: the issuer. */
   readonly baseUrl: string;
+  /** `OIDC_ISSUER`: a `sub` alone says nothing of whose user it is. Undefined without a provider. */
+  readonly providerIssuer: string | undefined;
   readonly keys: IdentityKeys;
   readonly clock: Clock;
 }
@@ -83,7 +92,8 @@ const LIFETIME_SECONDS = 60;
 const RESERVE_MS = 30_000;
 const MAX_TOKENS = 5000;
 
-export function createIdentity({ baseUrl, keys, clock }: IdentityDeps): Identity {
+export function createIdentity(deps: IdentityDeps): Identity {
+  const { baseUrl, providerIssuer, keys, clock } = deps;
   const memory = createExpiringMap<string>(MAX_TOKENS, clock.now);
 
   return {
@@ -93,6 +103,7 @@ export function createIdentity({ baseUrl, keys, clock }: IdentityDeps): Identity
         aud: nameAudience(url),
         ...describeCaller(caller),
         sub: nameSubject(caller, baseUrl),
+        ...(caller.user && providerIssuer !== undefined && { idp: providerIssuer }),
       };
       const hash = hashSha256(JSON.stringify(claims));
       const known = memory.get(hash);

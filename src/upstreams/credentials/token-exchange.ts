@@ -4,7 +4,11 @@ import { createProviderEndpoints } from '../../auth/provider-metadata.ts';
 import { defineMember } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
 import { isScopeToken } from '../../config/scope.ts';
-import type { UserContext } from '../../endpoint/message.ts';
+import {
+  type GetProviderToken,
+  identifyCredential,
+  type UserContext,
+} from '../../endpoint/message.ts';
 import {
   createExchangeToken,
   type ExchangeToken,
@@ -13,7 +17,6 @@ import {
 import { createProviderApi } from '../../oauth/provider/provider-api.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
@@ -24,6 +27,7 @@ import {
   defineCredentialType,
   type GetToken,
   NEEDS_LOGIN,
+  NO_PROVIDER_TOKEN,
 } from './credential-type.ts';
 
 export interface TokenExchangeAuth {
@@ -84,11 +88,15 @@ function createExchange({ config: { oauth }, metadata, fetch }: CredentialDeps):
   }
   return createExchangeToken({
     providerClient: oauth.providerClient,
-    subjectTokenType: oauth.provider.accessToken,
+    subjectTokenType: hasOwnTokens(oauth) ? 'access_token' : oauth.provider.accessToken,
     endpoints: createProviderEndpoints(oauth.endpoints, metadata),
     api: createProviderApi(fetch),
   });
 }
+
+/** What a grant has of the provider is an access token always. */
+const hasOwnTokens = (oauth: CredentialDeps['config']['oauth']): boolean =>
+  oauth.mode === 'broker' && oauth.tokens.kind === 'gateway';
 
 export interface TokenExchangeConfig {
   readonly server: string;
@@ -98,6 +106,7 @@ export interface TokenExchangeConfig {
 
 export interface TokenExchangeDeps {
   readonly exchangeToken: ExchangeToken;
+  readonly getProviderToken: GetProviderToken;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -131,7 +140,7 @@ const FAILURE_MS = 3000;
 
 function createTokenExchange(
   { server, audience, scope }: TokenExchangeConfig,
-  { exchangeToken, clock, log }: TokenExchangeDeps,
+  { exchangeToken, getProviderToken, clock, log }: TokenExchangeDeps,
 ): GetToken {
   const tokens = createExpiringMap<KeptToken>(MAX_TOKENS, clock.now);
   const failures = createExpiringMap<Failure>(MAX_FAILURES, clock.now);
@@ -146,7 +155,7 @@ function createTokenExchange(
 
   return function getToken({ user }) {
     if (user === undefined) return undefined;
-    const hash = hashSha256(user.token);
+    const hash = identifyCredential(user);
     const kept = tokens.get(hash);
     return kept !== undefined && clock.now() < kept.renewAt ? kept.token : renew(hash, user, kept);
   };
@@ -183,14 +192,15 @@ function createTokenExchange(
     const startedAt = clock.now();
     let result: TokenExchangeResult;
     try {
-      result = await exchangeToken({ subjectToken: user.token, audience, scope });
+      const subjectToken = await getProviderToken(user);
+      if (subjectToken === undefined) return noteFailure(hash, NO_PROVIDER_TOKEN, true);
+      result = await exchangeToken({ subjectToken, audience, scope });
     } catch (error) {
       return noteFailure(hash, describeCause(error), false);
     }
     if (result.kind === 'refused') return noteFailure(hash, result.reason, true);
     const seconds = result.expiresInSeconds ?? UNKNOWN_LIFETIME_SECONDS;
-    const { exp } = user.claims;
-    const callerEndsAt = typeof exp === 'number' ? exp * 1000 : startedAt;
+    const callerEndsAt = readEnd(user) ?? startedAt;
     const endsAt = startedAt + seconds * 1000;
     const renewAt = Math.min(endsAt - RESERVE_MS, callerEndsAt);
     const { token } = result;
@@ -207,6 +217,12 @@ function createTokenExchange(
     failures.set(hash, failure, clock.now() + FAILURE_MS);
     return failure;
   }
+}
+
+/** Epoch milliseconds of a user's token. A grant is asked for with each call. */
+function readEnd({ grant, claims: { exp } }: UserContext): number | undefined {
+  if (grant !== undefined) return Number.POSITIVE_INFINITY;
+  return typeof exp === 'number' ? exp * 1000 : undefined;
 }
 
 const UNREACHABLE = 'the identity provider could not be asked for access to it';

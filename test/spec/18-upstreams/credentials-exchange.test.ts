@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { createProviderMetadata } from '../../../src/auth/provider-metadata.ts';
 import { loadConfig } from '../../../src/config/load.ts';
+import { getOriginalToken } from '../../../src/endpoint/message.ts';
 import { openCredentials } from '../../../src/upstreams/credentials/credentials.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
@@ -48,6 +49,7 @@ const provider = useFresh(async () => {
       config: loadConfig({
         OIDC_ISSUER: endpoint.url,
         OAUTH_MODE: 'broker',
+        OAUTH_TOKENS: 'provider',
         OAUTH_TOKEN_URL: `${endpoint.url}/token`,
         OAUTH_CLIENT_ID: 'gateway',
         OAUTH_CLIENT_SECRET: 'pass word',
@@ -56,6 +58,7 @@ const provider = useFresh(async () => {
       }),
       store: { get: refuse, getOrSet: refuse, compareAndSet: refuse },
       getSeal: refuse,
+      getProviderToken: getOriginalToken,
       fetch,
       metadata: createProviderMetadata({ issuer: endpoint.url, fetch, clock, log }),
       clock,

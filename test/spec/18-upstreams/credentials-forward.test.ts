@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
+import { getOriginalToken } from '../../../src/endpoint/message.ts';
 import type { UpstreamConfig } from '../../../src/upstreams/config/upstream-config.ts';
 import {
   openCredentials,
@@ -23,6 +24,7 @@ const create = (auth: UpstreamAuth, url = 'https://wiki.example/mcp') =>
     config: loadConfig({ AUTH_REQUIRED: 'false' }),
     store: { get: refuse, getOrSet: refuse, compareAndSet: refuse },
     getSeal: refuse,
+    getProviderToken: getOriginalToken,
     fetch: refuse,
     metadata: undefined,
     clock: manualClock(),

@@ -51,12 +51,16 @@ const shared = useFresh(async () => {
 });
 
 /** One of the gateways that share a store. */
-function startReplica(secrets: readonly string[] = [SECRET], store: Store = shared.store) {
+function startReplica(
+  secrets: readonly string[] = [SECRET],
+  store: Store = shared.store,
+  providerIssuer?: string,
+) {
   const { log, lines } = collectLog();
   const { clock } = shared;
   const seal = createSeal(secrets);
   const keys = createIdentityKeys({ store, getSeal: async () => seal, clock, log });
-  const identity = createIdentity({ baseUrl: BASE, keys, clock });
+  const identity = createIdentity({ baseUrl: BASE, providerIssuer, keys, clock });
   const getHeaders = addToken(createGetIdentity(identity, URL_OF_SERVER));
   return {
     identity,
@@ -112,6 +116,20 @@ describe('the token', () => {
     const token = await startReplica().getToken(callerOf(await signIn({ ...email, ...given })));
     const { email: shown, email_verified } = decodeJwt(token);
     expect({ email: shown, email_verified }).toEqual({ ...email, ...told });
+  });
+
+  test('§18.6 identity: idp says whose user it is; the gateway itself and nobody are none of its', async () => {
+    const replica = startReplica([SECRET], shared.store, 'https://idp.example');
+    const caller = callerOf(await signIn({ sub: 'ada', idp: 'https://forged.example' }));
+    expect(decodeJwt(await replica.getToken(caller))).toMatchObject({
+      iss: BASE,
+      sub: 'ada',
+      idp: 'https://idp.example',
+    });
+    const nobody = { ...GATEWAY_CALLER, sessionId: 'a session without a user' };
+    for (const other of [GATEWAY_CALLER, nobody]) {
+      expect(decodeJwt(await replica.getToken(other))).not.toHaveProperty('idp');
+    }
   });
 
   test("§18.6 identity: the caller's token is not in it, nor any other claim", async () => {

@@ -29,7 +29,11 @@ const start = async (env: Env, deps: Partial<Deps> = {}) =>
 
 const factsOf = async (env: Env) => (await (await start(env)).request({ path: '/site.json' })).json;
 
-const BROKER = { OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'provider-client' };
+const BROKER = {
+  OAUTH_MODE: 'broker',
+  OAUTH_TOKENS: 'provider',
+  OAUTH_CLIENT_ID: 'provider-client',
+};
 
 const TWO_TOOLS = createLocalCatalog({
   tools: ['ping', 'stop'].map((name) =>

@@ -203,6 +203,7 @@ describe('settings', () => {
   const BROKER = {
     OIDC_ISSUER: 'https://id.example',
     OAUTH_MODE: 'broker',
+    OAUTH_TOKENS: 'provider',
     OAUTH_CLIENT_ID: 'gateway',
     BASE_URL: BASE,
     ADMIN_GROUPS: 'operators',

@@ -209,7 +209,12 @@ describe('what callers see', () => {
   let lateness = 0;
   const clock: Clock = { ...manual, monotonic: () => manual.monotonic() + lateness };
   const gateway = useGateway({
-    env: { OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'client', METRICS_ENABLED: 'true' },
+    env: {
+      OAUTH_MODE: 'broker',
+      OAUTH_TOKENS: 'provider',
+      OAUTH_CLIENT_ID: 'client',
+      METRICS_ENABLED: 'true',
+    },
     deps: { clock },
   });
 

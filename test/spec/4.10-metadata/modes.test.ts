@@ -16,7 +16,7 @@ const PROXY = {
   OAUTH_TOKEN_URL: 'https://id.example/token',
   OAUTH_CLIENT_ID: 'provider-client',
 };
-const BROKER = { ...PROXY, OAUTH_MODE: 'broker' };
+const BROKER = { ...PROXY, OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider' };
 
 let gateway: TestGateway;
 
@@ -178,7 +178,7 @@ describe('start-up errors of broker mode', () => {
     { what: 'plain http', env: { ...BROKER, BASE_URL: 'http://gw.example' }, says: 'BASE_URL' },
     {
       what: 'no client',
-      env: { OAUTH_MODE: 'broker', BASE_URL: BASE },
+      env: { OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider', BASE_URL: BASE },
       says: 'OAUTH_CLIENT_ID is missing',
     },
     {

@@ -201,7 +201,8 @@ describe('4,096 calls in a process', () => {
     const clock = manualClock();
     const countCall = createCountCall(0, clock);
     let released = 0;
-    const begin = () => countCall({ user: undefined, holdBody: () => () => released++ });
+    const begin = () =>
+      countCall({ user: undefined, holdBody: () => () => released++, abort() {} });
     const all = Array.from({ length: 4096 }, begin);
     clock.advance(1000);
     all.push(begin());

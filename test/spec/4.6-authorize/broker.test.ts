@@ -16,6 +16,7 @@ const gateway = useGateway(() => ({
   deps: { clock },
   env: {
     OAUTH_MODE: 'broker',
+    OAUTH_TOKENS: 'provider',
     BASE_URL: BASE,
     OAUTH_AUTHORIZATION_URL: AUTHORIZE,
     OAUTH_TOKEN_URL: `${upstream.url}/token`,

@@ -100,6 +100,7 @@ describe('calls of the provider in broker mode', () => {
   const steps = createLoginSteps({ request: (request) => gateway.request(request) });
   const BROKER = {
     OAUTH_MODE: 'broker',
+    OAUTH_TOKENS: 'provider',
     OAUTH_CONSENT_RATE_LIMIT_MAX: '10000',
     OAUTH_CALLBACK_RATE_LIMIT_MAX: '10000',
   };

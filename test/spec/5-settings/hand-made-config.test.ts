@@ -17,7 +17,12 @@ import { NO_SERVER_URLS } from '../../support/oauth/no-server-urls.ts';
 import { wrapStore } from '../../support/stores/wrapped-store.ts';
 
 const ISSUER = 'https://idp.example';
-const BROKER = { OIDC_ISSUER: ISSUER, OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'client-1' };
+const BROKER = {
+  OIDC_ISSUER: ISSUER,
+  OAUTH_MODE: 'broker',
+  OAUTH_TOKENS: 'provider',
+  OAUTH_CLIENT_ID: 'client-1',
+};
 const CONSENT = { OIDC_ISSUER: ISSUER, OAUTH_CONSENT: 'page' };
 
 type Env = Readonly<Record<string, string>>;

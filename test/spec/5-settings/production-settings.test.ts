@@ -4,10 +4,17 @@ import { parseEnv } from 'node:util';
 import { expect, test } from 'vitest';
 import { SHARED_ADDRESS_LIMITS } from '../../../src/cli/init/render-files.ts';
 import { loadConfig } from '../../../src/config/load.ts';
-import { codeBlocks, readPage } from '../../support/gateway/documentation-pages.ts';
+import {
+  codeBlocks,
+  readPage,
+  uncommentSettings,
+} from '../../support/gateway/documentation-pages.ts';
 
-const findSettings = (page: string) =>
+const findBlock = (page: string) =>
   codeBlocks(page, 'sh').find((block) => block.startsWith('NODE_ENV=production\n'));
+
+/** With those that are commented out. */
+const findSettings = (page: string) => uncommentSettings(findBlock(page) ?? '');
 
 const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
 
@@ -23,7 +30,7 @@ test('§5 production: the limits that postern init writes are those of the list,
 });
 
 test('§5 production: the list is one that the gateway starts with', () => {
-  const environment = parseEnv(findSettings(readme) ?? '');
+  const environment = parseEnv(findSettings(readme));
   const secret = 'c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldC1zZWNyZXQ=';
   const config = loadConfig({
     ...environment,
@@ -32,4 +39,18 @@ test('§5 production: the list is one that the gateway starts with', () => {
   });
   expect(config.oauth.mode).toBe('broker');
   expect(config.limits).toMatchObject({ groups: { mcp: { max: { user: 300 } } } });
+});
+
+test('§5 production: six values, the mode and NODE_ENV are what a gateway needs', () => {
+  expect(Object.keys(parseEnv(findBlock(readme) ?? '')).sort()).toEqual([
+    'BASE_URL',
+    'NODE_ENV',
+    'OAUTH_CLIENT_ID',
+    'OAUTH_CLIENT_SECRET',
+    'OAUTH_MODE',
+    'OAUTH_STATE_SECRET',
+    'OIDC_ISSUER',
+    'TRUST_PROXY',
+  ]);
+  expect(findBlock(readPage('deploy'))).toBe(findBlock(readme));
 });

@@ -23,7 +23,12 @@ import { startProxy } from '../../support/oauth/proxy.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
 
 const ENV = { OIDC_ISSUER: 'https://id.example' };
-const BROKER = { ...ENV, OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'gateway' };
+const BROKER = {
+  ...ENV,
+  OAUTH_MODE: 'broker',
+  OAUTH_TOKENS: 'provider',
+  OAUTH_CLIENT_ID: 'gateway',
+};
 
 function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
   try {

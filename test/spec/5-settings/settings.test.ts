@@ -5,6 +5,7 @@ import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/config/problem.ts';
 import { requireSentinelUrl } from '../../../src/config/sentinel-url.ts';
 import { SETTINGS } from '../../../src/config/settings.ts';
+import { uncommentSettings } from '../../support/gateway/documentation-pages.ts';
 
 const ISSUER = 'https://idp.example';
 
@@ -22,9 +23,11 @@ describe('the README', () => {
   test('§10 the settings of the README for production start as they are written', () => {
     const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
     const [, block = ''] = /^## Production$.*?^```sh$\n(.*?)^```$/ms.exec(readme) ?? [];
-    const env = parseEnv(block.replaceAll('…', 's'.repeat(48))) as Record<string, string>;
+    const settings = block.replaceAll('…', 's'.repeat(48));
+    const env = parseEnv(uncommentSettings(settings)) as Record<string, string>;
     expect(env).toHaveProperty('OIDC_PROVIDER');
     expect(problemsOf(env)).toEqual([]);
+    expect(problemsOf(parseEnv(settings) as Record<string, string>)).toEqual([]);
   });
 });
 
@@ -55,6 +58,7 @@ describe('what is missing', () => {
     const right = {
       OIDC_ISSUER: ISSUER,
       OAUTH_MODE: 'broker',
+      OAUTH_TOKENS: 'provider',
       OAUTH_CLIENT_ID: 'client-1',
       OAUTH_STATE_SECRET: 's'.repeat(32),
       REDIS_URL: 'redis://redis.example',

@@ -42,7 +42,7 @@ const minimal = (provider: Provider, env: Env = {}): Env => ({
   OIDC_ISSUER: ISSUERS[provider],
   OAUTH_CLIENT_ID: 'client-1',
   // The others work in both modes.
-  ...(provider === 'google' && { OAUTH_MODE: 'broker' }),
+  ...(provider === 'google' && { OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider' }),
   ...env,
 });
 
@@ -395,7 +395,7 @@ describe('start-up errors by provider', () => {
     },
     {
       what: 'Entra in broker mode without a scope of an API',
-      env: minimal('entra', { OAUTH_MODE: 'broker' }),
+      env: minimal('entra', { OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider' }),
       says: 'OAUTH_ADDED_SCOPES: "offline_access" is not enough with OIDC_PROVIDER=entra: it must name a scope of your API',
     },
     {
@@ -408,7 +408,7 @@ describe('start-up errors by provider', () => {
   });
 
   test('§5 providers: what is refused can be put right', () => {
-    const broker = { OAUTH_MODE: 'broker' };
+    const broker = { OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider' };
     const added = { OAUTH_ADDED_SCOPES: `offline_access ${API_SCOPE}` };
     expect(problemsOf(minimal('entra', { ...broker, ...added }))).toEqual([]);
     expect(problemsOf(minimal('google', broker))).toEqual([]);
@@ -534,6 +534,7 @@ describe('what each provider is asked', () => {
     const { oauth, server } = loadConfig(
       minimal(provider, {
         OAUTH_MODE: 'broker',
+        OAUTH_TOKENS: 'provider',
         OAUTH_ALLOWED_SCOPES: '*',
         ...(provider === 'entra' && { OAUTH_ADDED_SCOPES: `offline_access ${API_SCOPE}` }),
         ...env,

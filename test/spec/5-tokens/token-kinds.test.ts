@@ -390,7 +390,12 @@ describe('the challenge', () => {
 
   test('§5.6 with MCP_STREAMS the probe by GET names it, too', async () => {
     closeAfterTest(
-      await start({ OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'client-1', MCP_STREAMS: 'true' }),
+      await start({
+        OAUTH_MODE: 'broker',
+        OAUTH_TOKENS: 'provider',
+        OAUTH_CLIENT_ID: 'client-1',
+        MCP_STREAMS: 'true',
+      }),
     );
     const { status, headers } = await gateway.request({ path: '/mcp' });
     expect(status).toBe(401);

@@ -17,3 +17,6 @@ export const codeBlocks = (page: string, language: string): readonly string[] =>
   [...page.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].flatMap(([, said, block]) =>
     said === language && block !== undefined ? [block] : [],
   );
+
+/** The settings of a block of .env with those that are commented out. */
+export const uncommentSettings = (block: string): string => block.replace(/^#(?=[A-Z_]+=)/gm, '');

@@ -1,5 +1,5 @@
 import type { Limiter } from '../../../src/edge/limits/limiter.ts';
-import { NO_SESSION } from '../../../src/store/store.ts';
+import { NO_GRANT, NO_SESSION } from '../../../src/store/store.ts';
 
 /** A limiter that refuses nothing, with what its headers say. */
 export const createAdmittingLimiter = (headers?: Readonly<Record<string, string>>): Limiter => ({
@@ -7,7 +7,7 @@ export const createAdmittingLimiter = (headers?: Readonly<Record<string, string>
     countAddress: async () => {},
     countInvalid: async () => {},
     checkRememberedRefusal: () => {},
-    admit: async () => NO_SESSION,
+    admit: async () => ({ session: NO_SESSION, grant: NO_GRANT }),
     headers: () => headers,
   }),
   listRefusals: () => [],

@@ -49,6 +49,7 @@ export async function startReplicas(deps: Pick<Partial<Deps>, 'catalog'> = {}): 
     HOST: '127.0.0.1',
     REDIS_URL: redis.url,
     OAUTH_MODE: 'broker',
+    OAUTH_TOKENS: 'provider',
     OAUTH_STATE_SECRET: 'one-secret-for-all-of-the-replicas',
     ...GENEROUS,
     ...provider.env,

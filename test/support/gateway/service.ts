@@ -7,6 +7,7 @@ import { loadConfig } from '../../../src/config/load.ts';
 import { createGateway, type Deps, type Gateway } from '../../../src/gateway/gateway.ts';
 import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { type ProviderOptions, startProvider } from '../oauth/provider.ts';
+import { withProviderTokens } from './gateway.ts';
 import { collectLog, type LogLine } from './log.ts';
 import { noInternet } from './no-internet.ts';
 import { freePort } from './ports.ts';
@@ -77,7 +78,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     ...options.env,
   };
   async function open() {
-    const gateway = await createGateway(loadConfig(env), {
+    const gateway = await createGateway(loadConfig(withProviderTokens(env)), {
       log,
       catalog: specCatalog,
       network: noInternet,

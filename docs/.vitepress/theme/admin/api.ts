@@ -30,6 +30,25 @@ export interface CallerPage {
   readonly nextCursor?: string;
 }
 
+/** A login: what one user let one client do. */
+export interface Grant extends Named {
+  readonly id: string;
+  readonly user: string;
+  readonly client: { readonly id: string; readonly name?: string; readonly redirectHost: string };
+  readonly resources: readonly string[];
+  readonly createdAt: string;
+  readonly refreshedAt?: string;
+  readonly renewedAt?: string;
+  readonly renewalFailsSince?: string;
+}
+
+export interface GrantPage {
+  /** Whose tokens clients have: of those of the provider there are no logins here. */
+  readonly tokens: 'gateway' | 'provider';
+  readonly grants: readonly Grant[];
+  readonly nextCursor?: string;
+}
+
 export interface Client {
   readonly id: string;
   readonly name?: string;

@@ -168,7 +168,8 @@ export function judgeAuthorization(outcome: AuthorizationOutcome, url: string): 
 const REFUSALS: Readonly<Record<string, Advice>> = {
   invalid_scope: {
     setting: 'OAUTH_ADDED_SCOPES, OAUTH_ALLOWED_SCOPES',
-    remedy: 'name only scopes that the client has at the provider.',
+    remedy:
+      'name only scopes that the client has at the provider, and let it have openid, profile and email, which the gateway always asks for.',
   },
   invalid_target: {
     setting: 'OIDC_AUDIENCE, OAUTH_RESOURCE_PARAMETER',

@@ -176,6 +176,14 @@ export async function checkClientSecret(walk: Walk): Promise<Found> {
   ]);
   const url = metadata?.token_endpoint;
   if (typeof url !== 'string' || client === undefined) return [];
+  // A replica that does not know doctor's client refuses that one, and says nothing of the gateway's own.
+  if (login?.kind === 'client-forgotten') return [];
+  if (await walk.issuesOwnTokens())
+    return unknown(CHECK, {
+      what: "whether the provider accepts the gateway's client ID and secret: with tokens of its own the gateway asks it only when somebody logs in.",
+      remedy:
+        'run postern doctor without a URL where the settings of the gateway are, or log in once: if the secret is wrong, the client and the log say it then.',
+    });
   const answer = await walk.probe(url, {
     method: 'POST',
     headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'application/json' },

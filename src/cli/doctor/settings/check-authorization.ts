@@ -1,5 +1,7 @@
 // Whether the provider would let a user log in through the gateway: redirect URI, scopes, resource.
 import { buildProviderRequest } from '../../../oauth/broker/redirect-to-provider.ts';
+import { askForLogin } from '../../../oauth/gateway-tokens/gateway-tokens.ts';
+import { withoutAudience } from '../../../oauth/gateway-tokens/open-gateway-tokens.ts';
 import {
   buildAuthorizationParameters,
   buildCallbackUrl,
@@ -37,11 +39,10 @@ async function buildRequest(
 ): Promise<string | undefined> {
   if (oauth.mode !== 'broker') return undefined;
   const parameters = { ...oauth, baseUrl: server.baseUrl, serverUrls };
-  const { scope, authorization } = buildAuthorizationParameters(
-    parameters,
-    undefined,
-    selectResources(parameters, []),
-  );
+  const { scope, authorization } =
+    oauth.tokens.kind === 'gateway'
+      ? await askForLogin(withoutAudience(parameters), endpoints, undefined)
+      : buildAuthorizationParameters(parameters, undefined, selectResources(parameters, []));
   const authorizationUrl = await endpoints.findAuthorizationUrl().catch(() => undefined);
   if (authorizationUrl === undefined) return undefined;
   return buildProviderRequest(authorizationUrl, [

@@ -1,4 +1,6 @@
 // What a token says of itself, why it is refused, and what to change. The token itself is never printed.
+
+import { isOfGateway } from '../../../auth/inspect-own-token.ts';
 import type { Provider } from '../../../config/provider-profiles.ts';
 import { parseObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
@@ -120,8 +122,9 @@ export const describeRefusal = (
     ? `The gateway ${verb} the token, which is no JWT but opaque: only the provider can read it.`
     : `The gateway ${verb} the token: ${says}`;
 
-/** Begins with a colon; empty for what cannot be read. */
+/** What follows "the token"; empty for what cannot be read. */
 export function describeToken(token: string, now: number): string {
+  if (isOfGateway(token)) return ", which is one of the gateway's own";
   const parts = readTokenParts(token);
   if (parts === undefined) return '';
   const { sub, aud, exp, scope, scp, groups } = parts.claims;

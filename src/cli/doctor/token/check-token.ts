@@ -1,4 +1,6 @@
 // --token: what the gateway says of a user's access token, and what the user gets by it.
+
+import { isOfGateway } from '../../../auth/inspect-own-token.ts';
 import { GatewayError } from '../../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import { describeCause } from '../../../platform/log.ts';
@@ -6,6 +8,7 @@ import { countNoun, quote } from '../../../platform/text.ts';
 import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
 import type { Answer } from '../instruments.ts';
 import { isDiscovered } from '../settings/check-discovery.ts';
+import { findOwnTokens } from '../settings/check-own-tokens.ts';
 import type { ProviderAtHand, SettingsAtHand } from '../settings/settings-at-hand.ts';
 import { adviseOnLimit, createCall, readErrorData, readReason } from '../walk/read-answer.ts';
 import type { Walk } from '../walk/walk.ts';
@@ -17,13 +20,22 @@ import {
   readTokenParts,
   reportMissingToken,
 } from './advise.ts';
+import {
+  explainOwnTokenRefusal,
+  judgeOwnToken,
+  refuseForeignToken,
+  reportUntriedLogin,
+} from './own-token.ts';
 
 const CHECK = 'token';
 
 export async function checkWalkToken(walk: Walk): Promise<Found> {
   const { token, clock } = walk;
-  if (token === undefined)
-    return (await walk.logIn())?.kind === 'at-provider' ? [reportMissingToken(walk.baseUrl)] : [];
+  if (token === undefined) {
+    if ((await walk.logIn())?.kind !== 'at-provider') return [];
+    const report = (await walk.issuesOwnTokens()) ? reportUntriedLogin : reportMissingToken;
+    return [report(walk.baseUrl)];
+  }
   const opened = await call(walk, token, 'initialize', INITIALIZE);
   if (opened.status === 429)
     return unknown(CHECK, {
@@ -70,6 +82,8 @@ function explainRefusal(answer: Answer, token: string): Finding {
   const { details } = readErrorData(answer);
   const said =
     typeof details === 'string' ? details : `${answer.status} ${answer.text.slice(0, 200)}`;
+  if (isOfGateway(token)) return explainOwnTokenRefusal(token, reason, said);
+  if (/its own tokens begin with pst_/.test(said)) return refuseForeignToken();
   const { check, ...advice } = adviseOnToken(reason, token);
   return failure(check ?? CHECK, { what: describeRefusal('refuses', token, said), ...advice });
 }
@@ -109,6 +123,12 @@ export async function checkToken(settings: SettingsAtHand): Promise<Found> {
   const { access, config, token, clock } = settings;
   if (access === undefined || !config.auth.required) return [];
   const hasKeys = await isDiscovered(access);
+  const own = findOwnTokens(config);
+  if (own !== undefined) {
+    if (token === undefined) return hasKeys ? [reportUntriedLogin(config.server.baseUrl)] : [];
+    const isOfProvider = own.tokens.acceptsProviderTokens && !isOfGateway(token);
+    if (!isOfProvider) return judgeOwnToken(token, own, settings);
+  }
   if (token === undefined) return hasKeys ? [reportMissingToken(config.server.baseUrl)] : [];
   if (!hasKeys)
     return unknown('token', "whether the token is accepted, without the provider's keys.");

@@ -3,7 +3,7 @@ import { isOnThisMachine } from '../../../platform/address.ts';
 import { isObject } from '../../../platform/json.ts';
 import type { Answer, Instruments } from '../instruments.ts';
 import { LOOPBACK_REDIRECT_URI, type LoginClient, logIn, register } from './log-in.ts';
-import { MCP_CALL } from './read-answer.ts';
+import { MCP_CALL, readErrorData } from './read-answer.ts';
 
 interface WalkOptions extends Instruments {
   /** Without a slash at its end, and without `/mcp`. */
@@ -20,6 +20,13 @@ export function createWalk(options: WalkOptions) {
   const endpoint = `${baseUrl}/mcp`;
 
   const callWithoutToken = memoize(() => probe(endpoint, MCP_CALL));
+
+  /** Whether clients get tokens of the gateway's own (§5.11): by what it says of one that nobody issued. */
+  const issuesOwnTokens = memoize(async () => {
+    const headers = { ...MCP_CALL.headers, Authorization: 'Bearer pst_postern-doctor' };
+    const { details } = readErrorData(await probe(endpoint, { ...MCP_CALL, headers }));
+    return typeof details === 'string' && /another gateway issued it/.test(details);
+  });
 
   const readReadiness = memoize(() => probe(`${baseUrl}/health/ready`));
 
@@ -100,6 +107,7 @@ export function createWalk(options: WalkOptions) {
     ...options,
     endpoint,
     callWithoutToken,
+    issuesOwnTokens,
     readReadiness,
     listLacking,
     findChallenge,

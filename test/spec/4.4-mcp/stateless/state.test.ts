@@ -21,7 +21,12 @@ import { useGateway } from '../../../support/gateway/use-gateway.ts';
 const HOUR_MS = 3_600_000;
 const ADA = accepted({ name: 'Ada' });
 const SECRET = 'a-secret-of-32-characters-at-least';
-const BROKER = { OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'gateway', OAUTH_CLIENT_SECRET: 'secret' };
+const BROKER = {
+  OAUTH_MODE: 'broker',
+  OAUTH_TOKENS: 'provider',
+  OAUTH_CLIENT_ID: 'gateway',
+  OAUTH_CLIENT_SECRET: 'secret',
+};
 
 const clock = manualClock();
 const gateway = useGateway({ deps: { catalog: askingCatalog, clock } });

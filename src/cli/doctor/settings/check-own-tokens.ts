@@ -1,0 +1,137 @@
+// Whose tokens clients get (§5.11), what that needs of the provider, and what it does not.
+import { algorithms } from '../../../auth/jwk.ts';
+import type { ProviderDocument } from '../../../auth/provider-metadata.ts';
+import type { Config } from '../../../config/config.ts';
+import type { BrokerConfig } from '../../../config/groups/oauth.ts';
+import type { Provider } from '../../../config/provider-profiles.ts';
+import { type Finding, type Found, failure, ok, warning } from '../finding.ts';
+import { isDiscovered } from './check-discovery.ts';
+import type { SettingsAtHand } from './settings-at-hand.ts';
+
+const KIND_CHECK = 'tokens';
+
+/** Undefined where clients get tokens of the provider. */
+export const findOwnTokens = ({ oauth }: Pick<Config, 'oauth'>): BrokerConfig | undefined =>
+  oauth.mode === 'broker' && oauth.tokens.kind === 'gateway' ? oauth : undefined;
+
+/** In proxy mode there is no choice. */
+export async function checkTokenKind({ config }: SettingsAtHand): Promise<Found> {
+  const { oauth } = config;
+  if (oauth.mode !== 'broker') return [];
+  const needed = NEEDED_FOR_PROVIDER_TOKENS[oauth.provider.name];
+  if (oauth.tokens.kind === 'provider') {
+    return warning(KIND_CHECK, {
+      what: `Clients get the provider's access tokens (OAUTH_TOKENS=provider). For that ${needed}.`,
+      why: "The provider allows tokens of the gateway's own as well, as any OpenID provider does. They need no audience there, and a login ends at the next call once somebody ends it, where the provider's tokens are good until they expire.",
+      setting: 'OAUTH_TOKENS',
+      remedy:
+        'remove OAUTH_TOKENS and OIDC_AUDIENCE, unless something else than this gateway reads the tokens of your clients, or replicas of version 0.2 still run.',
+    });
+  }
+  const useless = oauth.tokens.acceptsProviderTokens ? '' : ', and OIDC_AUDIENCE';
+  return [
+    ok(KIND_CHECK, {
+      what: "Clients get tokens of the gateway's own, which any OpenID provider allows.",
+      why: `A login ends at the next call once somebody ends it. With OAUTH_TOKENS=provider it would last until the token expires, and ${needed}.`,
+    }),
+    ok(
+      'tokens.not-needed',
+      `Own tokens: the provider need not issue JWT access tokens. Not needed: an API, an audience or a mapper there, and an algorithm of access tokens that the gateway knows${useless}.`,
+    ),
+  ];
+}
+
+/** After "For that". docs/provider-*.md say how. */
+const NEEDED_FOR_PROVIDER_TOKENS: Readonly<Record<Provider, string>> = {
+  generic: 'the provider has to issue JWT access tokens for OIDC_AUDIENCE, which not all can',
+  entra: 'Entra needs a scope of an API of yours, and tokens of version 2',
+  okta: "Okta needs a custom authorization server: the org's own does not do",
+  auth0: 'Auth0 needs an API, whose identifier is OIDC_AUDIENCE',
+  keycloak: 'Keycloak needs an Audience mapper',
+  google: "clients get Google's ID token, as its access tokens are opaque",
+  cognito: 'Cognito needs nothing, but its access tokens say neither e-mail nor name',
+  authentik: 'authentik needs a client of its own for the gateway: its tokens name nothing else',
+  dex: 'dex needs a client of its own for the gateway: its tokens name nothing else',
+};
+
+/** What the discovery document says of what a login comes to. */
+export async function checkLoginAbilities({ access, config }: SettingsAtHand): Promise<Found> {
+  const oauth = findOwnTokens(config);
+  if (oauth === undefined || access === undefined || !(await isDiscovered(access))) return [];
+  // Where settings name all that it would, nobody needs the document.
+  const document = await access.metadata.get().catch(() => undefined);
+  if (document === undefined) return [];
+  return [
+    ...judgeOpenId(document),
+    ...judgeIdTokenAlgorithms(document),
+    judgeRefreshTokens(document, oauth),
+    judgeRevocation(document, oauth),
+  ];
+}
+
+/** OpenID Connect Core §3.1.2.1. A provider may leave it out of its list all the same (Discovery §3). */
+function judgeOpenId({ scopes_supported: scopes }: ProviderDocument): readonly Finding[] {
+  if (scopes === undefined || scopes.includes('openid')) return [];
+  return [
+    warning('provider.openid', {
+      what: 'The provider does not list the scope openid.',
+      why: 'Without it there is no ID token, which says who logs in: every login would fail.',
+      setting: 'OIDC_ISSUER',
+      remedy:
+        'check that it is the issuer of an OpenID provider, and not of an authorization server for APIs alone; or allow the scope openid there.',
+    }),
+  ];
+}
+
+function judgeIdTokenAlgorithms({
+  id_token_signing_alg_values_supported: listed,
+}: ProviderDocument): readonly Finding[] {
+  if (listed === undefined || listed.some((name) => algorithms.has(name))) return [];
+  return [
+    failure('provider.id-token', {
+      what: `The provider signs ID tokens with ${listed.join(', ')} only.`,
+      why: 'The gateway checks them by the public keys of the provider, and does not know such an algorithm.',
+      setting: 'OIDC_ISSUER',
+      remedy: `have the provider sign ID tokens with a key pair, for example RS256 (${[...algorithms.keys()].join(', ')}). In authentik, choose a signing key.`,
+    }),
+  ];
+}
+
+const REFRESH_CHECK = 'provider.offline-access';
+
+/** Those that give refresh tokens without the scope `offline_access`. */
+const NEED_NO_SCOPE: ReadonlySet<Provider> = new Set(['keycloak', 'google', 'cognito']);
+
+function judgeRefreshTokens(
+  { scopes_supported: scopes = [] }: ProviderDocument,
+  { provider, addedScopes, tokens }: BrokerConfig,
+): Finding {
+  const isAsked = [...scopes, ...addedScopes].includes('offline_access');
+  if (isAsked || NEED_NO_SCOPE.has(provider.name)) {
+    const how = isAsked ? 'The gateway asks for offline_access' : 'The provider needs no scope';
+    return ok(
+      REFRESH_CHECK,
+      `${how}, so that it gets refresh tokens: it asks the provider again every ${tokens.renewalSeconds} s whether a user still may.`,
+    );
+  }
+  return warning(REFRESH_CHECK, {
+    what: 'The provider does not list the scope offline_access, so it may give the gateway no refresh token.',
+    why: `The gateway could not ask it again whether a user still may: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user log in once more.`,
+    setting: 'OAUTH_ADDED_SCOPES, OAUTH_GRANT_UNRENEWED_SECONDS',
+    remedy:
+      'allow refresh tokens for the client at the provider. If it knows the scope without listing it, set OAUTH_ADDED_SCOPES=offline_access.',
+  });
+}
+
+function judgeRevocation(
+  { revocation_endpoint: found }: ProviderDocument,
+  { endpoints }: BrokerConfig,
+): Finding {
+  const url = endpoints.revocationUrl ?? found;
+  return ok(
+    'provider.revocation',
+    url === undefined
+      ? 'The provider has no revocation endpoint: a login that ends here ends here all the same, and its refresh token there dies of age.'
+      : "Where a login ends here, the provider's refresh token is revoked, too.",
+  );
+}

@@ -1,0 +1,90 @@
+// Whose tokens clients get: the gateway's own, or those of the provider.
+import { flag, integer, ONE_YEAR_SECONDS, oneOf } from '../rules.ts';
+import { defineSetting, type Read, readAll } from '../setting.ts';
+import { chooseByMode, isBrokerMode } from './oauth-mode.ts';
+import { providerSettings } from './provider.ts';
+
+/** §5.11: the gateway issues tokens of its own, or hands out the provider's. What follows is about its own; in seconds. */
+export interface TokensConfig {
+  readonly kind: 'gateway' | 'provider';
+  /** Whether tokens that the provider issued for OIDC_AUDIENCE are accepted beside them. */
+  readonly acceptsProviderTokens: boolean;
+  readonly accessSeconds: number;
+  /** Of a grant in all; 0 for no end. */
+  readonly grantMaxSeconds: number;
+  /** Of a grant in all, where the provider gave no refresh token. */
+  readonly grantUnrenewedSeconds: number;
+  /** After which a refresh asks the provider whether the user still may. */
+  readonly renewalSeconds: number;
+  /** For which refreshes go on while the provider cannot be asked. */
+  readonly renewalGraceSeconds: number;
+  /** By which the provider's clock may differ, in ID tokens. */
+  readonly clockToleranceSeconds: number;
+}
+
+const ONE_HOUR_SECONDS = 3600;
+
+/** Some clients refresh at each look at a session once an access token has less than five minutes left. */
+const MIN_ACCESS_SECONDS = 600;
+
+export const ownTokenSettings = {
+  tokens: defineSetting('OAUTH_TOKENS', oneOf('gateway', 'provider'), {
+    default: chooseByMode({ proxy: 'provider', broker: 'gateway' }),
+    summary: 'Whose tokens clients get.',
+    details:
+      '`gateway`: tokens of the gateway’s own, which any provider with OpenID Connect allows, and which end when you say so. `provider`: the provider’s, which must be JWTs for OIDC_AUDIENCE; proxy mode knows only these. See [Modes](modes.md).',
+  }),
+  acceptsProviderTokens: defineSetting('OAUTH_ACCEPT_PROVIDER_TOKENS', flag, {
+    default: { value: false },
+    summary: 'Accept tokens of the provider beside the gateway’s own.',
+    details:
+      'For service accounts and CI that get a JWT for OIDC_AUDIENCE at the provider itself. Only with OAUTH_TOKENS=gateway.',
+    mode: 'broker',
+  }),
+  accessSeconds: defineSetting('OAUTH_ACCESS_TTL_SECONDS', integer(MIN_ACCESS_SECONDS, 86_400), {
+    default: { value: ONE_HOUR_SECONDS },
+    summary: 'Seconds for which an access token of the gateway’s own lives.',
+    details: 'Ending a login does not wait for it: it holds at the next call.',
+    mode: 'broker',
+  }),
+  grantMaxSeconds: defineSetting('OAUTH_GRANT_MAX_SECONDS', integer(0, ONE_YEAR_SECONDS * 10), {
+    default: { value: 0 },
+    summary:
+      'Seconds after which a user must log in again, however often the client refreshes; 0 for never.',
+    details: 'A login that nobody uses ends after OAUTH_REFRESH_TTL_SECONDS.',
+    mode: 'broker',
+  }),
+  grantUnrenewedSeconds: defineSetting(
+    'OAUTH_GRANT_UNRENEWED_SECONDS',
+    integer(MIN_ACCESS_SECONDS, ONE_YEAR_SECONDS),
+    {
+      default: { value: 28_800 },
+      summary: 'Seconds for which a login lives where the provider gave no refresh token.',
+      details: 'The gateway cannot ask such a provider whether the user still may.',
+      mode: 'broker',
+    },
+  ),
+  renewalSeconds: defineSetting('OAUTH_RENEWAL_SECONDS', integer(0, 86_400), {
+    default: { value: ONE_HOUR_SECONDS },
+    summary:
+      'Seconds after which a refresh asks the provider whether the user still may; 0 for each refresh.',
+    details:
+      'Claims and groups are taken anew then. A user who was disabled at the provider is out after these seconds and OAUTH_ACCESS_TTL_SECONDS at most.',
+    mode: 'broker',
+  }),
+  renewalGraceSeconds: defineSetting('OAUTH_RENEWAL_GRACE_SECONDS', integer(0, 86_400 * 7), {
+    default: { value: ONE_HOUR_SECONDS },
+    summary: 'Seconds for which refreshes go on while the provider cannot be asked.',
+    details: 'Afterwards they are answered with 503 until it can. Nobody is logged out by that.',
+    mode: 'broker',
+  }),
+};
+
+/** Whether clients get tokens of the gateway's own. */
+export const issuesOwnTokens = (read: Read): boolean =>
+  isBrokerMode(read) && read(ownTokenSettings.tokens) === 'gateway';
+
+export const readTokensConfig = (read: Read): TokensConfig => {
+  const { tokens: kind, ...values } = readAll(ownTokenSettings, read);
+  return { kind, ...values, clockToleranceSeconds: read(providerSettings.clockToleranceSeconds) };
+};

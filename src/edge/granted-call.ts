@@ -1,0 +1,53 @@
+// A call whose caller came by the gateway's own token: whether its grant still stands, as the step says that counted it.
+import { extendChallenge, type GetChallenge } from '../auth/bearer.ts';
+import type { JudgedCall } from '../endpoint/endpoint.ts';
+import type { GatewayRequest, Reply, UserContext } from '../endpoint/message.ts';
+import { fail, GatewayError, toGatewayError } from '../errors/gateway-error.ts';
+import type { GrantLookup, SessionLookup } from '../store/store.ts';
+
+export interface GrantedCallDeps {
+  /** The user as the grant says now, whose token was looked at. Undefined where the gateway issues no tokens. */
+  readonly reload?: ((user: UserContext) => Promise<UserContext>) | undefined;
+  /** Undefined where nobody has to log in. */
+  readonly getChallenge?: GetChallenge | undefined;
+}
+
+interface GrantedCall {
+  readonly request: GatewayRequest;
+  readonly user: UserContext;
+  readonly judged: JudgedCall;
+  judgeAgain(fresh: UserContext): JudgedCall;
+}
+
+/** As `JudgedCall.run`, told what the store said of the grant. @throws GatewayError `token_revoked`, or as the call. */
+type RunGrantedCall = (session: SessionLookup, lookup: GrantLookup) => Reply | Promise<Reply>;
+
+/**
+ * Where the grant has changed since this process read it, the message is judged again for the user as it is now, since to
+ * judge has no effect. A sub never changes within a grant: it was counted in the right windows, and the session is its own.
+ */
+export const createRunGrantedCall =
+  (
+    { reload, getChallenge }: GrantedCallDeps,
+    { request, user, judged, judgeAgain }: GrantedCall,
+  ): RunGrantedCall =>
+  (session, lookup) => {
+    // A store that failed has not said that the login was ended.
+    if ('failure' in lookup) fail('internal_error', { cause: lookup.failure });
+    if (lookup.version === undefined) throw addChallenge(new GatewayError('token_revoked'));
+    if (lookup.version === user.grant?.version) return judged.run(session);
+    const reloading = reload?.(user) ?? fail('internal_error');
+    return reloading.then(
+      (fresh) => judgeAgain(fresh).run(session),
+      (thrown: unknown) => {
+        throw addChallenge(toGatewayError(thrown));
+      },
+    );
+
+    /** RFC 6750 §3.1: to a 401. */
+    function addChallenge(error: GatewayError): GatewayError {
+      if (error.row.status !== 401) return error;
+      const headers = extendChallenge(getChallenge?.(request.path), 'error="invalid_token"');
+      return new GatewayError(error.key, { ...error.failure, headers });
+    }
+  };

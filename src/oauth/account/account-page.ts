@@ -1,0 +1,94 @@
+// The page on which users see which apps may act for them, and end that.
+import { escapeHtml, ICONS, renderHtmlPage } from '../../endpoint/html-page.ts';
+import type { Reply } from '../../endpoint/message.ts';
+import type { Grant } from '../../grants/grant.ts';
+import { shorten } from '../../platform/text.ts';
+import type { BrowserSession } from './browser-sessions.ts';
+
+export interface AccountPageContent {
+  /** `SERVICE_DISPLAY_NAME`. */
+  readonly service: string;
+  readonly session: BrowserSession;
+  /** The latest first. */
+  readonly grants: readonly Grant[];
+  /** Where the forms go. */
+  readonly action: string;
+  /** Whether to ask once more before all logins end. */
+  readonly asksForAll: boolean;
+}
+
+export function renderAccountPage(content: AccountPageContent): Reply {
+  const { service, session, grants } = content;
+  const page = renderHtmlPage(
+    'Apps that act for you',
+    `<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. These apps may use
+${escapeHtml(service)} on your behalf. One that you log out has to ask you again before it can do anything.</p>
+${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, content)).join('\n')}
+${grants.length < 2 ? '' : renderAll(content)}
+${renderForm(content, '<button name="action" value="leave">Leave this page</button>')}`,
+    { before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>` },
+  );
+  return { status: 200, ...page };
+}
+
+function renderGrant(grant: Grant, content: AccountPageContent): string {
+  const { client } = grant;
+  const rows = [
+    ['App', `<strong><bdi>${escapeHtml(nameClient(grant))}</bdi></strong>`],
+    ['Logs in at', `<code>${escapeHtml(shorten(client.redirectHost, MAX_HOST))}</code>`],
+    ['Since', renderTime(grant.createdAt)],
+    ['Last refreshed', renderTime(grant.issued.issuedAt)],
+  ];
+  return `<section>
+<dl>
+${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
+</dl>
+${renderForm(
+  content,
+  `<input type="hidden" name="grant" value="${escapeHtml(grant.id)}">
+<button name="action" value="end" aria-label="Log out ${escapeHtml(nameClient(grant))}">Log out</button>`,
+)}
+</section>`;
+}
+
+function renderAll(content: AccountPageContent): string {
+  if (!content.asksForAll) {
+    return renderForm(content, '<button name="action" value="ask_all">Log out everywhere</button>');
+  }
+  return `<p class="warning" role="alert">All apps in this list will have to log in again.</p>
+${renderForm(
+  content,
+  '<button class="primary" name="action" value="end_all">Log out everywhere now</button>',
+)}`;
+}
+
+const renderForm = (
+  { action, session }: AccountPageContent,
+  fields: string,
+): string => `<form method="post" action="${escapeHtml(action)}">
+<input type="hidden" name="csrf" value="${escapeHtml(session.csrf)}">
+${fields}
+</form>`;
+
+/** Characters. */
+const MAX_NAME = 100;
+const MAX_HOST = 200;
+
+const nameClient = ({ client }: Grant): string => shorten(client.name ?? client.id, MAX_NAME);
+
+/** To the minute, as this page knows no time zone of its reader. */
+function renderTime(time: number): string {
+  const iso = new Date(time).toISOString();
+  return `<time datetime="${iso}">${iso.slice(0, 16).replace('T', ' ')} UTC</time>`;
+}
+
+/** Where the login for this page came to nothing. */
+export function renderLoginFailed(service: string, description: string, url: string): Reply {
+  const page = renderHtmlPage(
+    'The login did not work',
+    `<p>${escapeHtml(description)}</p>
+<p><a class="button primary" href="${escapeHtml(url)}">Try again</a></p>`,
+    { before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>` },
+  );
+  return { status: 200, ...page };
+}

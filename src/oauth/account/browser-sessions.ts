@@ -1,0 +1,95 @@
+// §5.11: whoever is logged in at the gateway's own pages for users. A cookie, of which only the hash is stored, and a sealed record.
+
+import type { UserIdentity } from '../../grants/grant.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
+import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
+import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
+
+export interface BrowserSession {
+  readonly user: UserIdentity;
+  /** As the person knows it: an address, or a name. */
+  readonly displayName: string;
+  /** RFC 9700 §4.7: what each form repeats. */
+  readonly csrf: string;
+  /** Epoch milliseconds. */
+  readonly createdAt: number;
+  /** Whether the provider asked who it is, whatever it knew: what concerns all logins needs that. */
+  readonly isFresh: boolean;
+}
+
+export interface OpenBrowserSession {
+  readonly session: BrowserSession;
+  end(): Promise<void>;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+export interface BrowserSessions {
+  /** Undefined without one. Being read, it lives on. */
+  find(cookie: string | undefined): Promise<OpenBrowserSession | undefined>;
+  /** Always a new one, so that nobody knows its cookie. The headers give it to the browser. */
+  create(session: Pick<BrowserSession, 'user' | 'displayName' | 'isFresh'>): Promise<Headers>;
+  /** Headers that take the cookie away. */
+  readonly removal: Headers;
+}
+
+const IDLE_SECONDS = 900;
+const MAX_SECONDS = 28_800;
+const FRESH_MS = 300_000;
+
+/** `baseUrl` is `BASE_URL`, whose path the cookie has. */
+export function createBrowserSessions(
+  baseUrl: string,
+  { store, seal }: RecordsDeps,
+  clock: Clock,
+): BrowserSessions {
+  const { protocol, pathname } = new URL(baseUrl);
+  const isSecure = protocol === 'https:';
+  const isAtRoot = pathname === '/';
+  // The prefix keeps other hosts of the domain from setting it; it is for the whole of a host (RFC 6265bis §4.1.3).
+  const prefix = isAtRoot ? '__Host-' : '__Secure-';
+  const name = `${isSecure ? prefix : ''}postern-account`;
+  const attributes = `Path=${pathname}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
+  const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
+  const buildKey = (secret: string) => buildOAuthKey('browser-session', hashSha256(secret));
+
+  const getSecondsLeft = ({ createdAt }: BrowserSession): number =>
+    Math.min(IDLE_SECONDS, MAX_SECONDS - Math.floor((clock.now() - createdAt) / 1000));
+
+  async function write(key: string, session: BrowserSession): Promise<void> {
+    const record = JSON.stringify({ ...session, version: RECORD_VERSION });
+    await store.set(key, seal.seal(key, record), getSecondsLeft(session));
+  }
+
+  return {
+    async find(cookie) {
+      const secret = pattern.exec(cookie ?? '')?.[1];
+      if (secret === undefined) return undefined;
+      const key = buildKey(secret);
+      const sealed = await store.get(key);
+      const text = sealed === undefined ? undefined : seal.open(key, sealed);
+      if (text === undefined) return undefined;
+      // What opens was written by this code: no other check of its shape is needed.
+      const session = JSON.parse(text) as BrowserSession & { readonly version: number };
+      checkRecordVersion(session.version, 'A browser session');
+      if (getSecondsLeft(session) <= 0) return undefined;
+      // Only where it still stands: whoever has left stays out, whatever comes at the same moment.
+      const next = seal.seal(key, text);
+      const isThere = await store.compareAndSet(key, sealed, next, getSecondsLeft(session));
+      if (!isThere && (await store.get(key)) === undefined) return undefined;
+      const isFresh = session.isFresh && clock.now() - session.createdAt < FRESH_MS;
+      return { session: { ...session, isFresh }, end: () => store.delete(key) };
+    },
+    async create(session) {
+      const secret = generateSecret();
+      await write(buildKey(secret), {
+        ...session,
+        csrf: generateSecret(),
+        createdAt: clock.now(),
+      });
+      return { 'Set-Cookie': `${name}=${secret}; ${attributes}` };
+    },
+    removal: { 'Set-Cookie': `${name}=; Max-Age=0; ${attributes}` },
+  };
+}

@@ -1,0 +1,16 @@
+// What of broker mode depends on whose tokens clients get: those of the provider, or the gateway's own.
+import type { PublicEndpoint } from '../../endpoint/endpoint.ts';
+import type { PendingReply, RequestBody } from '../../endpoint/message.ts';
+import type { RecentAnswers } from '../refresh/recent-answers.ts';
+import type { FinishLogin } from './callback.ts';
+import type { ReadAsked } from './redirect-to-provider.ts';
+
+export interface BrokerTokens {
+  readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
+  /** Of the page on which users end what clients may do for them. */
+  readonly accountEndpoints: readonly PublicEndpoint[];
+  readonly readAsked: ReadAsked;
+  readonly finish: FinishLogin;
+  readonly token: (body: RequestBody) => Promise<PendingReply>;
+  readonly revoke: (body: RequestBody) => Promise<PendingReply>;
+}

@@ -1,0 +1,133 @@
+// For the composition root: what is there of the gateway's own tokens before there are endpoints of OAuth.
+import { createIdTokenVerifier } from '../../auth/id-token.ts';
+import type { KeySet } from '../../auth/key-set.ts';
+import { createProviderEndpoints, type ProviderMetadata } from '../../auth/provider-metadata.ts';
+import type { Config } from '../../config/config.ts';
+import { DEFAULT_SCOPES } from '../../config/scope.ts';
+import type { ServerUrls } from '../../config/server-urls.ts';
+import type { OwnTokens } from '../../grants/open-grants.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Fetch } from '../../platform/fetch-with-limits.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
+import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
+import { createReadIdentity, type ReadIdentity } from '../identity/read-identity.ts';
+import { createProviderApi } from '../provider/provider-api.ts';
+import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
+import { createEndGrant, createTellProvider, type EndGrant } from './end-grant.ts';
+import { createEndSelectedGrants, type EndSelectedGrants } from './end-selected-grants.ts';
+import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
+import { createGrantRenewal, type GrantRenewal } from './renew-grant.ts';
+
+export interface GatewayTokensParts {
+  readonly ownTokens: OwnTokens;
+  readonly readIdentity: ReadIdentity;
+  readonly findLoginRefusal: FindLoginRefusal;
+  readonly providerLogins: ProviderLogins;
+  readonly endGrant: EndGrant;
+  readonly renewal: GrantRenewal;
+  readonly endSelectedGrants: EndSelectedGrants;
+}
+
+export interface OpenGatewayTokensDeps {
+  readonly ownTokens: OwnTokens;
+  readonly records: Omit<RecordsDeps, 'seal'> & { readonly seal: Seal | undefined };
+  readonly metadata: ProviderMetadata | undefined;
+  readonly keySet: KeySet | undefined;
+  readonly serverUrls: ServerUrls;
+  /** Claims that rules name, as they stand now. */
+  readonly listNamedClaims: () => readonly string[];
+  readonly fetch: Fetch;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, 'recordGrantRenewal'>;
+}
+
+/** @throws Error where the settings have no such tokens. */
+export function openGatewayTokens(
+  { server, oauth }: Pick<Config, 'server' | 'oauth'>,
+  deps: OpenGatewayTokensDeps,
+): GatewayTokensParts {
+  const { ownTokens, metadata, keySet, fetch, clock, log } = deps;
+  const { seal } = deps.records;
+  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') {
+    throw new Error('Clients get tokens of the provider');
+  }
+  if (seal === undefined || metadata === undefined || keySet === undefined) {
+    throw new Error("The gateway's own tokens need a secret, and a provider");
+  }
+  const records = { ...deps.records, seal };
+  const findLoginRefusal = createFindLoginRefusal(oauth.identity, { service: server.displayName });
+  const verifier = createIdTokenVerifier({
+    keySet,
+    issuer: oauth.provider.issuer,
+    clientId: oauth.providerClient.id,
+    baseUrl: server.baseUrl,
+    clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
+    clock,
+  });
+  const readIdentity = createReadIdentity({
+    config: oauth.identity,
+    verifier,
+    metadata,
+    listNamedClaims: deps.listNamedClaims,
+    fetch,
+    log,
+  });
+  const providerLogins = createProviderLogins({
+    config: withoutAudience({
+      ...oauth,
+      baseUrl: server.baseUrl,
+      serverUrls: deps.serverUrls,
+    }),
+    api: createProviderApi(fetch),
+    endpoints: createProviderEndpoints(oauth.endpoints, metadata),
+    clock,
+  });
+  const { grants } = ownTokens;
+  const tellProvider = createTellProvider({
+    grants,
+    providerLogins,
+    endsAllOfUser: oauth.provider.quirks.revokesAllOfUser === true,
+  });
+  const endGrant = createEndGrant({ grants, tellProvider });
+  const renewal = createGrantRenewal({
+    endGrant,
+    tellProvider,
+    config: oauth.tokens,
+    grants,
+    providerLogins,
+    readIdentity,
+    findLoginRefusal,
+    runOnce: createRunOnce(createFlightRecords(records), clock),
+    clock,
+    log,
+    metrics: deps.metrics,
+  });
+  return {
+    ownTokens,
+    readIdentity,
+    findLoginRefusal,
+    providerLogins,
+    endGrant,
+    endSelectedGrants: createEndSelectedGrants({
+      grants,
+      tellProvider,
+      issuer: oauth.provider.issuer,
+      clock,
+    }),
+    renewal,
+  };
+}
+
+/** No token of the provider is for us: it need not know whom they are for. But it has to say who logs in. */
+export const withoutAudience = <Settings extends ProviderParametersConfig>(
+  config: Settings,
+): Settings => ({
+  ...config,
+  resourceParameter: 'none',
+  addedScopes: [...new Set([...DEFAULT_SCOPES, ...config.addedScopes])],
+});

@@ -1,0 +1,59 @@
+// RFC 8707: what a token of the gateway's own is for: all of it, one server behind it, or the operators' page.
+import { OPERATORS_CLIENT_ID } from '../../auth/own-clients.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { MAX_TOKEN_RESOURCES } from '../../grants/token-codec.ts';
+import {
+  type OwnResources,
+  type RequestParameters,
+  readResourceIndicators,
+} from '../request/parameters.ts';
+
+/**
+ * What the client names, each by one name; undefined where it names nothing.
+ *
+ * @throws GatewayError `invalid_target` for what is none of ours.
+ */
+export function readAskedResources(
+  parameters: RequestParameters,
+  own: OwnResources,
+  clientId: string,
+): readonly string[] | undefined {
+  // Operators' tokens are in a page that calls nothing else, whatever it names.
+  if (clientId === OPERATORS_CLIENT_ID) return [`${own.baseUrl}/admin`];
+  const named = readResourceIndicators(parameters, own);
+  const resources = new Set(named.map((one) => toCanonical(one, own)));
+  if (resources.size > MAX_TOKEN_RESOURCES) {
+    fail('invalid_target', {
+      details: `A token can be for ${MAX_TOKEN_RESOURCES} resources at most. ${own.baseUrl}/mcp is all of them.`,
+    });
+  }
+  return resources.size === 0 ? undefined : [...resources];
+}
+
+/** Those of ours, of a list that may name what the provider was asked for. */
+export const selectOwnResources = (
+  resources: readonly string[],
+  { baseUrl, serverUrls }: OwnResources,
+): readonly string[] => {
+  const isOwn = (one: string) =>
+    [baseUrl, `${baseUrl}/mcp`].includes(one) || serverUrls.isResource(one);
+  return [...new Set(resources.map((one) => toCanonical(one, { baseUrl })).filter(isOwn))];
+};
+
+export const getDefaultResources = ({ baseUrl }: Pick<OwnResources, 'baseUrl'>) => [
+  `${baseUrl}/mcp`,
+];
+
+/** Whether a grant for these resources is one for that, too: whoever may call all servers may call one. */
+export const coversResource = (
+  granted: readonly string[],
+  resource: string,
+  { baseUrl }: Pick<OwnResources, 'baseUrl'>,
+): boolean =>
+  granted.includes(resource) ||
+  (granted.includes(`${baseUrl}/mcp`) && resource.startsWith(`${baseUrl}/mcp/`));
+
+function toCanonical(resource: string, { baseUrl }: Pick<OwnResources, 'baseUrl'>): string {
+  const stripped = resource.replace(/\/$/, '');
+  return stripped === baseUrl ? `${baseUrl}/mcp` : stripped;
+}

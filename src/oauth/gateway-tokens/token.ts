@@ -1,0 +1,249 @@
+// §5.11: the token endpoint where the gateway issues tokens of its own.
+import type { TokensConfig } from '../../config/groups/own-tokens.ts';
+import { parseScope } from '../../config/scope.ts';
+import type { KnownLogin } from '../../endpoint/endpoint.ts';
+import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { createGrantId, type Grant, issueFirstPair, noteFirstUse } from '../../grants/grant.ts';
+import type { Grants, StoredGrant } from '../../grants/grants.ts';
+import type { RefreshToken, TokenCodec } from '../../grants/token-codec.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import type { SealedRecords } from '../../store/seal/sealed-records.ts';
+import { checkCode, readCodeRequest } from '../broker/code.ts';
+import type { Client, Clients } from '../clients/clients.ts';
+import type { LogLogin } from '../provider/issued-tokens.ts';
+import { addFacts } from '../request/login-facts.ts';
+import { type OwnResources, parseBody, type RequestParameters } from '../request/parameters.ts';
+import type { WriteTokens } from './answer.ts';
+import { type AskedPair, decideRefresh, type RefreshDecision } from './decide-refresh.ts';
+import type { EarlierLogins } from './earlier-logins.ts';
+import type { EndGrant } from './end-grant.ts';
+import type { GrantCode } from './log-in.ts';
+import type { GrantRenewal } from './renew-grant.ts';
+import { coversResource, readAskedResources } from './resources.ts';
+
+export interface GatewayTokenDeps {
+  readonly config: OwnResources & Pick<TokensConfig, 'accessSeconds' | 'renewalSeconds'>;
+  readonly clients: Clients;
+  readonly codes: SealedRecords<GrantCode>;
+  readonly codec: Pick<TokenCodec, 'readRefreshToken'>;
+  readonly grants: Grants;
+  readonly renewal: Pick<GrantRenewal, 'renewIfDue'>;
+  readonly earlierLogins: EarlierLogins;
+  readonly endGrant: EndGrant;
+  readonly writeTokens: WriteTokens;
+  readonly logLogin: LogLogin;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface GatewayTokenEndpoint {
+  token(body: RequestBody): Promise<PendingReply>;
+  /** §8: refreshes are counted by their grant. */
+  findKnownId(refreshToken: string, clientId: string): string | undefined;
+  findLogin(
+    refreshToken: string,
+    asked: { readonly clientId: string },
+  ): Promise<KnownLogin | undefined>;
+}
+
+export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint {
+  const { config, clients, codes, codec, grants, renewal, earlierLogins, clock } = deps;
+
+  async function redeemCode(parameters: RequestParameters): Promise<PendingReply> {
+    const request = readCodeRequest(parameters);
+    const client = await clients.requireWithoutFetch(request.clientId);
+    const asked = readAskedPair(parameters, client);
+    return async function redeem() {
+      const issued = checkCode(await codes.take(request.code), request);
+      const grant = grants.capExpiry(createGrant(issued, asked, clock.now()));
+      await Promise.all([grants.create(grant), clients.recordUse(client)]);
+      return answer(grant, client, false);
+    };
+  }
+
+  function createGrant(code: GrantCode, asked: AskedPair, now: number): Grant {
+    const { clientId, clientName, redirectUri, scopes, resources } = code;
+    const { user, claims, userinfoClaims, sid, provider } = code;
+    if (asked.scopes?.some((one) => !scopes.includes(one))) fail('invalid_scope');
+    if (asked.resources?.some((one) => !coversResource(resources, one, config))) failTarget();
+    return {
+      id: createGrantId(),
+      user,
+      claims,
+      userinfoClaims,
+      sid,
+      provider,
+      client: { id: clientId, name: clientName, redirectHost: new URL(redirectUri).host },
+      scopes,
+      resources,
+      createdAt: now,
+      renewedAt: now,
+      issued: issueFirstPair(
+        { scopes: asked.scopes ?? scopes, resources: asked.resources ?? resources },
+        now,
+        config.accessSeconds,
+      ),
+    };
+  }
+
+  async function refresh(parameters: RequestParameters): Promise<PendingReply> {
+    const text = parameters.require('refresh_token');
+    const clientId = parameters.require('client_id');
+    const token = await findToken(text);
+    if (token === undefined) return migrate(text, clientId, parameters);
+    return addFacts({ grantId: token.grantId }, () => refreshBy(token, clientId, parameters));
+  }
+
+  async function refreshBy(
+    token: RefreshToken,
+    clientId: string,
+    parameters: RequestParameters,
+  ): Promise<PendingReply> {
+    const [client, found] = await Promise.all([
+      clients.requireWithoutFetch(clientId),
+      grants.read(token.grantId),
+    ]);
+    const stored = found ?? failGrant(ENDED);
+    if (stored.grant.client.id !== clientId) failGrant(FOREIGN);
+    const asked = readAskedPair(parameters, client);
+    return addFacts(
+      { user: stored.grant.user.sub },
+      async () => () => refreshAndAnswer(stored, token, asked, client),
+    );
+  }
+
+  async function migrate(
+    text: string,
+    clientId: string,
+    parameters: RequestParameters,
+  ): Promise<PendingReply> {
+    const record =
+      (await earlierLogins.findRecord(text)) ?? failGrant('The refresh token is unknown.');
+    const client = await clients.requireWithoutFetch(clientId);
+    if (record.owner !== clientId) failGrant(FOREIGN);
+    const asked = readAskedPair(parameters, client);
+    return async function migrateAndAnswer() {
+      const token = await earlierLogins.migrate(text, record, client);
+      const stored = (await grants.read(token.grantId)) ?? failGrant(ENDED);
+      return refreshAndAnswer(stored, token, asked, client);
+    };
+  }
+
+  async function refreshAndAnswer(
+    stored: StoredGrant,
+    token: RefreshToken,
+    asked: AskedPair,
+    client: Client,
+  ): Promise<Reply> {
+    // Before the provider is asked, who might take it for a second use of its own.
+    if (decide(stored.grant, token, asked).kind === 'reused') await endReused(stored.grant);
+    const renewed = (await renewal.renewIfDue(stored)) ?? failGrant(ENDED);
+    const [grant] = await Promise.all([rotate(renewed, token, asked), clients.recordUse(client)]);
+    return answer(grant, client, true);
+  }
+
+  const findToken = async (text: string): Promise<RefreshToken | undefined> =>
+    codec.readRefreshToken(text) ?? (await earlierLogins.findToken(text));
+
+  const decide = (grant: Grant, token: RefreshToken, asked: AskedPair): RefreshDecision =>
+    decideRefresh(grant, token, asked, {
+      now: clock.now(),
+      accessSeconds: config.accessSeconds,
+      covers: (resource) => coversResource(grant.resources, resource, config),
+    });
+
+  /** Another request, at another replica perhaps, may have rotated it: then that one's tokens are the answer. */
+  async function rotate(
+    { grant: standing }: StoredGrant,
+    token: RefreshToken,
+    asked: AskedPair,
+  ): Promise<Grant> {
+    let refusal: 'reused' | 'replaced' | 'scope' | 'resource' | undefined;
+    function change(grant: Grant): Grant | undefined {
+      refusal = undefined;
+      const decision = decide(grant, token, asked);
+      if (decision.kind === 'rotated') return grants.capExpiry(decision.grant);
+      if (decision.kind === 'again') return decision.isFirstUse ? noteFirstUse(grant) : undefined;
+      refusal = decision.kind === 'notGranted' ? decision.what : decision.kind;
+      return undefined;
+    }
+    const changed = await grants.update(standing.id, change);
+    if (changed === undefined) failGrant(ENDED);
+    if (refusal === 'scope') fail('invalid_scope');
+    if (refusal === 'resource') failTarget();
+    if (refusal === 'replaced') failGrant(REPLACED);
+    if (refusal === 'reused') return endReused(changed.grant);
+    return changed.grant;
+  }
+
+  /** RFC 9700 §4.14.2: whose of the two it is, nobody can tell. */
+  async function endReused({ id, user, client }: Grant): Promise<never> {
+    await deps.endGrant(id);
+    deps.log.warn(
+      'A refresh token was used that had been replaced, after its successor was in use. It may have been stolen, so the login has ended.',
+      { user: user.sub, client: client.id, grant: id },
+    );
+    return fail('refresh_token_reused');
+  }
+
+  function answer(grant: Grant, client: Client, isRefresh: boolean): Reply {
+    const { name = client.name } = grant.client;
+    const login = { clientId: client.id, clientName: name, user: grant.user.sub, isRefresh };
+    const facts = { ...deps.logLogin(login), grantId: grant.id };
+    return { ...deps.writeTokens(grant, clock.now()), facts };
+  }
+
+  const readAskedPair = (parameters: RequestParameters, { id }: Client): AskedPair => {
+    const scopes = parseScope(parameters.get('scope'));
+    return {
+      scopes: scopes.length === 0 ? undefined : scopes,
+      resources: readAskedResources(parameters, config, id),
+    };
+  };
+
+  return {
+    async token(body) {
+      const parameters = parseBody(body);
+      const grantType = parameters.require('grant_type');
+      if (grantType === 'authorization_code') return redeemCode(parameters);
+      if (grantType === 'refresh_token') return refresh(parameters);
+      return fail('unsupported_grant_type');
+    },
+    findKnownId: (refreshToken) => codec.readRefreshToken(refreshToken)?.grantId,
+    async findLogin(refreshToken, { clientId }) {
+      const token = await findToken(refreshToken);
+      if (token === undefined) {
+        const record = await earlierLogins.findRecord(refreshToken);
+        return record?.owner === clientId ? { id: record.loginId, isAnswered: false } : undefined;
+      }
+      const stored = await grants.read(token.grantId);
+      if (stored?.grant.client.id !== clientId) return undefined;
+      const { grant } = stored;
+      // Whoever brings one that was replaced must not use up what the login has.
+      if (token.generation < (grant.replaced?.generation ?? grant.issued.generation)) {
+        return undefined;
+      }
+      // However many come, the provider is asked once in OAUTH_RENEWAL_SECONDS: where that is seldom.
+      return { id: grant.id, isAnswered: config.renewalSeconds >= SELDOM_SECONDS };
+    },
+  };
+}
+
+/** The window of limits. */
+const SELDOM_SECONDS = 60;
+
+const REPLACED =
+  'The refresh token was replaced. Use the one that came with the last answer, or ask for the same scope and resource.';
+
+const FOREIGN = 'The refresh token was issued to another client.';
+const ENDED = 'The login has ended. Log in again.';
+
+function failGrant(details: string): never {
+  return fail('invalid_grant', { details });
+}
+
+function failTarget(): never {
+  return fail('invalid_target', { details: 'The login was not made for this resource.' });
+}

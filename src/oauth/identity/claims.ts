@@ -1,0 +1,78 @@
+// §13.2: what is kept of the claims of a user: how much at most, and which of those that a renewal cannot give.
+import { catalogue } from '../../errors/catalogue.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { hasLevels, type JsonObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import type { EarlierIdentity } from './identity.ts';
+
+/** What each place said; undefined where it was not asked, or could not be. */
+export interface ClaimSources {
+  readonly idToken: JsonObject | undefined;
+  readonly userinfo: JsonObject | undefined;
+}
+
+/** The ID token is signed, and has the last word. */
+export function joinClaims({ idToken, userinfo }: ClaimSources): JsonObject {
+  const joined = { ...userinfo, ...idToken };
+  if (idToken?.email === undefined || idToken.email === userinfo?.email) return joined;
+  // What userinfo says of another address was not said of this one.
+  const said = Object.entries(joined).filter(
+    ([name]) => !ABOUT_EMAIL.has(name) || Object.hasOwn(idToken, name),
+  );
+  return Object.fromEntries(said);
+}
+
+const ABOUT_EMAIL: ReadonlySet<string> = new Set(['email_verified', 'xms_edov']);
+
+export interface RenewedClaims {
+  readonly claims: JsonObject;
+  /** Names of those that keep the value that they had. */
+  readonly kept: readonly string[];
+}
+
+/**
+ * A claim keeps its value where the place that gave it says nothing now: the answer to a refresh may have no ID token, and
+ * userinfo may not be there. Where that place did answer, what it leaves out is gone.
+ */
+export function mergeRenewedClaims(earlier: EarlierIdentity, sources: ClaimSources): RenewedClaims {
+  const renewed = joinClaims(sources);
+  const fromUserinfo = new Set(earlier.userinfoClaims);
+  const kept = Object.keys(earlier.claims).filter((name) => {
+    const place = fromUserinfo.has(name) ? sources.userinfo : sources.idToken;
+    return place === undefined && !Object.hasOwn(renewed, name);
+  });
+  const keptClaims = Object.fromEntries(kept.map((name) => [name, earlier.claims[name]]));
+  return { claims: { ...keptClaims, ...renewed }, kept };
+}
+
+const MAX_BYTES = 16_384;
+const MAX_LEVELS = 32;
+/** Claims that an error names. */
+const MAX_NAMED = 3;
+
+/** @throws GatewayError `unusable_identity` that names the size and the largest claims. */
+export function checkClaimSize(claims: JsonObject): void {
+  const deep = Object.keys(claims).find((name) => !hasLevels(claims[name], MAX_LEVELS));
+  if (deep !== undefined) {
+    failSize(`The claim ${quote(deep)} has more than ${MAX_LEVELS} levels.`, { deep });
+  }
+  const bytes = countBytes(claims);
+  if (bytes <= MAX_BYTES) return;
+  const largest = Object.entries(claims)
+    .map(([name, value]) => ({ name, bytes: countBytes(value) }))
+    .sort((a, b) => b.bytes - a.bytes)
+    .slice(0, MAX_NAMED);
+  const list = largest.map(({ name, bytes: size }) => `${quote(name, 100)} (${size} bytes)`);
+  failSize(
+    `The claims of the user have ${bytes} bytes; at most ${MAX_BYTES} are kept. The largest are ${list.join(', ')}: have the provider send less in them.`,
+    { bytes, largest },
+  );
+}
+
+const countBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '');
+
+const failSize = (problem: string, facts: JsonObject): never =>
+  fail('unusable_identity', {
+    details: `${catalogue.unusable_identity.details} ${problem}`,
+    facts,
+  });

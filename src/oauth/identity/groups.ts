@@ -1,0 +1,102 @@
+// §13.2: the groups of a user, from the claim that OIDC_GROUPS_CLAIM names, or from Microsoft Graph.
+import { catalogue } from '../../errors/catalogue.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { type Fetch, FetchError, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
+import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import { findClaim } from './find-claim.ts';
+
+/** The list that the claim is, one text being a list of one; undefined for anything else, and where there is none. */
+export function readGroups(claims: JsonObject, name: string): readonly string[] | undefined {
+  const found = findClaim(claims, name);
+  if (typeof found === 'string') return [found];
+  return isStringArray(found) ? found : undefined;
+}
+
+// OpenID Connect Core §5.6.2: a claim that is had elsewhere. Microsoft Entra does so with the groups of a user who is in
+// more than fit into a token.
+
+/** Where the groups are to be asked for; undefined where the token has them, or says nothing. */
+export function findOverageEndpoint(claims: JsonObject, groupsClaim: string): string | undefined {
+  const { _claim_names: names, _claim_sources: sources } = claims;
+  const source = isObject(names) && Object.hasOwn(names, groupsClaim) ? names[groupsClaim] : '';
+  if (typeof source !== 'string' || !isObject(sources) || !Object.hasOwn(sources, source)) {
+    return undefined;
+  }
+  const { [source]: where } = sources;
+  return isObject(where) && typeof where.endpoint === 'string' ? where.endpoint : undefined;
+}
+
+/** https://learn.microsoft.com/graph/deployments: each national cloud has a host of its own. */
+const GRAPH_HOSTS: ReadonlySet<string> = new Set([
+  'graph.microsoft.com',
+  'graph.microsoft.us',
+  'dod-graph.microsoft.us',
+  'microsoftgraph.chinacloudapi.cn',
+]);
+
+/** Azure AD Graph, which is no more; tokens go on naming it. What took its place has the same path without the tenant. */
+const RETIRED_HOSTS: ReadonlyMap<string, string> = new Map([
+  ['graph.windows.net', 'graph.microsoft.com'],
+  ['graph.microsoftazure.us', 'graph.microsoft.us'],
+  ['graph.chinacloudapi.cn', 'microsoftgraph.chinacloudapi.cn'],
+]);
+
+/** The address to ask; undefined for one that is not Microsoft's: the access token goes nowhere else. */
+export function resolveGraphUrl(endpoint: string): string | undefined {
+  if (!URL.canParse(endpoint)) return undefined;
+  const { protocol, host, pathname, username, password } = new URL(endpoint);
+  if (protocol !== 'https:' || username !== '' || password !== '') return undefined;
+  if (GRAPH_HOSTS.has(host)) return `https://${host}${pathname}`;
+  const successor = RETIRED_HOSTS.get(host);
+  const [, path] = /^\/[^/]+(\/users\/[^/]+\/getMemberObjects)$/.exec(pathname) ?? [];
+  return successor === undefined || path === undefined
+    ? undefined
+    : `https://${successor}/v1.0${path}`;
+}
+
+const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
+
+/** @throws GatewayError `unusable_identity`, or `upstream_failed` where it may pass by itself. */
+export async function askForGroups(
+  fetch: Fetch,
+  endpoint: string,
+  accessToken: string | undefined,
+): Promise<readonly string[]> {
+  const url = resolveGraphUrl(endpoint);
+  if (url === undefined || accessToken === undefined) {
+    return failGroups(`The address ${quote(endpoint)} is not one of Microsoft Graph.`);
+  }
+  const { status, body } = await fetchWithLimits(
+    fetch,
+    url,
+    {
+      method: 'POST',
+      headers: {
+        Authorization: `Bearer ${accessToken}`,
+        'Content-Type': 'application/json',
+        Accept: 'application/json',
+      },
+      body: JSON.stringify({ securityEnabledOnly: false }),
+    },
+    LIMITS,
+  ).catch((cause: unknown) => {
+    if (cause instanceof FetchError) fail('upstream_failed', { cause });
+    throw cause;
+  });
+  if (status >= 500 || status === 429) {
+    fail('upstream_failed', { cause: new Error(`Microsoft Graph answered ${status}`) });
+  }
+  const { value: groups } = (status === 200 ? parseObject(body) : undefined) ?? {};
+  return isStringArray(groups)
+    ? groups
+    : failGroups(
+        `Microsoft Graph answered ${status}. The gateway's client needs a permission to read them, such as GroupMember.Read.All.`,
+      );
+}
+
+const failGroups = (problem: string): never =>
+  fail('unusable_identity', {
+    details: `${catalogue.unusable_identity.details} The groups of the user could not be read (OIDC_GROUPS_OVERAGE). ${problem}`,
+    facts: { problem },
+  });

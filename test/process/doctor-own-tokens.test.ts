@@ -1,0 +1,225 @@
+// `postern doctor` where clients get tokens of the gateway's own (§5.11): what they need of the provider, what they do not,
+// and the mistakes that are left.
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { createGrantId } from '../../src/grants/grant.ts';
+import { createTokenCodec, hashResource, hashUser } from '../../src/grants/token-codec.ts';
+import { createSeal } from '../../src/store/seal/seal.ts';
+import { type DoctorHow, runDoctor } from '../support/gateway/doctor.ts';
+import { freePort } from '../support/gateway/ports.ts';
+import { type Env, endPosterns, startPostern } from '../support/gateway/process.ts';
+import { logIn } from '../support/gateway/process-login.ts';
+import { closeAfterTest, useShared } from '../support/lifetimes.ts';
+import { startIssuer } from '../support/oauth/issuer.ts';
+import { startProvider } from '../support/oauth/provider.ts';
+import { startUpstream } from '../support/oauth/upstream.ts';
+
+const CLIENT = { secret: 'the-secret-of-the-gateway', auth: 'post' } as const;
+const BASE_URL = 'http://localhost:9';
+const SECRET = 'a-secret-of-the-gateway-that-is-long-enough';
+
+const provider = useShared(() => startProvider({ gatewayUrl: BASE_URL, client: CLIENT }));
+/** Its document says what a test wants it to say, and leads to the provider. */
+const issuer = useShared(startIssuer);
+let env: Env;
+
+beforeAll(() => {
+  env = {
+    ...withoutEndpoints(provider.env),
+    BASE_URL,
+    HOST: '127.0.0.1',
+    OAUTH_MODE: 'broker',
+    OAUTH_STATE_SECRET: SECRET,
+    CIMD_ALLOWED_HOSTS: 'none',
+  };
+});
+afterEach(endPosterns);
+
+const withoutEndpoints = (given: Env): Env =>
+  Object.fromEntries(Object.entries(given).filter(([name]) => !/^OAUTH_\w+_URL$/.test(name)));
+
+const diagnose = (changed: Env = {}, how: DoctorHow = {}) =>
+  runDoctor(undefined, { ...how, env: { ...env, ...changed } });
+
+/** With a provider whose discovery document has these members. */
+async function diagnoseProvider(document: Readonly<Record<string, unknown>>, changed: Env = {}) {
+  issuer.document = {
+    authorization_endpoint: `${provider.issuer}/auth`,
+    token_endpoint: `${provider.issuer}/token`,
+    ...document,
+  };
+  return diagnose({ OIDC_ISSUER: issuer.url, ...changed });
+}
+
+describe('doctor: what own tokens need', () => {
+  test('§20.2 doctor: six settings are enough, and what the provider need not do is said', async () => {
+    const { code, failures, find } = await diagnose();
+    expect([code, failures]).toEqual([0, []]);
+    for (const check of [
+      'tokens',
+      'tokens.not-needed',
+      'provider.discovery',
+      'provider.key-set',
+      'provider.offline-access',
+      'provider.revocation',
+      'provider.client-secret',
+      'provider.redirect-uri',
+    ]) {
+      expect(find(check).status, check).toBe('ok');
+    }
+    expect(find('tokens.not-needed').what).toMatch(
+      /^Own tokens: the provider need not issue JWT access tokens\. .*mapper.*algorithm.*OIDC_AUDIENCE/,
+    );
+    expect(find('token').what).toContain('whether a login works to its end');
+  });
+
+  test('§20.2 doctor: OAUTH_TOKENS=provider is a hint, and what it needs is said for the provider at hand', async () => {
+    const { code, find } = await diagnose({ OAUTH_TOKENS: 'provider' });
+    expect([code, find('tokens')]).toMatchObject([
+      0,
+      {
+        status: 'warning',
+        setting: 'OAUTH_TOKENS',
+        remedy: expect.stringContaining('remove OAUTH_TOKENS and OIDC_AUDIENCE'),
+      },
+    ]);
+    const keycloak = { OIDC_PROVIDER: 'keycloak', OIDC_ISSUER: `${provider.issuer}/realms/main` };
+    const own = await diagnose(keycloak);
+    expect(own.find('tokens').why).toContain('Keycloak needs an Audience mapper');
+  });
+
+  test('§20.2 doctor: OIDC_AUDIENCE has no use, which is said with both ways on', async () => {
+    const { failures, find } = await diagnose({ OIDC_AUDIENCE: 'https://mcp.example.com' });
+    expect(failures).toEqual(['settings']);
+    expect(find('settings')).toMatchObject({
+      setting: 'OIDC_AUDIENCE',
+      what: expect.stringMatching(/Remove it\..*OAUTH_TOKENS=provider/),
+    });
+  });
+});
+
+describe('doctor: planted mistakes that are left', () => {
+  test('§20.2 doctor: a wrong client secret, with own tokens', async () => {
+    const { code, failures } = await diagnose({ OAUTH_CLIENT_SECRET: 'another' });
+    expect([code, failures]).toEqual([1, ['provider.client-secret']]);
+  });
+
+  test('§20.2 doctor: a wrong issuer, with own tokens', async () => {
+    const { failures } = await diagnose({ OIDC_ISSUER: `${provider.issuer}/` });
+    expect(failures).toContain('provider.issuer');
+  });
+
+  test('§20.2 doctor: no scope openid in the list of the provider', async () => {
+    const { find } = await diagnoseProvider({ scopes_supported: ['api.read', 'offline_access'] });
+    expect(find('provider.openid')).toMatchObject({ status: 'warning', setting: 'OIDC_ISSUER' });
+  });
+
+  test('§20.2 doctor: a client that may not ask for openid', async () => {
+    const endpoint = closeAfterTest(await startUpstream());
+    endpoint.answer((res) => {
+      const Location = `${BASE_URL}/oauth/callback?error=invalid_scope&error_description=openid`;
+      res.writeHead(302, { Location }).end();
+    });
+    const { failures, find } = await diagnose({ OAUTH_AUTHORIZATION_URL: `${endpoint.url}/auth` });
+    expect(failures).toEqual(['provider.authorization-request']);
+    expect(find('provider.authorization-request').remedy).toContain('let it have openid');
+  });
+
+  test('§20.2 doctor: a provider without offline_access: what follows, and the setting that says how long', async () => {
+    const scopes_supported = ['openid', 'profile', 'email'];
+    const { code, find } = await diagnoseProvider({ scopes_supported });
+    expect(code).toBe(0);
+    expect(find('provider.offline-access')).toMatchObject({
+      status: 'warning',
+      why: expect.stringContaining('OAUTH_GRANT_UNRENEWED_SECONDS (28800 s)'),
+      setting: 'OAUTH_ADDED_SCOPES, OAUTH_GRANT_UNRENEWED_SECONDS',
+    });
+    const added = { OAUTH_ADDED_SCOPES: 'offline_access' };
+    const asked = await diagnoseProvider({ scopes_supported }, added);
+    expect(asked.find('provider.offline-access').status).toBe('ok');
+  });
+
+  test('§20.2 doctor: a provider that signs ID tokens with a shared secret', async () => {
+    const { failures, find } = await diagnoseProvider({
+      id_token_signing_alg_values_supported: ['HS256'],
+    });
+    expect(failures).toEqual(['provider.id-token']);
+    expect(find('provider.id-token').what).toContain('HS256');
+  });
+});
+
+describe('doctor --token: own tokens', () => {
+  const codec = createTokenCodec(createSeal([SECRET]), BASE_URL);
+  const grantId = createGrantId();
+  const seconds = () => Math.floor(Date.now() / 1000);
+  const write = (expiresAt: number) =>
+    codec.writeAccessToken({
+      grantId,
+      userKey: hashUser({ issuer: 'https://idp.example', sub: 'ann' }),
+      generation: 1,
+      issuedAt: expiresAt - 3600,
+      expiresAt,
+      scopeMask: 1,
+      resourceHashes: [hashResource(`${BASE_URL}/mcp`)],
+    });
+  const check = (token: string, changed: Env = {}) =>
+    diagnose(changed, { args: ['--token', token] });
+
+  test('§20.2 doctor --token: what a token of the gateway is, without a word of it', async () => {
+    const token = write(seconds() + 1800);
+    const { failures, find, findings } = await check(token);
+    expect(failures).toEqual([]);
+    expect(find('token').what).toMatch(
+      new RegExp(`of the login \\(grant\\) ${grantId}, with 30 min`),
+    );
+    expect(JSON.stringify(findings)).not.toContain(token);
+  });
+
+  test.each([
+    ['that has expired', () => write(seconds() - 60), 'token.expired'],
+    ['that was cut', () => write(seconds() + 1800).slice(0, -3), 'token.unknown'],
+    ['for refreshes', () => codec.writeRefreshToken({ grantId, generation: 1 }), 'token.refresh'],
+    ['of the provider', () => 'an-opaque-token-of-the-provider', 'token.not-own'],
+  ])('§20.2 doctor --token: one %s', async (_name, make, name) => {
+    const { code, failures } = await check(make());
+    expect([code, failures]).toEqual([1, [name]]);
+  });
+
+  test('§20.2 doctor --token: one of another secret', async () => {
+    const { failures } = await check(write(seconds() + 1800), {
+      OAUTH_STATE_SECRET: 'another-secret-that-is-long-enough-as-well',
+    });
+    expect(failures).toEqual(['token.unknown']);
+  });
+});
+
+test('§20.2 doctor URL: a gateway with own tokens, and calls by one: good, revoked, and of somebody else', async () => {
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  const own = closeAfterTest(await startProvider({ gatewayUrl: url }));
+  await startPostern({
+    ...own.env,
+    OAUTH_MODE: 'broker',
+    CIMD_ALLOWED_HOSTS: 'none',
+    PORT: String(port),
+  });
+  const without = await runDoctor(url);
+  expect(without.failures).toEqual([]);
+  expect(without.find('token').what).toContain('whether a login works to its end');
+  // A made-up refresh token is refused by the gateway itself: that says nothing of the provider.
+  expect(without.find('provider.client-secret').status).toBe('unknown');
+
+  const { accessToken, clientId } = await logIn(url, 'ann');
+  expect(accessToken).toMatch(/^pst_/);
+  const called = await runDoctor(url, { args: ['--token', accessToken] });
+  expect(called.failures).toEqual([]);
+  expect(called.find('token').what).toContain("one of the gateway's own");
+  expect(called.find('tools').what).toContain('service_ping');
+
+  const foreign = await runDoctor(url, { args: ['--token', 'an-opaque-token'] });
+  expect(foreign.failures).toEqual(['token.not-own']);
+
+  const body = new URLSearchParams({ token: accessToken, client_id: clientId });
+  await fetch(`${url}/oauth/revoke`, { method: 'POST', body });
+  const revoked = await runDoctor(url, { args: ['--token', accessToken] });
+  expect(revoked.failures).toEqual(['token.revoked']);
+});

@@ -1,0 +1,125 @@
+// /account: users see which apps act for them, and end that.
+import { expect, test } from 'vitest';
+import { useFresh } from '../../support/lifetimes.ts';
+import {
+  openAccount,
+  readCookie,
+  readCsrf,
+  readGrants,
+} from '../../support/oauth/account-steps.ts';
+import { startOwnTokens } from '../../support/oauth/own-tokens.ts';
+import type { Claims } from '../../support/providers/opaque-provider.ts';
+
+const own = useFresh(() => startOwnTokens());
+
+const open = (claims?: Claims) => openAccount(own, claims);
+const readPage = async (cookie: string) => (await own.steps.get('/account', cookie)).text;
+
+test('§5.11 account: who comes is logged in at the provider first, then sees the apps of that person alone', async () => {
+  await own.logIn();
+  await own.logIn({ sub: 'user-2', email: 'bob@example.com' });
+  const { asked, back, cookie } = await open();
+  expect(asked.searchParams.get('scope')).toBe('openid profile email');
+  expect(back.headers.location).toBe('https://gw.example/account');
+  const page = await readPage(cookie);
+  expect(page).toContain('ada@example.com');
+  expect(readGrants(page)).toHaveLength(1);
+});
+
+test('§5.11 account: "Log out" ends one login at once, at the provider too, and no other', async () => {
+  const one = await own.logIn();
+  own.clock.advance(1000);
+  const other = await own.logIn();
+  const { cookie } = await open();
+  const page = await readPage(cookie);
+  // The latest stands first.
+  const [, grant = ''] = readGrants(page);
+  const form = { csrf: readCsrf(page), action: 'end', grant };
+  expect((await own.steps.post('/account', form, cookie)).headers.location).toBe(
+    'https://gw.example/account',
+  );
+  expect((await own.call(one.access)).json.error.data.reason).toBe('token_revoked');
+  expect((await own.refresh(one)).json.error).toBe('invalid_grant');
+  expect((await own.call(other.access)).status).toBe(200);
+  expect(own.provider.revoked).toHaveLength(1);
+  expect(readGrants(await readPage(cookie))).toHaveLength(1);
+});
+
+test('§5.11 account: nobody ends the login of somebody else', async () => {
+  const victim = await own.logIn();
+  const { cookie: victimCookie } = await open();
+  const [grant = ''] = readGrants(await readPage(victimCookie));
+  const { cookie } = await open({ sub: 'user-2' });
+  const form = { csrf: readCsrf(await readPage(cookie)), action: 'end', grant };
+  await own.logIn({ sub: 'user-2' });
+  await own.steps.post('/account', form, cookie);
+  expect((await own.call(victim.access)).status).toBe(200);
+});
+
+test.each([
+  { what: 'without the page’s token', change: { csrf: '' } },
+  { what: 'with that of another session', change: { csrf: 'another' } },
+  { what: 'with an action that there is none', change: { action: 'everything' } },
+])('§5.11 account: a form $what is refused, and nothing ends', async ({ change }) => {
+  const tokens = await own.logIn();
+  const { cookie } = await open();
+  const page = await readPage(cookie);
+  const form = { csrf: readCsrf(page), action: 'end', grant: readGrants(page)[0], ...change };
+  expect((await own.steps.post('/account', form, cookie)).status).toBe(400);
+  expect((await own.call(tokens.access)).status).toBe(200);
+});
+
+test('§5.11 account: before all logins end the provider asks who it is, whatever it knows', async () => {
+  const [one, other] = [await own.logIn(), await own.logIn()];
+  const bystander = await own.logIn({ sub: 'user-2' });
+  const { cookie } = await open();
+  const csrf = readCsrf(await readPage(cookie));
+  const led = await own.steps.post('/account', { csrf, action: 'end_all' }, cookie);
+  const asked = new URL(led.headers.location ?? '');
+  expect(asked.searchParams.get('prompt')).toBe('login');
+  expect((await own.call(one.access)).status).toBe(200);
+  const auth_time = Math.floor(own.clock.now() / 1000);
+  const back = await own.steps.callback(own.provider.logIn(asked, { auth_time }), cookie);
+  const fresh = `${cookie.split(';')[0]}; ${readCookie(back.headers['set-cookie'])}`;
+  const { text } = await own.steps.get('/account?all=1', fresh);
+  expect(text).toContain('Log out everywhere now');
+  await own.steps.post('/account', { csrf: readCsrf(text), action: 'end_all' }, fresh);
+  for (const { access } of [one, other]) expect((await own.call(access)).status).toBe(401);
+  expect((await own.call(bystander.access)).status).toBe(200);
+});
+
+test('§5.11 account: the cookie is for this host, and for no script; each login has a new one', async () => {
+  const { back, session } = await open();
+  expect(back.headers['set-cookie']).toMatch(
+    /^__Host-postern-account=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
+  );
+  expect((await open()).session).not.toBe(session);
+});
+
+test('§5.11 account: after a quarter of an hour without a request the browser is logged out', async () => {
+  const { cookie } = await open();
+  own.clock.advance(14 * 60_000);
+  expect((await own.steps.get('/account', cookie)).status).toBe(200);
+  own.clock.advance(14 * 60_000);
+  expect((await own.steps.get('/account', cookie)).status).toBe(200);
+  own.clock.advance(16 * 60_000);
+  expect((await own.steps.get('/account', cookie)).status).toBe(303);
+});
+
+test('§5.11 account: a login that was begun in another browser opens nothing here', async () => {
+  const begun = await own.steps.get('/account');
+  const asked = new URL(begun.headers.location ?? '');
+  const stranger = readCookie((await own.steps.get('/account')).headers['set-cookie']);
+  const back = await own.steps.callback(own.provider.logIn(asked), stranger);
+  expect(back.status).toBe(400);
+  expect(back.headers['set-cookie']).toBeUndefined();
+});
+
+test('§5.11 account: names of apps are text, whatever they call themselves', async () => {
+  const client = await own.steps.register({ client_name: '<img src=x onerror=alert(1)>' });
+  await own.steps.redeem(client, await own.logInTo(client));
+  const { cookie } = await open();
+  const page = await readPage(cookie);
+  expect(page).not.toContain('<img');
+  expect(page).toContain('&lt;img');
+});

@@ -1,0 +1,159 @@
+// What a client has open ends when its login does, on whatever replica: streams, and calls that wait.
+import { EventEmitter, once } from 'node:events';
+import { expect, test } from 'vitest';
+import { createLocalCatalog, defineResource, defineTool } from '../../../src/index.ts';
+import { type EventStream, openEvents } from '../../support/clients/event-stream.ts';
+import { statelessRequest } from '../../support/clients/stateless.ts';
+import { useFresh } from '../../support/lifetimes.ts';
+import {
+  type OwnTokenGateway,
+  type OwnTokenOptions,
+  startOwnTokens,
+  type Tokens,
+} from '../../support/oauth/own-tokens.ts';
+
+/** `begun <key>`, `aborted <key>`; the test says `go <key>`, or `changed`. */
+const events = new EventEmitter().setMaxListeners(0);
+
+const catalog = createLocalCatalog({
+  tools: [
+    defineTool({
+      name: 'waits',
+      description: 'Goes on until it is let go, whatever its signal says.',
+      inputSchema: {
+        type: 'object',
+        properties: { key: { type: 'string' } },
+        required: ['key'],
+      } as const,
+      async run({ key }, { signal }) {
+        const go = once(events, `go ${key}`);
+        signal.addEventListener('abort', () => events.emit(`aborted ${key}`));
+        events.emit(`begun ${key}`);
+        await go;
+        return { content: [{ type: 'text', text: key }] };
+      },
+    }),
+  ],
+  resources: [
+    defineResource({
+      uri: 'watched://a',
+      name: 'a',
+      description: 'Changes when the test says so.',
+      mimeType: 'text/plain',
+      watch(changed: () => void) {
+        events.on('changed', changed);
+        return () => void events.off('changed', changed);
+      },
+      read: () => ({ text: 'a' }),
+    }),
+  ],
+});
+
+const options: OwnTokenOptions = { env: { MCP_STREAMS: 'true' }, deps: { catalog } };
+const own = useFresh(() => startOwnTokens({ ...options, isReplicated: true }));
+
+interface Opened {
+  readonly get: EventStream;
+  readonly listen: EventStream;
+  readonly calls: Readonly<Record<'session' | 'stateless', Promise<EventStream>>>;
+}
+
+/** All that a client can have open at a gateway, each begun. */
+async function openAll(at: OwnTokenGateway, { access }: Tokens, key: string): Promise<Opened> {
+  const port = await at.gateway.listen();
+  const accept = 'application/json, text/event-stream';
+  const authorization = `Bearer ${access}`;
+  const opened = await at.call(access);
+  const session = { 'mcp-session-id': String(opened.headers['mcp-session-id']) };
+  const host = new URL(at.gateway.baseUrl).host;
+  const send = (method: string, body: unknown, headers: Readonly<Record<string, string>>) =>
+    openEvents({ port, method, body, headers: { host, accept, authorization, ...headers } });
+  const sendStateless = (method: string, params: Record<string, unknown>) => {
+    const { message, headers } = statelessRequest(method, params);
+    return send('POST', message, headers);
+  };
+  const ask = (method: string, params: object) =>
+    send('POST', { jsonrpc: '2.0', id: 7, method, params }, session);
+  await (await ask('resources/subscribe', { uri: 'watched://a' })).text();
+  const get = await send('GET', undefined, session);
+  const listen = await sendStateless('subscriptions/listen', {
+    notifications: { resourceSubscriptions: ['watched://a'] },
+  });
+  expect(await listen.next()).toMatchObject({ method: 'notifications/subscriptions/acknowledged' });
+  const begun = ['session', 'stateless'].map((era) => once(events, `begun ${key} ${era}`));
+  const calls = {
+    session: ask('tools/call', { name: 'waits', arguments: { key: `${key} session` } }),
+    stateless: sendStateless('tools/call', {
+      name: 'waits',
+      arguments: { key: `${key} stateless` },
+    }),
+  };
+  await Promise.all(begun);
+  return { get, listen, calls };
+}
+
+async function expectRevoked(call: Promise<EventStream>): Promise<void> {
+  const answer = await call;
+  expect(answer.status).toBe(401);
+  expect(answer.headers['www-authenticate']).toContain('error="invalid_token"');
+  expect(JSON.parse(await answer.text()).error.data.reason).toBe('token_revoked');
+}
+
+async function expectEnded({ get, listen, calls }: Opened, key: string): Promise<void> {
+  expect(await get.rest()).toEqual([]);
+  // The answer to the request, and nothing else.
+  expect(await listen.rest()).toEqual([
+    expect.objectContaining({ result: expect.objectContaining({ resultType: 'complete' }) }),
+  ]);
+  await Promise.all(Object.values(calls).map(expectRevoked));
+  for (const era of ['session', 'stateless']) events.emit(`go ${key} ${era}`);
+}
+
+const UPDATED = { method: 'notifications/resources/updated' };
+
+async function expectOpen({ get, listen, calls }: Opened, key: string): Promise<void> {
+  events.emit('changed');
+  expect(await get.next()).toMatchObject(UPDATED);
+  expect(await listen.next()).toMatchObject(UPDATED);
+  for (const era of ['session', 'stateless'] as const) {
+    events.emit(`go ${key} ${era}`);
+    expect((await calls[era]).status).toBe(200);
+  }
+  get.hangUp();
+  listen.hangUp();
+}
+
+const revoke = (at: OwnTokenGateway, { refresh, client }: Tokens) =>
+  at.steps.post('/oauth/revoke', { token: refresh, client_id: client.id });
+
+test('§5.11 ended: what a login has open at any replica ends with it, what others have open stays', async () => {
+  const ada = await own.logIn();
+  const sameUser = await own.logIn();
+  const bob = await own.logIn({ sub: 'user-2' });
+  const here = await openAll(own, ada, 'here');
+  const there = await openAll(own.other, ada, 'there');
+  const others = {
+    same: await openAll(own.other, sameUser, 'same'),
+    bob: await openAll(own.other, bob, 'bob'),
+  };
+  const aborted = ['here session', 'here stateless', 'there session', 'there stateless'].map(
+    (key) => once(events, `aborted ${key}`),
+  );
+  expect((await revoke(own, ada)).status).toBe(200);
+  await Promise.all([expectEnded(here, 'here'), expectEnded(there, 'there')]);
+  await Promise.all(aborted);
+  await expectOpen(others.same, 'same');
+  await expectOpen(others.bob, 'bob');
+});
+
+test('§5.11 ended: a renewal that the provider refused ends them, too', async () => {
+  const ada = await own.logIn();
+  const bob = await own.logIn({ sub: 'user-2' });
+  const opened = await openAll(own.other, ada, 'ada');
+  const others = await openAll(own.other, bob, 'bob');
+  own.provider.disable('user-1');
+  const renewing = await own.open({ OAUTH_RENEWAL_SECONDS: '0' });
+  expect((await renewing.refresh(ada)).status).toBe(400);
+  await expectEnded(opened, 'ada');
+  await expectOpen(others, 'bob');
+});

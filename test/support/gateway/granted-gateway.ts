@@ -1,0 +1,163 @@
+// All that a call of /mcp meets, by callers who came by grants in the store. Their token is the id of the grant.
+
+import { inject } from 'light-my-request';
+import { createChallenge } from '../../../src/auth/bearer.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { createTransport } from '../../../src/edge/create-transport.ts';
+import { createLimiter, createUnlimitedLimiter } from '../../../src/edge/limits/limiter.ts';
+import type { UserContext } from '../../../src/endpoint/message.ts';
+import { getHeader, getOriginalToken, readBearerToken } from '../../../src/endpoint/message.ts';
+import { fail, GatewayError } from '../../../src/errors/gateway-error.ts';
+import { serveOwnCatalog } from '../../../src/mcp/catalog/served-catalog.ts';
+import { createMcp } from '../../../src/mcp/mcp.ts';
+import { joinPolicies } from '../../../src/policy/policy.ts';
+import { createReplicaSeal } from '../../../src/store/seal/secrets.ts';
+import { GRANT_VERSION_LENGTH, type Store } from '../../../src/store/store.ts';
+import { createPrometheusMetrics } from '../../../src/telemetry/metrics/prometheus.ts';
+import { specCatalog } from '../catalogs/spec-catalog.ts';
+import { type ManualClock, manualClock } from './clock.ts';
+import { BASE_URL, INITIALIZE_REQUEST } from './gateway.ts';
+import { collectLog } from './log.ts';
+
+/** What the value of a grant says after its version. */
+interface GrantedUser {
+  readonly sub: string;
+  readonly name: string;
+}
+
+export const grantKeyOf = (id: string): string => `oauth:grant:${id}`;
+
+const toUser = (id: string, version: string, { sub, name }: GrantedUser): UserContext => ({
+  sub,
+  name,
+  claims: { sub, name },
+  grant: { id, clientId: 'client', key: grantKeyOf(id), version },
+});
+
+interface SendOptions {
+  readonly ip?: string;
+  readonly session?: string;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export async function startGrantedGateway(
+  store: Store,
+  {
+    env = {},
+    clock = manualClock(1_800_000_000_000),
+  }: { readonly env?: Readonly<Record<string, string>>; readonly clock?: ManualClock } = {},
+) {
+  const { log, lines } = collectLog();
+  const config = loadConfig({
+    BASE_URL,
+    OIDC_ISSUER: 'https://issuer.example',
+    OAUTH_MODE: 'proxy',
+    TRUST_PROXY: '1',
+    ...env,
+  });
+  const metrics = createPrometheusMetrics();
+  const known = new Map<string, UserContext>();
+  let reloads = 0;
+  const getChallenge = createChallenge(BASE_URL, 'broker');
+  const catalog = serveOwnCatalog(specCatalog, { clock, log });
+  const mcp = createMcp(config.mcp, {
+    catalogs: { all: catalog, findServer: () => undefined },
+    policies: joinPolicies([]),
+    service: { name: 'test', version: '1', displayName: 'Test', environment: 'test' },
+    store,
+    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, {
+      store,
+      clock,
+      loginSeal: undefined,
+    }),
+    clock,
+    metrics,
+    log,
+    getChallenge,
+    isTraced: false,
+    audit: undefined,
+    findClientId: () => undefined,
+    getProviderToken: getOriginalToken,
+    sealPerson: undefined,
+    noteStatelessUser: undefined,
+    endedGrants: undefined,
+  });
+  const server = await createTransport(config, {
+    endpoints: mcp.endpoints,
+    corsHeaders: mcp.corsHeaders,
+    /** By what this process knows: it asks the store of nothing. */
+    authenticate(request) {
+      const user = known.get(readBearerToken(getHeader(request, 'authorization')) ?? '');
+      if (user !== undefined) return user;
+      throw new GatewayError('invalid_token', { headers: getChallenge(request.path) });
+    },
+    async reload(user) {
+      reloads += 1;
+      const { id, key } = user.grant ?? fail('internal_error');
+      const value = (await store.get(key)) ?? fail('token_revoked');
+      const version = value.slice(0, GRANT_VERSION_LENGTH);
+      return toUser(id, version, JSON.parse(value.slice(GRANT_VERSION_LENGTH)));
+    },
+    getChallenge,
+    limiter: config.limits.enabled
+      ? createLimiter(config.limits.groups, { store, clock, metrics, log })
+      : createUnlimitedLimiter(store),
+    clock,
+    metrics,
+    log,
+    tracing: undefined,
+  });
+
+  async function send(token: string, body: unknown, options: SendOptions = {}) {
+    const { ip = '10.0.0.1', session, path = '/mcp', headers } = options;
+    const answer = await inject(server.handler, {
+      method: 'POST',
+      url: path,
+      headers: {
+        host: new URL(BASE_URL).host,
+        'content-type': 'application/json',
+        authorization: `Bearer ${token}`,
+        'x-forwarded-for': ip,
+        ...(session !== undefined && { 'mcp-session-id': session }),
+        ...headers,
+      },
+      payload: typeof body === 'string' ? body : JSON.stringify(body),
+    });
+    return {
+      status: answer.statusCode,
+      headers: answer.headers,
+      get json() {
+        return JSON.parse(answer.payload);
+      },
+    };
+  }
+
+  return {
+    log: lines,
+    send,
+    countReloads: () => reloads,
+    /** All metrics, as `/metrics` shows them. */
+    readMetrics: () => metrics.renderOpenMetrics(undefined),
+    /** Stores a grant; what this process knows of it stays as it was, unless `isKnown`. Resolves to its token. */
+    async grant(id: string, version: string, user: GrantedUser, isKnown = true): Promise<string> {
+      await store.set(grantKeyOf(id), version + JSON.stringify(user), 3600);
+      if (isKnown) known.set(id, toUser(id, version, user));
+      return id;
+    },
+    /** initialize; resolves to the session id. */
+    async open(token: string): Promise<string> {
+      const { headers, json } = await send(token, INITIALIZE_REQUEST);
+      const session = headers['mcp-session-id'];
+      if (typeof session !== 'string') throw new Error(JSON.stringify(json));
+      return session;
+    },
+    async close() {
+      mcp.stopWaiting();
+      await server.close(0);
+      mcp.close();
+    },
+  };
+}
+
+export type GrantedGateway = Awaited<ReturnType<typeof startGrantedGateway>>;
