@@ -72,8 +72,15 @@ export function createCallback({ baseUrl, browsers, logins, finish, endpoints }:
 /** The provider's code is kept: it is redeemed when the client redeems its own. */
 export const createKeepCode =
   (codes: SealedRecords<AuthorizationCode>): FinishLogin =>
-  async ({ browser: _, state: __, sendsIssuer: ___, scopes: ____, ...login }, code, respond) =>
-    respond([['code', await codes.put({ ...login, code })]]);
+  async (login, code, respond) =>
+    respond([['code', await codes.put(createAuthorizationCode(login, code))]]);
+
+/** Member by member: the record of a login holds the trace of the request that began it, too. */
+const createAuthorizationCode = (login: Login, code: string): AuthorizationCode => {
+  const { clientId, clientName, redirectUri, codeChallenge, resources, codeVerifier, nonce } =
+    login;
+  return { clientId, clientName, redirectUri, codeChallenge, resources, code, codeVerifier, nonce };
+};
 
 /** What becomes of a login that the provider's code came back for. */
 export type FinishLogin = (login: Login, code: string, respond: Respond) => Promise<Reply>;
