@@ -5,6 +5,7 @@ import { createGrantId } from '../../src/grants/grant.ts';
 import { createTokenCodec, hashResource, hashUser } from '../../src/grants/token-codec.ts';
 import { createSeal } from '../../src/store/seal/seal.ts';
 import { type DoctorHow, runDoctor } from '../support/gateway/doctor.ts';
+import { startInside } from '../support/gateway/gateway-inside.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import { type Env, endPosterns, startPostern } from '../support/gateway/process.ts';
 import { logIn } from '../support/gateway/process-login.ts';
@@ -12,6 +13,7 @@ import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
 import { startProvider } from '../support/oauth/provider.ts';
 import { startUpstream } from '../support/oauth/upstream.ts';
+import { startRedis } from '../support/stores/redis.ts';
 
 const CLIENT = { secret: 'the-secret-of-the-gateway', auth: 'post' } as const;
 const BASE_URL = 'http://localhost:9';
@@ -222,4 +224,41 @@ test('§20.2 doctor URL: a gateway with own tokens, and calls by one: good, revo
   await fetch(`${url}/oauth/revoke`, { method: 'POST', body });
   const revoked = await runDoctor(url, { args: ['--token', accessToken] });
   expect(revoked.failures).toEqual(['token.revoked']);
+});
+
+test('§20.2 doctor: how many logins still need an older secret', async () => {
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  const own = closeAfterTest(await startProvider({ gatewayUrl: url }));
+  const redis = closeAfterTest(await startRedis());
+  const settings = {
+    ...own.env,
+    OAUTH_MODE: 'broker',
+    CIMD_ALLOWED_HOSTS: 'none',
+    PORT: String(port),
+    REDIS_URL: redis.url,
+  };
+  const old = await startInside({ ...settings, OAUTH_STATE_SECRET: SECRET });
+  const logins = [await logIn(url, 'ann'), await logIn(url, 'ben')];
+  await old.close();
+  const both = { ...settings, OAUTH_STATE_SECRET: `a-newer-${SECRET},${SECRET}` };
+  await startInside(both);
+  const seen = async () => (await runDoctor(undefined, { env: both })).find('store.secrets').what;
+  expect(await seen()).toMatch(/^2 of 2 logins /);
+  for (const [login, expected] of [
+    [logins[0], /^1 of 2 logins /],
+    [logins[1], /^No login needs an older .* \(2 are /],
+  ] as const) {
+    const { refreshToken = '', clientId = '' } = login ?? {};
+    const answer = await fetch(`${url}/oauth/token`, {
+      method: 'POST',
+      body: new URLSearchParams({
+        grant_type: 'refresh_token',
+        refresh_token: refreshToken,
+        client_id: clientId,
+      }),
+    });
+    expect(answer.status).toBe(200);
+    expect(await seen()).toMatch(expected);
+  }
 });

@@ -7,6 +7,7 @@ import type { RedisServerFacts } from '../store.ts';
 import { createCommandRunner } from './command-runner.ts';
 import { connect } from './connect.ts';
 import { idleBackoff, type RedisClient } from './connection.ts';
+import { countOlderGrants, type GrantCount } from './older-grants.ts';
 
 export interface RedisExamination {
   /** Each of its servers that takes writes; never empty. */
@@ -15,11 +16,15 @@ export interface RedisExamination {
   readonly latencyMs: number;
   /** Some records of logins, as they are stored: sealed. */
   readonly sealedRecords: readonly string[];
+  /** Undefined where nobody asked for it, or the user may not ask. */
+  readonly olderGrants: GrantCount | undefined;
 }
 
 export interface ExamineOptions {
   readonly clock: Clock;
   readonly log: Log;
+  /** Whether an older secret sealed what ends so; undefined where there is none. */
+  readonly isSealedBefore: ((ending: string) => boolean) | undefined;
 }
 
 const ATTEMPTS = 6;
@@ -28,7 +33,7 @@ const PAUSE_MS = 250;
 /** @throws StoreUnavailable with its cause. */
 export async function examineRedis(
   url: string,
-  { clock, log }: ExamineOptions,
+  { clock, log, isSealedBefore }: ExamineOptions,
 ): Promise<RedisExamination> {
   const connection = connect(url, { backoff: idleBackoff, clock, log });
   // Its own attempts to connect do: one more beside them would go on after the end.
@@ -56,6 +61,7 @@ export async function examineRedis(
       servers: await Promise.all(servers.map(readServerFacts)),
       latencyMs: await measureLatency(ping, clock),
       sealedRecords: (await Promise.all(servers.map(readSealedRecords))).flat(),
+      olderGrants: isSealedBefore && (await ifAllowed(countOlderGrants(commands, isSealedBefore))),
     };
   } finally {
     commands.close();

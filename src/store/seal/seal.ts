@@ -10,7 +10,7 @@ export interface Seal {
   computeMacs(context: string, text: string): readonly string[];
   /** Whether a text says that it was sealed by none of the secrets; anybody can write that. */
   namesForeignSecret(sealed: string): boolean;
-  /** Whether it says that the first secret sealed it: what is kept for long is sealed anew otherwise. */
+  /** Whether it, or its ending, says that the first secret sealed it: what is kept for long is sealed anew otherwise. */
   isSealedByFirst(sealed: string): boolean;
   /** Keys for a purpose of its own (HKDF-SHA256), one of each secret, the first one first. */
   deriveKeys(purpose: string): readonly DerivedKey[];
@@ -115,6 +115,9 @@ function decrypt(key: Buffer, context: string, bytes: Buffer): string | undefine
 }
 
 const FINGERPRINT_BYTES = 6;
+
+/** The characters at the end of what is sealed that name the secret. */
+export const SEAL_ENDING_LENGTH = SEPARATOR.length + (FINGERPRINT_BYTES * 4) / 3;
 
 const deriveKey = (secret: string): Key => ({
   bytes: deriveBytes(secret, 'postern log-in state', 32),

@@ -29,10 +29,11 @@ export interface WarningSealDeps {
 
 /**
  * The first secret seals, and any opens. While replicas restart one after the other, all have to know
- * the new secret before one of them seals with it; what they keep lasts for up to a day.
+ * the new secret before one of them seals with it; what they keep lasts for up to a day, and logins with tokens of the
+ * gateway's own until their clients refresh.
  */
 export const HOW_TO_CHANGE_SECRET =
-  'To change the secret, restart all with old,new; then all with new,old; and a day later with new alone.';
+  'To change the secret, restart all with old,new; then all with new,old; and a day later with new alone, unless postern doctor says that logins still need the old one.';
 
 /**
  * The same seal, which warns of records that another secret sealed: replicas with different secrets

@@ -5,9 +5,11 @@ import { dirname, resolve } from 'node:path';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { toSentence } from '../../../platform/text.ts';
-import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../../store/seal/secrets.ts';
+import { createLoginSeal } from '../../../store/seal/secrets.ts';
 import type { RedisServerFacts } from '../../../store/store.ts';
 import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
+import { findOwnTokens } from './check-own-tokens.ts';
+import { judgeGrants, judgeLogins } from './judge-secrets.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 export async function checkStore(settings: SettingsAtHand): Promise<Found> {
@@ -37,15 +39,21 @@ const findExisting = (path: string): string =>
 async function checkRedis({ config, clock, log }: SettingsAtHand, url: string): Promise<Found> {
   // The driver takes as long to load as all the rest.
   const { examineRedis } = await import('../../../store/redis/examine.ts');
-  const examination = await examineRedis(url, { clock, log }).catch((error: unknown) =>
-    explainUnreachable(describeCause(error), url),
-  );
+  const { stateSecret } = config.oauth;
+  const seal = await createLoginSeal(stateSecret);
+  const hasOlder = stateSecret?.kind === 'given' && stateSecret.secrets.length > 1;
+  const examination = await examineRedis(url, {
+    clock,
+    log,
+    isSealedBefore: hasOlder && seal ? (ending) => !seal.isSealedByFirst(ending) : undefined,
+  }).catch((error: unknown) => explainUnreachable(describeCause(error), url));
   if ('status' in examination) return examination;
-  const { servers, latencyMs, sealedRecords } = examination;
+  const { servers, latencyMs, sealedRecords, olderGrants } = examination;
   return [
     ...judgeServers(servers, url),
     judgeLatency(latencyMs),
-    await judgeSecrets(sealedRecords, config.oauth.stateSecret),
+    seal && judgeLogins(sealedRecords, seal),
+    hasOlder && findOwnTokens(config) !== undefined ? judgeGrants(olderGrants) : undefined,
   ];
 }
 
@@ -214,28 +222,4 @@ function judgeLatency(latencyMs: number): Finding {
         why: 'Every call waits for one such round trip, and a command that takes over 250 ms fails.',
         remedy: 'run Redis close to the gateway.',
       });
-}
-
-/** Which secret sealed a record can be seen without opening it. */
-async function judgeSecrets(
-  records: readonly string[],
-  secret: Parameters<typeof createLoginSeal>[0],
-): Promise<Finding | undefined> {
-  const seal = await createLoginSeal(secret);
-  if (seal === undefined) return undefined;
-  const foreign = records.filter((record) => seal.namesForeignSecret(record));
-  if (foreign.length > 0)
-    return failure('replicas.secret', {
-      what: `${foreign.length} of ${records.length} logins under way were sealed with a secret that is not here.`,
-      why: 'Another replica has another OAUTH_STATE_SECRET (or another service uses this Redis): logins fail now and then.',
-      setting: 'OAUTH_STATE_SECRET',
-      remedy: `set the same list of secrets on all replicas. ${HOW_TO_CHANGE_SECRET}`,
-    });
-  // Without a login under way nothing is known of other replicas, and one process has none.
-  return records.length === 0
-    ? undefined
-    : ok(
-        'replicas.secret',
-        'Logins under way were sealed with the OAUTH_STATE_SECRET that is here.',
-      );
 }
