@@ -71,6 +71,8 @@ test('§4.11 monitoring: the dashboard shows every metric', () => {
 const WITHOUT_ALERT: Readonly<Record<string, string>> = {
   upstream_request_duration_seconds:
     'A slow server is told by its tools (PosternToolSlow), and one that takes too long by PosternUpstreamFails.',
+  oauth_grants_total:
+    'People log in and out as they like. Where logins end that are still in use, PosternTokensRefused tells it.',
   upstream_processes:
     'How many there are depends on the users; one that does not run is told by PosternUpstreamDown.',
 };

@@ -165,6 +165,19 @@ export const ROWS: readonly Row[] = [
           ['key unknown', sumBy('job', 'jwks_cache_misses_total')],
         ],
       },
+      {
+        title: 'Logins',
+        about: 'With tokens of the gateway. Those that end of age are not counted.',
+        unit: 'ops',
+        queries: [['{{status}}', sumBy('status', 'oauth_grants_total')]],
+      },
+      {
+        title: 'Whether users still may',
+        about:
+          'The provider is asked at refreshes, once in OAUTH_RENEWAL_SECONDS for each login. failed: it could not be asked.',
+        unit: 'ops',
+        queries: [['{{status}}', sumBy('status', 'oauth_grant_renewals_total')]],
+      },
     ],
   },
   {

@@ -64,7 +64,8 @@ export async function startWorkers(options: WorkersOptions = {}): Promise<Runnin
     },
     how.npm ? how : { args: ['start', '--catalog', `${folder}/${catalog}`], ...how },
   );
-  await expect.poll(() => service.stdout).toContain('"Listening."');
+  // One of them answers; on a busy machine the last may take as long again.
+  await expect.poll(() => service.stdout, { timeout: 30_000 }).toContain('"Listening."');
   return service;
 }
 
