@@ -45,7 +45,7 @@ export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
   };
   const { verify } = createTokenVerifier({ keySet, clock, ...rules });
   const authenticate = createAuthenticate({
-    verify: (token, _path, beforeFetch) => verify(token, beforeFetch),
+    verify,
     getChallenge: createChallenge(AUDIENCE, 'proxy'),
   });
   const parseToken = createTokenParser(MAX_TOKEN_BYTES);

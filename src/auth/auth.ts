@@ -117,13 +117,12 @@ function createVerify(
   verifyProviderToken: TokenVerifier['verify'],
   ownTokens: OwnTokenAccess | undefined,
 ): BearerDeps['verify'] {
-  if (ownTokens === undefined) {
-    return (token, _path, beforeFetch) => verifyProviderToken(token, beforeFetch);
-  }
-  return function verify(token, path, beforeFetch) {
-    return ownTokens.acceptsProviderTokens && !isOwnToken(token)
-      ? verifyProviderToken(token, beforeFetch)
-      : ownTokens.verify(token, path, beforeFetch);
+  if (ownTokens === undefined) return verifyProviderToken;
+  if (!ownTokens.acceptsProviderTokens) return ownTokens.verify;
+  return function verify(token, beforeFetch, path) {
+    return isOwnToken(token)
+      ? ownTokens.verify(token, beforeFetch, path)
+      : verifyProviderToken(token, beforeFetch);
   };
 }
 

@@ -18,8 +18,8 @@ export interface BearerDeps {
   /** As that of a verifier, of a call at `path`. */
   readonly verify: (
     token: string,
+    beforeFetch: (() => Promise<void>) | undefined,
     path: string,
-    beforeFetch?: () => Promise<void>,
   ) => UserContext | Promise<UserContext>;
   readonly getChallenge: GetChallenge;
   /** Told of each 401; nobody is unless given. */
@@ -80,8 +80,8 @@ export function createAuthenticate({ verify, getChallenge, onRefusal }: BearerDe
     try {
       const verifying = verify(
         requireToken(getHeader(request, 'authorization')),
-        request.path,
         beforeFetch,
+        request.path,
       );
       return verifying instanceof Promise
         ? verifying.catch((thrown: unknown) => refuse(thrown, request))

@@ -30,8 +30,8 @@ export interface OwnTokenVerifier {
    */
   verify(
     token: string,
+    beforeFetch: (() => Promise<void>) | undefined,
     path: string,
-    beforeFetch?: () => Promise<void>,
   ): UserContext | Promise<UserContext>;
   /** The same user, of a grant that has changed. @throws GatewayError `token_revoked`. */
   reload(user: UserContext): Promise<UserContext>;
@@ -155,7 +155,7 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
   }
 
   return {
-    verify(token, path, beforeFetch) {
+    verify(token, beforeFetch, path) {
       const opened = open(token, path);
       const entry = known.get(opened.grantId);
       // A token of a pair that this process has not heard of: that it is in use has to be noted.

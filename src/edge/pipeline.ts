@@ -67,7 +67,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     return limits
       .admit(judged.caller, judged.access, judged.grantKey)
       .then(({ session, grant }) => {
-        if (!isMissingGrant(judged.grantKey, grant)) {
+        if (judged.grantKey === undefined || !isMissingGrant(grant)) {
           return runQueue.run(() => judged.run(session, grant));
         }
         // The login was ended: counted, and refused, as any caller without a valid token is.

@@ -301,9 +301,9 @@ export const NO_GRANT: GrantLookup = { version: undefined };
 /** Characters of base64url with which the value of a grant begins: 12 random bytes, others after each change. */
 export const GRANT_VERSION_LENGTH = 16;
 
-/** Whether one was asked for that is not there: a store that failed has not said so. */
-export const isMissingGrant = (grantKey: string | undefined, grant: GrantLookup): boolean =>
-  grantKey !== undefined && 'version' in grant && grant.version === undefined;
+/** Whether one that was asked for is not there: a store that failed has not said so. */
+export const isMissingGrant = (grant: GrantLookup): boolean =>
+  'version' in grant && grant.version === undefined;
 
 /** Thrown by drivers when the store cannot be used now (down, frozen, time-out). */
 export class StoreUnavailable extends Error {

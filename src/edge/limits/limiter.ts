@@ -204,7 +204,7 @@ export function createLimiter(
           const { verdict, session, grant } = isAsked
             ? await admitInStore(windows, access, grantKey)
             : NOTHING_COUNTED;
-          if (isMissingGrant(grantKey, grant)) return { session, grant };
+          if (grantKey !== undefined && isMissingGrant(grant)) return { session, grant };
           if (verdict?.isAdmitted === false) return refuse(verdict, windows, getSub(caller));
           if (!isAddressCounted) addressVerdict = verdict;
           metrics.recordRateLimitCheck(group, false);

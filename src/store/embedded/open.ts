@@ -53,7 +53,7 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
 
     async admitRequest(windows, access, grantKey) {
       const grant = grantKey === undefined ? NO_GRANT : lookUpGrant(grantKey);
-      if (isMissingGrant(grantKey, grant)) {
+      if (grantKey !== undefined && isMissingGrant(grant)) {
         return { verdict: undefined, entry: undefined, session: NO_SESSION, grant };
       }
       const time = slidingWindows.getTime();

@@ -71,7 +71,7 @@ function createClusterAdmission(options: RedisWindowsOptions): AdmitRequest {
 
   return async function admitRequest(windows, access, grantKey) {
     const grant = grantKey === undefined ? NO_GRANT : await readGrant(grantKey);
-    if (isMissingGrant(grantKey, grant)) return NOT_COUNTED;
+    if (grantKey !== undefined && isMissingGrant(grant)) return NOT_COUNTED;
     const counted = { ...(await countInAll(windows).catch(toLimitFailure)), grant };
     if (access === undefined || 'failure' in grant || counted.verdict?.isAdmitted === false) {
       return counted;
