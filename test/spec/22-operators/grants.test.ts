@@ -12,7 +12,7 @@ import {
   startOperatedGateways,
   tryCall,
 } from '../../support/oauth/operator-logins.ts';
-import { BASE, MCP, toTokens } from '../../support/oauth/own-tokens.ts';
+import { BASE, MCP, type Tokens, toTokens } from '../../support/oauth/own-tokens.ts';
 
 const MINUTE_MS = 60_000;
 const ANN = { sub: 'u-1', name: 'Ann Example', email: 'Ann@Example.com', email_verified: true };
@@ -177,19 +177,26 @@ test('§22.3 operators: among more logins than a page has, a client is found; th
   const oldest = await own.logIn(ANN);
   own.clock.advance(2000);
   const { client } = await own.logIn(BOB);
-  const all = [];
-  for (let at = 0; at < 104; at += 1) {
-    const back = await own.logInTo(client, { sub: `user-${at}` });
-    all.push(toTokens(client, await own.steps.redeem(client, back)));
+  const logInAt = async (at: number) =>
+    toTokens(
+      client,
+      await own.steps.redeem(client, await own.logInTo(client, { sub: `user-${at}` })),
+    );
+  const all: Tokens[] = [];
+  // Eight at a time, as each waits for the disk; the gateway asks the provider for so many at once.
+  while (all.length < 104) {
+    const batch = Array.from({ length: 8 }, (_, at) => logInAt(all.length + at));
+    all.push(...(await Promise.all(batch)));
   }
+  const tryAll = async () => new Set(await Promise.all(all.map((tokens) => tryCall(own, tokens))));
   expect((await end(`?client=${oldest.client.id}`)).json).toEqual({ ended: 1 });
   expect(await tryCall(own, oldest)).toBe('token_revoked');
-  for (const tokens of all) expect(await tryCall(own, tokens)).toBe('let in');
+  expect(await tryAll()).toEqual(new Set(['let in']));
   const operator = await logInBy(own, PAGE);
   const { json } = await ask(own, operator.access, '/grants?all=true', 'DELETE');
   // Bob, 104 users, and the operator, who logged in twice.
   expect(json).toEqual({ ended: 107 });
-  for (const tokens of all) expect(await tryCall(own, tokens)).toBe('token_revoked');
+  expect(await tryAll()).toEqual(new Set(['token_revoked']));
   expect((await ask(own, operator.access, '/grants')).json.error.data.reason).toBe('token_revoked');
   expect(await show()).toMatchObject([{ user: 'olga' }]);
 });
