@@ -6,7 +6,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
-import type { Logouts } from '../gateway-tokens/logouts.ts';
+import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../gateway-tokens/logouts.ts';
 
 export interface BrowserSession {
   readonly user: UserIdentity;
@@ -46,7 +46,6 @@ export interface BrowserSessions {
 }
 
 const IDLE_SECONDS = 900;
-export const BROWSER_SESSION_MAX_SECONDS = 28_800;
 const FRESH_MS = 300_000;
 
 export interface BrowserSessionsDeps extends RecordsDeps {

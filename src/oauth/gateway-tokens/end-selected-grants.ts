@@ -1,16 +1,10 @@
 // §5.11: many logins end at once: those of a user, those by a client, or all.
-import type { Grant, UserIdentity } from '../../grants/grant.ts';
+import type { Grant } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import type { Logouts } from './logouts.ts';
+import type { GrantSelection, Logouts } from './logouts.ts';
 import type { TellProvider } from './tell-provider.ts';
-
-/** `client` is an OAuth client ID. */
-export type GrantSelection =
-  | { readonly kind: 'user'; readonly user: UserIdentity; readonly client: string | undefined }
-  | { readonly kind: 'client'; readonly client: string }
-  | { readonly kind: 'all' };
 
 /**
  * Ends those that are there, and what is under way to become one (`Logouts`). The provider is told of them afterwards, and

@@ -6,8 +6,12 @@ import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutKey, LOGOUT_COUNT_KEY } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
-import { BROWSER_SESSION_MAX_SECONDS } from '../account/browser-sessions.ts';
-import type { GrantSelection } from './end-selected-grants.ts';
+
+/** Whose logins end at once. `client` is an OAuth client ID. */
+export type GrantSelection =
+  | { readonly kind: 'user'; readonly user: UserIdentity; readonly client: string | undefined }
+  | { readonly kind: 'client'; readonly client: string }
+  | { readonly kind: 'all' };
 
 /**
  * Replicas' clocks differ, so they count: each logout has a number that is higher than all before, and each login has the
@@ -30,6 +34,8 @@ export interface MarkedLogin {
   readonly logoutMark: number | undefined;
 }
 
+/** Of a browser at /account. */
+export const BROWSER_SESSION_MAX_SECONDS = 28_800;
 /** A login and its code before it, and a browser's session: nothing that a logout concerns is older than that. */
 const NOTED_SECONDS = BROWSER_SESSION_MAX_SECONDS + 3600;
 /** Longer than what was noted by it. */

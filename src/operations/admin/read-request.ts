@@ -4,7 +4,7 @@
 
 import { readEmail } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { GrantSelection } from '../../oauth/gateway-tokens/end-selected-grants.ts';
+import type { GrantSelection } from '../../oauth/gateway-tokens/logouts.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { RuleCaller } from '../../policy/rules/rules.ts';
 import type { Page, PagePlace, PageRequest } from '../../store/page.ts';
