@@ -90,6 +90,7 @@ export function openGatewayTokens(
       serverUrls: deps.serverUrls,
     }),
     api: createProviderApi(fetch),
+    revocationApi: createProviderApi(fetch),
     endpoints: createProviderEndpoints(oauth.endpoints, metadata),
     clock,
   });

@@ -35,7 +35,7 @@ export const createTellProvider = ({
   };
 };
 
-/** Of the requests that the gateway may have under way at the provider, most are for people who log in. */
+/** Of those that may be under way, so that there is room for who ends a login and waits. */
 const MAX_TOLD = 8;
 /** There is no end to logins that are refused; tokens of those for which there is no room here die of age. */
 const MAX_WAITING = 10_000;

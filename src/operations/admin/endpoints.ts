@@ -212,7 +212,7 @@ function describeShow(path: string, query: URLSearchParams): What {
 
 const failNotEnded = (ended: number, failed: number): never =>
   fail('grants_not_ended', {
-    details: `${ended} logins have ended, and ${failed} could not be ended, because the store failed. Send the request again.`,
+    details: `Logins that have ended: ${ended}. Still there, because the store failed: ${failed}. Send the request again.`,
   });
 
 const NO_GRANTS =
