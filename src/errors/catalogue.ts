@@ -160,6 +160,11 @@ export const catalogue = {
     jsonrpc: { code: -32000, message: 'Login not found', reason: 'grant_not_found' },
     details: 'There is no such login, or it has ended.',
   }),
+  grants_not_ended: defineError({
+    status: 500,
+    jsonrpc: { code: -32603, message: 'Not all logins have ended', reason: 'grants_not_ended' },
+    details: 'The store failed for some of the logins. Send the request again.',
+  }),
   server_not_found: defineError({
     status: 404,
     jsonrpc: { code: -32000, message: 'Server not found', reason: 'server_not_found' },
@@ -420,6 +425,12 @@ export const catalogue = {
     400,
     'invalid_grant',
     'The redirect_uri does not match the one that the client registered.',
+  ),
+  /** RFC 6749 §4.1.2. */
+  authorization_code_reused: defineOAuthError(
+    400,
+    'invalid_grant',
+    'The code was already used. The login that it stood for has ended: log in again.',
   ),
   /** RFC 9700 §4.14.2. */
   refresh_token_reused: defineOAuthError(

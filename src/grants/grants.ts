@@ -25,7 +25,6 @@ export interface StoredGrant {
 }
 
 export interface Grants {
-  /** Of a user who has too many then, those that would end first end. */
   create(grant: Grant): Promise<StoredGrant>;
   /** Undefined where there is none, or no secret opens it. */
   read(id: string): Promise<StoredGrant | undefined>;
@@ -40,6 +39,8 @@ export interface Grants {
   /** Undefined where another was faster. Its tokens are refused from then on, at every replica. */
   end(id: string): Promise<Grant | undefined>;
   listOfUser(user: UserIdentity): Promise<readonly Grant[]>;
+  /** The ids of those that a user has too many, which would end first. Never `keptId`. */
+  listExcess(user: UserIdentity, keptId: string): Promise<readonly string[]>;
   /** Of all users; the one that ends last first. */
   list(request: PageRequest): Promise<Page<Grant>>;
 }
@@ -113,8 +114,19 @@ export function createGrants(deps: GrantsDeps): Grants {
   }
 
   async function readAll(ids: readonly string[]): Promise<readonly Grant[]> {
-    const found = await Promise.all(ids.map(read));
-    return found.flatMap((stored) => (stored === undefined ? [] : [stored.grant]));
+    const keys = ids.map(buildGrantKey);
+    const texts = await Promise.all(keys.map((key) => store.get(key)));
+    return keys.flatMap((key, at) => openIfKnown(key, texts[at]));
+  }
+
+  /** One that a later version wrote must not keep a list from being shown, or the others in it from being ended. */
+  function openIfKnown(key: string, text: string | undefined): readonly Grant[] {
+    try {
+      const stored = open(key, text);
+      return stored === undefined ? [] : [stored.grant];
+    } catch {
+      return [];
+    }
   }
 
   async function read(id: string): Promise<StoredGrant | undefined> {
@@ -124,27 +136,22 @@ export function createGrants(deps: GrantsDeps): Grants {
 
   async function end(id: string): Promise<Grant | undefined> {
     const key = buildGrantKey(id);
-    const ended = open(key, await store.getAndDelete(key));
+    const text = await store.getAndDelete(key);
+    if (text === undefined) return undefined;
+    // Also where nobody can read any more what it was.
+    const announced = endedGrants.announce(id);
+    const ended = open(key, text);
     if (ended === undefined) return undefined;
     metrics.recordGrant('ended');
     const { grant } = ended;
     // It has ended, whatever becomes of the lists: what they name and is gone they leave out.
     await Promise.all([
-      endedGrants.announce(id),
+      announced,
       ...listPlaces(grant).map(([list, listed]) =>
         store.deleteListed(list, listed).catch(() => false),
       ),
     ]);
     return grant;
-  }
-
-  async function endThoseInExcess(user: UserIdentity): Promise<void> {
-    const list = buildUserGrantsKey(hashUser(user));
-    const { items } = await store.readListed(list, {
-      from: undefined,
-      limit: MAX_USER_GRANTS + MAX_EXCESS,
-    });
-    await Promise.all(items.slice(MAX_USER_GRANTS).map(({ value }) => end(value)));
   }
 
   return {
@@ -161,7 +168,6 @@ export function createGrants(deps: GrantsDeps): Grants {
       await enlist(grant);
       await store.set(key, text, computeTtlSeconds(grant));
       metrics.recordGrant('issued');
-      await endThoseInExcess(grant.user);
       return { grant, version };
     },
     async update(id, change) {
@@ -188,6 +194,13 @@ export function createGrants(deps: GrantsDeps): Grants {
       const request = { from: undefined, limit: MAX_USER_GRANTS };
       const { items } = await store.readListed(list, request);
       return readAll(items.map(({ value }) => value));
+    },
+    async listExcess(user, keptId) {
+      const list = buildUserGrantsKey(hashUser(user));
+      const request = { from: undefined, limit: MAX_USER_GRANTS + MAX_EXCESS };
+      const { items } = await store.readListed(list, request);
+      const others = items.map(({ value }) => value).filter((id) => id !== keptId);
+      return others.slice(MAX_USER_GRANTS - 1);
     },
     async list(request) {
       const { items, next } = await store.readListed(GRANT_LIST_KEY, request);

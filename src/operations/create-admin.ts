@@ -56,6 +56,7 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
       configPath: config.server.configFile,
     }),
     operators: createOperators({ store, ...admin }),
+    issuer: auth.provider.issuer,
     deleteClient: clients.delete,
     audit: parts.audit ?? noAudit,
   });

@@ -110,6 +110,12 @@ export const GRANT_LIST_KEY = 'oauth:grants';
 export const buildListedGrantKey = (list: string, id: string): string =>
   buildOAuthKey('listed-grant', `${list}:${id}`);
 
+/** How often many logins were ended at once. */
+export const LOGOUT_COUNT_KEY = 'oauth:logouts';
+
+/** That those of a user, by a client, or all were; `hash` is that of whose. */
+export const buildLogoutKey = (hash: string): string => buildOAuthKey('logout', hash);
+
 /** The client that got a token in broker mode; `hash` is that of the token. */
 export const buildTokenClientKey = (hash: string): string => buildOAuthKey('token-client', hash);
 

@@ -15,13 +15,16 @@ export interface AccountPageContent {
   readonly action: string;
   /** Whether to ask once more before all logins end. */
   readonly asksForAll: boolean;
+  /** How many of the logins that were to end did not. */
+  readonly notEnded: number;
 }
 
 export function renderAccountPage(content: AccountPageContent): Reply {
-  const { service, session, grants } = content;
+  const { service, session, grants, notEnded } = content;
   const page = renderHtmlPage(
     'Apps that act for you',
-    `<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. These apps may use
+    `${notEnded === 0 ? '' : renderNotEnded(notEnded)}
+<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. These apps may use
 ${escapeHtml(service)} on your behalf. One that you log out has to ask you again before it can do anything.</p>
 ${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, content)).join('\n')}
 ${grants.length < 2 ? '' : renderAll(content)}
@@ -30,6 +33,9 @@ ${renderForm(content, '<button name="action" value="leave">Leave this page</butt
   );
   return { status: 200, ...page };
 }
+
+const renderNotEnded = (count: number): string =>
+  `<p class="warning" role="alert">${count === 1 ? 'One app' : `${count} apps`} could not be logged out. Try again in a moment.</p>`;
 
 function renderGrant(grant: Grant, content: AccountPageContent): string {
   const { client } = grant;

@@ -22,6 +22,8 @@ import type { Audit } from '../../telemetry/audit/audit.ts';
 import { buildProviderRequest, type Login } from '../broker/redirect-to-provider.ts';
 import type { Browsers } from '../consent/browser.ts';
 import type { EndGrant } from '../gateway-tokens/end-grant.ts';
+import type { EndSelectedGrants } from '../gateway-tokens/end-selected-grants.ts';
+import type { Logouts } from '../gateway-tokens/logouts.ts';
 import type { Identity } from '../identity/identity.ts';
 import {
   type AuthorizationParameters,
@@ -30,7 +32,7 @@ import {
 } from '../provider/provider-parameters.ts';
 import { createNameCheck, parseBody, parseQuery } from '../request/parameters.ts';
 import { renderAccountPage, renderLoginFailed } from './account-page.ts';
-import type { BrowserSession, BrowserSessions } from './browser-sessions.ts';
+import type { BrowserSession, BrowserSessions, OpenBrowserSession } from './browser-sessions.ts';
 
 export interface AccountDeps {
   /** `BASE_URL`. */
@@ -48,6 +50,8 @@ export interface AccountDeps {
   readonly browserSessions: BrowserSessions;
   readonly grants: Pick<Grants, 'listOfUser' | 'read'>;
   readonly endGrant: EndGrant;
+  readonly endSelectedGrants: EndSelectedGrants;
+  readonly logouts: Pick<Logouts, 'getMark'>;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
 }
@@ -55,7 +59,7 @@ export interface AccountDeps {
 export interface Account {
   readonly endpoints: readonly PublicEndpoint[];
   /** The provider says who came for this page. */
-  finish(identity: Identity, account: NonNullable<Login['account']>): Promise<Reply>;
+  finish(identity: Identity, login: Pick<Login, 'account' | 'logoutMark'>): Promise<Reply>;
 }
 
 /** OpenID Connect Core §3.1.2.1: without `auth_time` nobody knows. The provider's clock may be behind. */
@@ -74,13 +78,14 @@ const explain = (error: string): string =>
 const checkFieldName = createNameCheck(['csrf', 'action', 'grant']);
 
 export function createAccount(deps: AccountDeps): Account {
-  const { baseUrl, displayName, browsers, browserSessions, grants, endGrant, audit } = deps;
+  const { baseUrl, displayName, browsers, browserSessions, grants, logouts, audit } = deps;
   const url = `${baseUrl}/account`;
 
   /** Asked even where the provider knows the browser, if it has to be sure who sits there. */
   async function redirectToProvider(cookie: string | undefined, isFresh: boolean): Promise<Reply> {
     const { clientId, endpoints, logins, clock } = deps;
     const { scope, authorization } = deps.buildParameters();
+    const logoutMark = await logouts.getMark();
     const browser = browsers.getOrCreate(cookie);
     const codeVerifier = generateSecret();
     const nonce = generateSecret();
@@ -91,6 +96,7 @@ export function createAccount(deps: AccountDeps): Account {
       state: undefined,
       codeChallenge: '',
       resources: [],
+      logoutMark,
       codeVerifier,
       nonce,
       sendsIssuer: await endpoints.sendsIssuer(),
@@ -118,11 +124,17 @@ export function createAccount(deps: AccountDeps): Account {
     return { ...reply, headers: { ...reply.headers, ...browser.headers } };
   }
 
-  async function show(session: BrowserSession, asksForAll: boolean): Promise<Reply> {
+  async function show(session: BrowserSession, asksForAll: boolean, notEnded = 0): Promise<Reply> {
     const list = await grants.listOfUser(session.user);
     const latestFirst = [...list].sort((one, other) => other.createdAt - one.createdAt);
-    const content = { service: displayName, session, grants: latestFirst, action: url, asksForAll };
-    return renderAccountPage(content);
+    return renderAccountPage({
+      service: displayName,
+      session,
+      grants: latestFirst,
+      action: url,
+      asksForAll,
+      notEnded,
+    });
   }
 
   async function get(query: string, cookie: string | undefined): Promise<Reply> {
@@ -155,11 +167,7 @@ export function createAccount(deps: AccountDeps): Account {
         ? createRedirectReply(`${url}?all=1`)
         : redirectToProvider(cookie, true);
     }
-    if (action === 'end_all') {
-      const list = await grants.listOfUser(session.user);
-      await Promise.all(list.map((grant) => end(grant, ip)));
-      return createRedirectReply(url);
-    }
+    if (action === 'end_all') return endAll(found, ip);
     if (action === 'leave') {
       await found.end();
       const reply = createRedirectReply(`${baseUrl}/`);
@@ -174,19 +182,28 @@ export function createAccount(deps: AccountDeps): Account {
     const stored = await grants.read(id);
     // Somebody else's is none.
     if (stored === undefined || hashUser(stored.grant.user) !== hashUser(user)) return;
-    await end(stored.grant, ip);
+    const ended = await deps.endGrant(id);
+    if (ended !== undefined) writeEnd(ended, ip);
   }
 
-  async function end(grant: Grant, ip: string): Promise<void> {
-    const ended = await endGrant(grant.id);
-    if (ended === undefined) return;
-    const { user, client } = ended;
+  /** Other browsers of the user are logged out of this page, too; whoever sits here sees what came of it. */
+  async function endAll(found: OpenBrowserSession, ip: string): Promise<Reply> {
+    const selection = { kind: 'user', user: found.session.user, client: undefined } as const;
+    const { failed, logoutMark } = await deps.endSelectedGrants(selection, (grant) =>
+      writeEnd(grant, ip),
+    );
+    const { session, headers } = await found.renew(logoutMark);
+    const reply = failed === 0 ? createRedirectReply(url) : await show(session, true, failed);
+    return { ...reply, headers: { ...reply.headers, ...headers } };
+  }
+
+  function writeEnd({ id, user, client }: Grant, ip: string): void {
     audit?.write(
       {
         event: 'revocation',
         user: user.sub,
         client: client.id,
-        grant: ended.id,
+        grant: id,
         ip,
         action: 'account',
       },
@@ -204,11 +221,13 @@ export function createAccount(deps: AccountDeps): Account {
   } as const;
 
   return {
-    async finish({ user, claims }, { freshSince }) {
+    async finish({ user, claims }, { account, logoutMark }) {
+      const { freshSince } = account ?? {};
       const isFresh = freshSince !== undefined && wasAskedSince(claims.auth_time, freshSince);
       const names = [claims.email, claims.name].filter((one) => typeof one === 'string');
       const displayed = names.find((one) => one !== '') ?? user.sub;
-      const headers = await browserSessions.create({ user, displayName: displayed, isFresh });
+      const session = { user, displayName: displayed, isFresh, logoutMark };
+      const headers = await browserSessions.create(session);
       const reply = createRedirectReply(isFresh ? `${url}?all=1` : url);
       return { ...reply, headers: { ...reply.headers, ...headers } };
     },

@@ -1,10 +1,12 @@
 // §5.11: whoever is logged in at the gateway's own pages for users. A cookie, of which only the hash is stored, and a sealed record.
 
+import { ACCOUNT_CLIENT_ID } from '../../auth/own-clients.ts';
 import type { UserIdentity } from '../../grants/grant.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
+import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../gateway-tokens/logouts.ts';
 
 export interface BrowserSession {
   readonly user: UserIdentity;
@@ -16,11 +18,20 @@ export interface BrowserSession {
   readonly createdAt: number;
   /** Whether the provider asked who it is, whatever it knew: what concerns all logins needs that. */
   readonly isFresh: boolean;
+  /** When its login began, as `Logouts` counts: after a logout it is none any more. */
+  readonly logoutMark: number | undefined;
 }
 
 export interface OpenBrowserSession {
   readonly session: BrowserSession;
   end(): Promise<void>;
+  /** It goes on, by another cookie, in place of one that a logout has ended. */
+  renew(logoutMark: number): Promise<RenewedBrowserSession>;
+}
+
+export interface RenewedBrowserSession {
+  readonly session: BrowserSession;
+  readonly headers: Headers;
 }
 
 type Headers = Readonly<Record<string, string>>;
@@ -29,20 +40,23 @@ export interface BrowserSessions {
   /** Undefined without one. Being read, it lives on. */
   find(cookie: string | undefined): Promise<OpenBrowserSession | undefined>;
   /** Always a new one, so that nobody knows its cookie. The headers give it to the browser. */
-  create(session: Pick<BrowserSession, 'user' | 'displayName' | 'isFresh'>): Promise<Headers>;
+  create(session: Omit<BrowserSession, 'csrf' | 'createdAt'>): Promise<Headers>;
   /** Headers that take the cookie away. */
   readonly removal: Headers;
 }
 
 const IDLE_SECONDS = 900;
-const MAX_SECONDS = 28_800;
 const FRESH_MS = 300_000;
+
+export interface BrowserSessionsDeps extends RecordsDeps {
+  readonly logouts: Pick<Logouts, 'isOver'>;
+  readonly clock: Clock;
+}
 
 /** `baseUrl` is `BASE_URL`, whose path the cookie has. */
 export function createBrowserSessions(
   baseUrl: string,
-  { store, seal }: RecordsDeps,
-  clock: Clock,
+  { store, seal, logouts, clock }: BrowserSessionsDeps,
 ): BrowserSessions {
   const { protocol, pathname } = new URL(baseUrl);
   const isSecure = protocol === 'https:';
@@ -55,11 +69,20 @@ export function createBrowserSessions(
   const buildKey = (secret: string) => buildOAuthKey('browser-session', hashSha256(secret));
 
   const getSecondsLeft = ({ createdAt }: BrowserSession): number =>
-    Math.min(IDLE_SECONDS, MAX_SECONDS - Math.floor((clock.now() - createdAt) / 1000));
+    Math.min(
+      IDLE_SECONDS,
+      BROWSER_SESSION_MAX_SECONDS - Math.floor((clock.now() - createdAt) / 1000),
+    );
 
   async function write(key: string, session: BrowserSession): Promise<void> {
     const record = JSON.stringify({ ...session, version: RECORD_VERSION });
     await store.set(key, seal.seal(key, record), getSecondsLeft(session));
+  }
+
+  async function writeNew(session: BrowserSession): Promise<Headers> {
+    const secret = generateSecret();
+    await write(buildKey(secret), session);
+    return { 'Set-Cookie': `${name}=${secret}; ${attributes}` };
   }
 
   return {
@@ -71,25 +94,29 @@ export function createBrowserSessions(
       const text = sealed === undefined ? undefined : seal.open(key, sealed);
       if (text === undefined) return undefined;
       // What opens was written by this code: no other check of its shape is needed.
-      const session = JSON.parse(text) as BrowserSession & { readonly version: number };
-      checkRecordVersion(session.version, 'A browser session');
+      const record = JSON.parse(text) as BrowserSession & { readonly version: number };
+      const { version, ...session } = record;
+      checkRecordVersion(version, 'A browser session');
       if (getSecondsLeft(session) <= 0) return undefined;
+      if (await logouts.isOver({ ...session, clientId: ACCOUNT_CLIENT_ID })) return undefined;
       // Only where it still stands: whoever has left stays out, whatever comes at the same moment.
       const next = seal.seal(key, text);
       const isThere = await store.compareAndSet(key, sealed, next, getSecondsLeft(session));
       if (!isThere && (await store.get(key)) === undefined) return undefined;
       const isFresh = session.isFresh && clock.now() - session.createdAt < FRESH_MS;
-      return { session: { ...session, isFresh }, end: () => store.delete(key) };
+      const end = () => store.delete(key);
+      return {
+        session: { ...session, isFresh },
+        end,
+        async renew(logoutMark) {
+          const renewed = { ...session, csrf: generateSecret(), logoutMark };
+          const headers = await writeNew(renewed);
+          await end();
+          return { session: { ...renewed, isFresh }, headers };
+        },
+      };
     },
-    async create(session) {
-      const secret = generateSecret();
-      await write(buildKey(secret), {
-        ...session,
-        csrf: generateSecret(),
-        createdAt: clock.now(),
-      });
-      return { 'Set-Cookie': `${name}=${secret}; ${attributes}` };
-    },
+    create: (session) => writeNew({ ...session, csrf: generateSecret(), createdAt: clock.now() }),
     removal: { 'Set-Cookie': `${name}=; Max-Age=0; ${attributes}` },
   };
 }

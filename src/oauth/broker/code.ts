@@ -28,20 +28,30 @@ export interface IssuedCode {
 /** @throws GatewayError `invalid_grant`. */
 export function checkCode<Issued extends IssuedCode>(
   issued: Issued | undefined,
-  { clientId, redirectUri, verifier }: CodeRequest,
+  request: CodeRequest,
 ): Issued {
-  if (issued === undefined) {
-    return failCode('The code is unknown, has expired, or has already been used.');
-  }
-  if (issued.clientId !== clientId) failCode('The code was issued to another client.');
-  if (issued.redirectUri !== redirectUri) {
-    failCode('The redirect_uri does not match the one in the authorization request.');
-  }
-  if (!verifyPkce(issued.codeChallenge, verifier)) {
-    failCode('The code_verifier does not match the code_challenge.');
-  }
-  return issued;
+  if (issued === undefined) return failUnknownCode();
+  const problem = findCodeProblem(issued, request);
+  return problem === undefined ? issued : failCode(problem);
 }
+
+/** Why a request is not that of the client which the code was issued to, as a sentence. */
+export function findCodeProblem(
+  issued: IssuedCode,
+  { clientId, redirectUri, verifier }: CodeRequest,
+): string | undefined {
+  if (issued.clientId !== clientId) return 'The code was issued to another client.';
+  if (issued.redirectUri !== redirectUri) {
+    return 'The redirect_uri does not match the one in the authorization request.';
+  }
+  return verifyPkce(issued.codeChallenge, verifier)
+    ? undefined
+    : 'The code_verifier does not match the code_challenge.';
+}
+
+/** @throws GatewayError always. */
+export const failUnknownCode = (): never =>
+  failCode('The code is unknown, has expired, or has already been used.');
 
 /** RFC 7636 §4.1. */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
@@ -50,4 +60,4 @@ const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
 const verifyPkce = (challenge: string, verifier: string): boolean =>
   VERIFIER.test(verifier) && createCodeChallenge(verifier) === challenge;
 
-const failCode = (details: string): never => fail('invalid_grant', { details });
+export const failCode = (details: string): never => fail('invalid_grant', { details });

@@ -32,6 +32,8 @@ export interface Login {
   readonly resources: readonly string[];
   /** What the gateway's own are granted; undefined where clients get the provider's. */
   readonly scopes?: readonly string[] | undefined;
+  /** When it began, as `Logouts` counts; undefined where clients get the provider's tokens. */
+  readonly logoutMark?: number | undefined;
   /** Ours, for the provider. */
   readonly codeVerifier: string;
   readonly nonce: string | undefined;
@@ -61,7 +63,7 @@ const FORWARDED = new Set([
 /** What the provider is asked for, and what tokens are to be for. */
 export interface AskedOfProvider
   extends Pick<AuthorizationParameters, 'scope' | 'authorization'>,
-    Pick<Login, 'resources' | 'scopes'> {}
+    Pick<Login, 'resources' | 'scopes' | 'logoutMark'> {}
 
 export type ReadAsked = (
   parameters: RequestParameters,
@@ -108,7 +110,7 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
     const { parameters, redirectUri } = request;
     if (request.client === undefined) fail('unknown_client');
     const asked = await readAsked(parameters, request.clientId);
-    const { scope, authorization, resources, scopes } = asked;
+    const { scope, authorization, resources, scopes, logoutMark } = asked;
     const codeVerifier = generateSecret();
     const nonce = parseScope(scope).includes('openid') ? generateSecret() : undefined;
     const state = await logins.put({
@@ -120,6 +122,7 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
       codeChallenge: parameters.require('code_challenge'),
       resources,
       scopes,
+      logoutMark,
       codeVerifier,
       nonce,
       sendsIssuer: await endpoints.sendsIssuer(),

@@ -5,7 +5,6 @@ import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { parseScope } from '../../config/scope.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { createGrantId, type Grant, issueFirstPair } from '../../grants/grant.ts';
-import type { Grants } from '../../grants/grants.ts';
 import type { RefreshToken } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -23,8 +22,10 @@ import {
   type ProviderParametersConfig,
 } from '../provider/provider-parameters.ts';
 import type { OwnResources } from '../request/parameters.ts';
+import type { IssueGrant } from './issue-grant.ts';
 import type { ProviderLogins } from './provider-login.ts';
 import { getDefaultResources, selectOwnResources } from './resources.ts';
+import type { TellProvider } from './tell-provider.ts';
 
 export interface EarlierLogins {
   /** What it counts as, once there is a grant for it. */
@@ -60,7 +61,8 @@ export interface EarlierLoginsDeps {
   readonly ttlSeconds: number;
   readonly store: KeyValue;
   readonly refreshTokens: RefreshTokens;
-  readonly grants: Pick<Grants, 'create'>;
+  readonly issueGrant: IssueGrant;
+  readonly tellProviderInTurn: TellProvider;
   readonly providerLogins: Pick<ProviderLogins, 'renew' | 'revoke'>;
   readonly readIdentity: ReadIdentity;
   readonly findLoginRefusal: FindLoginRefusal;
@@ -70,7 +72,7 @@ export interface EarlierLoginsDeps {
 }
 
 export function createEarlierLogins(deps: EarlierLoginsDeps): EarlierLogins {
-  const { config, store, refreshTokens, grants, providerLogins, clock, log } = deps;
+  const { config, store, refreshTokens, issueGrant, providerLogins, clock, log } = deps;
 
   async function findToken(refreshToken: string): Promise<RefreshToken | undefined> {
     const text = await store.get(buildMigratedKey(refreshToken));
@@ -104,10 +106,8 @@ export function createEarlierLogins(deps: EarlierLoginsDeps): EarlierLogins {
     const identity = await deps.readIdentity(answer, expected);
     const refusal = deps.findLoginRefusal(identity);
     if (refusal !== undefined) {
-      await Promise.all([
-        refreshTokens.revoke(refreshToken, true),
-        providerLogins.revoke(provider),
-      ]);
+      void deps.tellProviderInTurn({ user: identity.user, provider });
+      await refreshTokens.revoke(refreshToken, true);
       return { kind: 'ended', reason: refusal.forLog };
     }
     const granted = {
@@ -117,7 +117,12 @@ export function createEarlierLogins(deps: EarlierLoginsDeps): EarlierLogins {
       scopes: readScopes(answer.scope),
       resources: selectResources(resources, client.id),
     };
-    const { grant } = await grants.create(buildGrant(granted));
+    // It began before any logout that is known.
+    const grant = await issueGrant(buildGrant(granted), undefined);
+    if (grant === undefined) {
+      await refreshTokens.revoke(refreshToken, true);
+      return { kind: 'ended', reason: 'All logins like this one were ended.' };
+    }
     const migrated = JSON.stringify({ version: RECORD_VERSION, grantId: grant.id });
     await store.set(buildMigratedKey(refreshToken), migrated, deps.ttlSeconds);
     await refreshTokens.forgetSuccessor(refreshToken).catch(() => {});

@@ -2,45 +2,50 @@
 import type { Grant } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
-import type { TellProvider } from './end-grant.ts';
-
-/** `user` is the `sub` of a user of `OIDC_ISSUER`, `client` an OAuth client ID. */
-export type GrantSelection =
-  | { readonly kind: 'user'; readonly user: string; readonly client: string | undefined }
-  | { readonly kind: 'client'; readonly client: string }
-  | { readonly kind: 'all' };
+import type { Log } from '../../platform/log.ts';
+import type { GrantSelection, Logouts } from './logouts.ts';
+import type { TellProvider } from './tell-provider.ts';
 
 /**
- * Ends those that are there, and those that come meanwhile; resolves to how many. The provider is told of them
- * afterwards, and nobody waits for it: it may be down, and there may be thousands.
+ * Ends those that are there, and what is under way to become one (`Logouts`). The provider is told of them afterwards, and
+ * nobody waits for it: it may be down, and there may be thousands. That one cannot be ended stops no other.
  */
 export type EndSelectedGrants = (
   selection: GrantSelection,
   noteEnd: (grant: Grant) => void,
-) => Promise<number>;
+) => Promise<EndedSelection>;
+
+export interface EndedSelection {
+  /** How many. */
+  readonly ended: number;
+  /** How many are still there, because the store failed. */
+  readonly failed: number;
+  /** Of what begins after it. */
+  readonly logoutMark: number;
+}
 
 export interface EndSelectedGrantsDeps {
   readonly grants: Pick<Grants, 'end' | 'list' | 'listOfUser'>;
-  readonly tellProvider: TellProvider;
-  /** `OIDC_ISSUER`. */
-  readonly issuer: string;
+  readonly logouts: Pick<Logouts, 'note'>;
+  readonly tellProviderInTurn: TellProvider;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 const PAGE = 100;
 /** A grant that is refreshed while the list is read moves to its front: it is read again until it has none. */
 const MAX_PASSES = 10;
-/** So many are told to the provider at a time. */
-const MAX_TOLD = 8;
+/** So many wait for their turn at a time, so that there is room for others. */
+const MAX_TOLD = 100;
 
 export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelectedGrants {
-  const { grants, tellProvider, issuer, clock } = deps;
+  const { grants, logouts, tellProviderInTurn, clock, log } = deps;
 
   async function listIds(selection: GrantSelection): Promise<readonly string[]> {
     const client = selection.kind === 'all' ? undefined : selection.client;
     const isMeant = (grant: Grant) => client === undefined || grant.client.id === client;
     if (selection.kind === 'user') {
-      const found = await grants.listOfUser({ issuer, sub: selection.user });
+      const found = await grants.listOfUser(selection.user);
       return found.filter(isMeant).map(({ id }) => id);
     }
     const turns = createTurns(clock);
@@ -56,28 +61,37 @@ export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelecte
 
   async function tellOfAll(ended: readonly Grant[]): Promise<void> {
     for (let at = 0; at < ended.length; at += MAX_TOLD) {
-      // What the store cannot say of one is no reason to keep the others from the provider.
-      await Promise.allSettled(ended.slice(at, at + MAX_TOLD).map(tellProvider));
+      await Promise.all(ended.slice(at, at + MAX_TOLD).map(tellProviderInTurn));
     }
   }
 
   return async function endSelectedGrants(selection, noteEnd) {
+    // Before the list is read: what is not in it yet finds the note.
+    const logoutMark = await logouts.note(selection);
     const ended: Grant[] = [];
+    const failures = new Map<string, unknown>();
     try {
       for (let pass = 0; pass < MAX_PASSES; pass += 1) {
+        failures.clear();
         const ids = await listIds(selection);
-        if (ids.length === 0) break;
         for (const id of ids) {
-          const grant = await grants.end(id);
-          if (grant === undefined) continue;
+          const grant = await grants.end(id).catch((cause) => void failures.set(id, cause));
+          if (!grant) continue;
           ended.push(grant);
           noteEnd(grant);
         }
+        if (ids.length === failures.size) break;
       }
     } finally {
       // Also of those that had ended when the store failed.
       void tellOfAll(ended);
     }
-    return ended.length;
+    for (const [grant, cause] of [...failures].slice(0, MAX_LOGGED)) {
+      log.error('A login could not be ended.', { grant, cause });
+    }
+    return { ended: ended.length, failed: failures.size, logoutMark };
   };
 }
+
+/** The store fails for all of them by the same reason. */
+const MAX_LOGGED = 10;

@@ -6,11 +6,7 @@ import type { ServerConfig } from '../../config/groups/server.ts';
 import { MAX_SCOPES } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import {
-  createSealedRecords,
-  type RecordsDeps,
-  type SealedRecords,
-} from '../../store/seal/sealed-records.ts';
+import type { RecordsDeps, SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
 import { createAccount } from '../account/account.ts';
 import { createBrowserSessions } from '../account/browser-sessions.ts';
@@ -27,8 +23,11 @@ import {
 } from '../provider/provider-parameters.ts';
 import type { OwnResources } from '../request/parameters.ts';
 import { createWriteTokens } from './answer.ts';
+import { createCodes } from './codes.ts';
 import { createEarlierLogins } from './earlier-logins.ts';
-import { createLogIn, type GrantCode } from './log-in.ts';
+import { createIssueGrant } from './issue-grant.ts';
+import { createLogIn } from './log-in.ts';
+import type { Logouts } from './logouts.ts';
 import { type GatewayTokensParts, withoutAudience } from './open-gateway-tokens.ts';
 import { getDefaultResources, readAskedResources } from './resources.ts';
 import { createGatewayRevoke } from './revoke.ts';
@@ -53,18 +52,16 @@ export interface GatewayTokensConfig
     Pick<BrokerConfig, 'providerClient' | 'refreshTtlSeconds'>,
     Pick<ServerConfig, 'displayName'> {}
 
-/** Of a code, until its client redeems it. */
-const CODE_TTL_SECONDS = 60;
-
 export function createGatewayTokens(
   config: GatewayTokensConfig,
   tokens: TokensConfig,
   deps: GatewayTokensDeps,
 ): BrokerTokens {
-  const { ownTokens, records, endpoints } = deps;
+  const { ownTokens, records, endpoints, logouts } = deps;
   const { codec, grants } = ownTokens;
   const providerConfig = withoutAudience(config);
-  const codes = createSealedRecords<GrantCode>(records, 'grant-code', CODE_TTL_SECONDS);
+  const codes = createCodes(records);
+  const issueGrant = createIssueGrant({ ...deps, grants });
   const earlierLogins = createEarlierLogins({
     ...deps,
     config: providerConfig,
@@ -72,17 +69,17 @@ export function createGatewayTokens(
     ttlSeconds: config.refreshTtlSeconds,
     store: records.store,
     refreshTokens: createRefreshTokens(records, config.refreshTtlSeconds),
-    grants,
+    issueGrant,
     runOnce: createRunOnce(createFlightRecords(records), deps.clock),
   });
-  const common = { ...deps, codec, grants, codes, earlierLogins };
+  const common = { ...deps, codec, grants, codes, issueGrant, earlierLogins };
   const account = createAccount({
     ...deps,
     baseUrl: config.baseUrl,
     displayName: config.displayName,
     clientId: config.providerClient.id,
     buildParameters: () => buildAuthorizationParameters(providerConfig, undefined, []),
-    browserSessions: createBrowserSessions(config.baseUrl, records, deps.clock),
+    browserSessions: createBrowserSessions(config.baseUrl, { ...deps, ...records }),
     grants,
   });
   const { token, ...logins } = createGatewayToken({
@@ -91,7 +88,7 @@ export function createGatewayTokens(
     writeTokens: createWriteTokens(codec),
   });
   return {
-    readAsked: createReadAsked(providerConfig, endpoints),
+    readAsked: createReadAsked(providerConfig, endpoints, logouts),
     finish: createLogIn({
       ...common,
       baseUrl: config.baseUrl,
@@ -105,11 +102,17 @@ export function createGatewayTokens(
 }
 
 const createReadAsked =
-  (config: ProviderParametersConfig, endpoints: ProviderEndpoints): ReadAsked =>
+  (
+    config: ProviderParametersConfig,
+    endpoints: ProviderEndpoints,
+    logouts: Pick<Logouts, 'getMark'>,
+  ): ReadAsked =>
   async (parameters, clientId) => {
+    const logoutMark = await logouts.getMark();
     const asked = await askForLogin(config, endpoints, parameters.get('scope'));
     return {
       ...asked,
+      logoutMark,
       resources: readAskedResources(parameters, config, clientId) ?? getDefaultResources(config),
     };
   };

@@ -3,8 +3,6 @@
 import type { Reply } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
-import type { Grant } from '../../grants/grant.ts';
-import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Account } from '../account/account.ts';
 import type { FinishLogin } from '../broker/callback.ts';
 import type { Login } from '../broker/redirect-to-provider.ts';
@@ -12,19 +10,17 @@ import type { Identity } from '../identity/identity.ts';
 import type { FindLoginRefusal, LoginRefusal } from '../identity/login-policy.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
 import { addToRedirectUri } from '../redirect-uri.ts';
+import type { Codes } from './codes.ts';
+import type { Logouts } from './logouts.ts';
 import type { ProviderLogins } from './provider-login.ts';
-
-/** What a code of the gateway's own stands for; found by the code. */
-export interface GrantCode
-  extends Pick<Login, 'clientId' | 'clientName' | 'redirectUri' | 'codeChallenge'>,
-    Pick<
-      Grant,
-      'scopes' | 'resources' | 'user' | 'claims' | 'userinfoClaims' | 'sid' | 'provider'
-    > {}
+import type { EndedLogin, TellProvider } from './tell-provider.ts';
 
 export interface LogInDeps {
   readonly baseUrl: string;
-  readonly codes: SealedRecords<GrantCode>;
+  readonly codes: Pick<Codes, 'issue'>;
+  readonly logouts: Pick<Logouts, 'isOver'>;
+  /** Of what it gave for a login that came to nothing. */
+  readonly tellProviderInTurn: TellProvider;
   readonly providerLogins: Pick<ProviderLogins, 'redeem'>;
   readonly readIdentity: ReadIdentity;
   readonly findLoginRefusal: FindLoginRefusal;
@@ -33,21 +29,48 @@ export interface LogInDeps {
 }
 
 export function createLogIn(deps: LogInDeps): FinishLogin {
-  const { baseUrl, codes, providerLogins, readIdentity, findLoginRefusal, finishAccount } = deps;
+  const { baseUrl, codes, logouts, providerLogins, readIdentity } = deps;
+  const { findLoginRefusal, finishAccount, tellProviderInTurn } = deps;
 
   return async function finishLogin(login, code, respond) {
+    /** What the provider gave: it ends there where nobody gets anything for it. */
+    let given: EndedLogin | undefined;
     try {
-      const { codeVerifier, nonce } = login;
+      const { codeVerifier, nonce, clientId, logoutMark } = login;
       const { answer, tokens: provider } = await providerLogins.redeem({ code, codeVerifier });
+      given = { user: undefined, provider };
       const identity = await readIdentity(answer, { nonce, earlier: undefined });
+      const { user } = identity;
+      given = { user, provider };
       const refusal = findLoginRefusal(identity);
-      if (refusal !== undefined) return refuse(refusal, login, identity);
-      if (login.account !== undefined) return await finishAccount(identity, login.account);
-      const { clientId, clientName, redirectUri, codeChallenge, scopes = [], resources } = login;
+      if (refusal !== undefined) {
+        void tellProviderInTurn(given);
+        return refuse(refusal, login, identity);
+      }
+      // What is issued is judged again where it is used: this is for who reads it.
+      if (await logouts.isOver({ user, clientId, logoutMark })) {
+        void tellProviderInTurn(given);
+        return respondOver(identity);
+      }
+      if (login.account !== undefined) return await finishAccount(identity, login);
+      const { clientName, redirectUri, codeChallenge, scopes = [], resources } = login;
       const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };
-      return respond([['code', await codes.put({ ...asked, ...identity, provider })]]);
+      const issued = { ...asked, ...identity, logoutMark, provider };
+      return respond([['code', await codes.issue(issued)]]);
     } catch (thrown) {
+      if (given !== undefined) void tellProviderInTurn(given);
       return respondWithError(thrown);
+    }
+
+    function respondOver({ user }: Identity): Reply {
+      return {
+        ...respond([
+          ['error', 'access_denied'],
+          ['error_description', OVER],
+        ]),
+        error: { key: 'login_not_allowed', message: OVER },
+        facts: { user: user.sub },
+      };
     }
 
     /** The client waits for an answer, and its user sees it there. */
@@ -101,6 +124,8 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
     return `${baseUrl}/oauth/authorize?${query}`;
   }
 }
+
+const OVER = 'All logins like this one were ended while it was under way. Log in again.';
 
 /** What the provider says of a user is not for a client that has no grant yet: the log has it. */
 const withoutDetails = (error: GatewayError): GatewayError =>

@@ -17,10 +17,12 @@ import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login
 import { createReadIdentity, type ReadIdentity } from '../identity/read-identity.ts';
 import { createProviderApi } from '../provider/provider-api.ts';
 import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
-import { createEndGrant, createTellProvider, type EndGrant } from './end-grant.ts';
+import { createEndGrant, type EndGrant } from './end-grant.ts';
 import { createEndSelectedGrants, type EndSelectedGrants } from './end-selected-grants.ts';
+import { createLogouts, type Logouts } from './logouts.ts';
 import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
 import { createGrantRenewal, type GrantRenewal } from './renew-grant.ts';
+import { createTellInTurn, createTellProvider, type TellProvider } from './tell-provider.ts';
 
 export interface GatewayTokensParts {
   readonly ownTokens: OwnTokens;
@@ -28,6 +30,10 @@ export interface GatewayTokensParts {
   readonly findLoginRefusal: FindLoginRefusal;
   readonly providerLogins: ProviderLogins;
   readonly endGrant: EndGrant;
+  /** Nobody waits until the provider knows. */
+  readonly endGrantSoon: EndGrant;
+  readonly tellProviderInTurn: TellProvider;
+  readonly logouts: Logouts;
   readonly renewal: GrantRenewal;
   readonly endSelectedGrants: EndSelectedGrants;
 }
@@ -84,6 +90,7 @@ export function openGatewayTokens(
       serverUrls: deps.serverUrls,
     }),
     api: createProviderApi(fetch),
+    revocationApi: createProviderApi(fetch),
     endpoints: createProviderEndpoints(oauth.endpoints, metadata),
     clock,
   });
@@ -93,7 +100,9 @@ export function openGatewayTokens(
     providerLogins,
     endsAllOfUser: oauth.provider.quirks.revokesAllOfUser === true,
   });
+  const tellProviderInTurn = createTellInTurn(tellProvider);
   const endGrant = createEndGrant({ grants, tellProvider });
+  const logouts = createLogouts({ store: records.store, clock });
   const renewal = createGrantRenewal({
     endGrant,
     tellProvider,
@@ -113,11 +122,18 @@ export function openGatewayTokens(
     findLoginRefusal,
     providerLogins,
     endGrant,
+    endGrantSoon: createEndGrant({
+      grants,
+      tellProvider: async (ended) => void tellProviderInTurn(ended),
+    }),
+    tellProviderInTurn,
+    logouts,
     endSelectedGrants: createEndSelectedGrants({
       grants,
-      tellProvider,
-      issuer: oauth.provider.issuer,
+      logouts,
+      tellProviderInTurn,
       clock,
+      log,
     }),
     renewal,
   };

@@ -48,6 +48,8 @@ export interface ProviderLogins {
 export interface ProviderLoginsDeps {
   readonly config: ProviderParametersConfig & Pick<BrokerConfig, 'providerClient'>;
   readonly api: ProviderApi;
+  /** Of its own: a revocation endpoint that stalls must keep nobody from logging in. */
+  readonly revocationApi: ProviderApi;
   readonly endpoints: ProviderEndpoints;
   readonly clock: Clock;
 }
@@ -55,11 +57,11 @@ export interface ProviderLoginsDeps {
 type Form = readonly (readonly [name: string, value: string])[];
 
 export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
-  const { config, api, endpoints, clock } = deps;
+  const { config, api, revocationApi, endpoints, clock } = deps;
   const { provider, providerClient } = config;
 
-  const post = (url: string, form: Form): Promise<ProviderResponse> =>
-    api.post(authenticateClient(providerClient, { url, form }));
+  const post = (url: string, form: Form, by = api): Promise<ProviderResponse> =>
+    by.post(authenticateClient(providerClient, { url, form }));
 
   return {
     async redeem({ code, codeVerifier }) {
@@ -100,10 +102,11 @@ export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
       if (token === undefined) return;
       try {
         const hint = refreshToken === undefined ? 'access_token' : 'refresh_token';
-        await post(await endpoints.findRevocationUrl(), [
+        const form: Form = [
           ['token', token],
           ['token_type_hint', hint],
-        ]);
+        ];
+        await post(await endpoints.findRevocationUrl(), form, revocationApi);
       } catch {
         // It may have no such endpoint, or be down: the token dies of age.
       }

@@ -12,8 +12,9 @@ import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { RunOnce } from '../broker/run-once.ts';
 import type { FindLoginRefusal } from '../identity/login-policy.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
-import type { EndGrant, TellProvider } from './end-grant.ts';
+import type { EndGrant } from './end-grant.ts';
 import type { ProviderLogins } from './provider-login.ts';
+import type { TellProvider } from './tell-provider.ts';
 
 /** What a renewal came to, as data that replicas tell each other. */
 export type Renewal = { readonly kind: 'renewed' | 'ended' | 'failed' };

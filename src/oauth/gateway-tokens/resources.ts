@@ -44,6 +44,11 @@ export const getDefaultResources = ({ baseUrl }: Pick<OwnResources, 'baseUrl'>) 
   `${baseUrl}/mcp`,
 ];
 
+/** @throws GatewayError always. */
+export function failTarget(): never {
+  return fail('invalid_target', { details: 'The login was not made for this resource.' });
+}
+
 /** Whether a grant for these resources is one for that, too: whoever may call all servers may call one. */
 export const coversResource = (
   granted: readonly string[],

@@ -1,41 +1,30 @@
 // §5.11: the token endpoint where the gateway issues tokens of its own.
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
-import { parseScope } from '../../config/scope.ts';
 import type { KnownLogin } from '../../endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { createGrantId, type Grant, issueFirstPair, noteFirstUse } from '../../grants/grant.ts';
+import { type Grant, noteFirstUse } from '../../grants/grant.ts';
 import type { Grants, StoredGrant } from '../../grants/grants.ts';
 import type { RefreshToken, TokenCodec } from '../../grants/token-codec.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
-import type { SealedRecords } from '../../store/seal/sealed-records.ts';
-import { checkCode, readCodeRequest } from '../broker/code.ts';
-import type { Client, Clients } from '../clients/clients.ts';
+import type { Client } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
 import { addFacts } from '../request/login-facts.ts';
-import { type OwnResources, parseBody, type RequestParameters } from '../request/parameters.ts';
+import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import type { WriteTokens } from './answer.ts';
 import { type AskedPair, decideRefresh, type RefreshDecision } from './decide-refresh.ts';
 import type { EarlierLogins } from './earlier-logins.ts';
-import type { EndGrant } from './end-grant.ts';
-import type { GrantCode } from './log-in.ts';
+import { createRedeemCode, type RedeemCodeDeps, readAskedPair } from './redeem-code.ts';
 import type { GrantRenewal } from './renew-grant.ts';
-import { coversResource, readAskedResources } from './resources.ts';
+import { coversResource, failTarget } from './resources.ts';
 
-export interface GatewayTokenDeps {
-  readonly config: OwnResources & Pick<TokensConfig, 'accessSeconds' | 'renewalSeconds'>;
-  readonly clients: Clients;
-  readonly codes: SealedRecords<GrantCode>;
+export interface GatewayTokenDeps extends Omit<RedeemCodeDeps, 'answer'> {
+  readonly config: RedeemCodeDeps['config'] & Pick<TokensConfig, 'renewalSeconds'>;
   readonly codec: Pick<TokenCodec, 'readRefreshToken'>;
   readonly grants: Grants;
   readonly renewal: Pick<GrantRenewal, 'renewIfDue'>;
   readonly earlierLogins: EarlierLogins;
-  readonly endGrant: EndGrant;
   readonly writeTokens: WriteTokens;
   readonly logLogin: LogLogin;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 export interface GatewayTokenEndpoint {
@@ -49,44 +38,12 @@ export interface GatewayTokenEndpoint {
 }
 
 export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint {
-  const { config, clients, codes, codec, grants, renewal, earlierLogins, clock } = deps;
+  const { config, clients, codec, grants, renewal, earlierLogins, clock } = deps;
 
-  async function redeemCode(parameters: RequestParameters): Promise<PendingReply> {
-    const request = readCodeRequest(parameters);
-    const client = await clients.requireWithoutFetch(request.clientId);
-    const asked = readAskedPair(parameters, client);
-    return async function redeem() {
-      const issued = checkCode(await codes.take(request.code), request);
-      const grant = grants.capExpiry(createGrant(issued, asked, clock.now()));
-      await Promise.all([grants.create(grant), clients.recordUse(client)]);
-      return answer(grant, client, false);
-    };
-  }
-
-  function createGrant(code: GrantCode, asked: AskedPair, now: number): Grant {
-    const { clientId, clientName, redirectUri, scopes, resources } = code;
-    const { user, claims, userinfoClaims, sid, provider } = code;
-    if (asked.scopes?.some((one) => !scopes.includes(one))) fail('invalid_scope');
-    if (asked.resources?.some((one) => !coversResource(resources, one, config))) failTarget();
-    return {
-      id: createGrantId(),
-      user,
-      claims,
-      userinfoClaims,
-      sid,
-      provider,
-      client: { id: clientId, name: clientName, redirectHost: new URL(redirectUri).host },
-      scopes,
-      resources,
-      createdAt: now,
-      renewedAt: now,
-      issued: issueFirstPair(
-        { scopes: asked.scopes ?? scopes, resources: asked.resources ?? resources },
-        now,
-        config.accessSeconds,
-      ),
-    };
-  }
+  const redeemCode = createRedeemCode({
+    ...deps,
+    answer: (grant, client) => answer(grant, client, false),
+  });
 
   async function refresh(parameters: RequestParameters): Promise<PendingReply> {
     const text = parameters.require('refresh_token');
@@ -107,7 +64,7 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
     ]);
     const stored = found ?? failGrant(ENDED);
     if (stored.grant.client.id !== clientId) failGrant(FOREIGN);
-    const asked = readAskedPair(parameters, client);
+    const asked = readAskedPair(parameters, client, config);
     return addFacts(
       { user: stored.grant.user.sub },
       async () => () => refreshAndAnswer(stored, token, asked, client),
@@ -123,7 +80,7 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
       (await earlierLogins.findRecord(text)) ?? failGrant('The refresh token is unknown.');
     const client = await clients.requireWithoutFetch(clientId);
     if (record.owner !== clientId) failGrant(FOREIGN);
-    const asked = readAskedPair(parameters, client);
+    const asked = readAskedPair(parameters, client, config);
     return async function migrateAndAnswer() {
       const token = await earlierLogins.migrate(text, record, client);
       const stored = (await grants.read(token.grantId)) ?? failGrant(ENDED);
@@ -195,14 +152,6 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
     return { ...deps.writeTokens(grant, clock.now()), facts };
   }
 
-  const readAskedPair = (parameters: RequestParameters, { id }: Client): AskedPair => {
-    const scopes = parseScope(parameters.get('scope'));
-    return {
-      scopes: scopes.length === 0 ? undefined : scopes,
-      resources: readAskedResources(parameters, config, id),
-    };
-  };
-
   return {
     async token(body) {
       const parameters = parseBody(body);
@@ -242,8 +191,4 @@ const ENDED = 'The login has ended. Log in again.';
 
 function failGrant(details: string): never {
   return fail('invalid_grant', { details });
-}
-
-function failTarget(): never {
-  return fail('invalid_target', { details: 'The login was not made for this resource.' });
 }

@@ -187,6 +187,7 @@ const REMEDIES: Readonly<Partial<Record<ErrorKey | Refusal, string>>> = {
 
   // Tokens.
   invalid_grant: LOG_IN_AGAIN,
+  authorization_code_reused: `The client sent its authorization code twice, or somebody else had it and what proves that it is theirs. ${LOG_IN_AGAIN}`,
   refresh_token_reused: `A refresh token was used that had been replaced: the client lost its new one, or somebody else had the old one. ${LOG_IN_AGAIN}`,
   refused_by_provider: `See what the provider says. After a refresh token has expired: ${lowerFirst(LOG_IN_AGAIN)}`,
   gateway_refused_by_provider:

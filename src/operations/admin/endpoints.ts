@@ -31,6 +31,8 @@ export interface AdminEndpointsDeps extends RunAuditedDeps {
   readonly endGrant: EndGrant | undefined;
   /** Likewise. */
   readonly endSelectedGrants: EndSelectedGrants | undefined;
+  /** `OIDC_ISSUER`. */
+  readonly issuer: string;
   readonly clock: Clock;
 }
 
@@ -152,11 +154,12 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     const query = new URLSearchParams(call.request.query);
     const target = [...query].map((parameter) => parameter.join(' ')).join(', ');
     return runAudited(call, { action: 'end_grants', target }, async (note) => {
-      const selection = readGrantSelection(query);
+      const selection = readGrantSelection(query, deps.issuer);
       if (endSelectedGrants === undefined) return fail('bad_request', { details: NO_GRANTS });
-      const ended = await endSelectedGrants(selection, ({ id }) =>
+      const { ended, failed } = await endSelectedGrants(selection, ({ id }) =>
         note({ action: 'end_grant', target: id }),
       );
+      if (failed > 0) failNotEnded(ended, failed);
       return createJsonReply(200, { ended });
     });
   });
@@ -206,6 +209,11 @@ function describeShow(path: string, query: URLSearchParams): What {
   const target = whose.length === 0 ? path.slice(1) : `${path.slice(1)} of ${whose.join(', ')}`;
   return { action: 'show', target };
 }
+
+const failNotEnded = (ended: number, failed: number): never =>
+  fail('grants_not_ended', {
+    details: `Logins that have ended: ${ended}. Still there, because the store failed: ${failed}. Send the request again.`,
+  });
 
 const NO_GRANTS =
   'Clients have tokens of the provider (OAUTH_TOKENS=provider), which cannot be ended here. Block the account at the provider.';

@@ -4,7 +4,7 @@
 
 import { readEmail } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { GrantSelection } from '../../oauth/gateway-tokens/end-selected-grants.ts';
+import type { GrantSelection } from '../../oauth/gateway-tokens/logouts.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { RuleCaller } from '../../policy/rules/rules.ts';
 import type { Page, PagePlace, PageRequest } from '../../store/page.ts';
@@ -99,14 +99,15 @@ export function readDigests(body: unknown): ReadonlyMap<string, string> {
 // §22.3: whose logins are to end.
 
 /** @throws GatewayError `bad_request` where it is not said, or anything else is: what was mistyped must not end more than was meant. */
-export function readGrantSelection(query: URLSearchParams): GrantSelection {
+export function readGrantSelection(query: URLSearchParams, issuer: string): GrantSelection {
   if (query.get('all') === 'true' && query.size === 1) return { kind: 'all' };
   const isClear = [...query].every(
     ([name, value]) => SELECTED.has(name) && value !== '' && query.getAll(name).length === 1,
   );
-  const user = query.get('user');
+  const sub = query.get('user');
   const client = query.get('client');
-  if (isClear && user !== null) return { kind: 'user', user, client: client ?? undefined };
+  if (isClear && sub !== null)
+    return { kind: 'user', user: { issuer, sub }, client: client ?? undefined };
   if (isClear && client !== null) return { kind: 'client', client };
   return fail('bad_request', {
     details:

@@ -66,6 +66,15 @@ export interface SealedRecords<Value> {
   get(secret: string): Promise<Value | undefined>;
   /** For one of many at the same moment; undefined for all others and ever after. */
   take(secret: string): Promise<Value | undefined>;
+  /**
+   * Writes what `change` makes of the value, for `keptSeconds` from then on; nothing where it makes nothing. It is called
+   * again where another replica has changed the value meanwhile.
+   */
+  update(
+    secret: string,
+    keptSeconds: number,
+    change: (value: Value | undefined) => Value | undefined,
+  ): Promise<void>;
 }
 
 export interface RecordsDeps {
@@ -105,15 +114,14 @@ export function createSealedRecords<Value extends object>(
     return record;
   }
 
+  const write = (key: string, value: Value): string =>
+    seal.seal(key, JSON.stringify({ ...createEnvelope(), ...value }));
+
   return {
     async put(value) {
       const secret = generateSecret();
       const key = buildKey(secret);
-      await store.set(
-        key,
-        seal.seal(key, JSON.stringify({ ...createEnvelope(), ...value })),
-        ttlSeconds,
-      );
+      await store.set(key, write(key, value), ttlSeconds);
       return secret;
     },
     async get(secret) {
@@ -123,6 +131,15 @@ export function createSealedRecords<Value extends object>(
     async take(secret) {
       const key = buildKey(secret);
       return read(key, await store.getAndDelete(key));
+    },
+    async update(secret, keptSeconds, change) {
+      const key = buildKey(secret);
+      for (;;) {
+        const standing = await store.get(key);
+        const changed = change(read(key, standing));
+        if (changed === undefined) return;
+        if (await store.compareAndSet(key, standing, write(key, changed), keptSeconds)) return;
+      }
     },
   };
 }

@@ -120,6 +120,8 @@ const toSpan = (span: ApiSpan): Span => ({
   },
   link(other) {
     const linked = trace.getSpanContext(readParent(other));
+    // It may read what it has written itself.
+    if (linked?.spanId === span.spanContext().spanId) return;
     if (linked === undefined || getLinks(span).has(linked.spanId)) return;
     getLinks(span).add(linked.spanId);
     span.addLink({ context: linked });

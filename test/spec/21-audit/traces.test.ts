@@ -11,6 +11,7 @@ import {
 } from '../../support/gateway/gateway.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import { startBroker } from '../../support/oauth/broker.ts';
+import { startOwnTokens } from '../../support/oauth/own-tokens.ts';
 import { startCatalogGateway } from '../../support/upstreams/catalog-gateway.ts';
 import { buildTool, startListingServer } from '../../support/upstreams/listing-server.ts';
 import { startRecorder } from '../../support/upstreams/recorder.ts';
@@ -236,6 +237,14 @@ test('§21.2 traces: a login in broker mode has the requests to the provider bel
   expect(JSON.stringify(collector.spans())).not.toMatch(
     new RegExp([client.verifier, 'provider-secret', 'provider-code', 'eyJ'].join('|')),
   );
+});
+
+test("§21.2 traces: with the gateway's own tokens a code leads to its callback, and to nothing else", async () => {
+  const own = await startOwnTokens({ env: collector.env });
+  await own.logIn();
+  await own.close();
+  const { spanId } = collector.only('GET /oauth/callback');
+  expect(collector.only('POST /oauth/token').links).toEqual([spanId]);
 });
 
 describe('what is not told', () => {

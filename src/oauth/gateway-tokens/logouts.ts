@@ -1,0 +1,92 @@
+// §5.11: that all logins of a user, by a client, or of everybody were ended, for what was under way then and is found in no
+// list: logins at the provider, codes, and browsers at /account.
+import type { UserIdentity } from '../../grants/grant.ts';
+import { hashUser } from '../../grants/token-codec.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import { buildLogoutKey, LOGOUT_COUNT_KEY } from '../../store/keys.ts';
+import type { KeyValue } from '../../store/store.ts';
+
+/** Whose logins end at once. `client` is an OAuth client ID. */
+export type GrantSelection =
+  | { readonly kind: 'user'; readonly user: UserIdentity; readonly client: string | undefined }
+  | { readonly kind: 'client'; readonly client: string }
+  | { readonly kind: 'all' };
+
+/**
+ * Replicas' clocks differ, so they count: each logout has a number that is higher than all before, and each login has the
+ * number of the last one when it began. What began before a logout is over, also where the person came back from the
+ * provider after it: whoever it is that one logs out may have begun it.
+ */
+export interface Logouts {
+  /** Of what begins now. */
+  getMark(): Promise<number>;
+  /** Notes one; whoever ends what is listed does that afterwards. Resolves to the mark of what begins after it. */
+  note(selection: GrantSelection): Promise<number>;
+  /** Asked once whatever is judged stands in the store: else it could be missed by both. */
+  isOver(login: MarkedLogin): Promise<boolean>;
+}
+
+export interface MarkedLogin {
+  readonly user: UserIdentity;
+  readonly clientId: string;
+  /** When it began; undefined for what began before all that is known. */
+  readonly logoutMark: number | undefined;
+}
+
+/** Of a browser at /account. */
+export const BROWSER_SESSION_MAX_SECONDS = 28_800;
+/** A login and its code before it, and a browser's session: nothing that a logout concerns is older than that. */
+const NOTED_SECONDS = BROWSER_SESSION_MAX_SECONDS + 3600;
+/** Longer than what was noted by it. */
+const COUNTED_SECONDS = 2 * NOTED_SECONDS;
+
+export interface LogoutsDeps {
+  readonly store: Pick<KeyValue, 'get' | 'compareAndSet'>;
+  readonly clock: Clock;
+}
+
+export function createLogouts({ store, clock }: LogoutsDeps): Logouts {
+  const readNumber = async (key: string): Promise<number> => Number((await store.get(key)) ?? 0);
+
+  async function change(
+    key: string,
+    seconds: number,
+    compute: (current: number) => number,
+  ): Promise<number> {
+    for (;;) {
+      const text = await store.get(key);
+      const next = compute(Number(text ?? 0));
+      if (await store.compareAndSet(key, text, String(next), seconds)) return next;
+    }
+  }
+
+  return {
+    getMark: () => readNumber(LOGOUT_COUNT_KEY),
+    async note(selection) {
+      // Begun at the time of day, so that it goes on rising after it was forgotten.
+      const mark = await change(LOGOUT_COUNT_KEY, COUNTED_SECONDS, (current) =>
+        Math.max(current + 1, clock.now()),
+      );
+      const user = selection.kind === 'user' ? selection.user : undefined;
+      const client = selection.kind === 'all' ? undefined : selection.client;
+      const key = buildKey(user, client);
+      await change(key, NOTED_SECONDS, (current) => Math.max(current, mark));
+      return mark;
+    },
+    async isOver({ user, clientId, logoutMark = 0 }) {
+      const keys = [
+        buildKey(user, undefined),
+        buildKey(undefined, clientId),
+        buildKey(user, clientId),
+        buildKey(undefined, undefined),
+      ];
+      const marks = await Promise.all(keys.map(readNumber));
+      return marks.some((mark) => mark > logoutMark);
+    },
+  };
+}
+
+/** Undefined stands for any. */
+const buildKey = (user: UserIdentity | undefined, clientId: string | undefined): string =>
+  buildLogoutKey(hashSha256(JSON.stringify([user && hashUser(user), clientId])));
