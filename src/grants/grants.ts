@@ -229,8 +229,8 @@ export function createGrants(deps: GrantsDeps): Grants {
 /** Several replicas may each have let one in. */
 const MAX_EXCESS = 100;
 
-/** By how much longer than its idle time a grant is listed: what the lists name and is gone they leave out. */
-const LISTED_RESERVE = 0.1;
+/** Of its idle time: so much longer a grant is listed, and so far its place in the order may be behind its last refresh. */
+const LISTED_RESERVE = 0.01;
 
 /** Epoch milliseconds. */
 export function computeGrantEnd(
