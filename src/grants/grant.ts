@@ -32,6 +32,8 @@ export interface Grant {
   readonly renewalFailedAt?: number | undefined;
   /** When the last one was tried, where it failed. */
   readonly renewalTriedAt?: number | undefined;
+  /** Until when the lists of grants name it; it may end before. */
+  readonly listedUntil?: number | undefined;
   /** The tokens that its client has. */
   readonly issued: IssuedPair;
   /** The refresh token that those took the place of. */

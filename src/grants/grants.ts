@@ -1,5 +1,6 @@
 // §5.11: grants in the store, sealed, so that a token of any replica's holds at every other, and ends at all of them.
 import { randomBytes } from 'node:crypto';
+import { createBoundedMap } from '../platform/bounded-map.ts';
 import type { Clock } from '../platform/clock.ts';
 import {
   buildGrantKey,
@@ -22,6 +23,8 @@ export interface StoredGrant {
   readonly grant: Grant;
   /** The text under its key begins with it. */
   readonly version: string;
+  /** What stands under its key. */
+  readonly text: string;
 }
 
 export interface Grants {
@@ -30,10 +33,14 @@ export interface Grants {
   read(id: string): Promise<StoredGrant | undefined>;
   /**
    * Writes what `change` makes of the grant, and begins its time anew; where it makes nothing, only what an older secret
-   * sealed is sealed anew. It is called again
-   * where another replica has changed the grant meanwhile. Undefined where the grant has ended; else what stands there.
+   * sealed is sealed anew. It is called again where another replica has changed the grant meanwhile. Whoever has just read
+   * it says so by `seen`, and it is not read once more. Undefined where the grant has ended; else what stands there.
    */
-  update(id: string, change: (grant: Grant) => Grant | undefined): Promise<StoredGrant | undefined>;
+  update(
+    id: string,
+    change: (grant: Grant) => Grant | undefined,
+    seen?: StoredGrant,
+  ): Promise<StoredGrant | undefined>;
   /** No access token lives longer than its grant. */
   capExpiry(grant: Grant): Grant;
   /** Undefined where another was faster. Its tokens are refused from then on, at every replica. */
@@ -66,34 +73,50 @@ export interface GrantsDeps {
 
 /** More than anybody has clients; who has them makes room by what would end first. */
 const MAX_USER_GRANTS = 1000;
+/** Grants that were read or written lately: the same text need not be opened again. Claims have 16 KiB at most. */
+const MAX_OPENED = 1000;
 
 export function createGrants(deps: GrantsDeps): Grants {
   const { store, seal, endedGrants, clock, lifetime, metrics } = deps;
+  const listedLifetime = {
+    ...lifetime,
+    idleSeconds: lifetime.idleSeconds * (1 + LISTED_RESERVE),
+  };
+  const lastOpened = createBoundedMap<string, StoredGrant>(MAX_OPENED);
 
   function open(key: string, text: string | undefined): StoredGrant | undefined {
-    const sealed = text?.slice(GRANT_VERSION_LENGTH);
-    const opened = sealed === undefined ? undefined : seal.open(key, sealed);
-    if (text === undefined || opened === undefined) return undefined;
+    if (text === undefined) return undefined;
+    const known = lastOpened.get(key);
+    const stored = known?.text === text ? known : openNew(key, text);
+    // To the moment, as the store forgets it a second later.
+    return stored === undefined || hasEnded(stored.grant) ? undefined : stored;
+  }
+
+  function openNew(key: string, text: string): StoredGrant | undefined {
+    const opened = seal.open(key, text.slice(GRANT_VERSION_LENGTH));
+    if (opened === undefined) return undefined;
     // What opens was written by this code: no other check of its shape is needed.
     const { version, ...grant } = JSON.parse(opened) as Grant & { readonly version: number };
     checkRecordVersion(version, 'A grant');
-    // To the moment, as the store forgets it a second later.
-    if (hasEnded(grant)) return undefined;
-    return { grant, version: text.slice(0, GRANT_VERSION_LENGTH) };
+    const stored = { grant, version: text.slice(0, GRANT_VERSION_LENGTH), text };
+    lastOpened.set(key, stored);
+    return stored;
   }
 
-  function write(key: string, grant: Grant): { readonly text: string; readonly version: string } {
+  /** As it will stand under its key. */
+  function write(key: string, grant: Grant): StoredGrant {
     const version = randomBytes((GRANT_VERSION_LENGTH * 3) / 4).toString('base64url');
     const record = JSON.stringify({ ...grant, version: RECORD_VERSION });
-    return { text: version + seal.seal(key, record), version };
+    return { grant, version, text: version + seal.seal(key, record) };
   }
 
   /** The older secret may go once nothing needs it. */
-  const isSealedBefore = (text = ''): boolean =>
+  const isSealedBefore = ({ text }: StoredGrant): boolean =>
     !seal.isSealedByFirst(text.slice(GRANT_VERSION_LENGTH));
 
-  const computeTtlSeconds = (grant: Grant): number =>
-    Math.max(1, Math.ceil((computeGrantEnd(grant, lifetime) - clock.now()) / 1000));
+  /** From now until a time in epoch milliseconds. */
+  const computeTtlSeconds = (endsAt: number): number =>
+    Math.max(1, Math.ceil((endsAt - clock.now()) / 1000));
 
   const hasEnded = (grant: Grant): boolean => clock.now() >= computeGrantEnd(grant, lifetime);
 
@@ -106,11 +129,18 @@ export function createGrants(deps: GrantsDeps): Grants {
     ] as const;
   };
 
-  async function enlist(grant: Grant): Promise<void> {
-    const ttlSeconds = computeTtlSeconds(grant);
+  /**
+   * Before it is written: nobody could end one that stands in no list. Each refresh moves its end, and it is listed for
+   * longer than that, so that few of them have to list it anew. What it comes to is the grant that says so.
+   */
+  async function enlist(grant: Grant): Promise<Grant> {
+    if (computeGrantEnd(grant, lifetime) <= (grant.listedUntil ?? 0)) return grant;
+    const listedUntil = computeGrantEnd(grant, listedLifetime);
+    const ttlSeconds = computeTtlSeconds(listedUntil);
     await Promise.all(
       listPlaces(grant).map(([list, key]) => store.setListed(list, key, grant.id, ttlSeconds)),
     );
+    return { ...grant, listedUntil };
   }
 
   async function readAll(ids: readonly string[]): Promise<readonly Grant[]> {
@@ -141,6 +171,7 @@ export function createGrants(deps: GrantsDeps): Grants {
     // Also where nobody can read any more what it was.
     const announced = endedGrants.announce(id);
     const ended = open(key, text);
+    lastOpened.delete(key);
     if (ended === undefined) return undefined;
     metrics.recordGrant('ended');
     const { grant } = ended;
@@ -163,30 +194,29 @@ export function createGrants(deps: GrantsDeps): Grants {
     },
     async create(grant) {
       const key = buildGrantKey(grant.id);
-      const { text, version } = write(key, grant);
-      // Listed first: nobody could end one that stands in no list.
-      await enlist(grant);
-      await store.set(key, text, computeTtlSeconds(grant));
+      const written = write(key, await enlist(grant));
+      await store.set(key, written.text, computeTtlSeconds(computeGrantEnd(grant, lifetime)));
       metrics.recordGrant('issued');
-      return { grant, version };
+      return written;
     },
-    async update(id, change) {
+    async update(id, change, seen) {
       const key = buildGrantKey(id);
+      let stored = seen;
       for (;;) {
-        const standing = await store.get(key);
-        const stored = open(key, standing);
+        stored ??= open(key, await store.get(key));
         if (stored === undefined) return undefined;
         const changed = change(stored.grant);
-        if (changed === undefined && !isSealedBefore(standing)) return stored;
-        const grant = changed ?? stored.grant;
-        const { text, version } = write(key, grant);
-        if (!(await store.compareAndSet(key, standing, text, computeTtlSeconds(grant)))) continue;
-        // Only a refresh gives it more time.
-        if (grant.issued.issuedAt !== stored.grant.issued.issuedAt) {
-          metrics.recordGrant('refreshed');
-          await enlist(grant);
+        if (changed === undefined && !isSealedBefore(stored)) return stored;
+        const grant = await enlist(changed ?? stored.grant);
+        const written = write(key, grant);
+        const ttlSeconds = computeTtlSeconds(computeGrantEnd(grant, lifetime));
+        if (await store.compareAndSet(key, stored.text, written.text, ttlSeconds)) {
+          lastOpened.set(key, written);
+          const isRefreshed = grant.issued.issuedAt !== stored.grant.issued.issuedAt;
+          if (isRefreshed) metrics.recordGrant('refreshed');
+          return written;
         }
-        return { grant, version };
+        stored = undefined;
       }
     },
     async listOfUser(user) {
@@ -211,6 +241,9 @@ export function createGrants(deps: GrantsDeps): Grants {
 
 /** Several replicas may each have let one in. */
 const MAX_EXCESS = 100;
+
+/** Of its idle time: so much longer a grant is listed, and so far its place in the order may be behind its last refresh. */
+const LISTED_RESERVE = 0.01;
 
 /** Epoch milliseconds. */
 export function computeGrantEnd(

@@ -1,6 +1,7 @@
 // §5.11: the gateway's own tokens: opaque to whoever holds one, and read here without a look at the store. A prefix of its
 // own is what scanners for leaked secrets look for.
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
+import { createBoundedMap } from '../platform/bounded-map.ts';
 import { hashSha256 } from '../platform/ids.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { UserIdentity } from './grant.ts';
@@ -47,6 +48,9 @@ export const MAX_TOKEN_LENGTH = 512;
 /** As many as fit, with room to spare. */
 export const MAX_TOKEN_RESOURCES = 16;
 
+/** Refresh tokens that were opened, by their text: limits, login and answer each ask what a request brings. */
+const MAX_OPENED = 1000;
+
 const GRANT_BYTES = 16;
 const USER_BYTES = 16;
 const RESOURCE_BYTES = 8;
@@ -58,6 +62,18 @@ const REFRESH_BYTES = GRANT_BYTES + 4;
 export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string): TokenCodec {
   const access = createTokenSeal(seal, 'postern access token', baseUrl);
   const refresh = createTokenSeal(seal, 'postern refresh token', baseUrl);
+  const openedRefreshTokens = createBoundedMap<string, RefreshToken>(MAX_OPENED);
+
+  /** What does not open is not kept: anybody could send more of it. */
+  function openRefreshToken(text: string): RefreshToken | undefined {
+    if (!text.startsWith(REFRESH_TOKEN_PREFIX)) return undefined;
+    const bytes = refresh.open(text.slice(REFRESH_TOKEN_PREFIX.length));
+    if (bytes?.length !== REFRESH_BYTES) return undefined;
+    const grantId = bytes.toString('base64url', 0, GRANT_BYTES);
+    const opened = { grantId, generation: bytes.readUInt32BE(GRANT_BYTES) };
+    openedRefreshTokens.set(text, opened);
+    return opened;
+  }
 
   return {
     writeAccessToken(content) {
@@ -97,13 +113,7 @@ export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string
       bytes.writeUInt32BE(generation, GRANT_BYTES);
       return REFRESH_TOKEN_PREFIX + refresh.seal(bytes);
     },
-    readRefreshToken(text) {
-      if (!text.startsWith(REFRESH_TOKEN_PREFIX)) return undefined;
-      const bytes = refresh.open(text.slice(REFRESH_TOKEN_PREFIX.length));
-      if (bytes?.length !== REFRESH_BYTES) return undefined;
-      const grantId = bytes.toString('base64url', 0, GRANT_BYTES);
-      return { grantId, generation: bytes.readUInt32BE(GRANT_BYTES) };
-    },
+    readRefreshToken: (text) => openedRefreshTokens.get(text) ?? openRefreshToken(text),
   };
 }
 

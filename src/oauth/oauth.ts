@@ -189,6 +189,8 @@ function createParts(
       documents: clientIdMetadata.allowedHosts.length > 0 ? clientDocuments : undefined,
       allowsAnyLoopbackPort: redirectUris.allowsAnyLoopbackPort,
       renewal,
+      ttlSeconds: registration.ttlSeconds,
+      clock,
       baseUrl,
       hasOperatorsPage: config.admin.groups.length > 0,
     }),

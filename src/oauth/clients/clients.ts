@@ -8,6 +8,8 @@ import {
 } from '../../auth/own-clients.ts';
 import type { ClientsConfig } from '../../config/groups/clients.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { ClientDocumentRefused } from '../client-id-metadata/client-document.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import { isAtOrigin, isSameRedirectUri } from '../redirect-uri.ts';
@@ -53,7 +55,10 @@ export interface Clients {
   requireWithoutFetch(clientId: string): Promise<Client>;
   /** Exact strings; on loopback any port, where that is allowed, but for the gateway's own client. */
   allowsRedirectUri(client: Client, redirectUri: string): boolean;
-  /** The client got a token: its registration may be renewed. Never rejects: the next one renews, too. */
+  /**
+   * The client got a token: its registration may be renewed, unless that was done a moment ago, measured by how long it
+   * lives. Never rejects: the next one renews, too.
+   */
   recordUse(client: Client): Promise<void>;
 }
 
@@ -66,13 +71,21 @@ export interface ClientsDeps extends Pick<ClientsConfig['redirectUris'], 'allows
   readonly documents: ClientDocuments | undefined;
   /** Whether every token renews a registration, only the first, or none. */
   readonly renewal: 'every' | 'first' | 'none';
+  /** Of a registration that is renewed. */
+  readonly ttlSeconds: number;
+  readonly clock: Clock;
   readonly baseUrl: string;
   /** Whether there is an operators' page (§22), which is a client, too. */
   readonly hasOperatorsPage: boolean;
 }
 
+/** Of the time for which a registration lives: one that was renewed within it is as good as new. */
+const RENEWAL_SHARE = 0.01;
+const MAX_RENEWED = 10_000;
+
 export function createClients(deps: ClientsDeps): Clients {
-  const { registered, documents, renewal, baseUrl } = deps;
+  const { registered, documents, renewal, baseUrl, clock } = deps;
+  const renewed = createExpiringMap<true>(MAX_RENEWED, clock.now);
 
   const own = createOwnClients(deps);
   const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
@@ -104,9 +117,13 @@ export function createClients(deps: ClientsDeps): Clients {
     async recordUse(client) {
       if (client.kind !== 'registered') return;
       const isFirst = client.registration.used === undefined;
-      if (renewal === 'every' || (renewal === 'first' && isFirst)) {
-        await registered.keep(client.registration).catch(() => {});
-      }
+      const isDue = isFirst || (renewal === 'every' && renewed.get(client.id) === undefined);
+      if (renewal === 'none' || !isDue) return;
+      const keptUntil = clock.now() + deps.ttlSeconds * 1000 * RENEWAL_SHARE;
+      await registered.keep(client.registration).then(
+        () => renewed.set(client.id, true, keptUntil),
+        () => {},
+      );
     },
   };
 }

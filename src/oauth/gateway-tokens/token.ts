@@ -113,7 +113,7 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
 
   /** Another request, at another replica perhaps, may have rotated it: then that one's tokens are the answer. */
   async function rotate(
-    { grant: standing }: StoredGrant,
+    stored: StoredGrant,
     token: RefreshToken,
     asked: AskedPair,
   ): Promise<Grant> {
@@ -126,7 +126,7 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
       refusal = decision.kind === 'notGranted' ? decision.what : decision.kind;
       return undefined;
     }
-    const changed = await grants.update(standing.id, change);
+    const changed = await grants.update(stored.grant.id, change, stored);
     if (changed === undefined) failGrant(ENDED);
     if (refusal === 'scope') fail('invalid_scope');
     if (refusal === 'resource') failTarget();

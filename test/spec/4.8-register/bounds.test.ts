@@ -67,6 +67,20 @@ describe('how long a registration lasts', () => {
     expect(await isKnown(used)).toBe(false);
   });
 
+  test('§4.8 register: each token counts, but for a hundredth of DCR_CLIENT_TTL after one that counted', async () => {
+    broker = closeAfterTest(await startBroker());
+    const client = await broker.steps.register();
+    await logIn(client);
+    broker.clock.sleep(6 * HOUR);
+    await broker.steps.refresh(client, 'r');
+    broker.clock.sleep(2 * HOUR);
+    await broker.steps.refresh(client, 'r');
+    broker.clock.sleep(30 * DAY - HOUR);
+    expect(await isKnown(client)).toBe(true);
+    broker.clock.sleep(2 * HOUR);
+    expect(await isKnown(client)).toBe(false);
+  });
+
   test('§4.8 register: DCR_RENEW=false counts from the first token', async () => {
     broker = closeAfterTest(await startBroker({ DCR_RENEW: 'false' }));
     const client = await broker.steps.register();

@@ -1,14 +1,16 @@
 // /account: users see which apps act for them, and end that.
 import { expect, test } from 'vitest';
-import { useFresh } from '../../support/lifetimes.ts';
+import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import {
   openAccount,
   readCookie,
   readCsrf,
   readGrants,
 } from '../../support/oauth/account-steps.ts';
-import { startOwnTokens } from '../../support/oauth/own-tokens.ts';
+import { startOwnTokens, toTokens } from '../../support/oauth/own-tokens.ts';
 import type { Claims } from '../../support/providers/opaque-provider.ts';
+
+const HOUR_MS = 3_600_000;
 
 const own = useFresh(() => startOwnTokens());
 
@@ -43,6 +45,24 @@ test('§5.11 account: "Log out" ends one login at once, at the provider too, and
   expect((await own.call(other.access)).status).toBe(200);
   expect(own.provider.revoked).toHaveLength(1);
   expect(readGrants(await readPage(cookie))).toHaveLength(1);
+});
+
+test('§5.11 account: an app that goes on refreshing stays listed for as long as it may act, and one that stopped does not', async () => {
+  const brief = closeAfterTest(
+    await startOwnTokens({ env: { OAUTH_REFRESH_TTL_SECONDS: '86400' } }),
+  );
+  await brief.logIn();
+  let used = await brief.logIn();
+  for (let hour = 0; hour < 30; hour += 1) {
+    brief.clock.sleep(HOUR_MS);
+    used = toTokens(used.client, await brief.refresh(used));
+  }
+  const { cookie } = await openAccount(brief);
+  const page = (await brief.steps.get('/account', cookie)).text;
+  expect(readGrants(page)).toHaveLength(1);
+  const form = { csrf: readCsrf(page), action: 'end', grant: readGrants(page)[0] };
+  await brief.steps.post('/account', form, cookie);
+  expect((await brief.call(used.access)).json.error.data.reason).toBe('token_revoked');
 });
 
 test('§5.11 account: nobody ends the login of somebody else', async () => {
