@@ -74,7 +74,7 @@ describe('a Redis Cluster with a node down', () => {
     };
     const admission = await store.admitRequest([window], {
       sessionId,
-      owner: 'ada',
+      owner: { sub: 'ada' },
       slideSeconds: 3600,
     });
     expect(admission.verdict).toBeUndefined();
@@ -101,7 +101,7 @@ describe('a Redis Cluster without the node of a grant', () => {
     const [lost, kept] = [await find('oauth:grant:', true), await find('oauth:grant:', false)];
     const key = await find('ratelimit:mcp:', false);
     const window = { scope: 'ip' as const, key, windowMs: 60_000, max: 5 };
-    const access = { sessionId: 'none', owner: 'ada', slideSeconds: 60 };
+    const access = { sessionId: 'none', owner: { sub: 'ada' }, slideSeconds: 60 };
     for (const grant of [lost, kept]) await store.set(grant, 'AAAAAAAAAAAAAAAAsealed', 60);
     await cluster.nodes[0]?.kill();
     expect(await store.admitRequest([window], access, lost)).toMatchObject({

@@ -126,11 +126,11 @@ describe('the keys and values in Redis', () => {
     });
     expect(await client.ttl(key)).toBeGreaterThan(3590);
     expect(await client.zscore('mcp:session:index', session.sessionId)).not.toBeNull();
-    await store.endSession(session.sessionId, 'ada');
+    await store.endSession(session.sessionId, { sub: 'ada' });
     expect(await client.zscore('mcp:session:index', session.sessionId)).toBeNull();
   });
 
-  const access = { sessionId: session.sessionId, owner: 'ada', slideSeconds: 3600 };
+  const access = { sessionId: session.sessionId, owner: { sub: 'ada' }, slideSeconds: 3600 };
 
   /** The commands that `work` sends, without what scripts call. */
   async function watchCommands(work: () => Promise<unknown>): Promise<readonly string[]> {
@@ -173,16 +173,16 @@ describe('the keys and values in Redis', () => {
       release = resolve;
     });
     let scripts = 0;
-    const admitTogether = createAdmissionBatches(
-      {
+    const admitTogether = createAdmissionBatches({
+      commands: {
         async run(task) {
           scripts += 1;
           await released;
           return task(client);
         },
       },
-      systemClock,
-    );
+      clock: systemClock,
+    });
     const window = { ...(windows[0] as LimitWindow), max: 100 };
     const admissions: Promise<Admission>[] = [];
     for (let turn = 0; turn < 50; turn += 1) {
@@ -246,7 +246,7 @@ describe('the keys and values in Redis', () => {
       store.admitRequest(windows, of('later')),
       store.admitRequest(windows, of('absent')),
       store.admitRequest([], access),
-      store.admitRequest(windows, { ...access, owner: 'eve' }),
+      store.admitRequest(windows, { ...access, owner: { sub: 'eve' } }),
     ]);
     expect(admissions).toMatchObject([
       { ...good, verdict: { remaining: 4 } },

@@ -23,9 +23,9 @@ export interface SessionSources {
 }
 
 export const createSessionLists = (sources: SessionSources) => ({
-  /** `owner` for those of one user. */
-  async listSessions(request: PageRequest, owner: string | undefined) {
-    return renderSessions(sources, readSessions(sources, request, owner));
+  /** `user` (`sub`) for those of one user of `OIDC_ISSUER`. */
+  async listSessions(request: PageRequest, user: string | undefined) {
+    return renderSessions(sources, readSessions(sources, request, user));
   },
   /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
   async findSessions({ from }: AdminPageRequest, text: string) {
@@ -62,9 +62,12 @@ interface PersonsSession {
 async function readSessions(
   { store, people }: Pick<SessionSources, 'store' | 'people'>,
   request: PageRequest,
-  owner?: string,
+  user?: string,
 ): Promise<Page<PersonsSession>> {
-  const { items, next } = await store.listSessions(request, owner);
+  const { items, next } = await store.listSessions(
+    request,
+    user === undefined ? undefined : { sub: user },
+  );
   const named = items.map(async (listed) => ({
     listed,
     person: await people.open(listed.record.person, listed.record.sessionId),

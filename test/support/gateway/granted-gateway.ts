@@ -80,6 +80,7 @@ export async function startGrantedGateway(
     findClientId: () => undefined,
     getProviderToken: getOriginalToken,
     sealPerson: undefined,
+    defaultIssuer: config.oauth.provider?.issuer,
     noteStatelessUser: undefined,
     endedGrants: undefined,
   });
