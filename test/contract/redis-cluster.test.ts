@@ -6,7 +6,7 @@ import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh, useShared } from '../support/lifetimes.ts';
 import type { RedisServer } from '../support/stores/redis.ts';
 import { startRedisCluster } from '../support/stores/redis-cluster.ts';
-import type { Harness } from './harness.ts';
+import { DEFAULT_ISSUER, type Harness } from './harness.ts';
 import { age } from './redis-age.ts';
 import { describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
@@ -15,6 +15,7 @@ const openOn = (url: string): Store =>
   openRedisStore({
     url,
     sessionKeyPrefix: 'mcp:session:',
+    defaultIssuer: DEFAULT_ISSUER,
     clock: systemClock,
     log: collectLog().log,
   });

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
@@ -12,7 +13,7 @@ import {
 import { collectLog } from '../support/gateway/log.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
-import type { Harness } from './harness.ts';
+import { DEFAULT_ISSUER, type Harness } from './harness.ts';
 import { age } from './redis-age.ts';
 import { describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
@@ -21,6 +22,7 @@ const openOn = (url: string): Store =>
   openRedisStore({
     url,
     sessionKeyPrefix: 'mcp:session:',
+    defaultIssuer: DEFAULT_ISSUER,
     clock: systemClock,
     log: collectLog().log,
   });
@@ -128,6 +130,25 @@ describe('the keys and values in Redis', () => {
     expect(await client.zscore('mcp:session:index', session.sessionId)).not.toBeNull();
     await store.endSession(session.sessionId, { sub: 'ada' });
     expect(await client.zscore('mcp:session:index', session.sessionId)).toBeNull();
+  });
+
+  test.each([
+    { what: 'OIDC_ISSUER', userIssuer: DEFAULT_ISSUER, name: 'ada' },
+    { what: 'no issuer', userIssuer: undefined, name: 'ada' },
+    {
+      what: 'another issuer',
+      userIssuer: 'https://b.example',
+      name: '["https://b.example","ada"]',
+    },
+  ])('§2.1 the sessions of a user of $what lie under one hash', async ({ userIssuer, name }) => {
+    const client = redis.client();
+    await client.flushall();
+    await store.createSession({ ...session, userIssuer }, 3600, 2);
+    const set = `mcp:session:user:${createHash('sha256').update(name).digest('base64url')}`;
+    expect(await client.zscore(set, session.sessionId)).not.toBeNull();
+    expect(await client.keys('mcp:session:user:*')).toEqual([set]);
+    const named = await client.hget(`mcp:session:${session.sessionId}`, 'userIssuer');
+    expect(named).toBe(userIssuer ?? null);
   });
 
   const access = { sessionId: session.sessionId, owner: { sub: 'ada' }, slideSeconds: 3600 };

@@ -47,6 +47,7 @@ export function createEmbeddedSessions(options: SessionRecordsOptions): Embedded
     if (expiresAt <= clock.now()) return remove(id, owner);
     // Sessions from before there was a limit count as soon as their user has one that does.
     const isLimited = owner !== undefined && index.listFirstOfUser(owner, 1).length > 0;
+    index.remove(id, owner);
     index.put(id, expiresAt, isLimited ? owner : undefined);
     return false;
   }
