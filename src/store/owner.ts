@@ -18,16 +18,11 @@ export const hashOwner = (owner: Owner): string => hashSha256(nameOwner(owner));
 
 export type OwnedRecord = Pick<SessionRecord, 'userId' | 'userIssuer'>;
 
-/** `defaultIssuer` is `OIDC_ISSUER`. Undefined for what is nobody's. */
-export const readOwner = (
-  { userId, userIssuer }: OwnedRecord,
-  defaultIssuer: string | undefined,
-): Owner | undefined =>
-  userId === undefined
-    ? undefined
-    : withoutDefault({ sub: userId, issuer: userIssuer }, defaultIssuer);
+/** Undefined for what is nobody's. */
+export const readOwner = ({ userId, userIssuer }: OwnedRecord): Owner | undefined =>
+  userId === undefined ? undefined : { sub: userId, issuer: userIssuer };
 
-/** The issuer is left out where it is the default. */
+/** The issuer is left out where it is the default one (`OIDC_ISSUER`). */
 export const withoutDefault = (owner: Owner, defaultIssuer: string | undefined): Owner =>
   owner.issuer === defaultIssuer ? { sub: owner.sub } : owner;
 

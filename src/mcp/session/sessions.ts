@@ -183,8 +183,7 @@ export function createSessions(
 
     async endAnybodys(id) {
       const record = await find(id);
-      const hasEnded =
-        record !== undefined && (await store.endSession(id, readOwner(record, defaultIssuer)));
+      const hasEnded = record !== undefined && (await store.endSession(id, readOwner(record)));
       if (hasEnded) metrics.recordSessions('terminated');
       return hasEnded;
     },

@@ -20,6 +20,8 @@ export interface SessionSources {
   readonly people: People;
   readonly personIndex: Pick<PersonIndex, 'find'>;
   readonly recentCallers: Pick<RecentCallers, 'list'>;
+  /** `OIDC_ISSUER`: whose users operators ask for. */
+  readonly issuer: string;
 }
 
 export const createSessionLists = (sources: SessionSources) => ({
@@ -60,13 +62,13 @@ interface PersonsSession {
 }
 
 async function readSessions(
-  { store, people }: Pick<SessionSources, 'store' | 'people'>,
+  { store, people, issuer }: Pick<SessionSources, 'store' | 'people' | 'issuer'>,
   request: PageRequest,
   user?: string,
 ): Promise<Page<PersonsSession>> {
   const { items, next } = await store.listSessions(
     request,
-    user === undefined ? undefined : { sub: user },
+    user === undefined ? undefined : { sub: user, issuer },
   );
   const named = items.map(async (listed) => ({
     listed,

@@ -61,7 +61,7 @@ export interface SessionRecordsOptions extends OpenFolder {
 }
 
 export function openSessionRecords(options: SessionRecordsOptions): SessionRecords {
-  const { root, ensureOpen, sessionKeyPrefix, defaultIssuer, clock } = options;
+  const { root, ensureOpen, sessionKeyPrefix, clock } = options;
   const records: Database<ExpiringRecord<SessionRecord>, string> = root.openDB({
     name: 'sessions',
   });
@@ -105,7 +105,7 @@ export function openSessionRecords(options: SessionRecordsOptions): SessionRecor
     readOwner(id) {
       try {
         const record = records.get(buildKey(id))?.value;
-        return record ? readOwner(record, defaultIssuer) : undefined;
+        return record ? readOwner(record) : undefined;
       } catch {
         return undefined;
       }

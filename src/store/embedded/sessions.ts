@@ -66,7 +66,7 @@ export function createEmbeddedSessions(options: SessionRecordsOptions): Embedded
       const endedIds = await write(() => {
         const { sessionId: id } = session;
         const expiresAt = clock.now() + ttlSeconds * 1000;
-        const limitedUser = userMax > 0 ? readOwner(session, defaultIssuer) : undefined;
+        const limitedUser = userMax > 0 ? readOwner(session) : undefined;
         records.put(session, expiresAt);
         index.put(id, expiresAt, limitedUser);
         return limitedUser === undefined

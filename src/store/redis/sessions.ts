@@ -42,7 +42,7 @@ export function createRedisSessions(options: RedisSessionsOptions): Sessions {
   const buildUserSetKey = (owner: Owner) =>
     buildUserSessionsKey(sessionKeyPrefix, hashOwner(withoutDefault(owner, defaultIssuer)));
   const findUserSetKey = (session: OwnedRecord) => {
-    const owner = readOwner(session, defaultIssuer);
+    const owner = readOwner(session);
     return owner && buildUserSetKey(owner);
   };
   const toOwnerArgs = (owner: Owner | undefined) => [
