@@ -4,6 +4,8 @@ import type { LimitScope } from '../../src/telemetry/metrics/metrics.ts';
 import type { BuildRequest } from './redis-cost.ts';
 
 const USERS = 1000;
+/** Whose users they are: the default of the settings in redis-cost.ts. */
+export const ISSUER = 'https://issuer.example';
 const DAY_SECONDS = 86_400;
 const WINDOW_MS = 60_000;
 export const GLOBAL_KEY = 'ratelimit:mcp:global';
@@ -23,7 +25,7 @@ const buildAddressWindow = (n: number) =>
   buildWindow('ip', `10.0.${Math.floor(n / 250)}.${n % 250}`);
 const buildAccess = (n: number) => ({
   sessionId: buildSessionId(n),
-  owner: `user-${n}`,
+  owner: { sub: `user-${n}`, issuer: ISSUER },
   slideSeconds: DAY_SECONDS,
 });
 
@@ -61,6 +63,7 @@ export async function createSessions(store: Store): Promise<void> {
       createdAt: now,
       lastAccessedAt: now,
       userId: `user-${n}`,
+      userIssuer: ISSUER,
       protocolVersion: '2025-11-25',
       clientInfo: '{"name":"bench","version":"1"}',
       clientCapabilities: '{}',

@@ -16,9 +16,9 @@ import {
 
 /**
  * Whose budget the bytes of a body count against: that of all callers without a valid token, that of
- * all with one where nobody has to log in, or a user's.
+ * all with one where nobody has to log in, or a user's (`nameOwner`).
  */
-export type BodyOwner = 'unauthenticated' | 'authDisabled' | { readonly sub: string };
+export type BodyOwner = 'unauthenticated' | 'authDisabled' | { readonly user: string };
 
 export interface BodyMemory {
   /** Counts a body that begins to arrive. `onDrop` is called when it must go, at most once. */
@@ -54,7 +54,7 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
   /** The smallest first. */
   function findBudgets(owner: BodyOwner): readonly MemoryBudget[] {
     if (owner === 'unauthenticated') return [unauthenticated];
-    return owner === 'authDisabled' ? [all] : [users.find(owner.sub), all];
+    return owner === 'authDisabled' ? [all] : [users.find(owner.user), all];
   }
 
   return {
@@ -64,7 +64,7 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
       const { count, end } = transfers.start(findBudgets(owner), {
         onDrop: (reason) => onDrop(REFUSALS[reason]()),
         onEnd() {
-          if (typeof owner === 'object') users.forgetIfEmpty(owner.sub);
+          if (typeof owner === 'object') users.forgetIfEmpty(owner.user);
         },
       });
       return {
@@ -74,7 +74,7 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
         },
         end,
         // Only bodies of users count after they have arrived.
-        hold: typeof owner === 'object' ? users.createHold(owner.sub, body) : NO_BODY.hold,
+        hold: typeof owner === 'object' ? users.createHold(owner.user, body) : NO_BODY.hold,
       };
     },
     users,

@@ -18,6 +18,7 @@ import {
 } from '../endpoint/message.ts';
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
+import { nameOwner } from '../store/owner.ts';
 import type { BodyOwner } from './body-memory.ts';
 import type { CountedRequest, Exchange, JudgedRequest, UncountedRequest } from './exchange.ts';
 import { createRunGrantedCall, type GrantedCallDeps } from './granted-call.ts';
@@ -160,7 +161,7 @@ function createJudgeProtected(deps: JudgeProtectedDeps): JudgeProtected {
 }
 
 const admit = (user: UserContext | undefined): JudgedToken => ({
-  caller: { kind: 'admitted', sub: user?.sub },
+  caller: { kind: 'admitted', user: user && nameOwner(user) },
   user,
   refusal: undefined,
 });
@@ -209,7 +210,7 @@ const refuse = (limits: LimitCheck, caller: Caller, refusal: unknown): CountedRe
 
 /** Without a user here, nobody has to log in. */
 const findBodyOwner = (user: UserContext | undefined): BodyOwner =>
-  user === undefined ? 'authDisabled' : { sub: user.sub };
+  user === undefined ? 'authDisabled' : { user: nameOwner(user) };
 
 // Judges what was sent to a limited endpoint for everybody: counted by its address first, so that
 // judging cannot be asked for without end.
@@ -248,4 +249,4 @@ const createJudgePublic = (readBody: BodyReader): JudgePublic =>
   };
 
 /** Whoever sent something valid: users are not known here. */
-const SOMEBODY: Caller = { kind: 'admitted', sub: undefined };
+const SOMEBODY: Caller = { kind: 'admitted', user: undefined };

@@ -98,8 +98,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 
 function findOwner(judged: JudgedRequest): ReplyOwner {
   if (judged.limits === undefined || judged.caller.kind !== 'admitted') return 'unauthenticated';
-  const { sub } = judged.caller;
-  return sub === undefined ? 'authDisabled' : { sub };
+  const { user } = judged.caller;
+  return user === undefined ? 'authDisabled' : { user };
 }
 
 /** As the endpoint speaks of errors. */

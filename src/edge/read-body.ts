@@ -72,8 +72,8 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
   /** Undefined where it does not fit beside the others. Only bodies of users count after they have arrived. */
   function holdWhole(owner: BodyOwner, bytes: number): HoldBody | undefined {
     if (typeof owner !== 'object') return NO_BODY.hold;
-    if (!memory.users.find(owner.sub).hasRoomFor(bytes)) return undefined;
-    return memory.users.createHold(owner.sub, { bytes });
+    if (!memory.users.find(owner.user).hasRoomFor(bytes)) return undefined;
+    return memory.users.createHold(owner.user, { bytes });
   }
 
   async function readPieces(req: IncomingMessage, owner: BodyOwner, maxBytes: number) {

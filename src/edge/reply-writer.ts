@@ -113,11 +113,11 @@ export function createReplyMemory(clock: Clock): ReplyMemory {
 
   function startTransfer(owner: ReplyOwner, onDrop: () => void): CountedTransfer | undefined {
     if (owner === 'unauthenticated') return undefined;
-    const budgets = owner === 'authDisabled' ? [all] : [users.find(owner.sub), all];
+    const budgets = owner === 'authDisabled' ? [all] : [users.find(owner.user), all];
     return transfers.start(budgets, {
       onDrop,
       onEnd() {
-        if (typeof owner === 'object') users.forgetIfEmpty(owner.sub);
+        if (typeof owner === 'object') users.forgetIfEmpty(owner.user);
       },
     });
   }

@@ -140,6 +140,8 @@ export function readBearerToken(authorization = ''): string | undefined {
 export interface UserContext {
   /** The subject: the user's id at the provider. Never empty. */
   readonly sub: string;
+  /** Whose users `sub` is one of; absent for those of `OIDC_ISSUER`. */
+  readonly issuer?: string;
   readonly email?: string;
   /** Whether the provider says that `email` is the user's; undefined where it does not say. False is a reason not to use it. */
   readonly emailVerified?: boolean;

@@ -235,6 +235,7 @@ export async function createGateway(
     findClientId: clientOf,
     getProviderToken,
     sealPerson: people && personIndex && createSealPerson(people, personIndex),
+    defaultIssuer: config.oauth.provider?.issuer,
     noteStatelessUser: recentCallers?.note,
     endedGrants: ownTokens?.endedGrants,
   });

@@ -52,6 +52,8 @@ export interface McpDeps {
   readonly getProviderToken: GetProviderToken;
   /** Undefined without operators. */
   readonly sealPerson: SealPerson | undefined;
+  /** `OIDC_ISSUER`; undefined without a provider. */
+  readonly defaultIssuer: string | undefined;
   /** Called with each request of a user that needs no session; undefined without operators. */
   readonly noteStatelessUser: ((user: UserContext) => void) | undefined;
   /** Undefined where the gateway issues no tokens of its own. */
@@ -95,6 +97,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     metrics,
     log,
     sealPerson: deps.sealPerson,
+    defaultIssuer: deps.defaultIssuer,
   });
   const stopSweeping = sessions.startSweeping();
   const channel = buildChannelName(sessionKeyPrefix);

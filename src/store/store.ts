@@ -91,11 +91,11 @@ export interface Sessions {
    */
   setSessionLogLevel(
     sessionId: string,
-    owner: string | undefined,
+    owner: Owner | undefined,
     logLevel: string,
   ): Promise<boolean>;
   /** Deletes `owner`'s session and its index entry. False when it is absent or not `owner`'s. */
-  endSession(sessionId: string, owner: string | undefined): Promise<boolean>;
+  endSession(sessionId: string, owner: Owner | undefined): Promise<boolean>;
   /**
    * Takes the index entry of a session that is gone from the store. True for exactly one caller
    * on any replica: the one that counts it as expired.
@@ -113,7 +113,7 @@ export interface Sessions {
    * Live sessions in the order of the index, the one that is due last first. With `owner` those of one user that were
    * opened, or swept, while its sessions were limited (`userMax`). A record that cannot be read is left out.
    */
-  listSessions(request: PageRequest, owner?: string): Promise<Page<ListedSession>>;
+  listSessions(request: PageRequest, owner?: Owner): Promise<Page<ListedSession>>;
 }
 
 /** What is counted, and let in while there is room: requests in sliding windows (§8), and bytes in budgets. */
@@ -225,6 +225,8 @@ export interface SessionRecord {
   readonly lastAccessedAt: number;
   /** `sub` of the owner; absent when the service runs without authentication. */
   readonly userId?: string | undefined;
+  /** The issuer of `userId`; absent in records of versions that knew `OIDC_ISSUER` alone. */
+  readonly userIssuer?: string | undefined;
   readonly protocolVersion: string;
   /** `clientInfo` of `initialize` as JSON text; never re-encoded by a script. */
   readonly clientInfo?: string | undefined;
@@ -238,11 +240,18 @@ export interface SessionRecord {
   readonly person?: string | undefined;
 }
 
+/** Whose something is. A `sub` alone does not say it: each issuer has users of its own (OpenID Connect Core §5.7). */
+export interface Owner {
+  readonly sub: string;
+  /** Absent for users of `OIDC_ISSUER`. */
+  readonly issuer?: string | undefined;
+}
+
 /** What a request wants of a session. */
 export interface SessionAccess {
   readonly sessionId: string;
-  /** `sub` of the request's user; undefined when the service runs without authentication. */
-  readonly owner: string | undefined;
+  /** The request's user; undefined when the service runs without authentication. */
+  readonly owner: Owner | undefined;
   /** The full time-to-live in seconds, to which the session slides; undefined where it is only read. */
   readonly slideSeconds: number | undefined;
 }

@@ -65,7 +65,7 @@ test('§3.1 folder: after a restart live sessions are there, expired ones are go
   await first.createSession(recordOf('late'), TTL);
   await slideSession(first, 'early-0', 'ada', TTL);
   await first.createSession(recordOf('ended'), TTL);
-  await first.endSession('ended', 'ada');
+  await first.endSession('ended', { sub: 'ada' });
   await first.set('dcr:client:late', 'late', TTL);
   await first.close();
   // Nobody ran while they expired.

@@ -69,7 +69,7 @@ describe('a damaged record', () => {
     await expect(store.get('dcr:client:broken')).rejects.toThrow();
     await expect(readSession(store, 'broken')).rejects.toThrow();
     await expect(slideSession(store, 'broken', 'ada', TTL)).rejects.toThrow();
-    await expect(store.endSession('broken', 'ada')).rejects.toThrow();
+    await expect(store.endSession('broken', { sub: 'ada' })).rejects.toThrow();
     await expect(store.claimExpiredSession('broken')).rejects.toThrow();
     // The others are not touched by it.
     expect((await readSession(store, 'whole'))?.sessionId).toBe('whole');
@@ -95,7 +95,7 @@ describe('a store that closes under work', () => {
     readSession(store, 'session-1'),
     store.createSession(recordOf('new'), TTL),
     slideSession(store, 'session-1', 'ada', TTL),
-    store.endSession('session-2', 'ada'),
+    store.endSession('session-2', { sub: 'ada' }),
     store.claimExpiredSession('session-3'),
     store.publish('channel', 'x'),
   ];

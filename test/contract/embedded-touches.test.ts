@@ -56,7 +56,8 @@ async function create(sessionId: string, userMax = 0): Promise<SessionRecord> {
 }
 
 const touch = (id: string) => slideSession(store, id, 'ada', TTL);
-const setLogLevel = (id: string, level: string) => store.setSessionLogLevel(id, 'ada', level);
+const setLogLevel = (id: string, level: string) =>
+  store.setSessionLogLevel(id, { sub: 'ada' }, level);
 
 async function passSecond(): Promise<void> {
   clock.advance(1000);
@@ -174,7 +175,7 @@ test('§3.1 a touch that waits does not revive a session that was ended', async 
   await create('oldest', 1);
   clock.advance(1);
   expect(await touch('ended')).toBe(true);
-  expect(await store.endSession('ended', 'ada')).toBe(true);
+  expect(await store.endSession('ended', { sub: 'ada' })).toBe(true);
   expect(await touch('ended')).toBe(false);
   expect(await touch('oldest')).toBe(true);
   await create('newest', 1);
@@ -191,7 +192,7 @@ test('§3.1 a touch, an end and the commit of touches at once leave no session b
   const ids = Array.from({ length: 100 }, (_, at) => `race-${at}`);
   await Promise.all(ids.map((id) => create(id)));
   await Promise.all(ids.map((id) => touch(id)));
-  const acts = ids.flatMap((id) => [touch(id), store.endSession(id, 'ada'), touch(id)]);
+  const acts = ids.flatMap((id) => [touch(id), store.endSession(id, { sub: 'ada' }), touch(id)]);
   clock.advance(1000);
   await Promise.all(acts);
   await passSecond();
@@ -224,7 +225,7 @@ test('§3.1 a log level is on disk before the answer, with the touches around it
 test('§3.1 sessions, their end and values are on disk before the answer', async () => {
   await create('kept');
   await create('ended');
-  await store.endSession('ended', 'ada');
+  await store.endSession('ended', { sub: 'ada' });
   await store.set('dcr:client:svc-1', 'client', TTL);
   await store.getOrSet('once', 'value', TTL);
   await store.getAndDelete('once');
@@ -251,7 +252,7 @@ test('§3.1 more sessions than are kept in memory are read and touched alike', a
   for (const id of ids) expect(await touch(id)).toBe(true);
   expect(await readSession(store, 'session-0')).toMatchObject({ lastAccessedAt: clock.now() });
   const ended = ids.filter((_, at) => at % 5 === 1);
-  await Promise.all(ended.map((id) => store.endSession(id, 'ada')));
+  await Promise.all(ended.map((id) => store.endSession(id, { sub: 'ada' })));
   expect(await touch('session-1')).toBe(false);
   await store.close();
   store = await open('data');

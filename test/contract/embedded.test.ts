@@ -4,14 +4,20 @@ import { join } from 'node:path';
 import { openEmbeddedStore } from '../../src/store/embedded/open.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
-import type { Harness } from './harness.ts';
+import { DEFAULT_ISSUER, type Harness } from './harness.ts';
 import { describeStore } from './store.contract.ts';
 
 async function open(): Promise<Harness> {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-store-'));
   const clock = manualClock();
   const { log } = collectLog();
-  const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', clock, log });
+  const store = await openEmbeddedStore({
+    dataDir,
+    sessionKeyPrefix: 'mcp:session:',
+    defaultIssuer: DEFAULT_ISSUER,
+    clock,
+    log,
+  });
   return {
     store,
     other: store,

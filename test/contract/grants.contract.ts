@@ -32,7 +32,7 @@ export function describeGrants(name: string, open: () => Promise<Harness>): void
         windowMs: 10 * TTL * 1000,
         max: 100,
       };
-      const access = { sessionId: session.sessionId, owner: 'ada', slideSeconds: TTL };
+      const access = { sessionId: session.sessionId, owner: { sub: 'ada' }, slideSeconds: TTL };
       return { key, version, session, window, access };
     }
     type NewGrant = Awaited<ReturnType<typeof newGrant>>;

@@ -6,7 +6,7 @@ import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh, useShared } from '../support/lifetimes.ts';
 import type { RedisServer } from '../support/stores/redis.ts';
 import { startRedisCluster } from '../support/stores/redis-cluster.ts';
-import type { Harness } from './harness.ts';
+import { DEFAULT_ISSUER, type Harness } from './harness.ts';
 import { age } from './redis-age.ts';
 import { describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
@@ -15,6 +15,7 @@ const openOn = (url: string): Store =>
   openRedisStore({
     url,
     sessionKeyPrefix: 'mcp:session:',
+    defaultIssuer: DEFAULT_ISSUER,
     clock: systemClock,
     log: collectLog().log,
   });
@@ -74,7 +75,7 @@ describe('a Redis Cluster with a node down', () => {
     };
     const admission = await store.admitRequest([window], {
       sessionId,
-      owner: 'ada',
+      owner: { sub: 'ada' },
       slideSeconds: 3600,
     });
     expect(admission.verdict).toBeUndefined();
@@ -101,7 +102,7 @@ describe('a Redis Cluster without the node of a grant', () => {
     const [lost, kept] = [await find('oauth:grant:', true), await find('oauth:grant:', false)];
     const key = await find('ratelimit:mcp:', false);
     const window = { scope: 'ip' as const, key, windowMs: 60_000, max: 5 };
-    const access = { sessionId: 'none', owner: 'ada', slideSeconds: 60 };
+    const access = { sessionId: 'none', owner: { sub: 'ada' }, slideSeconds: 60 };
     for (const grant of [lost, kept]) await store.set(grant, 'AAAAAAAAAAAAAAAAsealed', 60);
     await cluster.nodes[0]?.kill();
     expect(await store.admitRequest([window], access, lost)).toMatchObject({

@@ -59,7 +59,7 @@ describe('Redis that goes away', () => {
         store.set('key', 'value', 60),
         readSession(store, '6f1f4a4e-5b7f-4f0e-9d6c-0a1b2c3d4e5f'),
         slideSession(store, 'x', 'ada', 60),
-        store.endSession('x', 'ada'),
+        store.endSession('x', { sub: 'ada' }),
         store.sweepSessions(),
         store.publish('channel', 'message'),
         store.ping(),

@@ -12,7 +12,7 @@ import {
   startRedisSentinel,
 } from '../support/stores/redis-sentinel.ts';
 import { readSession } from '../support/stores/session-steps.ts';
-import type { Harness } from './harness.ts';
+import { DEFAULT_ISSUER, type Harness } from './harness.ts';
 import { age } from './redis-age.ts';
 import { describeStore } from './store.contract.ts';
 
@@ -29,6 +29,7 @@ function openShared(url: string, backoff?: () => number): OpenedStore {
   const store = openRedisStore({
     url,
     sessionKeyPrefix: 'mcp:session:',
+    defaultIssuer: DEFAULT_ISSUER,
     clock: systemClock,
     log,
     ...(backoff && { backoff }),

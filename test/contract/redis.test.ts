@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
@@ -12,7 +13,7 @@ import {
 import { collectLog } from '../support/gateway/log.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
-import type { Harness } from './harness.ts';
+import { DEFAULT_ISSUER, type Harness } from './harness.ts';
 import { age } from './redis-age.ts';
 import { describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
@@ -21,6 +22,7 @@ const openOn = (url: string): Store =>
   openRedisStore({
     url,
     sessionKeyPrefix: 'mcp:session:',
+    defaultIssuer: DEFAULT_ISSUER,
     clock: systemClock,
     log: collectLog().log,
   });
@@ -126,11 +128,30 @@ describe('the keys and values in Redis', () => {
     });
     expect(await client.ttl(key)).toBeGreaterThan(3590);
     expect(await client.zscore('mcp:session:index', session.sessionId)).not.toBeNull();
-    await store.endSession(session.sessionId, 'ada');
+    await store.endSession(session.sessionId, { sub: 'ada' });
     expect(await client.zscore('mcp:session:index', session.sessionId)).toBeNull();
   });
 
-  const access = { sessionId: session.sessionId, owner: 'ada', slideSeconds: 3600 };
+  test.each([
+    { what: 'OIDC_ISSUER', userIssuer: DEFAULT_ISSUER, name: 'ada' },
+    { what: 'no issuer', userIssuer: undefined, name: 'ada' },
+    {
+      what: 'another issuer',
+      userIssuer: 'https://b.example',
+      name: '["https://b.example","ada"]',
+    },
+  ])('§2.1 the sessions of a user of $what lie under one hash', async ({ userIssuer, name }) => {
+    const client = redis.client();
+    await client.flushall();
+    await store.createSession({ ...session, userIssuer }, 3600, 2);
+    const set = `mcp:session:user:${createHash('sha256').update(name).digest('base64url')}`;
+    expect(await client.zscore(set, session.sessionId)).not.toBeNull();
+    expect(await client.keys('mcp:session:user:*')).toEqual([set]);
+    const named = await client.hget(`mcp:session:${session.sessionId}`, 'userIssuer');
+    expect(named).toBe(userIssuer ?? null);
+  });
+
+  const access = { sessionId: session.sessionId, owner: { sub: 'ada' }, slideSeconds: 3600 };
 
   /** The commands that `work` sends, without what scripts call. */
   async function watchCommands(work: () => Promise<unknown>): Promise<readonly string[]> {
@@ -173,16 +194,16 @@ describe('the keys and values in Redis', () => {
       release = resolve;
     });
     let scripts = 0;
-    const admitTogether = createAdmissionBatches(
-      {
+    const admitTogether = createAdmissionBatches({
+      commands: {
         async run(task) {
           scripts += 1;
           await released;
           return task(client);
         },
       },
-      systemClock,
-    );
+      clock: systemClock,
+    });
     const window = { ...(windows[0] as LimitWindow), max: 100 };
     const admissions: Promise<Admission>[] = [];
     for (let turn = 0; turn < 50; turn += 1) {
@@ -246,7 +267,7 @@ describe('the keys and values in Redis', () => {
       store.admitRequest(windows, of('later')),
       store.admitRequest(windows, of('absent')),
       store.admitRequest([], access),
-      store.admitRequest(windows, { ...access, owner: 'eve' }),
+      store.admitRequest(windows, { ...access, owner: { sub: 'eve' } }),
     ]);
     expect(admissions).toMatchObject([
       { ...good, verdict: { remaining: 4 } },

@@ -56,7 +56,7 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
       const id = randomUUID();
       expect(await read(id)).toBeUndefined();
       expect(await slide(id, 'ada')).toBe(false);
-      expect(await store.endSession(id, 'ada')).toBe(false);
+      expect(await store.endSession(id, { sub: 'ada' })).toBe(false);
       expect(await store.claimExpiredSession(id)).toBe(false);
       expect(await read(id)).toBeUndefined();
     });
@@ -65,7 +65,7 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
       const session = await create();
       const id = session.sessionId;
       await harness.advance((TTL - 10) * 1000);
-      const access = { sessionId: id, owner: 'ada', slideSeconds: TTL };
+      const access = { sessionId: id, owner: { sub: 'ada' }, slideSeconds: TTL };
       const { session: slid } = await store.admitRequest([], access);
       const lastAccessedAt = 'record' in slid ? Number(slid.record?.lastAccessedAt) : 0;
       expect(lastAccessedAt).toBeGreaterThan(session.lastAccessedAt);
@@ -81,7 +81,11 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
       await harness.advance((TTL - 10) * 1000);
       expect(await read(id)).toBeDefined();
       expect(
-        await store.admitRequest([], { sessionId: id, owner: 'ada', slideSeconds: undefined }),
+        await store.admitRequest([], {
+          sessionId: id,
+          owner: { sub: 'ada' },
+          slideSeconds: undefined,
+        }),
       ).toMatchObject({ session: { record: { userId: 'ada' } } });
       await harness.advance(11_000);
       expect(await read(id)).toBeUndefined();
@@ -94,7 +98,7 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
       const createWindow = (scope: 'ip' | 'global', max: number) =>
         ({ scope, key: `ratelimit:refusing:${serial}:${scope}`, windowMs: 60_000, max }) as const;
       const windows = [createWindow('ip', 5), createWindow('global', 0)];
-      const access = { sessionId: id, owner: 'ada', slideSeconds: TTL };
+      const access = { sessionId: id, owner: { sub: 'ada' }, slideSeconds: TTL };
       expect(await store.admitRequest(windows, access)).toMatchObject({
         verdict: { isAdmitted: false, scope: 'global' },
         session: { record: undefined },
@@ -119,7 +123,8 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
       } as const;
       const admissions = await Promise.all(
         sessions.map(({ sessionId }, at) => {
-          const access = { sessionId, owner: at % 3 ? 'ada' : 'eve', slideSeconds: TTL };
+          const owner = { sub: at % 3 ? 'ada' : 'eve' };
+          const access = { sessionId, owner, slideSeconds: TTL };
           return (at % 2 ? store : harness.other).admitRequest([window], access);
         }),
       );
@@ -136,18 +141,18 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
       const session = await create();
       const id = session.sessionId;
       for (const logLevel of ['debug', 'emergency']) {
-        expect(await store.setSessionLogLevel(id, 'ada', logLevel)).toBe(true);
+        expect(await store.setSessionLogLevel(id, { sub: 'ada' }, logLevel)).toBe(true);
         expect(await readSession(harness.other, id)).toEqual({ ...session, logLevel });
       }
-      expect(await store.setSessionLogLevel(id, 'eve', 'info')).toBe(false);
+      expect(await store.setSessionLogLevel(id, { sub: 'eve' }, 'info')).toBe(false);
       await harness.advance((TTL - 10) * 1000);
       expect(await slide(id, 'ada')).toBe(true);
       await harness.advance((TTL - 10) * 1000);
-      expect(await store.setSessionLogLevel(id, 'ada', 'error')).toBe(true);
+      expect(await store.setSessionLogLevel(id, { sub: 'ada' }, 'error')).toBe(true);
       expect(await read(id)).toMatchObject({ logLevel: 'error' });
       await harness.advance(11_000);
       expect(await read(id)).toBeUndefined();
-      expect(await store.setSessionLogLevel(id, 'ada', 'error')).toBe(false);
+      expect(await store.setSessionLogLevel(id, { sub: 'ada' }, 'error')).toBe(false);
       expect(await read(id)).toBeUndefined();
     });
 
@@ -155,15 +160,20 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
       const session = await create();
       for (const owner of ['eve', '', undefined]) {
         expect(await slide(session.sessionId, owner)).toBe(false);
-        expect(await store.endSession(session.sessionId, owner)).toBe(false);
+        expect(
+          await store.endSession(
+            session.sessionId,
+            owner === undefined ? undefined : { sub: owner },
+          ),
+        ).toBe(false);
       }
       expect(await read(session.sessionId)).toEqual(session);
     });
 
     test('§3.1 an ended session is gone, and a touch does not revive it', async () => {
       const { sessionId: id } = await create();
-      expect(await store.endSession(id, 'ada')).toBe(true);
-      expect(await store.endSession(id, 'ada')).toBe(false);
+      expect(await store.endSession(id, { sub: 'ada' })).toBe(true);
+      expect(await store.endSession(id, { sub: 'ada' })).toBe(false);
       expect(await slide(id, 'ada')).toBe(false);
       expect(await read(id)).toBeUndefined();
       expect(await store.claimExpiredSession(id)).toBe(false);
@@ -172,7 +182,7 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
     test('§3.1 touches and an end at the same moment leave no session behind', async () => {
       const { sessionId: id } = await create();
       const touch = () => slide(id, 'ada');
-      await Promise.all([touch(), touch(), store.endSession(id, 'ada'), touch(), touch()]);
+      await Promise.all([touch(), touch(), store.endSession(id, { sub: 'ada' }), touch(), touch()]);
       expect(await read(id)).toBeUndefined();
     });
 
@@ -223,10 +233,11 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
       await store.createSession(session, ttlSeconds, userMax);
       return session;
     };
-    const idsOf = async (owner?: string, limit = 100) =>
-      (await readAll((request) => store.listSessions(request, owner), limit)).map(
-        ({ record }) => record.sessionId,
-      );
+    const idsOf = async (sub?: string, limit = 100) => {
+      const owner = sub === undefined ? undefined : { sub };
+      const listed = await readAll((request) => store.listSessions(request, owner), limit);
+      return listed.map(({ record }) => record.sessionId);
+    };
 
     test('§22.2 live sessions are listed with their times, those of everybody or of one user', async () => {
       const user = randomUUID();
@@ -239,7 +250,7 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
         second.sessionId,
         first.sessionId,
       ]);
-      const { items } = await harness.other.listSessions(ALL, user);
+      const { items } = await harness.other.listSessions(ALL, { sub: user });
       expect(items.map(({ record }) => record)).toEqual([second, first]);
       const [one, two] = items.map(({ expiresAt }) => expiresAt);
       // The clocks of several servers differ by some milliseconds.
@@ -250,7 +261,7 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
       const user = randomUUID();
       const session = { ...(await createOf(user)), sessionId: randomUUID(), person: 'sealed' };
       await store.createSession(session, TTL, 1);
-      const { items } = await harness.other.listSessions(ALL, user);
+      const { items } = await harness.other.listSessions(ALL, { sub: user });
       expect(items.map(({ record }) => record)).toEqual([session]);
     });
 
@@ -261,7 +272,7 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
         await createOf(user, 10),
         await createOf(user),
       ];
-      await store.endSession(ended.sessionId, user);
+      await store.endSession(ended.sessionId, { sub: user });
       await harness.advance(11_000);
       expect(await idsOf(user)).toEqual([kept.sessionId]);
       expect(await idsOf()).not.toContain(ended.sessionId);
@@ -271,10 +282,10 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
     test('§22.2 a session in use is listed with the time to which it slid', async () => {
       const user = randomUUID();
       const { sessionId } = await createOf(user);
-      const [before] = (await store.listSessions(ALL, user)).items;
+      const [before] = (await store.listSessions(ALL, { sub: user })).items;
       await harness.advance(60_000);
       await slideSession(store, sessionId, user, TTL);
-      const [after] = (await store.listSessions(ALL, user)).items;
+      const [after] = (await store.listSessions(ALL, { sub: user })).items;
       expect(after?.record.lastAccessedAt).toBeGreaterThan(Number(before?.record.lastAccessedAt));
       expect(Number(after?.expiresAt)).toBeGreaterThan(0);
       await harness.advance((TTL - 30) * 1000);
@@ -393,7 +404,7 @@ export function describeUserSessions(name: string, open: () => Promise<Harness>)
 
     test('§3.1 a session that was ended leaves room', async () => {
       const [first = '', second] = await beginMany('frank', MAX);
-      expect(await store.endSession(first, 'frank')).toBe(true);
+      expect(await store.endSession(first, { sub: 'frank' })).toBe(true);
       expect((await begin('frank')).ended).toEqual([]);
       expect((await begin('frank')).ended).toEqual([second]);
     });
@@ -458,7 +469,7 @@ export function describeUserSessions(name: string, open: () => Promise<Harness>)
     test('§3.1 touches, ends and opens at once leave no more than allowed', async () => {
       const old = await beginMany('niaj', MAX);
       const opening = Array.from({ length: 20 }, () => begin('niaj'));
-      const acts = old.flatMap((id) => [touch(id, 'niaj'), store.endSession(id, 'niaj')]);
+      const acts = old.flatMap((id) => [touch(id, 'niaj'), store.endSession(id, { sub: 'niaj' })]);
       const opened = await Promise.all(opening);
       await Promise.all(acts);
       const ids = [...old, ...opened.map(({ id }) => id)];

@@ -28,8 +28,8 @@ const ACTS: Readonly<Record<string, (arg: string) => unknown>> = {
   /** Answered at once. */
   beginToCreate: (sessionId) => void create(sessionId),
   touch: (id) => slideSession(store, id, 'ada', TTL),
-  setLogLevel: (id) => store.setSessionLogLevel(id, 'ada', 'debug'),
-  end: (id) => store.endSession(id, 'ada'),
+  setLogLevel: (id) => store.setSessionLogLevel(id, { sub: 'ada' }, 'debug'),
+  end: (id) => store.endSession(id, { sub: 'ada' }),
   read: (id) => readSession(store, id),
   set: (key) => store.set(key, 'value', TTL),
   ping: () => store.ping(),

@@ -5,6 +5,7 @@ import { describeBus } from './bus.contract.ts';
 import { describeGrants } from './grants.contract.ts';
 import type { Harness } from './harness.ts';
 import { describeKeyValue } from './key-value.contract.ts';
+import { describeOwners } from './owners.contract.ts';
 import { describeSessions, describeUserSessions } from './sessions.contract.ts';
 import { describeWindows } from './windows.contract.ts';
 
@@ -17,6 +18,7 @@ export function describeStore(
   describeKeyValue(name, open);
   describeSessions(name, open);
   describeUserSessions(name, open);
+  describeOwners(name, open);
   describeWindows(name, open);
   describeGrants(name, open);
   describeBus(name, open);

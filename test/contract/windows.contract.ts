@@ -128,7 +128,11 @@ export function describeWindows(name: string, open: () => Promise<Harness>): voi
     test('§11 limits and session come in one step', async () => {
       const session = newSession();
       await store.createSession(session, TTL);
-      const access = { sessionId: session.sessionId, owner: 'ada', slideSeconds: undefined };
+      const access = {
+        sessionId: session.sessionId,
+        owner: { sub: 'ada' },
+        slideSeconds: undefined,
+      };
       const { verdict, session: found } = await store.admitRequest(windowsOf(5, 5), access);
       expect(verdict).toMatchObject({ isAdmitted: true, remaining: 4 });
       expect(found).toEqual({ record: session });

@@ -30,7 +30,7 @@ import {
   createRememberedRefusals,
   createSpareLookups,
   createUserWindow,
-  getSub,
+  getUser,
   type LoginWindows,
   toFailedAdmission,
 } from './windows.ts';
@@ -197,7 +197,7 @@ export function createLimiter(
           metrics.recordRateLimitCheck(group, false);
         },
         checkRememberedRefusal: (caller) =>
-          checkRemembered(createUserWindow(rule, caller), getSub(caller)),
+          checkRemembered(createUserWindow(rule, caller), getUser(caller)),
         async admit(caller, access, grantKey) {
           const windows = listWindowsLeft(caller);
           const isAsked = windows.length > 0 || access !== undefined || grantKey !== undefined;
@@ -205,7 +205,7 @@ export function createLimiter(
             ? await admitInStore(windows, access, grantKey)
             : NOTHING_COUNTED;
           if (grantKey !== undefined && isMissingGrant(grant)) return { session, grant };
-          if (verdict?.isAdmitted === false) return refuse(verdict, windows, getSub(caller));
+          if (verdict?.isAdmitted === false) return refuse(verdict, windows, getUser(caller));
           if (!isAddressCounted) addressVerdict = verdict;
           metrics.recordRateLimitCheck(group, false);
           return { session, grant };

@@ -13,8 +13,8 @@ import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 
 /** Who turned out to send a request, once it was judged. */
 export type Caller =
-  /** Let in, by a valid token or because what was sent is valid. `sub` where users are counted. */
-  | { readonly kind: 'admitted'; readonly sub: string | undefined }
+  /** Let in, by a valid token or because what was sent is valid. `user` (`nameOwner`) where users are counted. */
+  | { readonly kind: 'admitted'; readonly user: string | undefined }
   /** Without a valid token: counted apart, so that such callers lock nobody out. */
   | { readonly kind: 'unauthenticated' };
 
@@ -60,9 +60,9 @@ export const createLoginKeys = (rule: LimitRule, clientIp: string, id: string): 
 /** Undefined where users are not counted, and for callers that are none. */
 export function createUserWindow(rule: LimitRule, caller: Caller): LimitWindow | undefined {
   const { user: max } = rule.max;
-  const sub = getSub(caller);
-  if (sub === undefined || max === undefined) return undefined;
-  return createWindow(rule, 'user', max, `user:${hashSha256(sub)}`);
+  const user = getUser(caller);
+  if (user === undefined || max === undefined) return undefined;
+  return createWindow(rule, 'user', max, `user:${hashSha256(user)}`);
 }
 
 /** Those that count beside the address, in their order. */
@@ -77,8 +77,8 @@ export function createCallerWindows(rule: LimitRule, caller: Caller): readonly L
 export const createInvalidWindow = (rule: LimitRule): LimitWindow =>
   createWindow(rule, 'global', rule.max.global, 'refused');
 
-export const getSub = (caller: Caller): string | undefined =>
-  caller.kind === 'admitted' ? caller.sub : undefined;
+export const getUser = (caller: Caller): string | undefined =>
+  caller.kind === 'admitted' ? caller.user : undefined;
 
 const createWindow = (
   { group, windowMs }: LimitRule,
@@ -163,7 +163,7 @@ interface RememberedRefusals {
 /** Which limit refuses whom. */
 interface RefusedBy {
   readonly group: LimitGroup;
-  /** An address, or the `sub` of a user. */
+  /** An address, or a user (`nameOwner`). */
   readonly caller: string;
 }
 

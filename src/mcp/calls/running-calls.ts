@@ -3,6 +3,7 @@
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { EndedGrants } from '../../grants/ended-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { Call, CallObserver } from './call.ts';
 import type { Outcome } from './outcome.ts';
@@ -52,7 +53,8 @@ export function createCountCall(
     // Let in just before, and not among those that ended then.
     if (user?.grant !== undefined && endedGrants?.hasEnded(user.grant.id)) fail('token_revoked');
     const startedAt = clock.monotonic();
-    const known = user && byUser.get(user.sub);
+    const name = user && nameOwner(user);
+    const known = name === undefined ? undefined : byUser.get(name);
     if (known && maxPerUser > 0 && isFull(known, maxPerUser, startedAt)) {
       fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
     }
@@ -62,7 +64,7 @@ export function createCountCall(
         headers: { 'Retry-After': '1' },
       });
     }
-    const callsOfUser = user && getRunningCalls(user.sub);
+    const callsOfUser = name === undefined ? undefined : getRunningCalls(name);
     const running: RunningCall = { startedAt, call };
     const releaseBody = call.holdBody();
     all.add(running);
@@ -72,18 +74,18 @@ export function createCountCall(
       running.call = undefined;
       all.delete(running);
       callsOfUser?.delete(running);
-      if (user && callsOfUser?.size === 0 && byUser.get(user.sub) === callsOfUser) {
-        byUser.delete(user.sub);
+      if (name !== undefined && callsOfUser?.size === 0 && byUser.get(name) === callsOfUser) {
+        byUser.delete(name);
       }
       releaseBody();
     };
   };
 
-  function getRunningCalls(sub: string): RunningCalls {
-    const known = byUser.get(sub);
+  function getRunningCalls(user: string): RunningCalls {
+    const known = byUser.get(user);
     if (known !== undefined) return known;
     const none: RunningCalls = new Set();
-    byUser.set(sub, none);
+    byUser.set(user, none);
     return none;
   }
 }

@@ -8,7 +8,9 @@ import { generateSessionId, isSessionId } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
+import { isOwnedBy, readOwner } from '../../store/owner.ts';
 import type {
+  Owner,
   SessionAccess,
   SessionLookup,
   SessionRecord,
@@ -90,6 +92,8 @@ interface SessionsDeps {
   readonly metrics: Metrics;
   readonly log: Log;
   readonly sealPerson: SealPerson | undefined;
+  /** `OIDC_ISSUER`; undefined without a provider. */
+  readonly defaultIssuer: string | undefined;
 }
 
 /**
@@ -102,9 +106,16 @@ const SWEEP_INTERVAL_MS = 60_000;
 
 export function createSessions(
   { ttlSeconds, maxPerUser }: Pick<SessionsConfig, 'ttlSeconds' | 'maxPerUser'>,
-  { store, clock, metrics, log, sealPerson }: SessionsDeps,
+  { store, clock, metrics, log, sealPerson, defaultIssuer }: SessionsDeps,
 ): Sessions {
   const renderTime = createTimeRenderer();
+
+  /** What is stored names its issuer, so that it stays its user's own when `OIDC_ISSUER` changes. */
+  const toOwner = (user: User): Owner | undefined =>
+    user && { sub: user.sub, issuer: user.issuer ?? defaultIssuer };
+
+  const isOwn = (record: SessionRecord, user: User): boolean =>
+    isOwnedBy(record, user, defaultIssuer);
 
   async function sweep(): Promise<void> {
     metrics.recordSessions('expired', await store.sweepSessions());
@@ -121,13 +132,13 @@ export function createSessions(
     async create(user, session) {
       const sessionId = generateSessionId();
       const now = clock.now();
-      const owner = user && { userId: user.sub };
+      const owner = toOwner(user);
       const person = user && (await sealPerson?.(user, sessionId));
       const record = {
         sessionId,
         createdAt: now,
         lastAccessedAt: now,
-        ...owner,
+        ...(owner && { userId: owner.sub, userIssuer: owner.issuer }),
         ...(person !== undefined && { person }),
         ...session,
       };
@@ -140,14 +151,14 @@ export function createSessions(
     createAccess(id, user, purpose) {
       if (id === undefined || !isSessionId(id)) return undefined;
       const slideSeconds = purpose === 'slide' ? ttlSeconds : undefined;
-      return { sessionId: id, owner: user?.sub, slideSeconds };
+      return { sessionId: id, owner: toOwner(user), slideSeconds };
     },
 
     async read(id, { session, user, catalog }) {
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
       if (record !== undefined) {
-        return record.userId === user?.sub && record.server === catalog.server ? record : undefined;
+        return isOwn(record, user) && record.server === catalog.server ? record : undefined;
       }
       if (!isSessionId(id)) return undefined;
       if (await store.claimExpiredSession(id)) metrics.recordSessions('expired');
@@ -155,23 +166,24 @@ export function createSessions(
     },
 
     async setLogLevel(id, user, logLevel) {
-      if (!(await store.setSessionLogLevel(id, user?.sub, logLevel))) fail('session_not_found');
+      const isSet = await store.setSessionLogLevel(id, toOwner(user), logLevel);
+      if (!isSet) fail('session_not_found');
     },
 
     async readLogLevel(id, user) {
       const record = await find(id);
-      return record?.userId === user?.sub ? record && readLogLevel(record.logLevel) : undefined;
+      return record && isOwn(record, user) ? readLogLevel(record.logLevel) : undefined;
     },
 
     async end(id, user) {
-      const hasEnded = isSessionId(id) && (await store.endSession(id, user?.sub));
+      const hasEnded = isSessionId(id) && (await store.endSession(id, toOwner(user)));
       if (hasEnded) metrics.recordSessions('terminated');
       return hasEnded;
     },
 
     async endAnybodys(id) {
       const record = await find(id);
-      const hasEnded = record !== undefined && (await store.endSession(id, record.userId));
+      const hasEnded = record !== undefined && (await store.endSession(id, readOwner(record)));
       if (hasEnded) metrics.recordSessions('terminated');
       return hasEnded;
     },

@@ -8,6 +8,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import type { JsonRpcRequest } from '../../protocol/json-rpc.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
@@ -187,7 +188,7 @@ const toBinding = (call: string): string => `mcp:request-state:${hashSha256(call
 /** The call that a state is good for, and no other. */
 function describeCall(user: UserContext | undefined, { method, params }: JsonRpcRequest): string {
   const { name, uri, arguments: args, ref, argument } = isObject(params) ? params : {};
-  const bound = [user?.sub ?? null, method, name, uri, args];
+  const bound = [user ? nameOwner(user) : null, method, name, uri, args];
   // Only completions have these: states of other calls are as older versions sealed them.
   if (ref !== undefined || argument !== undefined) bound.push(ref, argument);
   return JSON.stringify(bound);

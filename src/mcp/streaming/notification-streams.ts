@@ -70,7 +70,9 @@ export function createNotificationStreams(deps: NotificationStreamsDeps): Notifi
     const count =
       user === undefined
         ? 0
-        : [...users.values()].filter((other) => other?.sub === user.sub).length;
+        : [...users.values()].filter(
+            (other) => other?.sub === user.sub && other.issuer === user.issuer,
+          ).length;
     if (count < MAX_PER_USER && users.size < MAX_OPEN) return;
     fail('too_many_streams');
   }

@@ -1,9 +1,9 @@
 // §22.2: names and e-mail addresses of those whom operators see, sealed wherever they are kept, and how they are found.
 
 import type { UserContext } from '../../endpoint/message.ts';
-import { hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import { buildPersonKey } from '../../store/keys.ts';
+import { hashOwner } from '../../store/owner.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';
 import type { AdminPlace } from './read-request.ts';
@@ -78,13 +78,14 @@ const MAC_CONTEXT = 'e-mail address';
 export function createPersonIndex({ store, getSeal }: PersonIndexDeps) {
   return {
     /** Never rejects: whoever is not noted is found by looking through all sessions. */
-    async note({ sub, email, emailVerified }: UserContext) {
+    async note(user: UserContext) {
+      const { sub, email, emailVerified } = user;
       if (!email) return;
       try {
         const seal = await getSeal();
         const [mac = ''] = seal.computeMacs(MAC_CONTEXT, email.toLowerCase());
         const list = buildPersonKey(mac, emailVerified === true);
-        const key = `${list}:${hashSha256(sub)}`;
+        const key = `${list}:${hashOwner(user)}`;
         await store.setListed(list, key, seal.seal(key, sub), TTL_SECONDS);
       } catch {
         // The session is worth more than that operators find it at once.

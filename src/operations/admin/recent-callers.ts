@@ -3,11 +3,11 @@
 import type { UserContext } from '../../endpoint/message.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { buildCallerKey, CALLER_LIST_KEY } from '../../store/keys.ts';
+import { hashOwner, nameOwner } from '../../store/owner.ts';
 import type { PageRequest } from '../../store/page.ts';
 import type { KeyValue } from '../../store/store.ts';
 import type { People, Person } from './people.ts';
@@ -45,7 +45,7 @@ const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 
 export function createRecentCallers(deps: RecentCallersDeps) {
   const { store, people, clock, log, maxCallers = MAX_CALLERS } = deps;
-  /** By `sub`; ends when they may be written again. */
+  /** By user; ends when they may be written again. */
   const written = createExpiringMap<true>(MAX_KNOWN, clock.monotonic);
   let trimAt = Number.NEGATIVE_INFINITY;
   const warn = createWarnThrottle(clock, (cause: unknown) =>
@@ -53,7 +53,7 @@ export function createRecentCallers(deps: RecentCallersDeps) {
   );
 
   async function write(user: UserContext): Promise<void> {
-    const key = buildCallerKey(hashSha256(user.sub));
+    const key = buildCallerKey(hashOwner(user));
     const lastSeenAt = new Date(clock.now()).toISOString();
     const person = await people.seal(user, key);
     const value = JSON.stringify({ user: user.sub, lastSeenAt, person });
@@ -79,8 +79,9 @@ export function createRecentCallers(deps: RecentCallersDeps) {
   return {
     /** With each call: at once, and nobody waits for what it writes now and then. */
     note(user: UserContext) {
-      if (written.get(user.sub)) return;
-      written.set(user.sub, true, clock.monotonic() + PAUSE_MS);
+      const name = nameOwner(user);
+      if (written.get(name)) return;
+      written.set(name, true, clock.monotonic() + PAUSE_MS);
       write(user).catch(warn);
     },
     /** Who was seen last comes first. */

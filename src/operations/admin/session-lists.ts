@@ -20,12 +20,14 @@ export interface SessionSources {
   readonly people: People;
   readonly personIndex: Pick<PersonIndex, 'find'>;
   readonly recentCallers: Pick<RecentCallers, 'list'>;
+  /** `OIDC_ISSUER`: whose users operators ask for. */
+  readonly issuer: string;
 }
 
 export const createSessionLists = (sources: SessionSources) => ({
-  /** `owner` for those of one user. */
-  async listSessions(request: PageRequest, owner: string | undefined) {
-    return renderSessions(sources, readSessions(sources, request, owner));
+  /** `user` (`sub`) for those of one user of `OIDC_ISSUER`. */
+  async listSessions(request: PageRequest, user: string | undefined) {
+    return renderSessions(sources, readSessions(sources, request, user));
   },
   /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
   async findSessions({ from }: AdminPageRequest, text: string) {
@@ -60,11 +62,14 @@ interface PersonsSession {
 }
 
 async function readSessions(
-  { store, people }: Pick<SessionSources, 'store' | 'people'>,
+  { store, people, issuer }: Pick<SessionSources, 'store' | 'people' | 'issuer'>,
   request: PageRequest,
-  owner?: string,
+  user?: string,
 ): Promise<Page<PersonsSession>> {
-  const { items, next } = await store.listSessions(request, owner);
+  const { items, next } = await store.listSessions(
+    request,
+    user === undefined ? undefined : { sub: user, issuer },
+  );
   const named = items.map(async (listed) => ({
     listed,
     person: await people.open(listed.record.person, listed.record.sessionId),

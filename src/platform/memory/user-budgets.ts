@@ -6,47 +6,48 @@
 export type HoldBody = () => () => void;
 
 export interface UserBudgets {
-  find(sub: string): MemoryBudget;
+  /** `user` tells the user from all others. */
+  find(user: string): MemoryBudget;
   /** To be called when something of the user counts no longer. */
-  forgetIfEmpty(sub: string): void;
+  forgetIfEmpty(user: string): void;
   /** How to count a body that has arrived, or will have when it is held. */
-  createHold(sub: string, body: { readonly bytes: number }): HoldBody;
+  createHold(user: string, body: { readonly bytes: number }): HoldBody;
 }
 
 /** Budgets that may be kept while nothing counts against them. */
 const MAX_EMPTY_BUDGETS = 1000;
 
 export function createUserBudgets(maxBytes: number): UserBudgets {
-  const bySub = new Map<string, MemoryBudget>();
+  const byUser = new Map<string, MemoryBudget>();
 
-  function find(sub: string): MemoryBudget {
-    const known = bySub.get(sub);
+  function find(user: string): MemoryBudget {
+    const known = byUser.get(user);
     if (known !== undefined) return known;
     const budget = createMemoryBudget(maxBytes);
-    bySub.set(sub, budget);
+    byUser.set(user, budget);
     return budget;
   }
 
   /** Budgets of returning users are kept. */
-  function forgetIfEmpty(sub: string): void {
-    if (bySub.size > MAX_EMPTY_BUDGETS && bySub.get(sub)?.isEmpty()) bySub.delete(sub);
+  function forgetIfEmpty(user: string): void {
+    if (byUser.size > MAX_EMPTY_BUDGETS && byUser.get(user)?.isEmpty()) byUser.delete(user);
   }
 
   return {
     find,
     forgetIfEmpty,
-    createHold(sub, body) {
+    createHold(user, body) {
       let holders = 0;
       let releaseBytes = () => {};
       return function hold() {
         let isHeld = true;
-        if (holders++ === 0) releaseBytes = find(sub).hold(body.bytes);
+        if (holders++ === 0) releaseBytes = find(user).hold(body.bytes);
         return function release() {
           if (!isHeld) return;
           isHeld = false;
           if (--holders > 0) return;
           releaseBytes();
-          forgetIfEmpty(sub);
+          forgetIfEmpty(user);
         };
       };
     },

@@ -21,13 +21,15 @@ import { createByteBudgets, createSlidingWindows } from './windows.ts';
 export interface EmbeddedOptions {
   readonly dataDir: string;
   readonly sessionKeyPrefix: string;
+  /** `OIDC_ISSUER`: whose users' sessions those are that name no issuer. */
+  readonly defaultIssuer?: string | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /** @throws DataDirError when the folder is in use or cannot be written. */
 export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store> {
-  const { dataDir, sessionKeyPrefix, clock, log } = options;
+  const { dataDir, clock, log } = options;
   const { close, ...unwatched } = await openDataFolder(dataDir);
   let isClosing = false;
   const ensureOpen = () => {
@@ -37,7 +39,7 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
   const { write, ensureWritable } = watchWrites(watched, { dataDir, clock, log });
   const folder: OpenFolder = { ...watched, write };
   const { sweepValues, lookUpGrant, ...keyValue } = createEmbeddedKeyValue({ ...folder, clock });
-  const embeddedSessions = createEmbeddedSessions({ ...folder, sessionKeyPrefix, clock });
+  const embeddedSessions = createEmbeddedSessions({ ...options, ...folder });
   const { accessSession, close: closeSessions, ...sessions } = embeddedSessions;
   const slidingWindows = createSlidingWindows(clock);
   const { sweepBudgets, ...byteBudgets } = createByteBudgets(clock);

@@ -1,26 +1,27 @@
 // Sessions by the time they are due, all of them, and those of one user. The times may lag behind
 // touches; whoever needs them right puts them again.
 import type { Database, RootDatabase } from 'lmdb';
-import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
+import { hashOwner, withoutDefault } from '../owner.ts';
 import type { PageRequest } from '../page.ts';
+import type { Owner } from '../store.ts';
 import { type KeyPage, readKeyPage } from './expiring-records.ts';
 
 /** What writes is to be called inside a transaction. */
 export interface SessionIndex {
   has(id: string): boolean;
   size(): number;
-  /** Adds a session, or moves it; with a `userId` also among those of the user. */
-  put(id: string, dueAt: number, userId: string | undefined): void;
+  /** Adds a session, or moves it; with an owner also among those of the user. */
+  put(id: string, dueAt: number, owner: Owner | undefined): void;
   /** False when it is not there. */
-  remove(id: string, userId: string | undefined): boolean;
+  remove(id: string, owner: Owner | undefined): boolean;
   /** Those that are due by `now`, the earliest first. */
   listDue(now: number, limit: number): readonly string[];
   /** Those of the user that are due first. */
-  listFirstOfUser(userId: string, limit: number): readonly DueSession[];
-  countUserSessions(userId: string): number;
+  listFirstOfUser(owner: Owner, limit: number): readonly DueSession[];
+  countUserSessions(owner: Owner): number;
   /** Those that are due last, of all or of one user. */
-  readPage(request: PageRequest, userId: string | undefined): KeyPage;
+  readPage(request: PageRequest, owner: Owner | undefined): KeyPage;
 }
 
 export interface DueSession {
@@ -31,25 +32,38 @@ export interface DueSession {
 
 type DueKey = [dueAt: number, id: string];
 
-/** The user's `sub`, hashed: keys have a largest size. */
+/** The owner's hash. */
 type UserKey = [user: string, dueAt: number, id: string];
 
-export function openSessionIndex(root: RootDatabase): SessionIndex {
+/** `defaultIssuer` is `OIDC_ISSUER`. */
+export function openSessionIndex(
+  root: RootDatabase,
+  defaultIssuer: string | undefined,
+): SessionIndex {
   /** Session id → the time under which it stands in the others. */
   const times: Database<number, string> = root.openDB({ name: 'session-index' });
   const all: Database<true, DueKey> = root.openDB({ name: 'sessions-due' });
   const ofUsers: Database<true, UserKey> = root.openDB({ name: 'user-sessions-due' });
 
-  const buildUserRange = (userId: string) => {
-    const user = hashSha256(userId);
+  const hashUser = (owner: Owner) => hashOwner(withoutDefault(owner, defaultIssuer));
+
+  const buildUserRange = (owner: Owner) => {
+    const user = hashUser(owner);
     return { start: [user, 0], end: [user, Number.MAX_VALUE] };
   };
 
-  function remove(id: string, userId: string | undefined): boolean {
+  /** An entry was put under the `sub` alone where its issuer was the default then, whichever that is now. */
+  function removeOfUser({ sub, issuer = defaultIssuer }: Owner, dueAt: number, id: string): void {
+    for (const user of new Set([hashOwner({ sub }), hashOwner({ sub, issuer })])) {
+      ofUsers.remove([user, dueAt, id]);
+    }
+  }
+
+  function remove(id: string, owner: Owner | undefined): boolean {
     const dueAt = times.get(id);
     if (dueAt === undefined) return false;
     all.remove([dueAt, id]);
-    if (userId !== undefined) ofUsers.remove([hashSha256(userId), dueAt, id]);
+    if (owner !== undefined) removeOfUser(owner, dueAt, id);
     times.remove(id);
     return true;
   }
@@ -57,25 +71,25 @@ export function openSessionIndex(root: RootDatabase): SessionIndex {
   return {
     has: (id) => times.get(id) !== undefined,
     size: () => countEntries(times.getStats()),
-    put(id, dueAt, userId) {
-      remove(id, userId);
+    put(id, dueAt, owner) {
+      remove(id, owner);
       times.put(id, dueAt);
       all.put([dueAt, id], true);
-      if (userId !== undefined) ofUsers.put([hashSha256(userId), dueAt, id], true);
+      if (owner !== undefined) ofUsers.put([hashUser(owner), dueAt, id], true);
     },
     remove,
     listDue: (now, limit) =>
       [...all.getKeys({ start: [0, ''], end: [now + 1, ''], limit })].map(([, id]) => id),
-    listFirstOfUser: (userId, limit) =>
-      [...ofUsers.getKeys({ ...buildUserRange(userId), limit })].map(([, dueAt, id]) => ({
+    listFirstOfUser: (owner, limit) =>
+      [...ofUsers.getKeys({ ...buildUserRange(owner), limit })].map(([, dueAt, id]) => ({
         id,
         dueAt,
       })),
-    readPage: (request, userId) =>
-      userId === undefined
+    readPage: (request, owner) =>
+      owner === undefined
         ? readKeyPage(all, [], request)
-        : readKeyPage(ofUsers, [hashSha256(userId)], request),
-    countUserSessions: (userId) => ofUsers.getKeysCount(buildUserRange(userId)),
+        : readKeyPage(ofUsers, [hashUser(owner)], request),
+    countUserSessions: (owner) => ofUsers.getKeysCount(buildUserRange(owner)),
   };
 }
 

@@ -3,7 +3,8 @@
 import type { Database } from 'lmdb';
 import type { Clock } from '../../platform/clock.ts';
 import { buildSessionKey } from '../keys.ts';
-import type { SessionRecord } from '../store.ts';
+import { readOwner } from '../owner.ts';
+import type { Owner, SessionRecord } from '../store.ts';
 import { createRecord, type ExpiringRecord, readExpiry, readRecord } from './expiring-records.ts';
 import type { OpenFolder } from './folder.ts';
 import { readExpiry as readTouchedExpiry, type TimesPlace } from './time-buckets.ts';
@@ -37,7 +38,7 @@ export interface SessionRecords {
   /** In a transaction: epoch milliseconds; 0 where there is none, or a damaged one. */
   readExpiry(id: string): number;
   /** In a transaction: of a session that may have expired, or be damaged. */
-  readOwner(id: string): string | undefined;
+  readOwner(id: string): Owner | undefined;
   /** In a transaction: a new session. */
   put(record: SessionRecord, expiresAt: number): void;
   /** In a transaction: a changed record, with its times; `forgetChanged` once it is committed. */
@@ -54,6 +55,8 @@ export interface SessionRecords {
 
 export interface SessionRecordsOptions extends OpenFolder {
   readonly sessionKeyPrefix: string;
+  /** `OIDC_ISSUER`. */
+  readonly defaultIssuer?: string | undefined;
   readonly clock: Clock;
 }
 
@@ -101,7 +104,8 @@ export function openSessionRecords(options: SessionRecordsOptions): SessionRecor
     },
     readOwner(id) {
       try {
-        return records.get(buildKey(id))?.value.userId;
+        const record = records.get(buildKey(id))?.value;
+        return record ? readOwner(record) : undefined;
       } catch {
         return undefined;
       }

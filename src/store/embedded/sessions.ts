@@ -1,15 +1,14 @@
 // §2.1: the port Sessions on lmdb: sessions, their index, and how many a user may have.
-import type { Clock } from '../../platform/clock.ts';
-import type { ListedSession, SessionAccess, SessionRecord, Sessions } from '../store.ts';
-import type { OpenFolder } from './folder.ts';
+import { isOwnedBy, readOwner } from '../owner.ts';
+import type { ListedSession, Owner, SessionAccess, SessionRecord, Sessions } from '../store.ts';
 import { openSessionIndex, type SessionIndex } from './session-index.ts';
-import { getExpiry, openSessionRecords, type StoredSession } from './session-records.ts';
+import {
+  getExpiry,
+  openSessionRecords,
+  type SessionRecordsOptions,
+  type StoredSession,
+} from './session-records.ts';
 import { readLastAccess } from './time-buckets.ts';
-
-export interface EmbeddedSessionsOptions extends OpenFolder {
-  readonly sessionKeyPrefix: string;
-  readonly clock: Clock;
-}
 
 export interface EmbeddedSessions extends Sessions {
   /**
@@ -26,15 +25,18 @@ export interface EmbeddedSessions extends Sessions {
 /** A few milliseconds of work: requests come in between. */
 const SWEEP_BATCH = 500;
 
-export function createEmbeddedSessions(options: EmbeddedSessionsOptions): EmbeddedSessions {
-  const { root, clock, write, ensureOpen } = options;
+export function createEmbeddedSessions(options: SessionRecordsOptions): EmbeddedSessions {
+  const { root, clock, write, ensureOpen, defaultIssuer } = options;
   const records = openSessionRecords(options);
-  const index = openSessionIndex(root);
+  const index = openSessionIndex(root, defaultIssuer);
 
-  function remove(id: string, owner: string | undefined): boolean {
+  function remove(id: string, owner: Owner | undefined): boolean {
     records.remove(id);
     return index.remove(id, owner);
   }
+
+  const isOwned = ({ record }: StoredSession, owner: Owner | undefined) =>
+    isOwnedBy(record, owner, defaultIssuer);
 
   const endOldest = createEndOldest({ index, readExpiry: records.readExpiry, remove });
 
@@ -45,6 +47,7 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
     if (expiresAt <= clock.now()) return remove(id, owner);
     // Sessions from before there was a limit count as soon as their user has one that does.
     const isLimited = owner !== undefined && index.listFirstOfUser(owner, 1).length > 0;
+    index.remove(id, owner);
     index.put(id, expiresAt, isLimited ? owner : undefined);
     return false;
   }
@@ -53,7 +56,7 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
     accessSession({ sessionId: id, owner, slideSeconds }) {
       const session = records.find(id);
       if (session === undefined) return undefined;
-      if (slideSeconds !== undefined && session.record.userId === owner) {
+      if (slideSeconds !== undefined && isOwned(session, owner)) {
         const now = clock.now();
         records.touch(session, now, now + slideSeconds * 1000);
       }
@@ -61,9 +64,9 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
     },
     async createSession(session, ttlSeconds, userMax = 0) {
       const endedIds = await write(() => {
-        const { sessionId: id, userId } = session;
+        const { sessionId: id } = session;
         const expiresAt = clock.now() + ttlSeconds * 1000;
-        const limitedUser = userMax > 0 ? userId : undefined;
+        const limitedUser = userMax > 0 ? readOwner(session) : undefined;
         records.put(session, expiresAt);
         index.put(id, expiresAt, limitedUser);
         return limitedUser === undefined
@@ -77,7 +80,7 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
     async setSessionLogLevel(id, owner, logLevel) {
       const isSet = await write(() => {
         const session = records.findInTransaction(id);
-        if (session === undefined || session.record.userId !== owner) return false;
+        if (session === undefined || !isOwned(session, owner)) return false;
         records.replace(session, { ...toRecord(session), logLevel });
         return true;
       });
@@ -87,7 +90,7 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
     async endSession(id, owner) {
       const hasEnded = await write(() => {
         const session = records.findInTransaction(id);
-        if (session === undefined || session.record.userId !== owner) return false;
+        if (session === undefined || !isOwned(session, owner)) return false;
         remove(id, owner);
         return true;
       });
@@ -121,7 +124,11 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
     async listSessions(request, owner) {
       ensureOpen();
       const { entries, next } = index.readPage(request, owner);
-      return { items: entries.flatMap(({ id }) => readListed(id) ?? []), next };
+      const items = entries.flatMap(({ id }) => readListed(id) ?? []);
+      // Under the hash of a `sub` there may be sessions from when another issuer was the default.
+      const isMeant = ({ record }: ListedSession) =>
+        owner === undefined || isOwnedBy(record, owner, defaultIssuer);
+      return { items: items.filter(isMeant), next };
     },
     close: records.close,
   };
@@ -156,11 +163,11 @@ interface EndOldestDeps {
   /** When the session is gone, as its record says; 0 where there is none. */
   readExpiry(id: string): number;
   /** Removes the session, and its index entry. */
-  remove(id: string, owner: string): void;
+  remove(id: string, owner: Owner): void;
 }
 
 interface SessionExcess {
-  readonly owner: string;
+  readonly owner: Owner;
   /** Never ended. */
   readonly newId: string;
   /** How many sessions the owner may have. */

@@ -13,7 +13,7 @@ import {
 } from '../store.ts';
 import type { RedisClient } from './connection.ts';
 import { createScript, NOW } from './lua-script.ts';
-import { parseSessionFields, SESSION_FIELDS } from './session-hash.ts';
+import { encodeOwner, IS_OWNED_BY, parseSessionFields, SESSION_FIELDS } from './session-hash.ts';
 
 /** A request as the script takes it. */
 export interface AdmissionRequest {
@@ -22,6 +22,15 @@ export interface AdmissionRequest {
   /** Of the hash of `access`. */
   readonly sessionKey: string;
   readonly grantKey?: string | undefined;
+}
+
+/** What its requests share. */
+export interface AdmissionBatch {
+  readonly suffix: string;
+  /** Epoch milliseconds. */
+  readonly now: number;
+  /** `OIDC_ISSUER`. */
+  readonly defaultIssuer: string | undefined;
 }
 
 /** Of the script's ARGV for a session: none is asked for, or it is only read; else seconds. */
@@ -43,16 +52,16 @@ const VALUES = 4;
 /**
  * KEYS: the windows' sorted sets, each once, then the grants, each once, then the hash of each request that has a
  * session.
- * ARGV: suffix of the entries, time of access (ms), numbers of windows and of grants, length (ms) and maximum of each
- * window, then for each request: the index of its grant (0 for none), how many windows it has, the index of each of
- * these, then -1, or the session's time-to-live (s; 0 to read it only) and its owner ('' for none).
+ * ARGV: suffix of the entries, time of access (ms), numbers of windows and of grants, the default issuer, length (ms) and
+ * maximum of each window, then for each request: the index of its grant (0 for none), how many windows it has, the index of each of
+ * these, then -1, or the session's time-to-live (s; 0 to read it only), its owner and the owner's issuer.
  * Answers the time, then for each request: decision, entries and oldest entry of the deciding window,
  * session; then of each grant its version, '' where it is missing. A decision is 1 for admitted, -n for refused by the
  * n-th window, 0 without windows or without the grant. It is the error's text where a key is of a wrong type, and so is
  * the session, and in a list of one the version: that concerns no other request, but any other error concerns all. Each
  * window is cleared, read and written once, however many requests it counts, and each grant read once.
  */
-const admissionScript = createScript(`${NOW}
+const admissionScript = createScript(`${NOW}${IS_OWNED_BY}
 local suffix, accessedAt, windows, grants = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local counts, skipped, oldest, added, versions = {}, {}, {}, {}, {}
 
@@ -62,7 +71,7 @@ local function readWrongType(failure)
 end
 
 local function removeOld(w, size)
-  local since = now - ARGV[3 + 2 * w]
+  local since = now - ARGV[4 + 2 * w]
   local old = size > ${MAX_REMOVED} and redis.call('ZCOUNT', KEYS[w], '-inf', since) or 0
   if old <= ${MAX_REMOVED} then
     return size - redis.call('ZREMRANGEBYSCORE', KEYS[w], '-inf', since)
@@ -93,7 +102,7 @@ local function decide(at, size, request)
     local w = tonumber(ARGV[at + i])
     local entries = count(w)
     if type(entries) == 'string' then return entries, 0, 0 end
-    if entries >= tonumber(ARGV[4 + 2 * w]) then return -i, entries, findOldest(w) end
+    if entries >= tonumber(ARGV[5 + 2 * w]) then return -i, entries, findOldest(w) end
   end
   if size == 0 then return 0, 0, 0 end
   local member = now .. '-' .. suffix .. '.' .. request
@@ -109,13 +118,13 @@ local function decide(at, size, request)
   return 1, counts[first], findOldest(first)
 end
 
-local function access(key, ttl, owner)
+local function access(key, ttl, owner, issuer)
   local found = redis.pcall('HMGET', key, '${SESSION_FIELDS.join("', '")}')
   if found.err then return readWrongType(found) end
-  if ttl > 0 and found[1] and (found[2] or '') == owner then
+  if ttl > 0 and found[1] and isOwnedBy(found[2], found[3], owner, issuer, ARGV[5]) then
     redis.call('HSET', key, 'lastAccessedAt', accessedAt)
     redis.call('EXPIRE', key, ttl)
-    found[3] = accessedAt
+    found[4] = accessedAt
   end
   return found
 end
@@ -125,7 +134,7 @@ for g = 1, grants do
   versions[g] = type(version) == 'table' and { readWrongType(version) } or version
 end
 
-local replies, request, session, at = { now }, 0, windows + grants, 5 + 2 * windows
+local replies, request, session, at = { now }, 0, windows + grants, 6 + 2 * windows
 local last = #ARGV
 while at <= last do
   local version, size = versions[tonumber(ARGV[at])], tonumber(ARGV[at + 1])
@@ -136,10 +145,10 @@ while at <= last do
   local ttl, found = tonumber(ARGV[at]), 0
   if ttl >= 0 then
     session = session + 1
-    at = at + 1
+    at = at + 2
     local isRefused = type(decision) == 'number' and decision < 0
     local hasNoGrant = version == '' or type(version) == 'table'
-    if not isRefused and not hasNoGrant then found = access(KEYS[session], ttl, ARGV[at]) end
+    if not isRefused and not hasNoGrant then found = access(KEYS[session], ttl, ARGV[at - 1], ARGV[at]) end
   end
   at = at + 1
   local to = 4 * request
@@ -148,7 +157,7 @@ while at <= last do
 end
 for w, members in pairs(added) do
   redis.call('ZADD', KEYS[w], unpack(members))
-  redis.call('PEXPIRE', KEYS[w], ARGV[3 + 2 * w])
+  redis.call('PEXPIRE', KEYS[w], ARGV[4 + 2 * w])
 end
 for g = 1, grants do replies[4 * request + 1 + g] = versions[g] end
 return replies
@@ -161,10 +170,9 @@ return replies
 export async function runAdmissionScript(
   client: RedisClient,
   requests: readonly AdmissionRequest[],
-  suffix: string,
-  now: number,
+  { suffix, now, defaultIssuer }: AdmissionBatch,
 ): Promise<readonly Admission[]> {
-  const { keys, args, grantIndexes } = encodeRequests(requests);
+  const { keys, args, grantIndexes } = encodeRequests(requests, defaultIssuer);
   const reply = await admissionScript.run(client, keys, [suffix, now, ...args]);
   const firstVersion = 1 + VALUES * requests.length;
   if (!Array.isArray(reply) || reply.length !== firstVersion + grantIndexes.size) {
@@ -178,7 +186,7 @@ export async function runAdmissionScript(
 }
 
 /** A key is one window, of one length and maximum: requests that share it, or a grant, name it by its index. */
-function encodeRequests(requests: readonly AdmissionRequest[]) {
+function encodeRequests(requests: readonly AdmissionRequest[], defaultIssuer: string | undefined) {
   const windowKeys: string[] = [];
   const limits: number[] = [];
   const indexes = new Map<string, number>();
@@ -200,12 +208,12 @@ function encodeRequests(requests: readonly AdmissionRequest[]) {
       args.push(NO_ACCESS);
     } else {
       sessionKeys.push(sessionKey);
-      args.push(access.slideSeconds ?? READ_ONLY, access.owner ?? '');
+      args.push(access.slideSeconds ?? READ_ONLY, ...encodeOwner(access.owner, defaultIssuer));
     }
   }
   return {
     keys: [...windowKeys, ...grantIndexes.keys(), ...sessionKeys],
-    args: [windowKeys.length, grantIndexes.size, ...limits, ...args],
+    args: [windowKeys.length, grantIndexes.size, defaultIssuer ?? '', ...limits, ...args],
     grantIndexes,
   };
 

@@ -15,6 +15,8 @@ export interface RedisOptions {
   /** `REDIS_URL`. */
   readonly url: string;
   readonly sessionKeyPrefix: string;
+  /** `OIDC_ISSUER`: whose users' sessions those are that name no issuer. */
+  readonly defaultIssuer?: string | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** Idle rhythm of reconnecting. */
@@ -23,11 +25,17 @@ export interface RedisOptions {
 
 /** Does not wait for the connection: the service starts while Redis is down. */
 export function openRedisStore(options: RedisOptions): Store {
-  const { sessionKeyPrefix, clock, log, backoff = idleBackoff } = options;
+  const { sessionKeyPrefix, defaultIssuer, clock, log, backoff = idleBackoff } = options;
   const connection = connect(options.url, { backoff, clock, log });
   const commands = createCommandRunner(connection, { clock, log });
   const subscriber = createSubscriber(connection.client, { backoff, clock, log });
-  const shared = { commands, sessionKeyPrefix, clock, isCluster: connection.isCluster };
+  const shared = {
+    commands,
+    sessionKeyPrefix,
+    defaultIssuer,
+    clock,
+    isCluster: connection.isCluster,
+  };
 
   return {
     isShared: true,

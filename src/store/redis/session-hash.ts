@@ -1,6 +1,6 @@
 // §2.1: a session as a Redis hash, and back; and the scripts that change it with the sets in which it stands.
 import { checkRecordVersion } from '../keys.ts';
-import type { SessionRecord } from '../store.ts';
+import type { Owner, SessionRecord } from '../store.ts';
 import { createScript, NOW } from './lua-script.ts';
 
 /** Field, value, field, value … as HSET takes them. */
@@ -13,6 +13,7 @@ export const toHashFields = (session: SessionRecord): readonly string[] =>
 export const SESSION_FIELDS = [
   'sessionId',
   'userId',
+  'userIssuer',
   'lastAccessedAt',
   'createdAt',
   'protocolVersion',
@@ -35,6 +36,7 @@ export function parseSessionFields(values: readonly unknown[]): SessionRecord | 
   const [
     sessionId,
     userId,
+    userIssuer,
     lastAccessedAt,
     createdAt,
     protocolVersion,
@@ -55,6 +57,7 @@ export function parseSessionFields(values: readonly unknown[]): SessionRecord | 
     lastAccessedAt: readTime(lastAccessedAt),
     protocolVersion,
     userId: readString(userId),
+    userIssuer: readString(userIssuer),
     clientInfo: readString(clientInfo),
     clientCapabilities: readString(clientCapabilities),
     logLevel: readString(logLevel),
@@ -141,20 +144,40 @@ if redis.call('ZCARD', KEYS[1]) <= tonumber(ARGV[1]) then return 0 end
 return redis.call('ZREM', KEYS[1], ARGV[2])
 `);
 
-const OWNED = `
-local found = redis.call('HMGET', KEYS[1], 'sessionId', 'userId')
-if not found[1] or (found[2] or '') ~= ARGV[1] then return 0 end
+/**
+ * Whether a session, by its fields `userId` and `userIssuer`, is that of an owner as `encodeOwner` names it: no issuer is
+ * the default one.
+ */
+export const IS_OWNED_BY = `
+local function isOwnedBy(userId, userIssuer, owner, issuer, default)
+  if userIssuer == default then userIssuer = '' end
+  return (userId or '') == owner and (userIssuer or '') == issuer
+end
 `;
 
-/** KEYS: session. ARGV: owner ('' for none), log level. */
+/** '' for nobody, and for `OIDC_ISSUER`. */
+export const encodeOwner = (
+  owner: Owner | undefined,
+  defaultIssuer: string | undefined,
+): readonly [owner: string, issuer: string] =>
+  owner === undefined
+    ? ['', '']
+    : [owner.sub, owner.issuer === defaultIssuer ? '' : (owner.issuer ?? '')];
+
+const OWNED = `${IS_OWNED_BY}
+local found = redis.call('HMGET', KEYS[1], 'sessionId', 'userId', 'userIssuer')
+if not found[1] or not isOwnedBy(found[2], found[3], ARGV[1], ARGV[2], ARGV[3]) then return 0 end
+`;
+
+/** KEYS: session. ARGV: owner, its issuer, the default issuer, log level. */
 export const setSessionLogLevelScript = createScript(`${OWNED}
-redis.call('HSET', KEYS[1], 'logLevel', ARGV[2])
+redis.call('HSET', KEYS[1], 'logLevel', ARGV[4])
 return 1
 `);
 
-/** KEYS: session, then sorted sets that it leaves. ARGV: owner ('' for none), id. */
+/** KEYS: session, then sorted sets that it leaves. ARGV: owner, its issuer, the default issuer, id. */
 export const endSessionScript = createScript(`${OWNED}
 redis.call('DEL', KEYS[1])
-for at = 2, #KEYS do redis.call('ZREM', KEYS[at], ARGV[2]) end
+for at = 2, #KEYS do redis.call('ZREM', KEYS[at], ARGV[4]) end
 return 1
 `);

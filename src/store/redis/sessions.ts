@@ -1,18 +1,19 @@
 // §2.1: the port Sessions on Redis: sessions and their index, on one server and on a cluster.
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/ids.ts';
 import {
   buildSessionIndexKey,
   buildSessionKey,
   buildUserSessionsKey,
   RECORD_VERSION,
 } from '../keys.ts';
-import type { ListedSession, SessionRecord, Sessions } from '../store.ts';
+import { hashOwner, isOwnedBy, type OwnedRecord, readOwner, withoutDefault } from '../owner.ts';
+import type { ListedSession, Owner, SessionRecord, Sessions } from '../store.ts';
 import { createClusterUserSessions } from './cluster-user-sessions.ts';
 import type { CommandRunner } from './command-runner.ts';
 import {
   addUserSessionScript,
   createSessionScript,
+  encodeOwner,
   endSessionScript,
   PERSON_FIELD,
   parseSessionFields,
@@ -25,6 +26,7 @@ import { readSetPage, removeFromSet } from './sorted-sets.ts';
 export interface RedisSessionsOptions {
   readonly commands: CommandRunner;
   readonly sessionKeyPrefix: string;
+  readonly defaultIssuer?: string | undefined;
   readonly clock: Clock;
   /** A cluster keeps session and sets in different slots: several steps in place of one script. */
   readonly isCluster: boolean;
@@ -34,11 +36,19 @@ export interface RedisSessionsOptions {
 const VERSION_FIELD = ['version', RECORD_VERSION] as const;
 
 export function createRedisSessions(options: RedisSessionsOptions): Sessions {
-  const { commands, sessionKeyPrefix, clock, isCluster } = options;
+  const { commands, sessionKeyPrefix, defaultIssuer, clock, isCluster } = options;
   const index = buildSessionIndexKey(sessionKeyPrefix);
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
-  const buildUserSetKey = (userId: string) =>
-    buildUserSessionsKey(sessionKeyPrefix, hashSha256(userId));
+  const buildUserSetKey = (owner: Owner) =>
+    buildUserSessionsKey(sessionKeyPrefix, hashOwner(withoutDefault(owner, defaultIssuer)));
+  const findUserSetKey = (session: OwnedRecord) => {
+    const owner = readOwner(session);
+    return owner && buildUserSetKey(owner);
+  };
+  const toOwnerArgs = (owner: Owner | undefined) => [
+    ...encodeOwner(owner, defaultIssuer),
+    defaultIssuer ?? '',
+  ];
   const clusterUserSessions = createClusterUserSessions({ commands, clock, index, buildKey });
 
   const runCreateScript = (
@@ -63,12 +73,13 @@ export function createRedisSessions(options: RedisSessionsOptions): Sessions {
 
   /** First the index: an entry whose session never came is swept, a session without one never. */
   async function createOnCluster(session: SessionRecord, ttlSeconds: number, userMax: number) {
-    const { sessionId: id, userId } = session;
+    const { sessionId: id } = session;
     const dueAt = clock.now() + ttlSeconds * 1000;
     await commands.run((client) => client.zadd(index, dueAt, id));
     await runCreateScript(session, ttlSeconds, {});
-    if (userId === undefined || userMax === 0) return [];
-    return clusterUserSessions.add({ id, userSet: buildUserSetKey(userId), ttlSeconds }, userMax);
+    const userSet = findUserSetKey(session);
+    if (userSet === undefined || userMax === 0) return [];
+    return clusterUserSessions.add({ id, userSet, ttlSeconds }, userMax);
   }
 
   /** Undefined also for a damaged one, which must not hide all others. */
@@ -87,16 +98,15 @@ export function createRedisSessions(options: RedisSessionsOptions): Sessions {
   return {
     async createSession(session, ttlSeconds, userMax = 0) {
       if (isCluster) return createOnCluster(session, ttlSeconds, userMax);
-      const { userId } = session;
-      const userSets = userId === undefined || userMax === 0 ? [] : [buildUserSetKey(userId)];
-      const sets = [index, ...userSets];
+      const userSet = findUserSetKey(session);
+      const sets = userSet === undefined || userMax === 0 ? [index] : [index, userSet];
       const ended = await runCreateScript(session, ttlSeconds, { sets, userMax });
       return Array.isArray(ended) ? ended.map(String) : [];
     },
 
     async setSessionLogLevel(id, owner, logLevel) {
       const found = await commands.run((client) =>
-        setSessionLogLevelScript.run(client, [buildKey(id)], [owner ?? '', logLevel]),
+        setSessionLogLevelScript.run(client, [buildKey(id)], [...toOwnerArgs(owner), logLevel]),
       );
       return found === 1;
     },
@@ -105,7 +115,7 @@ export function createRedisSessions(options: RedisSessionsOptions): Sessions {
       const sets = [index, ...(owner === undefined ? [] : [buildUserSetKey(owner)])];
       const keys = [buildKey(id), ...(isCluster ? [] : sets)];
       const ended = await commands.run((client) =>
-        endSessionScript.run(client, keys, [owner ?? '', id]),
+        endSessionScript.run(client, keys, [...toOwnerArgs(owner), id]),
       );
       if (ended !== 1) return false;
       if (isCluster) await Promise.all(sets.map((set) => removeFromSet(commands, set, id)));
@@ -118,7 +128,7 @@ export function createRedisSessions(options: RedisSessionsOptions): Sessions {
       return exists === 0 && removeFromSet(commands, index, id);
     },
 
-    sweepSessions: createSessionSweep({ commands, clock, index, buildKey, buildUserSetKey }),
+    sweepSessions: createSessionSweep({ commands, clock, index, buildKey, findUserSetKey }),
 
     countSessions: () => commands.run((client) => client.zcard(index)),
 
@@ -126,7 +136,11 @@ export function createRedisSessions(options: RedisSessionsOptions): Sessions {
       const set = owner === undefined ? index : buildUserSetKey(owner);
       const { entries, next } = await readSetPage(commands, set, request);
       const found = await Promise.all(entries.map(({ id }) => readListed(id)));
-      return { items: found.filter((session) => session !== undefined), next };
+      // Under the hash of a `sub` there may be sessions from when another issuer was the default.
+      const isMeant = (session: ListedSession | undefined): session is ListedSession =>
+        session !== undefined &&
+        (owner === undefined || isOwnedBy(session.record, owner, defaultIssuer));
+      return { items: found.filter(isMeant), next };
     },
   };
 }
@@ -148,14 +162,15 @@ interface SessionSweepOptions {
   /** Key of the sorted set of live sessions. */
   readonly index: string;
   buildKey(id: string): string;
-  buildUserSetKey(userId: string): string;
+  /** Undefined for a session that is nobody's. */
+  findUserSetKey(session: OwnedRecord): string | undefined;
 }
 
 /** Small enough for one deadline. */
 const SWEEP_BATCH = 200;
 
 function createSessionSweep(options: SessionSweepOptions): Sessions['sweepSessions'] {
-  const { commands, clock, index, buildKey, buildUserSetKey } = options;
+  const { commands, clock, index, buildKey, findUserSetKey } = options;
 
   return async function sweepSessions() {
     let removed = 0;
@@ -170,15 +185,19 @@ function createSessionSweep(options: SessionSweepOptions): Sessions['sweepSessio
 
   /** True when the entry was removed. */
   async function sweepEntry(id: string): Promise<boolean> {
-    const [leftMs, userId] = await Promise.all([
+    const [leftMs, [userId, userIssuer]] = await Promise.all([
       commands.run((client) => client.pttl(buildKey(id))),
-      commands.run((client) => client.hget(buildKey(id), 'userId')),
+      commands.run((client) => client.hmget(buildKey(id), 'userId', 'userIssuer')),
     ]);
     if (leftMs < 0) return removeFromSet(commands, index, id);
     const expiresAt = clock.now() + leftMs;
     // XX: a session that is ended at this moment must not come back into the index.
     await commands.run((client) => client.zadd(index, 'XX', expiresAt, id));
-    if (userId !== null) await updateUserSet(buildUserSetKey(userId), id, { expiresAt, leftMs });
+    const userSet = findUserSetKey({
+      userId: userId ?? undefined,
+      userIssuer: userIssuer ?? undefined,
+    });
+    if (userSet !== undefined) await updateUserSet(userSet, id, { expiresAt, leftMs });
     return false;
   }
 

@@ -22,6 +22,8 @@ import { createScript, NOW } from './lua-script.ts';
 interface RedisWindowsOptions {
   readonly commands: CommandRunner;
   readonly sessionKeyPrefix: string;
+  /** `OIDC_ISSUER`. */
+  readonly defaultIssuer?: string | undefined;
   readonly clock: Clock;
   /** A cluster keeps windows and sessions in different slots: several steps in place of one script. */
   readonly isCluster: boolean;
@@ -50,8 +52,8 @@ type AdmitRequest = Windows['admitRequest'];
 
 /** One script over all windows, the grant and the session. */
 function createServerAdmission(options: RedisWindowsOptions): AdmitRequest {
-  const { commands, sessionKeyPrefix, clock } = options;
-  const admitTogether = createAdmissionBatches(commands, clock);
+  const { sessionKeyPrefix } = options;
+  const admitTogether = createAdmissionBatches(options);
 
   return (windows, access, grantKey) => {
     const sessionKey =
@@ -66,8 +68,8 @@ function createServerAdmission(options: RedisWindowsOptions): AdmitRequest {
  * have admitted, or failed: it may be on a node that answers.
  */
 function createClusterAdmission(options: RedisWindowsOptions): AdmitRequest {
-  const { commands, sessionKeyPrefix, clock } = options;
-  const admitTogether = createAdmissionBatches(commands, clock);
+  const { commands, sessionKeyPrefix } = options;
+  const admitTogether = createAdmissionBatches(options);
 
   return async function admitRequest(windows, access, grantKey) {
     const grant = grantKey === undefined ? NO_GRANT : await readGrant(grantKey);
@@ -180,14 +182,19 @@ interface Queue {
   isScheduled: boolean;
 }
 
+interface AdmissionBatchesOptions extends Pick<RedisWindowsOptions, 'clock' | 'defaultIssuer'> {
+  readonly commands: Pick<CommandRunner, 'run'>;
+}
+
 /**
  * All requests that one turn of the event loop brings are admitted by one script: what a command costs,
  * here, on the way and in Redis, is paid once for all of them.
  */
-export function createAdmissionBatches(
-  commands: Pick<CommandRunner, 'run'>,
-  clock: Clock,
-): AdmitTogether {
+export function createAdmissionBatches({
+  commands,
+  clock,
+  defaultIssuer,
+}: AdmissionBatchesOptions): AdmitTogether {
   // Unique over processes and within one: two requests of a millisecond count twice.
   const instance = randomBytes(6).toString('base64url');
   let serial = 0;
@@ -233,7 +240,7 @@ export function createAdmissionBatches(
     const suffix = `${instance}${(serial++).toString(36)}`;
     const requests = batch.map(({ request }) => request);
     const admissions = await commands.run((client) =>
-      runAdmissionScript(client, requests, suffix, clock.now()),
+      runAdmissionScript(client, requests, { suffix, now: clock.now(), defaultIssuer }),
     );
     for (const [at, admission] of admissions.entries()) batch[at]?.resolve(admission);
   }

@@ -6,6 +6,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { buildResourceLinkKey } from '../../store/keys.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import { createSealedValues, type SealedValuesDeps } from '../../store/seal/sealed-records.ts';
 import type { KeyValue } from '../../store/store.ts';
@@ -46,7 +47,8 @@ const MAX_URI = 4_096;
 export const nameLinkOwner = (
   { sessionId, user, clientId }: UpstreamCaller,
   path: string,
-): string => sessionId ?? `caller:${hashSha256(JSON.stringify([path, user?.sub, clientId]))}`;
+): string =>
+  sessionId ?? `caller:${hashSha256(JSON.stringify([path, user && nameOwner(user), clientId]))}`;
 
 export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResources {
   const { store, clock, log, sessionKeyPrefix, sessionTtlSeconds } = deps;

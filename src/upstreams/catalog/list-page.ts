@@ -5,6 +5,7 @@ import type { Cursor, Page, RawItem } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { WritePage } from './page-memory.ts';
 import type { Entry } from './prepare-list.ts';
 import { type Access, type ListView, toWho, type View, type Who } from './view.ts';
@@ -51,9 +52,10 @@ export function createListPage(deps: ListPageDeps): ListPage {
       : await takeVisible(list, turns, cursor, createIsVisible(who), work);
     const nextCursor = last && encodeCursor(getName(last));
     const { path } = view;
-    const sub = who.policy.user?.sub;
+    const { user } = who.policy;
+    const caller = user && nameOwner(user);
     return {
-      ...writePage({ path, kind, list: entries, positions, nextCursor, sub }, getItem),
+      ...writePage({ path, kind, list: entries, positions, nextCursor, caller }, getItem),
       ...(nextCursor !== undefined && { nextCursor }),
       cache: { ttlMs: list.ttlMs, scope: isPrivate ? 'private' : 'public' },
     };

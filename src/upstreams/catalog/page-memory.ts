@@ -14,8 +14,8 @@ export interface VisiblePage {
   /** Of its entries in the list, rising. */
   readonly positions: readonly number[];
   readonly nextCursor: string | undefined;
-  /** Who asks; undefined where nobody logs in. */
-  readonly sub: string | undefined;
+  /** Who asks (`nameOwner`); undefined where nobody logs in. */
+  readonly caller: string | undefined;
 }
 
 export interface WrittenPage {
@@ -54,17 +54,17 @@ export function createWritePage(maxBytes = MAX_BYTES, maxUserBytes = MAX_USER_BY
     },
   });
 
-  function countForUser({ sub }: KeptPage, change: number): void {
-    if (sub === undefined) return;
-    const bytes = (userBytes.get(sub) ?? 0) + change;
-    if (bytes === 0) userBytes.delete(sub);
-    else userBytes.set(sub, bytes);
+  function countForUser({ caller }: KeptPage, change: number): void {
+    if (caller === undefined) return;
+    const bytes = (userBytes.get(caller) ?? 0) + change;
+    if (bytes === 0) userBytes.delete(caller);
+    else userBytes.set(caller, bytes);
   }
 
   function hasRoom(page: KeptPage): boolean {
     const size = measure(page);
     if (size > maxBytes) return false;
-    return page.sub === undefined || (userBytes.get(page.sub) ?? 0) + size <= maxUserBytes;
+    return page.caller === undefined || (userBytes.get(page.caller) ?? 0) + size <= maxUserBytes;
   }
 
   return function writePage(page, getItem) {

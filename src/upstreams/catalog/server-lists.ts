@@ -5,6 +5,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { Lock } from '../lock/lock.ts';
 import { createNameAudience, EVERYBODY } from '../transport/description-memory.ts';
 import {
@@ -222,7 +223,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
         { server: name },
       );
     }
-    if (users.size < MAX_PATIENT_USERS) users.add(user?.sub ?? '');
+    if (users.size < MAX_PATIENT_USERS) users.add(user === undefined ? '' : nameOwner(user));
   }
 
   return {

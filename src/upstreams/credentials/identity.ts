@@ -103,7 +103,7 @@ export function createIdentity(deps: IdentityDeps): Identity {
         aud: nameAudience(url),
         ...describeCaller(caller),
         sub: nameSubject(caller, baseUrl),
-        ...(caller.user && providerIssuer !== undefined && { idp: providerIssuer }),
+        ...(caller.user && { idp: caller.user.issuer ?? providerIssuer }),
       };
       const hash = hashSha256(JSON.stringify(claims));
       const known = memory.get(hash);

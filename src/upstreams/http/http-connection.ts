@@ -6,6 +6,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import type { CredentialHeaders, GetHeaders } from '../credentials/credential-type.ts';
 import { type HeaderList, toHeaderList } from '../messages/envelope.ts';
@@ -183,7 +184,7 @@ export function createHttpConnection(
     hasToken,
     countAnswer: (onDrop) => answerMemory.open(findOwner(caller, config.name), onDrop),
     openPace: () =>
-      messagePace.open({ server: config.name, user: caller.user?.sub, isShared: false }),
+      messagePace.open({ server: config.name, user: nameUser(caller), isShared: false }),
   });
 
   return {
@@ -242,8 +243,10 @@ export function createHttpConnection(
 /** Of a header: services have names of their own beside Authorization, such as X-API-Key. */
 const isTokenName = (name: string): boolean => /auth|token|key|secret/i.test(name);
 
+const nameUser = ({ user }: UpstreamCaller) => user && nameOwner(user);
+
 const findOwner = (caller: UpstreamCaller, server: string): AnswerOwner =>
-  caller === GATEWAY_CALLER ? { server } : { sub: caller.user?.sub };
+  caller === GATEWAY_CALLER ? { server } : { user: nameUser(caller) };
 
 /**
  * A server closes connections that were idle for long, maybe just when one is used again. What a tool did by then

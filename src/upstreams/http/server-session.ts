@@ -1,6 +1,7 @@
 // A session of the gateway at a server: what is kept of it in memory, and in the store.
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { HeaderList } from '../messages/envelope.ts';
 import { readChange } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
@@ -71,7 +72,7 @@ export function nameSharer({ sessionId, user, clientId, capabilities }: Upstream
   if (sessionId !== undefined) return sessionId;
   const { elicitation, elicitationUrl = false, sampling, roots } = capabilities;
   const declared = [elicitation, elicitationUrl, sampling, roots].map(Number).join('');
-  return JSON.stringify([user?.sub ?? null, clientId ?? null, declared]);
+  return JSON.stringify([user ? nameOwner(user) : null, clientId ?? null, declared]);
 }
 
 /** A notification about what goes on in the session, on whichever of its streams it comes; false for any other. */

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { nameOwner } from '../../store/owner.ts';
 import { UpstreamError } from '../upstream.ts';
 import { CallRefusedError } from './failures.ts';
 import { nameAsker, refuseQuestion } from './questions.ts';
@@ -40,9 +41,9 @@ export async function relayToStatelessClient(
   context: Context,
 ): Promise<JsonObject> {
   const server = call.upstream.config.name;
-  const sub = context.user?.sub;
+  const user = context.user && nameOwner(context.user);
   const { capabilities } = call.caller;
-  const waiting = readReply(server, sub, relay);
+  const waiting = readReply(server, user, relay);
 
   function send(answers: RoundAnswers): Promise<JsonObject> {
     const params = addAnswers(call.request.params, answers);
@@ -55,7 +56,7 @@ export async function relayToStatelessClient(
   /** The server may ask while it works: then this request ends, and the call goes on. */
   async function sendOpen(params: JsonObject): Promise<JsonObject> {
     const { outcome, ...place } = suspendedCalls.begin(
-      { sub, server, capabilities, params, send: createSend(call, params, context) },
+      { user, server, capabilities, params, send: createSend(call, params, context) },
       toListener(context),
     );
     return toResult(await outcome, place);
@@ -148,7 +149,7 @@ function toListener(context: Context): Listener {
 /** What the client answered to a server that waits for it. */
 function readReply(
   server: string,
-  sub: string | undefined,
+  user: string | undefined,
   { answered }: StatelessRelay,
 ): ClientReply | undefined {
   if (answered === undefined) return undefined;
@@ -157,7 +158,7 @@ function readReply(
     return undefined;
   }
   if (asked !== server) throw callAgain(server);
-  return { id, sub, server, replica, key, answer: answered.inputResponses[key] };
+  return { id, user, server, replica, key, answer: answered.inputResponses[key] };
 }
 
 /** What the client answered to a server that gets the request again; nothing where it was not asked before. */

@@ -1,6 +1,7 @@
 // §18.3: one process of a server, from its start over the first messages to its end.
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { quote } from '../../platform/text.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import type { AnswerMemory } from '../transport/answer-memory.ts';
@@ -102,7 +103,7 @@ export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
       ...deps,
       pace: messagePace.open({ server: config.name, user, isShared }),
       // One line of each server is no more than its bound.
-      countAnswer: (onDrop) => (isShared ? undefined : answerMemory.open({ sub: user }, onDrop)),
+      countAnswer: (onDrop) => (isShared ? undefined : answerMemory.open({ user }, onDrop)),
     },
   );
 
@@ -163,7 +164,7 @@ function createLastWords() {
 export interface ProcessKey {
   /** Who has the same shares a process. */
   readonly id: string;
-  /** Whose process it is; undefined where all share it, and without authentication. */
+  /** Whose process it is (`nameOwner`); undefined where all share it, and without authentication. */
   readonly user: string | undefined;
   /** The client's session that it ends with, not by being idle. */
   readonly sessionId: string | undefined;
@@ -178,11 +179,12 @@ export function findProcessKey(
 ): ProcessKey {
   const isGateway = user === undefined && clientId === undefined && sessionId === undefined;
   if (isolation === 'shared' || isGateway) return GATEWAY_KEY;
-  const owner = { user: user?.sub, sessionId: undefined };
-  if (isolation === 'user') return { ...owner, id: toId('user', user?.sub) };
+  const name = user && nameOwner(user);
+  const owner = { user: name, sessionId: undefined };
+  if (isolation === 'user') return { ...owner, id: toId('user', name) };
   // A client of the stateless era has none: it shares one with itself.
   return sessionId === undefined
-    ? { ...owner, id: toId('client', user?.sub, clientId) }
+    ? { ...owner, id: toId('client', name, clientId) }
     : { ...owner, id: toId('session', sessionId), sessionId };
 }
 
@@ -192,4 +194,4 @@ const toId = (...parts: readonly (string | undefined)[]): string =>
 
 /** Whose subscriptions they are. */
 export const findOwner = ({ user, clientId, sessionId }: UpstreamCaller): string =>
-  sessionId ?? toId('client', user?.sub, clientId);
+  sessionId ?? toId('client', user && nameOwner(user), clientId);

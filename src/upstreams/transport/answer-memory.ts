@@ -15,7 +15,7 @@ export interface AnswerMemory {
 }
 
 /** Who asked: a user, and without authentication nobody knows which; or the gateway itself, which asked the server. */
-export type AnswerOwner = { readonly sub: string | undefined } | { readonly server: string };
+export type AnswerOwner = { readonly user: string | undefined } | { readonly server: string };
 
 export interface CountedAnswer {
   /** Bytes that have come, and those that are kept now because the rest of them is still to come. */
@@ -42,7 +42,7 @@ export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory
   /** The smallest first. */
   function findBudgets(owner: AnswerOwner): readonly MemoryBudget[] {
     if ('server' in owner) return [servers.find(owner.server), allServers];
-    return owner.sub === undefined ? [all] : [users.find(owner.sub), all];
+    return owner.user === undefined ? [all] : [users.find(owner.user), all];
   }
 
   function start(owner: AnswerOwner, onDrop: (error: UpstreamError) => void): CountedTransfer {
@@ -50,7 +50,7 @@ export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory
       onDrop: () => onDrop(new UpstreamError('overloaded', TOO_MANY)),
       onEnd() {
         if ('server' in owner) servers.forgetIfEmpty(owner.server);
-        else if (owner.sub !== undefined) users.forgetIfEmpty(owner.sub);
+        else if (owner.user !== undefined) users.forgetIfEmpty(owner.user);
       },
     });
   }

@@ -2,6 +2,7 @@
 
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { nameOwner } from '../../store/owner.ts';
 import { GATEWAY_CALLER, type UpstreamCaller, type UpstreamDescription } from '../upstream.ts';
 
 interface DescriptionMemory {
@@ -93,4 +94,8 @@ export const EVERYBODY = '';
 const nameCaller: NameAudience = (caller) =>
   caller === GATEWAY_CALLER
     ? 'gateway'
-    : hash('sha256', JSON.stringify([caller.user?.sub, caller.clientId]), 'base64url');
+    : hash(
+        'sha256',
+        JSON.stringify([caller.user && nameOwner(caller.user), caller.clientId]),
+        'base64url',
+      );

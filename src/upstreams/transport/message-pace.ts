@@ -9,7 +9,7 @@ export interface MessagePace {
 
 export interface PacedSource {
   readonly server: string;
-  /** `sub` of whose stream it is; undefined for the gateway's own, and for what users share. */
+  /** Whose stream it is (`nameOwner`); undefined for the gateway's own, and for what users share. */
   readonly user: string | undefined;
   /** Whether many callers share it: then it may be as fast as its server, and is never given up. */
   readonly isShared: boolean;

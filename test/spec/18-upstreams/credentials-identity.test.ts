@@ -126,6 +126,12 @@ describe('the token', () => {
       sub: 'ada',
       idp: 'https://idp.example',
     });
+    const user = { sub: 'ada', claims: {}, issuer: 'https://other.example' };
+    const foreign = { ...caller, user };
+    expect(decodeJwt(await replica.getToken(foreign))).toMatchObject({
+      sub: 'ada',
+      idp: 'https://other.example',
+    });
     const nobody = { ...GATEWAY_CALLER, sessionId: 'a session without a user' };
     for (const other of [GATEWAY_CALLER, nobody]) {
       expect(decodeJwt(await replica.getToken(other))).not.toHaveProperty('idp');

@@ -122,13 +122,13 @@ const toEntry = (name: string): Entry => ({
 });
 const LIST = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map(toEntry);
 
-const show = (sub: string | undefined, ...positions: number[]) => ({
+const show = (caller: string | undefined, ...positions: number[]) => ({
   path: '',
   kind: 'tools' as const,
   list: LIST,
   positions,
   nextCursor: undefined,
-  sub,
+  caller,
 });
 
 const getItem = ({ item }: Entry) => item;

@@ -169,7 +169,7 @@ class System {
     const { signal } = new AbortController();
     const started = this.#replicas[place].begin(
       {
-        sub: owner,
+        user: owner,
         server: 'one',
         params: {},
         capabilities: { elicitation: true, sampling: false, roots: false },
@@ -210,7 +210,7 @@ class System {
           replica: real.started.replica,
           key: `question-${question}`,
           answer: toAnswer(question),
-          sub,
+          user: sub,
           server: 'one',
         },
         { signal: leaving.signal, progress() {}, log() {} },

@@ -20,7 +20,7 @@ const ANSWER = { action: 'decline' };
 
 /** A server that asks, and answers with what it heard. */
 const ASKING: NewCall = {
-  sub: 'ada',
+  user: 'ada',
   server: 'one',
   params: {},
   capabilities: { elicitation: true, sampling: false, roots: false },
@@ -62,10 +62,10 @@ test.each(['first', 'second'] as const)(
     const asked = await outcome;
     expect(asked).toMatchObject({ kind: 'question', question: formQuestion('Who?') });
     const key = asked.kind === 'question' ? asked.key : '';
-    const reply = { id, replica, key, answer: ANSWER, sub: 'ada', server: 'one' };
+    const reply = { id, replica, key, answer: ANSWER, user: 'ada', server: 'one' };
     const resume = (changes: object) => replicas[where].resume({ ...reply, ...changes }, LISTENER);
-    expect(await resume({ sub: 'mallory' })).toBeUndefined();
-    expect(await resume({ sub: undefined })).toBeUndefined();
+    expect(await resume({ user: 'mallory' })).toBeUndefined();
+    expect(await resume({ user: undefined })).toBeUndefined();
     expect(await resume({ server: 'other' })).toBeUndefined();
     expect(await resume({ id: 'other' })).toBeUndefined();
     expect(await resume({})).toEqual({ kind: 'result', result: { heard: ANSWER } });
@@ -88,7 +88,7 @@ test('§18.3 a retry that comes twice: the later one waits, the first has to cal
   const { id, replica, outcome } = first.begin(call, LISTENER);
   const asked = await outcome;
   const key = asked.kind === 'question' ? asked.key : '';
-  const reply = { id, replica, key, answer: ANSWER, sub: 'ada', server: 'one' };
+  const reply = { id, replica, key, answer: ANSWER, user: 'ada', server: 'one' };
   const earlier = second.resume(reply, LISTENER);
   let isOver = false;
   void earlier.then(() => {
@@ -104,8 +104,8 @@ test('§18.3 a retry that comes twice: the later one waits, the first has to cal
 
 test('§18.3 what a user keeps waiting has 8 MiB at most; others are not touched', async () => {
   const { first } = await openReplicas();
-  const begin = async (sub: string, length: number) => {
-    const call = { ...ASKING, sub, params: { text: 'x'.repeat(length) } };
+  const begin = async (user: string, length: number) => {
+    const call = { ...ASKING, user, params: { text: 'x'.repeat(length) } };
     return first.begin(call, LISTENER).outcome.then(({ kind }) => kind);
   };
   expect(await begin('ada', 5_000_000)).toBe('question');
@@ -117,12 +117,12 @@ test('§18.3 what a user keeps waiting has 8 MiB at most; others are not touched
 test('§18.3 what a server asks counts as kept, too, until it is answered; others are not touched', async () => {
   const { first } = await openReplicas();
   const question = formQuestion('x'.repeat(3_000_000));
-  const begin = (sub: string, questions: number) => {
+  const begin = (user: string, questions: number) => {
     const refusals: unknown[] = [];
     const { outcome, ...place } = first.begin(
       {
         ...ASKING,
-        sub,
+        user,
         async send({ answer }) {
           const asked = Array.from({ length: questions }, () =>
             answer(question, LISTENER.signal).catch((error: Error) => refusals.push(error.message)),
@@ -141,7 +141,7 @@ test('§18.3 what a server asks counts as kept, too, until it is answered; other
   expect((await begin('ada', 1)).asked.kind).toBe('result');
   expect((await begin('bob', 1)).asked.kind).toBe('question');
   const key = many.asked.kind === 'question' ? many.asked.key : '';
-  const reply = { ...many.place, key, answer: ANSWER, sub: 'ada', server: 'one' };
+  const reply = { ...many.place, key, answer: ANSWER, user: 'ada', server: 'one' };
   expect((await first.resume(reply, LISTENER))?.kind).toBe('question');
   expect((await begin('ada', 1)).asked.kind).toBe('question');
 });
@@ -155,12 +155,12 @@ test('§18.3 no user takes what others may have kept: what does not fit for all 
     ttlSeconds: 300,
   });
   const entry = (name: string, mebibytes: number) => ({ name, bytes: mebibytes * 1_048_576 });
-  const reserve = (sub: string | undefined, mebibytes: number, name = 'first') =>
-    bytes.reserve(sub, entry(`${name} of ${sub}`, mebibytes), 'any');
+  const reserve = (user: string | undefined, mebibytes: number, name = 'first') =>
+    bytes.reserve(user, entry(`${name} of ${user}`, mebibytes), 'any');
   expect(await reserve('ada', 17)).toBe(false);
-  for (const sub of ['ada', 'bob', 'cy', 'dan', 'eve', 'flo', 'gus', 'hal']) {
-    expect(await reserve(sub, 15)).toBe(true);
-    expect(await reserve(sub, 2, 'second')).toBe(false);
+  for (const user of ['ada', 'bob', 'cy', 'dan', 'eve', 'flo', 'gus', 'hal']) {
+    expect(await reserve(user, 15)).toBe(true);
+    expect(await reserve(user, 2, 'second')).toBe(false);
   }
   expect(await reserve('ivy', 15)).toBe(false);
   expect(await reserve(undefined, 15)).toBe(false);
@@ -175,7 +175,7 @@ test('§18.3 a client that hangs up while the store is asked for its call is not
   const { id, replica, outcome } = first.begin(ASKING, LISTENER);
   const asked = await outcome;
   const key = asked.kind === 'question' ? asked.key : '';
-  const reply = { id, replica, key, answer: ANSWER, sub: 'ada', server: 'one' };
+  const reply = { id, replica, key, answer: ANSWER, user: 'ada', server: 'one' };
   const client = new AbortController();
   const resumed = second.resume(reply, { ...LISTENER, signal: client.signal });
   client.abort();

@@ -260,19 +260,23 @@ describe('session ids', () => {
 
 describe('two replicas on one Redis', () => {
   const redis = useShared(startRedis);
-  // Each has an issuer of its own: a session belongs to `sub`, not to a token.
   const first = useGateway(() => ({ env: { REDIS_URL: redis.url } }));
-  const second = useGateway(() => ({ env: { REDIS_URL: redis.url } }));
+  // Of one provider: a session belongs to issuer and `sub`, not to a token.
+  const second = useGateway(() => ({
+    env: { REDIS_URL: redis.url, OIDC_ISSUER: first.issuer.url },
+  }));
 
   test('§3.1 a session made on one is used and ended on the other', async () => {
     const session = await first.open();
-    expect((await second.call(session, 'tools/list')).status).toBe(200);
+    const token = await first.issuer.sign();
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    expect((await second.rpc(list, { session, token })).status).toBe(200);
     expect(await seriesOf(first, 'mcp_sessions_active')).toBe(1);
     expect(await seriesOf(second, 'mcp_sessions_active')).toBe(1);
     const ended = await second.request({
       method: 'DELETE',
       path: '/mcp',
-      headers: { authorization: `Bearer ${await second.issuer.sign()}`, 'mcp-session-id': session },
+      headers: { authorization: `Bearer ${token}`, 'mcp-session-id': session },
     });
     expect(ended.status).toBe(204);
     expect((await first.call(session, 'ping')).status).toBe(404);

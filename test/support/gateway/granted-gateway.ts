@@ -23,18 +23,22 @@ import { collectLog } from './log.ts';
 interface GrantedUser {
   readonly sub: string;
   readonly name: string;
+  /** Undefined for OIDC_ISSUER. */
+  readonly issuer?: string;
 }
 
 export const grantKeyOf = (id: string): string => `oauth:grant:${id}`;
 
-const toUser = (id: string, version: string, { sub, name }: GrantedUser): UserContext => ({
+const toUser = (id: string, version: string, { sub, name, issuer }: GrantedUser): UserContext => ({
   sub,
+  ...(issuer !== undefined && { issuer }),
   name,
   claims: { sub, name },
   grant: { id, clientId: 'client', key: grantKeyOf(id), version },
 });
 
 interface SendOptions {
+  readonly method?: 'POST' | 'GET' | 'DELETE';
   readonly ip?: string;
   readonly session?: string;
   readonly path?: string;
@@ -80,6 +84,7 @@ export async function startGrantedGateway(
     findClientId: () => undefined,
     getProviderToken: getOriginalToken,
     sealPerson: undefined,
+    defaultIssuer: config.oauth.provider?.issuer,
     noteStatelessUser: undefined,
     endedGrants: undefined,
   });
@@ -110,19 +115,21 @@ export async function startGrantedGateway(
   });
 
   async function send(token: string, body: unknown, options: SendOptions = {}) {
-    const { ip = '10.0.0.1', session, path = '/mcp', headers } = options;
+    const { method = 'POST', ip = '10.0.0.1', session, path = '/mcp', headers } = options;
     const answer = await inject(server.handler, {
-      method: 'POST',
+      method,
       url: path,
       headers: {
         host: new URL(BASE_URL).host,
-        'content-type': 'application/json',
+        ...(body !== undefined && { 'content-type': 'application/json' }),
         authorization: `Bearer ${token}`,
         'x-forwarded-for': ip,
         ...(session !== undefined && { 'mcp-session-id': session }),
         ...headers,
       },
-      payload: typeof body === 'string' ? body : JSON.stringify(body),
+      ...(body !== undefined && {
+        payload: typeof body === 'string' ? body : JSON.stringify(body),
+      }),
     });
     return {
       status: answer.statusCode,

@@ -1,5 +1,5 @@
 // What requests do with sessions, without limits.
-import type { SessionRecord, Store } from '../../../src/store/store.ts';
+import type { Owner, SessionRecord, Store } from '../../../src/store/store.ts';
 
 type SessionStore = Pick<Store, 'admitRequest'>;
 
@@ -9,21 +9,26 @@ export const readSession = (
   sessionId: string,
 ): Promise<SessionRecord | undefined> => accessSession(store, sessionId, undefined, undefined);
 
-/** A call of `owner`: whether it found the session its own, which then has its full time again. */
+/** A call of `sub`: whether it found the session its own, which then has its full time again. */
 export async function slideSession(
   store: SessionStore,
   sessionId: string,
-  owner: string | undefined,
+  sub: string | undefined,
   ttlSeconds: number,
 ): Promise<boolean> {
-  const session = await accessSession(store, sessionId, owner, ttlSeconds);
-  return session !== undefined && session.userId === owner;
+  const session = await accessSession(
+    store,
+    sessionId,
+    sub === undefined ? undefined : { sub },
+    ttlSeconds,
+  );
+  return session !== undefined && session.userId === sub;
 }
 
 async function accessSession(
   store: SessionStore,
   sessionId: string,
-  owner: string | undefined,
+  owner: Owner | undefined,
   slideSeconds: number | undefined,
 ): Promise<SessionRecord | undefined> {
   const { session } = await store.admitRequest([], { sessionId, owner, slideSeconds });

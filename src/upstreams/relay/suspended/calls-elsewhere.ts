@@ -81,8 +81,9 @@ export function createWaitElsewhere({
   /** Also resolves when the other replica is gone. */
   function waitForSettlement(reply: ClientReply, listener: Listener): Promise<void> {
     const ticket = randomUUID();
-    const { id: call, sub, server, replica, key, answer } = reply;
-    const about = { about: 'resume', ticket, from: replicas.ownName, call, sub, server } as const;
+    const { id: call, user, server, replica, key, answer } = reply;
+    const from = replicas.ownName;
+    const about = { about: 'resume', ticket, from, call, sub: user, server } as const;
     const send = (message: SuspendedCallMessage) => replicas.send(message, replica);
 
     return new Promise((resolve, reject) => {

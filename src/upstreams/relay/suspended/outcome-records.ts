@@ -12,7 +12,8 @@ import { readQuestion } from '../questions.ts';
 /** Another user's look does not find it. */
 export interface CallOwner {
   readonly id: string;
-  readonly sub: string | undefined;
+  /** As `nameOwner` has it; undefined without authentication. */
+  readonly user: string | undefined;
 }
 
 export type OutcomeRecords = ReturnType<typeof createOutcomeRecords>;
@@ -35,18 +36,18 @@ export function createOutcomeRecords(deps: OutcomeRecordsDeps) {
   const { store, getSeal, keyPrefix } = deps;
   const keptBytes = createKeptBytes({ ...deps, ttlSeconds: TTL_SECONDS });
 
-  const buildKey = ({ id, sub }: CallOwner) =>
-    buildSuspendedCallKey(keyPrefix, hashSha256(JSON.stringify([id, sub ?? null])));
+  const buildKey = ({ id, user }: CallOwner) =>
+    buildSuspendedCallKey(keyPrefix, hashSha256(JSON.stringify([id, user ?? null])));
 
   /** False where there is no room. */
   async function write(
-    { id, sub }: CallOwner,
+    { id, user }: CallOwner,
     outcome: Outcome,
     size: 'any' | 'small',
   ): Promise<boolean> {
-    const key = buildKey({ id, sub });
+    const key = buildKey({ id, user });
     const sealed = (await getSeal()).seal(key, JSON.stringify(outcome));
-    const hasRoom = await keptBytes.reserve(sub, toEntry(key, sealed), size);
+    const hasRoom = await keptBytes.reserve(user, toEntry(key, sealed), size);
     if (hasRoom) await store.set(key, sealed, TTL_SECONDS);
     return hasRoom;
   }
@@ -62,7 +63,7 @@ export function createOutcomeRecords(deps: OutcomeRecordsDeps) {
       const sealed = await store.getAndDelete(key);
       if (sealed === undefined) return undefined;
       // What cannot be released now counts until its time is over.
-      await keptBytes.release(owner.sub, toEntry(key, sealed)).catch(() => {});
+      await keptBytes.release(owner.user, toEntry(key, sealed)).catch(() => {});
       const text = (await getSeal()).open(key, sealed);
       return text === undefined ? undefined : parseOutcome(text);
     },
@@ -105,17 +106,17 @@ export function createKeptBytes(deps: KeptBytesDeps) {
   };
 
   /** The user's first: a user whose budget is full takes nothing of the others'. */
-  function listBudgets(sub: string | undefined): readonly Budget[] {
-    if (sub === undefined) return [all];
-    const key = buildSuspendedBytesKey(keyPrefix, hashSha256(sub));
+  function listBudgets(user: string | undefined): readonly Budget[] {
+    if (user === undefined) return [all];
+    const key = buildSuspendedBytesKey(keyPrefix, hashSha256(user));
     return [{ key, maxBytes: Math.max(USER_BYTES, oneAnswer) }, all];
   }
 
   return {
     /** False where there is no room. Entries of all users have names of their own. A `small` entry may go a little beyond what the others may fill. */
-    async reserve(sub: string | undefined, entry: ByteEntry, size: 'any' | 'small') {
+    async reserve(user: string | undefined, entry: ByteEntry, size: 'any' | 'small') {
       const reserved: Budget[] = [];
-      for (const budget of listBudgets(sub)) {
+      for (const budget of listBudgets(user)) {
         const maxBytes = budget.maxBytes + (size === 'small' ? SMALL_BYTES : 0);
         if (!(await store.reserveBytes(budget.key, entry, { maxBytes, ttlSeconds }))) {
           await Promise.all(reserved.map(({ key }) => store.releaseBytes(key, entry)));
@@ -125,8 +126,8 @@ export function createKeptBytes(deps: KeptBytesDeps) {
       }
       return true;
     },
-    async release(sub: string | undefined, entry: ByteEntry) {
-      await Promise.all(listBudgets(sub).map(({ key }) => store.releaseBytes(key, entry)));
+    async release(user: string | undefined, entry: ByteEntry) {
+      await Promise.all(listBudgets(user).map(({ key }) => store.releaseBytes(key, entry)));
     },
   };
 }

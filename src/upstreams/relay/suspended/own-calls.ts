@@ -38,15 +38,15 @@ export function serveOwnCalls({ table, records, replicas, log }: OwnCallsDeps): 
     if (message.about === 'left') leave(message.ticket);
   });
 
-  function resume({ ticket, from, call: id, sub, server, key, answer }: Resume): void {
-    const openCall = table.find({ id, sub, server });
+  function resume({ ticket, from, call: id, sub: user, server, key, answer }: Resume): void {
+    const openCall = table.find({ id, user, server });
     if (waiters.has(ticket)) {
       void send({ about: 'going_on', ticket }, from);
     } else if (openCall === undefined || key === undefined) {
       void send({ about: 'settled', ticket }, from);
     } else {
       void send({ about: 'going_on', ticket }, from);
-      const waiter = createWaiter({ id, sub }, ticket, from);
+      const waiter = createWaiter({ id, user }, ticket, from);
       waiters.set(ticket, { waiter, openCall });
       openCall.answer(key, answer);
       openCall.wait(waiter);
@@ -122,10 +122,10 @@ const MAX_IN_ALL = { calls: 512, bytes: 64 * 1024 * 1024 };
 export function createCallTable() {
   const calls = new Map<string, SuspendedCall>();
 
-  function hasRoom(sub: string | undefined): boolean {
+  function hasRoom(user: string | undefined): boolean {
     const all = [...calls.values()];
     // Without authentication nothing is counted per user.
-    const ofUser = sub === undefined ? [] : all.filter((call) => call.sub === sub);
+    const ofUser = user === undefined ? [] : all.filter((call) => call.user === user);
     return fits(all, MAX_IN_ALL) && fits(ofUser, MAX_PER_USER);
   }
 
@@ -134,16 +134,16 @@ export function createCallTable() {
     /** False when the user, or the process, has too many, or too much is kept for them. */
     add(call: SuspendedCall) {
       calls.set(call.id, call);
-      if (hasRoom(call.sub)) return true;
+      if (hasRoom(call.user)) return true;
       calls.delete(call.id);
       return false;
     },
     /** False when what this user's calls keep, or those of all, has become too much. */
     hasRoom,
     /** Undefined where it is another user's, or at another server. */
-    find({ id, sub, server }: Pick<SuspendedCall, 'id' | 'sub' | 'server'>) {
+    find({ id, user, server }: Pick<SuspendedCall, 'id' | 'user' | 'server'>) {
       const call = calls.get(id);
-      return call?.sub === sub && call?.server === server ? call?.openCall : undefined;
+      return call?.user === user && call?.server === server ? call?.openCall : undefined;
     },
     remove: (id: string) => void calls.delete(id),
     list: () => [...calls.values()],
@@ -166,6 +166,7 @@ export type SuspendedCallMessage =
       readonly ticket: string;
       readonly from: string;
       readonly call: string;
+      /** The call's user, as `nameOwner` has it; the member's name is that of older replicas. */
       readonly sub?: string | undefined;
       readonly server: string;
       readonly key?: string;

@@ -23,7 +23,8 @@ export type SuspendedCalls = ReturnType<typeof createSuspendedCalls>;
 export interface NewCall extends Pick<OpenCallOptions, 'capabilities' | 'send'> {
   /** What it keeps while it waits. */
   readonly params: JsonObject;
-  readonly sub: string | undefined;
+  /** Whose it is (`nameOwner`); undefined without authentication. */
+  readonly user: string | undefined;
   readonly server: string;
 }
 
@@ -57,20 +58,20 @@ export function createSuspendedCalls(deps: SuspendedCallsDeps) {
   serveOwnCalls({ table, records, replicas, log });
 
   function start(call: NewCall, id: string, waiter: Waiter): OpenCall {
-    const { capabilities, send, sub, server, params } = call;
+    const { capabilities, send, user, server, params } = call;
     return startOpenCall(
       {
         clock,
         capabilities,
         send,
         suspend(openCall) {
-          if (table.has(id)) return table.hasRoom(sub);
+          if (table.has(id)) return table.hasRoom(user);
           const bytes = Buffer.byteLength(JSON.stringify(params));
-          return table.add({ id, sub, server, bytes, openCall });
+          return table.add({ id, user, server, bytes, openCall });
         },
         end(untold) {
           table.remove(id);
-          if (untold !== undefined) void putRecord(records, log, { id, sub }, untold);
+          if (untold !== undefined) void putRecord(records, log, { id, user }, untold);
         },
       },
       waiter,
