@@ -20,7 +20,7 @@ import {
 import { parseFile } from '../../support/upstreams/gateway-file.ts';
 import { listenOnLoopback } from '../../support/upstreams/listen.ts';
 
-const RUNS = chooseCount(15, 500);
+const RUNS = chooseCount(15, 200);
 const MAX_COMMANDS = 30;
 const NO_LIMITS = { MCP_RATE_LIMIT_MAX: '1000000', MCP_GLOBAL_RATE_LIMIT_MAX: '1000000' };
 
@@ -362,7 +362,7 @@ test('§18.1 changes: whatever the file becomes, a call under way ends as it beg
         await expectNothingLeft(system);
       },
     ),
-    { numRuns: RUNS },
+    { numRuns: RUNS, interruptAfterTimeLimit: 120_000 },
   );
 }, 600_000);
 

@@ -21,7 +21,7 @@ import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { chooseCount } from '../../support/tools/long-run.ts';
 import { formQuestion } from '../../support/upstreams/relay-server-1.ts';
 
-const RUNS = chooseCount(40, 2000);
+const RUNS = chooseCount(40, 500);
 const MAX_COMMANDS = 50;
 /** So long a call waits for its client, and what it came to lies in the store. */
 const KEPT_MS = 300_000;
@@ -555,7 +555,8 @@ test('§18.3 in any order of answers, hang-ups, restarts and time: each result i
         }
       },
     ),
-    { numRuns: RUNS },
+    // As many as there is time for, on a machine that is busy with other tests, too.
+    { numRuns: RUNS, interruptAfterTimeLimit: 120_000 },
   );
 }, 600_000);
 

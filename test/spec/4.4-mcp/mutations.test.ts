@@ -13,7 +13,7 @@ import { chooseCount } from '../../support/tools/long-run.ts';
 import { sessionSamples, statelessSamples, WITH_A_FORM } from './sample-requests.ts';
 
 const SEED = Number(process.env.MUTATIONS_SEED ?? 20_260_728);
-const COUNT = Number(process.env.MUTATIONS_COUNT ?? chooseCount(2000, 100_000));
+const COUNT = Number(process.env.MUTATIONS_COUNT ?? chooseCount(2000, 40_000));
 const IN_FLIGHT = 64;
 /** Far more than the slowest call takes. */
 const CALL_LIMIT_MS = 10_000;
