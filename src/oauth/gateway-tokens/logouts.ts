@@ -36,17 +36,22 @@ export interface MarkedLogin {
 
 /** Of a browser at /account. */
 export const BROWSER_SESSION_MAX_SECONDS = 28_800;
-/** A login and its code before it, and a browser's session: nothing that a logout concerns is older than that. */
-const NOTED_SECONDS = BROWSER_SESSION_MAX_SECONDS + 3600;
-/** Longer than what was noted by it. */
-const COUNTED_SECONDS = 2 * NOTED_SECONDS;
+/** A login and its code. */
+const LOGIN_SECONDS = 3600;
 
 export interface LogoutsDeps {
   readonly store: Pick<KeyValue, 'get' | 'compareAndSet'>;
+  /** `OAUTH_REFRESH_TTL_SECONDS`: a login from before the gateway's own tokens stands in no list until its client comes. */
+  readonly refreshTtlSeconds: number;
   readonly clock: Clock;
 }
 
-export function createLogouts({ store, clock }: LogoutsDeps): Logouts {
+export function createLogouts({ store, refreshTtlSeconds, clock }: LogoutsDeps): Logouts {
+  /** Nothing that a logout concerns, and that no list names, is older than that. */
+  const notedSeconds = Math.max(BROWSER_SESSION_MAX_SECONDS, refreshTtlSeconds) + LOGIN_SECONDS;
+  /** Longer than what was noted by it. */
+  const countedSeconds = 2 * notedSeconds;
+
   const readNumber = async (key: string): Promise<number> => Number((await store.get(key)) ?? 0);
 
   async function change(
@@ -61,17 +66,26 @@ export function createLogouts({ store, clock }: LogoutsDeps): Logouts {
     }
   }
 
+  /**
+   * A store of several servers can lose the count and keep what was noted by it: nobody could log in then until that is
+   * forgotten, too.
+   */
+  async function restoreCount(mark: number): Promise<void> {
+    if ((await readNumber(LOGOUT_COUNT_KEY)) >= mark) return;
+    await change(LOGOUT_COUNT_KEY, countedSeconds, (current) => Math.max(current, mark));
+  }
+
   return {
     getMark: () => readNumber(LOGOUT_COUNT_KEY),
     async note(selection) {
       // Begun at the time of day, so that it goes on rising after it was forgotten.
-      const mark = await change(LOGOUT_COUNT_KEY, COUNTED_SECONDS, (current) =>
+      const mark = await change(LOGOUT_COUNT_KEY, countedSeconds, (current) =>
         Math.max(current + 1, clock.now()),
       );
       const user = selection.kind === 'user' ? selection.user : undefined;
       const client = selection.kind === 'all' ? undefined : selection.client;
       const key = buildKey(user, client);
-      await change(key, NOTED_SECONDS, (current) => Math.max(current, mark));
+      await change(key, notedSeconds, (current) => Math.max(current, mark));
       return mark;
     },
     async isOver({ user, clientId, logoutMark = 0 }) {
@@ -81,8 +95,10 @@ export function createLogouts({ store, clock }: LogoutsDeps): Logouts {
         buildKey(user, clientId),
         buildKey(undefined, undefined),
       ];
-      const marks = await Promise.all(keys.map(readNumber));
-      return marks.some((mark) => mark > logoutMark);
+      const latest = Math.max(...(await Promise.all(keys.map(readNumber))));
+      if (latest <= logoutMark) return false;
+      await restoreCount(latest);
+      return true;
     },
   };
 }

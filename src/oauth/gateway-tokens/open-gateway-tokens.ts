@@ -98,11 +98,13 @@ export function openGatewayTokens(
   const tellProvider = createTellProvider({
     grants,
     providerLogins,
+    issuer: oauth.provider.issuer,
     endsAllOfUser: oauth.provider.quirks.revokesAllOfUser === true,
   });
   const tellProviderInTurn = createTellInTurn(tellProvider);
   const endGrant = createEndGrant({ grants, tellProvider });
-  const logouts = createLogouts({ store: records.store, clock });
+  const { refreshTtlSeconds } = oauth;
+  const logouts = createLogouts({ store: records.store, refreshTtlSeconds, clock });
   const renewal = createGrantRenewal({
     endGrant,
     tellProvider,

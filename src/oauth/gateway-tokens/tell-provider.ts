@@ -15,6 +15,8 @@ export interface EndedLogin extends Pick<Grant, 'provider'> {
 export interface TellProviderDeps {
   readonly grants: Pick<Grants, 'listOfUser'>;
   readonly providerLogins: Pick<ProviderLogins, 'revoke'>;
+  /** `OIDC_ISSUER`. */
+  readonly issuer: string;
   /** The provider takes the end of one login for the end of all that its user has by our client. */
   readonly endsAllOfUser: boolean;
 }
@@ -22,6 +24,7 @@ export interface TellProviderDeps {
 export const createTellProvider = ({
   grants,
   providerLogins,
+  issuer,
   endsAllOfUser,
 }: TellProviderDeps): TellProvider => {
   /** The user's other clients must not be logged out by it. */
@@ -29,6 +32,8 @@ export const createTellProvider = ({
     endsAllOfUser && (user === undefined || (await grants.listOfUser(user)).length > 0);
 
   return async function tellProvider(ended) {
+    // From before a change of OIDC_ISSUER: no provider is sent the tokens of another.
+    if (ended.user !== undefined && ended.user.issuer !== issuer) return;
     // What cannot be looked up may be shared. Its tokens die of age.
     if (await isShared(ended).catch(() => true)) return;
     await providerLogins.revoke(ended.provider);

@@ -8,6 +8,7 @@ import type { Grants, StoredGrant } from '../../grants/grants.ts';
 import type { RefreshToken, TokenCodec } from '../../grants/token-codec.ts';
 import type { Client } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
+import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
 import { addFacts } from '../request/login-facts.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import type { WriteTokens } from './answer.ts';
@@ -18,7 +19,9 @@ import type { GrantRenewal } from './renew-grant.ts';
 import { coversResource, failTarget } from './resources.ts';
 
 export interface GatewayTokenDeps extends Omit<RedeemCodeDeps, 'answer'> {
-  readonly config: RedeemCodeDeps['config'] & Pick<TokensConfig, 'renewalSeconds'>;
+  readonly config: RedeemCodeDeps['config'] &
+    Pick<TokensConfig, 'renewalSeconds'> &
+    Pick<ProviderParametersConfig, 'provider'>;
   readonly codec: Pick<TokenCodec, 'readRefreshToken'>;
   readonly grants: Grants;
   readonly renewal: Pick<GrantRenewal, 'renewIfDue'>;
@@ -64,6 +67,8 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
     ]);
     const stored = found ?? failGrant(ENDED);
     if (stored.grant.client.id !== clientId) failGrant(FOREIGN);
+    // Its access tokens are good for nothing here, and no provider is sent the refresh token of another.
+    if (stored.grant.user.issuer !== config.provider.issuer) failGrant(ENDED);
     const asked = readAskedPair(parameters, client, config);
     return addFacts(
       { user: stored.grant.user.sub },
