@@ -4,7 +4,7 @@ import type { Grants } from '../../grants/grants.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { GrantSelection, Logouts } from './logouts.ts';
-import type { TellProvider } from './tell-provider.ts';
+import type { EndedLogin, TellProvider } from './tell-provider.ts';
 
 /**
  * Ends those that are there, and what is under way to become one (`Logouts`). The provider is told of them afterwards, and
@@ -59,7 +59,7 @@ export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelecte
     }
   }
 
-  async function tellOfAll(ended: readonly Grant[]): Promise<void> {
+  async function tellOfAll(ended: readonly EndedLogin[]): Promise<void> {
     for (let at = 0; at < ended.length; at += MAX_TOLD) {
       await Promise.all(ended.slice(at, at + MAX_TOLD).map(tellProviderInTurn));
     }
@@ -68,7 +68,8 @@ export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelecte
   return async function endSelectedGrants(selection, noteEnd) {
     // Before the list is read: what is not in it yet finds the note.
     const logoutMark = await logouts.note(selection);
-    const ended: Grant[] = [];
+    // Not their claims: there may be all that the gateway has, and the provider may be slow.
+    const ended: EndedLogin[] = [];
     const failures = new Map<string, unknown>();
     try {
       for (let pass = 0; pass < MAX_PASSES; pass += 1) {
@@ -77,7 +78,7 @@ export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelecte
         for (const id of ids) {
           const grant = await grants.end(id).catch((cause) => void failures.set(id, cause));
           if (!grant) continue;
-          ended.push(grant);
+          ended.push({ user: grant.user, provider: grant.provider });
           noteEnd(grant);
         }
         if (ids.length === failures.size) break;
