@@ -44,12 +44,18 @@ export function createIssueGrant(deps: IssueGrantDeps): IssueGrant {
     }
   }
 
+  /** A store that did not answer may have written it all the same. */
+  async function endUnwritten(grant: Grant): Promise<void> {
+    const ended = await endGrantSoon(grant.id).catch(() => undefined);
+    if (ended === undefined) await tellProviderInTurn(grant);
+  }
+
   return async function issueGrant(grant, logoutMark) {
     const { id, user, client } = grant;
     try {
       await grants.create(grant);
     } catch (cause) {
-      void tellProviderInTurn(grant);
+      void endUnwritten(grant);
       throw cause;
     }
     try {
