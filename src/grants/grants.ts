@@ -32,15 +32,16 @@ export interface Grants {
   /** Undefined where there is none, or no secret opens it. */
   read(id: string): Promise<StoredGrant | undefined>;
   /**
-   * Writes what `change` makes of the grant, and begins its time anew; where it makes nothing, only what an older secret
-   * sealed is sealed anew. It is called again where another replica has changed the grant meanwhile. Whoever has just read
-   * it says so by `seen`, and it is not read once more. Undefined where the grant has ended; else what stands there.
+   * Writes what `change` makes of the grant, and begins its time anew; nothing where it makes nothing. It is called again
+   * where another replica has changed the grant meanwhile. Undefined where the grant has ended; else what stands there.
+   * The secret that sealed it stays the same: what its client has needs that secret, too.
    */
-  update(
-    id: string,
-    change: (grant: Grant) => Grant | undefined,
-    seen?: StoredGrant,
-  ): Promise<StoredGrant | undefined>;
+  update(id: string, change: ChangeGrant): Promise<StoredGrant | undefined>;
+  /**
+   * As `update`, for a client that gets its tokens anew: what an older secret sealed is sealed by the first one then, also
+   * where `change` makes nothing. `seen` is the grant as it was just read.
+   */
+  updateForTokens(seen: StoredGrant, change: ChangeGrant): Promise<StoredGrant | undefined>;
   /** No access token lives longer than its grant. */
   capExpiry(grant: Grant): Grant;
   /** Undefined where another was faster. Its tokens are refused from then on, at every replica. */
@@ -51,6 +52,8 @@ export interface Grants {
   /** Of all users; the one that ends last first. */
   list(request: PageRequest): Promise<Page<Grant>>;
 }
+
+export type ChangeGrant = (grant: Grant) => Grant | undefined;
 
 /** Seconds for which a grant lives from now on. */
 export interface GrantLifetime {
@@ -104,15 +107,18 @@ export function createGrants(deps: GrantsDeps): Grants {
   }
 
   /** As it will stand under its key. */
-  function write(key: string, grant: Grant): StoredGrant {
+  function write(key: string, grant: Grant, keptSeal?: StoredGrant): StoredGrant {
     const version = randomBytes((GRANT_VERSION_LENGTH * 3) / 4).toString('base64url');
     const record = JSON.stringify({ ...grant, version: RECORD_VERSION });
-    return { grant, version, text: version + seal.seal(key, record) };
+    const sealed =
+      keptSeal === undefined
+        ? seal.seal(key, record)
+        : seal.sealAsBefore(key, record, getSealed(keptSeal));
+    return { grant, version, text: version + sealed };
   }
 
   /** The older secret may go once nothing needs it. */
-  const isSealedBefore = ({ text }: StoredGrant): boolean =>
-    !seal.isSealedByFirst(text.slice(GRANT_VERSION_LENGTH));
+  const isSealedBefore = (stored: StoredGrant): boolean => !seal.isSealedByFirst(getSealed(stored));
 
   /** From now until a time in epoch milliseconds. */
   const computeTtlSeconds = (endsAt: number): number =>
@@ -185,6 +191,33 @@ export function createGrants(deps: GrantsDeps): Grants {
     return grant;
   }
 
+  /** `seen` where the client gets its tokens anew. */
+  async function change(
+    id: string,
+    makeNext: ChangeGrant,
+    seen: StoredGrant | undefined,
+  ): Promise<StoredGrant | undefined> {
+    const key = buildGrantKey(id);
+    let stored = seen;
+    for (;;) {
+      stored ??= open(key, await store.get(key));
+      if (stored === undefined) return undefined;
+      const changed = makeNext(stored.grant);
+      const needsSeal = seen !== undefined && isSealedBefore(stored);
+      if (changed === undefined && !needsSeal) return stored;
+      const grant = await enlist(changed ?? stored.grant);
+      const written = write(key, grant, seen === undefined ? stored : undefined);
+      const ttlSeconds = computeTtlSeconds(computeGrantEnd(grant, lifetime));
+      if (await store.compareAndSet(key, stored.text, written.text, ttlSeconds)) {
+        lastOpened.set(key, written);
+        const isRefreshed = grant.issued.issuedAt !== stored.grant.issued.issuedAt;
+        if (isRefreshed) metrics.recordGrant('refreshed');
+        return written;
+      }
+      stored = undefined;
+    }
+  }
+
   return {
     read,
     end,
@@ -199,26 +232,8 @@ export function createGrants(deps: GrantsDeps): Grants {
       metrics.recordGrant('issued');
       return written;
     },
-    async update(id, change, seen) {
-      const key = buildGrantKey(id);
-      let stored = seen;
-      for (;;) {
-        stored ??= open(key, await store.get(key));
-        if (stored === undefined) return undefined;
-        const changed = change(stored.grant);
-        if (changed === undefined && !isSealedBefore(stored)) return stored;
-        const grant = await enlist(changed ?? stored.grant);
-        const written = write(key, grant);
-        const ttlSeconds = computeTtlSeconds(computeGrantEnd(grant, lifetime));
-        if (await store.compareAndSet(key, stored.text, written.text, ttlSeconds)) {
-          lastOpened.set(key, written);
-          const isRefreshed = grant.issued.issuedAt !== stored.grant.issued.issuedAt;
-          if (isRefreshed) metrics.recordGrant('refreshed');
-          return written;
-        }
-        stored = undefined;
-      }
-    },
+    update: (id, makeNext) => change(id, makeNext, undefined),
+    updateForTokens: (seen, makeNext) => change(seen.grant.id, makeNext, seen),
     async listOfUser(user) {
       const list = buildUserGrantsKey(hashUser(user));
       const request = { from: undefined, limit: MAX_USER_GRANTS };
@@ -238,6 +253,9 @@ export function createGrants(deps: GrantsDeps): Grants {
     },
   };
 }
+
+/** What stands after the version. */
+const getSealed = ({ text }: StoredGrant): string => text.slice(GRANT_VERSION_LENGTH);
 
 /** Several replicas may each have let one in. */
 const MAX_EXCESS = 100;

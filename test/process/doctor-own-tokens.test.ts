@@ -262,3 +262,38 @@ test('§20.2 doctor: how many logins still need an older secret', async () => {
     expect(await seen()).toMatch(expected);
   }
 });
+
+test('§20.2 doctor: a login needs an older secret as long as its client has a token by it, whatever it calls', async () => {
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  const own = closeAfterTest(await startProvider({ gatewayUrl: url }));
+  const redis = closeAfterTest(await startRedis());
+  const settings = {
+    ...own.env,
+    OAUTH_MODE: 'broker',
+    CIMD_ALLOWED_HOSTS: 'none',
+    PORT: String(port),
+    REDIS_URL: redis.url,
+  };
+  const refresh = async (
+    body: Readonly<Record<string, string>>,
+  ): Promise<Readonly<Record<'access_token' | 'refresh_token', string>>> => {
+    const form = new URLSearchParams({ grant_type: 'refresh_token', ...body });
+    const answer = await fetch(`${url}/oauth/token`, { method: 'POST', body: form });
+    expect(answer.status).toBe(200);
+    return JSON.parse(await answer.text());
+  };
+  const old = await startInside({ ...settings, OAUTH_STATE_SECRET: SECRET });
+  const { refreshToken = '', clientId: client_id } = await logIn(url, 'ann');
+  const first = await refresh({ refresh_token: refreshToken, client_id, scope: 'openid' });
+  await old.close();
+  const both = { ...settings, OAUTH_STATE_SECRET: `a-newer-${SECRET},${SECRET}` };
+  await startInside(both);
+  const seen = async () => (await runDoctor(undefined, { env: both })).find('store.secrets').what;
+  // Its grant notes that its tokens are in use now.
+  const call = await runDoctor(url, { args: ['--token', first.access_token] });
+  expect(call.failures).toEqual([]);
+  expect(await seen()).toMatch(/^1 of 1 logins /);
+  await refresh({ refresh_token: first.refresh_token, client_id, scope: 'openid' });
+  expect(await seen()).toMatch(/^No login needs an older /);
+});

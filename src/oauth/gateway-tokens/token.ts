@@ -131,7 +131,7 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
       refusal = decision.kind === 'notGranted' ? decision.what : decision.kind;
       return undefined;
     }
-    const changed = await grants.update(stored.grant.id, change, stored);
+    const changed = await grants.updateForTokens(stored, change);
     if (changed === undefined) failGrant(ENDED);
     if (refusal === 'scope') fail('invalid_scope');
     if (refusal === 'resource') failTarget();

@@ -4,6 +4,8 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } f
 export interface Seal {
   /** `context` (the key in the store, say) must be the same for opening: nothing can be swapped. */
   seal(context: string, text: string): string;
+  /** By the secret that sealed `before`, if it is one of these: others of what it sealed are still in use. */
+  sealAsBefore(context: string, text: string, before: string): string;
   /** Undefined for what was not sealed by one of the secrets in this context. */
   open(context: string, sealed: string): string | undefined;
   /** HMAC-SHA256 of the text in this context, by each secret, the first one first: what is found by it need not be kept. */
@@ -44,13 +46,10 @@ export function createSeal(secrets: readonly string[]): Seal {
   const [key] = keys;
   if (key === undefined) throw new Error('A seal needs a secret');
   return {
-    seal(context, text) {
-      const iv = randomBytes(IV_BYTES);
-      const cipher = createCipheriv(ALGORITHM, key.bytes, iv);
-      cipher.setAAD(Buffer.from(context));
-      const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
-      const bytes = Buffer.concat([iv, sealed, cipher.getAuthTag()]);
-      return `${bytes.toString('base64url')}${SEPARATOR}${key.fingerprint}`;
+    seal: (context, text) => encrypt(key, context, text),
+    sealAsBefore(context, text, before) {
+      const { fingerprint } = parseSealed(before);
+      return encrypt(keys.find((one) => one.fingerprint === fingerprint) ?? key, context, text);
     },
     open(context, sealed) {
       const { bytes, fingerprint } = parseSealed(sealed);
@@ -99,6 +98,15 @@ function parseSealed(sealed: string): SealedParts {
     bytes: bytes.toString('base64url') === text ? bytes : undefined,
     fingerprint: at < 0 ? undefined : sealed.slice(at + SEPARATOR.length),
   };
+}
+
+function encrypt(key: Key, context: string, text: string): string {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv(ALGORITHM, key.bytes, iv);
+  cipher.setAAD(Buffer.from(context));
+  const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+  const bytes = Buffer.concat([iv, sealed, cipher.getAuthTag()]);
+  return `${bytes.toString('base64url')}${SEPARATOR}${key.fingerprint}`;
 }
 
 function decrypt(key: Buffer, context: string, bytes: Buffer): string | undefined {
