@@ -16,6 +16,7 @@ import { GRANT_VERSION_LENGTH, type KeyValue } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { EndedGrants } from './ended-grants.ts';
 import type { Grant, UserIdentity } from './grant.ts';
+import { computeGrantEnd, type GrantLifetime } from './grant-end.ts';
 import { hashUser } from './token-codec.ts';
 
 /** A grant as it was read, or written. */
@@ -44,26 +45,18 @@ export interface Grants {
   updateForTokens(seen: StoredGrant, change: ChangeGrant): Promise<StoredGrant | undefined>;
   /** No access token lives longer than its grant. */
   capExpiry(grant: Grant): Grant;
-  /** Undefined where another was faster. Its tokens are refused from then on, at every replica. */
+  /** Its tokens are refused from then on, at every replica. Undefined where another was faster, or it cannot be read here. */
   end(id: string): Promise<Grant | undefined>;
   listOfUser(user: UserIdentity): Promise<readonly Grant[]>;
   /** The ids of those that a user has too many, which would end first. Never `keptId`. */
   listExcess(user: UserIdentity, keptId: string): Promise<readonly string[]>;
-  /** Of all users; the one that ends last first. */
-  list(request: PageRequest): Promise<Page<Grant>>;
+  /** Of a user, or of all; the one that ends last first. */
+  list(request: PageRequest, user?: UserIdentity): Promise<Page<Grant>>;
+  /** Likewise: ids also of those that cannot be read here, or are gone. */
+  listIds(request: PageRequest, user?: UserIdentity): Promise<Page<string>>;
 }
 
 export type ChangeGrant = (grant: Grant) => Grant | undefined;
-
-/** Seconds for which a grant lives from now on. */
-export interface GrantLifetime {
-  /** Past its last refresh: `OAUTH_REFRESH_TTL_SECONDS`. */
-  readonly idleSeconds: number;
-  /** In all: `OAUTH_GRANT_MAX_SECONDS`; 0 for no end. */
-  readonly maxSeconds: number;
-  /** In all, where the provider gave nothing to renew it with: `OAUTH_GRANT_UNRENEWED_SECONDS`. */
-  readonly unrenewedSeconds: number;
-}
 
 export interface GrantsDeps {
   readonly store: KeyValue;
@@ -149,6 +142,12 @@ export function createGrants(deps: GrantsDeps): Grants {
     return { ...grant, listedUntil };
   }
 
+  async function listIds(request: PageRequest, user?: UserIdentity): Promise<Page<string>> {
+    const list = user === undefined ? GRANT_LIST_KEY : buildUserGrantsKey(hashUser(user));
+    const { items, next } = await store.readListed(list, request);
+    return { items: items.map(({ value }) => value), next };
+  }
+
   async function readAll(ids: readonly string[]): Promise<readonly Grant[]> {
     const keys = ids.map(buildGrantKey);
     const texts = await Promise.all(keys.map((key) => store.get(key)));
@@ -176,11 +175,10 @@ export function createGrants(deps: GrantsDeps): Grants {
     if (text === undefined) return undefined;
     // Also where nobody can read any more what it was.
     const announced = endedGrants.announce(id);
-    const ended = open(key, text);
+    const [grant] = openIfKnown(key, text);
     lastOpened.delete(key);
-    if (ended === undefined) return undefined;
+    if (grant === undefined) return undefined;
     metrics.recordGrant('ended');
-    const { grant } = ended;
     // It has ended, whatever becomes of the lists: what they name and is gone they leave out.
     await Promise.all([
       announced,
@@ -234,22 +232,19 @@ export function createGrants(deps: GrantsDeps): Grants {
     },
     update: (id, makeNext) => change(id, makeNext, undefined),
     updateForTokens: (seen, makeNext) => change(seen.grant.id, makeNext, seen),
+    listIds,
     async listOfUser(user) {
-      const list = buildUserGrantsKey(hashUser(user));
-      const request = { from: undefined, limit: MAX_USER_GRANTS };
-      const { items } = await store.readListed(list, request);
-      return readAll(items.map(({ value }) => value));
+      const { items } = await listIds({ from: undefined, limit: MAX_USER_GRANTS }, user);
+      return readAll(items);
     },
     async listExcess(user, keptId) {
-      const list = buildUserGrantsKey(hashUser(user));
       const request = { from: undefined, limit: MAX_USER_GRANTS + MAX_EXCESS };
-      const { items } = await store.readListed(list, request);
-      const others = items.map(({ value }) => value).filter((id) => id !== keptId);
-      return others.slice(MAX_USER_GRANTS - 1);
+      const { items } = await listIds(request, user);
+      return items.filter((id) => id !== keptId).slice(MAX_USER_GRANTS - 1);
     },
-    async list(request) {
-      const { items, next } = await store.readListed(GRANT_LIST_KEY, request);
-      return { items: await readAll(items.map(({ value }) => value)), next };
+    async list(request, user) {
+      const { items, next } = await listIds(request, user);
+      return { items: await readAll(items), next };
     },
   };
 }
@@ -262,17 +257,3 @@ const MAX_EXCESS = 100;
 
 /** Of its idle time: so much longer a grant is listed, and so far its place in the order may be behind its last refresh. */
 const LISTED_RESERVE = 0.01;
-
-/** Epoch milliseconds. */
-export function computeGrantEnd(
-  { createdAt, issued, provider }: Grant,
-  { idleSeconds, maxSeconds, unrenewedSeconds }: GrantLifetime,
-): number {
-  const isRenewable = provider.refreshToken !== undefined;
-  const ends = [
-    issued.issuedAt + idleSeconds * 1000,
-    ...(maxSeconds > 0 ? [createdAt + maxSeconds * 1000] : []),
-    ...(isRenewable ? [] : [createdAt + unrenewedSeconds * 1000]),
-  ];
-  return Math.min(...ends);
-}

@@ -25,7 +25,7 @@ export interface EndedSelection {
 }
 
 export interface EndSelectedGrantsDeps {
-  readonly grants: Pick<Grants, 'end' | 'list' | 'listOfUser'>;
+  readonly grants: Pick<Grants, 'end' | 'list' | 'listIds'>;
   readonly logouts: Pick<Logouts, 'note'>;
   readonly tellProviderInTurn: TellProvider;
   readonly clock: Clock;
@@ -42,22 +42,30 @@ export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelecte
   const { grants, logouts, tellProviderInTurn, clock, log } = deps;
 
   async function listIds(selection: GrantSelection): Promise<readonly string[]> {
+    const user = selection.kind === 'user' ? selection.user : undefined;
     const client = selection.kind === 'all' ? undefined : selection.client;
-    const isMeant = (grant: Grant) => client === undefined || grant.client.id === client;
-    if (selection.kind === 'user') {
-      const found = await grants.listOfUser(selection.user);
-      return found.filter(isMeant).map(({ id }) => id);
-    }
+    // Whose client it is has to be read of each; else those end, too, that cannot be read here.
+    const readPage = client === undefined ? grants.listIds : createReadPageOf(client);
     const turns = createTurns(clock);
     const ids: string[] = [];
-    let page = await grants.list({ from: undefined, limit: PAGE });
+    let page = await readPage({ from: undefined, limit: PAGE }, user);
     for (;;) {
-      for (const grant of page.items) if (isMeant(grant)) ids.push(grant.id);
+      ids.push(...page.items);
       if (page.next === undefined) return ids;
       if (turns.isOver()) await turns.next();
-      page = await grants.list({ from: page.next, limit: PAGE });
+      page = await readPage({ from: page.next, limit: PAGE }, user);
     }
   }
+
+  const createReadPageOf =
+    (client: string): Grants['listIds'] =>
+    async (request, user) => {
+      const { items, next } = await grants.list(request, user);
+      return {
+        items: items.filter((grant) => grant.client.id === client).map(({ id }) => id),
+        next,
+      };
+    };
 
   async function tellOfAll(ended: readonly EndedLogin[]): Promise<void> {
     for (let at = 0; at < ended.length; at += MAX_TOLD) {
@@ -74,14 +82,14 @@ export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelecte
     try {
       for (let pass = 0; pass < MAX_PASSES; pass += 1) {
         failures.clear();
-        const ids = await listIds(selection);
-        for (const id of ids) {
+        const endedBefore = ended.length;
+        for (const id of await listIds(selection)) {
           const grant = await grants.end(id).catch((cause) => void failures.set(id, cause));
           if (!grant) continue;
           ended.push({ user: grant.user, provider: grant.provider });
           noteEnd(grant);
         }
-        if (ids.length === failures.size) break;
+        if (ended.length === endedBefore) break;
       }
     } finally {
       // Also of those that had ended when the store failed.
