@@ -15,15 +15,17 @@ export interface AccountPageContent {
   readonly action: string;
   /** Whether to ask once more before all logins end. */
   readonly asksForAll: boolean;
+  /** Whether the provider was to ask who it is, and did not say that it did. */
+  readonly wasNotAsked: boolean;
   /** How many of the logins that were to end did not. */
   readonly notEnded: number;
 }
 
 export function renderAccountPage(content: AccountPageContent): Reply {
-  const { service, session, grants, notEnded } = content;
+  const { service, session, grants, wasNotAsked, notEnded } = content;
   const page = renderHtmlPage(
     'Apps that act for you',
-    `${notEnded === 0 ? '' : renderNotEnded(notEnded)}
+    `${notEnded === 0 ? '' : renderNotEnded(notEnded)}${wasNotAsked ? NOT_ASKED : ''}
 <p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. These apps may use
 ${escapeHtml(service)} on your behalf. One that you log out has to ask you again before it can do anything.</p>
 ${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, content)).join('\n')}
@@ -36,6 +38,9 @@ ${renderForm(content, '<button name="action" value="leave">Leave this page</butt
 
 const renderNotEnded = (count: number): string =>
   `<p class="warning" role="alert">${count === 1 ? 'One app' : `${count} apps`} could not be logged out. Try again in a moment.</p>`;
+
+const NOT_ASKED =
+  '<p class="warning" role="alert">Your identity provider did not say that it asked who you are, so not all apps can be logged out at once. Log them out one by one.</p>';
 
 function renderGrant(grant: Grant, content: AccountPageContent): string {
   const { client } = grant;

@@ -31,7 +31,7 @@ import {
   createCodeChallenge,
 } from '../provider/provider-parameters.ts';
 import { createNameCheck, parseBody, parseQuery } from '../request/parameters.ts';
-import { renderAccountPage, renderLoginFailed } from './account-page.ts';
+import { type AccountPageContent, renderAccountPage, renderLoginFailed } from './account-page.ts';
 import type { BrowserSession, BrowserSessions, OpenBrowserSession } from './browser-sessions.ts';
 
 export interface AccountDeps {
@@ -124,7 +124,10 @@ export function createAccount(deps: AccountDeps): Account {
     return { ...reply, headers: { ...reply.headers, ...browser.headers } };
   }
 
-  async function show(session: BrowserSession, asksForAll: boolean, notEnded = 0): Promise<Reply> {
+  async function show(
+    session: BrowserSession,
+    shown: Partial<Pick<AccountPageContent, 'asksForAll' | 'wasNotAsked' | 'notEnded'>>,
+  ): Promise<Reply> {
     const list = await grants.listOfUser(session.user);
     const latestFirst = [...list].sort((one, other) => other.createdAt - one.createdAt);
     return renderAccountPage({
@@ -132,8 +135,10 @@ export function createAccount(deps: AccountDeps): Account {
       session,
       grants: latestFirst,
       action: url,
-      asksForAll,
-      notEnded,
+      asksForAll: false,
+      wasNotAsked: false,
+      notEnded: 0,
+      ...shown,
     });
   }
 
@@ -143,7 +148,11 @@ export function createAccount(deps: AccountDeps): Account {
     if (problem !== undefined) return renderLoginFailed(displayName, explain(problem), url);
     const found = await browserSessions.find(cookie);
     if (found === undefined) return redirectToProvider(cookie, false);
-    return show(found.session, parameters.get('all') !== undefined && found.session.isFresh);
+    const { session } = found;
+    return show(session, {
+      asksForAll: parameters.get('all') !== undefined && session.isFresh,
+      wasNotAsked: parameters.get('unsure') !== undefined && !session.isFresh,
+    });
   }
 
   async function post(body: RequestBody, cookie: string | undefined, ip: string): Promise<Reply> {
@@ -193,7 +202,10 @@ export function createAccount(deps: AccountDeps): Account {
       writeEnd(grant, ip),
     );
     const { session, headers } = await found.renew(logoutMark);
-    const reply = failed === 0 ? createRedirectReply(url) : await show(session, true, failed);
+    const reply =
+      failed === 0
+        ? createRedirectReply(url)
+        : await show(session, { asksForAll: true, notEnded: failed });
     return { ...reply, headers: { ...reply.headers, ...headers } };
   }
 
@@ -228,7 +240,8 @@ export function createAccount(deps: AccountDeps): Account {
       const displayed = names.find((one) => one !== '') ?? user.sub;
       const session = { user, displayName: displayed, isFresh, logoutMark };
       const headers = await browserSessions.create(session);
-      const reply = createRedirectReply(isFresh ? `${url}?all=1` : url);
+      const notice = freshSince === undefined ? '' : isFresh ? '?all=1' : '?unsure=1';
+      const reply = createRedirectReply(`${url}${notice}`);
       return { ...reply, headers: { ...reply.headers, ...headers } };
     },
     endpoints: [

@@ -143,3 +143,22 @@ test('§5.11 account: names of apps are text, whatever they call themselves', as
   expect(page).not.toContain('<img');
   expect(page).toContain('&lt;img');
 });
+
+test('§5.11 account: where the provider does not say that it asked, the page says why all logins stay, and each can end', async () => {
+  const tokens = await own.logIn();
+  await own.logIn();
+  const { cookie } = await open();
+  const csrf = readCsrf(await readPage(cookie));
+  const led = await own.steps.post('/account', { csrf, action: 'end_all' }, cookie);
+  const asked = new URL(led.headers.location ?? '');
+  const back = await own.steps.callback(own.provider.logIn(asked), cookie);
+  const session = `${cookie.split(';')[0]}; ${readCookie(back.headers['set-cookie'])}`;
+  const { pathname, search } = new URL(back.headers.location ?? '');
+  const { text } = await own.steps.get(`${pathname}${search}`, session);
+  expect(text).toContain('did not say that it asked who you are');
+  expect(text).not.toContain('everywhere now');
+  expect(readGrants(text)).toHaveLength(2);
+  expect((await own.call(tokens.access)).status).toBe(200);
+  // On another visit nothing is left of it.
+  expect((await own.steps.get('/account', session)).text).not.toContain('did not say');
+});
