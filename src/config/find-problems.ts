@@ -169,7 +169,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     }
     return (
       !read(ownTokenSettings.acceptsProviderTokens) &&
-      "OIDC_AUDIENCE has no use: the gateway issues tokens of its own, whatever the provider's are for. Remove it. If replicas of version 0.2 still run, set OAUTH_TOKENS=provider until all are upgraded, then remove both. To accept tokens of the provider beside its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true."
+      "OIDC_AUDIENCE has no use: the gateway issues tokens of its own, whatever the provider's are for. Remove it. If replicas of an earlier version still run, set OAUTH_TOKENS=provider until all are upgraded, then remove both. To accept tokens of the provider beside its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true."
     );
   },
 
@@ -177,7 +177,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     issuesOwnTokens(read) &&
     read(ownTokenSettings.acceptsProviderTokens) &&
     isMissing(providerSettings.audience) &&
-    'OIDC_AUDIENCE is missing: OAUTH_ACCEPT_PROVIDER_TOKENS=true accepts tokens of the provider that name it. Set it to the audience of your service accounts, for example OIDC_AUDIENCE=https://gw.example.com/mcp.',
+    'OIDC_AUDIENCE is missing: OAUTH_ACCEPT_PROVIDER_TOKENS=true accepts tokens of the provider that name it. Set it to the audience of your service accounts, for example OIDC_AUDIENCE=https://mcp.example.com/mcp',
 
   (read) =>
     read(outboundSettings.httpsProxy) !== undefined &&

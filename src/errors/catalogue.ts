@@ -142,7 +142,7 @@ export const catalogue = {
     status: 403,
     jsonrpc: { code: -32000, message: 'Forbidden', reason: 'operators_only' },
     details:
-      'This is for operators. The claim groups of your access token names none of the groups in ADMIN_GROUPS.',
+      'This is for operators. You are in none of the groups in ADMIN_GROUPS, as your login or access token says.',
   }),
   operators_client_only: defineError({
     status: 403,

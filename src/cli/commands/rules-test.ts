@@ -8,7 +8,7 @@ export const rulesTestCommand = defineCommand({
   ],
   options: {
     config: text('FILE', 'mcp.json', 'the file that has the rules'),
-    claims: text('FILE', 'ann.json', "the claims of the user's access token, as a JSON object"),
+    claims: text('FILE', 'ann.json', 'the claims of the user, as a JSON object'),
     client: text('ID', 'cursor', 'the OAuth client, where the claims do not name it'),
     item: list(
       'NAME',

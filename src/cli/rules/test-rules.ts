@@ -114,7 +114,7 @@ function readClaims(text: string): UserContext {
   const claims = parseObject(text);
   if (claims === undefined) {
     throw new UsageError(
-      '--claims must be a file with a JSON object: the claims of an access token, for example {"sub": "ann", "groups": ["staff"]}.',
+      '--claims must be a file with a JSON object: the claims of a user, for example {"sub": "ann", "groups": ["staff"]}.',
     );
   }
   const { sub, name, groups } = claims;

@@ -146,7 +146,9 @@ export function readUser(token: string, now: number): UserContext {
   const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
   const { sub, exp, groups } = claims ?? {};
   if (claims === undefined || typeof sub !== 'string' || sub === '') {
-    throw new UsageError('The token is not a JWT with a "sub". Give an access token of a user.');
+    throw new UsageError(
+      'The token is not a JWT with a "sub". Give an access token that the provider issued to a user: those of the gateway (pst_…) do not say who it is.',
+    );
   }
   if (typeof exp === 'number' && exp * 1000 <= now) {
     throw new UsageError('The token has expired. Give an access token that is valid now.');

@@ -2,7 +2,7 @@
 import { names } from '../rules.ts';
 import { defineSetting, type ValuesOf } from '../setting.ts';
 
-const groupNames = names("groups, as the provider's tokens name them");
+const groupNames = names('groups, as the provider names them');
 const clientIds = names('client IDs, as the provider knows them');
 
 export const adminSettings = {
@@ -10,7 +10,7 @@ export const adminSettings = {
     default: { value: [], text: '' },
     summary: "The groups whose members may use the operators' page, `/admin`.",
     details:
-      'As the claim `groups` of their access token names them, character by character. Where a name has a comma, write a JSON array: `["CN=ops,OU=groups"]`. If unset, there is no such page. See [Operations](operations/operators.md#the-operators-page).',
+      'As the provider names them, character by character: in the claim of OIDC_GROUPS_CLAIM, or with tokens of the provider in the claim `groups` of the access token. Where a name has a comma, write a JSON array: `["CN=ops,OU=groups"]`. If unset, there is no such page. See [Operations](operations/operators.md#the-operators-page).',
   }),
   clients: defineSetting('ADMIN_CLIENTS', clientIds, {
     default: { value: [], text: '' },

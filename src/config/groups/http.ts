@@ -47,7 +47,7 @@ export const httpSettings = {
     default: { value: 16_384 },
     summary: 'The longest access token, in bytes.',
     details:
-      'Users in many groups have long tokens. A proxy in front must let headers of that length through, too.',
+      'Tokens of the gateway are short. Those of the provider are long for users in many groups, and a proxy in front must let headers of that length through, too.',
   }),
   maxConnections: defineSetting('MAX_CONNECTIONS', integer(0, 10_000_000), {
     default: { value: 10_000 },

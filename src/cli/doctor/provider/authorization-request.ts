@@ -174,7 +174,7 @@ const REFUSALS: Readonly<Record<string, Advice>> = {
   invalid_target: {
     setting: 'OIDC_AUDIENCE, OAUTH_RESOURCE_PARAMETER',
     remedy:
-      'register the gateway as an API (resource) at the provider and set OIDC_AUDIENCE to its identifier, or set OAUTH_RESOURCE_PARAMETER=none if the provider does not know resource.',
+      'register the gateway as an API (resource) at the provider and set OIDC_AUDIENCE to its identifier, or set OAUTH_RESOURCE_PARAMETER=none if the provider does not know resource. With OAUTH_MODE=broker it needs neither: remove OAUTH_TOKENS=provider and both of these, and clients get tokens of the gateway.',
   },
   unauthorized_client: {
     setting: 'OAUTH_CLIENT_ID',

@@ -25,10 +25,10 @@ export async function checkTokenKind({ config }: SettingsAtHand): Promise<Found>
       why: "The provider allows tokens of the gateway's own as well, as any OpenID provider does. They need no audience there, and a login ends at the next call once somebody ends it, where the provider's tokens are good until they expire.",
       setting: 'OAUTH_TOKENS',
       remedy:
-        'remove OAUTH_TOKENS and OIDC_AUDIENCE, unless something else than this gateway reads the tokens of your clients, or replicas of version 0.2 still run.',
+        'remove OAUTH_TOKENS and OIDC_AUDIENCE, and OAUTH_RESOURCE_PARAMETER and OAUTH_ACCESS_TOKEN if they are set. Keep them while something else than this gateway reads the tokens of your clients, or replicas of an earlier version run.',
     });
   }
-  const useless = oauth.tokens.acceptsProviderTokens ? '' : ', and OIDC_AUDIENCE';
+  const useless = oauth.tokens.acceptsProviderTokens ? '' : ', and the gateway no OIDC_AUDIENCE';
   return [
     ok(KIND_CHECK, {
       what: "Clients get tokens of the gateway's own, which any OpenID provider allows.",
@@ -36,7 +36,7 @@ export async function checkTokenKind({ config }: SettingsAtHand): Promise<Found>
     }),
     ok(
       'tokens.not-needed',
-      `Own tokens: the provider need not issue JWT access tokens. Not needed: an API, an audience or a mapper there, and an algorithm of access tokens that the gateway knows${useless}.`,
+      `Own tokens: the provider need not issue JWT access tokens. It needs no API, audience, mapper or signing algorithm for them${useless}.`,
     ),
   ];
 }

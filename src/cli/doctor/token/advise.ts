@@ -96,12 +96,11 @@ const OPAQUE: Partial<Readonly<Record<Provider, string>>> = {
     'Auth0 issues opaque tokens where no API was asked for: create an API and set OIDC_AUDIENCE to its identifier.',
   okta: 'The org authorization server issues tokens that only Okta can read: use a custom one (OIDC_ISSUER=https://<org>.okta.com/oauth2/<id>).',
   google:
-    "Google's access tokens are opaque: OAUTH_MODE=broker with OIDC_PROVIDER=google hands out the ID token instead.",
+    "Google's access tokens are opaque: with OAUTH_MODE=broker and OAUTH_TOKENS=provider clients get the ID token instead.",
 };
 
 const adviseOnOpaqueToken = (provider: Provider): string =>
-  OPAQUE[provider] ??
-  'have the provider issue JWTs as access tokens for this API (RFC 9068; in Ory Hydra: strategies.access_token=jwt). If it cannot, OAUTH_MODE=broker with OAUTH_ACCESS_TOKEN=id_token hands out the ID token instead.';
+  `${OPAQUE[provider] ?? 'have the provider issue JWTs as access tokens for this API (RFC 9068; in Ory Hydra: strategies.access_token=jwt).'} Or have the gateway issue tokens of its own, for which the provider's may be opaque: OAUTH_MODE=broker without OAUTH_TOKENS=provider.`;
 
 /** Undefined for what is no JWT: an opaque token. Nothing is verified. */
 export function readTokenParts(token: string) {
