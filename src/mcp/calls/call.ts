@@ -2,12 +2,7 @@
 
 import type { ProtectedCall } from '../../endpoint/endpoint.ts';
 import { type GatewayRequest, getHeader, type UserContext } from '../../endpoint/message.ts';
-import {
-  type Cancellation,
-  type CancelSignal,
-  createCancellation,
-  toAbortSignal,
-} from '../../platform/cancellation.ts';
+import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import {
@@ -71,16 +66,16 @@ export function createCall(
   let isAborted = false;
 
   function startCancellation(): Cancellation {
-    const created = createCancellation();
+    const created = new Cancellation();
     const hangUp = request.signal();
     if (isAborted || hangUp.aborted) created.abort();
-    else hangUp.addEventListener('abort', created.abort);
+    else hangUp.addEventListener('abort', () => created.abort());
     return created;
   }
 
   function getSignal(): CancelSignal {
     cancellation ??= startCancellation();
-    return cancellation.signal;
+    return cancellation;
   }
 
   return {
