@@ -126,8 +126,7 @@ const CONFINED = [
   {
     what: 'a class that is no error',
     said: /\bclass \w+(<\w+>)? (?!extends \w*Error\b)/,
-    where:
-      /^(platform\/(clock|cancellation)\.ts|mcp\/(calls|streaming)\/|upstreams\/(http|relay|transport)\/)/,
+    where: /^(platform\/(clock|cancellation)\.ts|upstreams\/transport\/)/,
   },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
 ];

@@ -2,7 +2,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
-import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/growing-buffer.ts';
+import { createGrowingBuffer } from '../../platform/memory/growing-buffer.ts';
 
 export interface AnswerBody {
   /** What is wrong with it; undefined while nothing is. */
@@ -25,60 +25,45 @@ const tooLong = (maxBytes: number) =>
 /** Kept as they came, and not copied; what comes behind them is, since of many small pieces each costs more than its bytes. */
 const MAX_PIECES = 16;
 
-/** Whoever waits for what a body says. */
-export interface BodyReceiver {
-  /** The pieces of a single value of JSON; none at all (202) where there are no bytes. */
-  onPieces(pieces: readonly Buffer[], bytes: number): void;
-  onBodyEnd(): void;
-  /** What a refusal says, where it is an object of JSON. */
-  onRefusal(body: JsonObject | undefined): void;
-  /** A message of a stream. */
-  onEvent(data: string): void;
+/** A single value of JSON in pieces, or nothing at all (202). */
+export function createJsonBody(
+  maxBytes: number,
+  onEnd: (pieces: readonly Buffer[], bytes: number) => void,
+): AnswerBody {
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+  const rest = createGrowingBuffer();
+  return {
+    add(chunk) {
+      if (bytes + chunk.length > maxBytes) return tooLong(maxBytes);
+      bytes += chunk.length;
+      if (pieces.length < MAX_PIECES) pieces.push(chunk);
+      else rest.append(chunk);
+      return undefined;
+    },
+    end() {
+      const received = rest.byteLength() === 0 ? pieces : [...pieces, rest.take()];
+      const length = bytes;
+      pieces = [];
+      bytes = 0;
+      onEnd(received, length);
+    },
+    keptBytes: () => bytes,
+  };
+}
+
+export interface EventBodyOptions {
+  readonly maxBytes: number;
+  onMessage(data: string): void;
   onNamedEvent(name: string, data: string): void;
   /** A comment, a field that means nothing, an event without data; or lines without end that are no event. */
   onNoise(count: number): void;
+  onEnd(): void;
 }
-
-export class JsonBody implements AnswerBody {
-  private readonly maxBytes: number;
-  private readonly receiver: Pick<BodyReceiver, 'onPieces' | 'onBodyEnd'>;
-  private pieces: Buffer[] = [];
-  private bytes = 0;
-  private rest: GrowingBuffer | undefined;
-
-  constructor(maxBytes: number, receiver: Pick<BodyReceiver, 'onPieces' | 'onBodyEnd'>) {
-    this.maxBytes = maxBytes;
-    this.receiver = receiver;
-  }
-
-  add(chunk: Buffer): string | undefined {
-    if (this.bytes + chunk.length > this.maxBytes) return tooLong(this.maxBytes);
-    this.bytes += chunk.length;
-    if (this.pieces.length < MAX_PIECES) this.pieces.push(chunk);
-    else {
-      this.rest ??= createGrowingBuffer();
-      this.rest.append(chunk);
-    }
-    return undefined;
-  }
-
-  end(): void {
-    const { pieces, bytes, rest } = this;
-    this.pieces = [];
-    this.bytes = 0;
-    this.receiver.onPieces(rest === undefined ? pieces : [...pieces, rest.take()], bytes);
-    this.receiver.onBodyEnd();
-  }
-
-  keptBytes(): number {
-    return this.bytes;
-  }
-}
-
-type EventReceiver = Pick<BodyReceiver, 'onEvent' | 'onNamedEvent' | 'onNoise' | 'onBodyEnd'>;
 
 /** Server-sent events, as the WHATWG HTML standard §9.2 has them: each message is a value of JSON. */
-export function createEventBody(maxBytes: number, receiver: EventReceiver): AnswerBody {
+export function createEventBody(options: EventBodyOptions): AnswerBody {
+  const { maxBytes, onMessage, onNamedEvent, onNoise, onEnd } = options;
   const decoder = new StringDecoder('utf8');
   const toLineFeeds = createToLineFeeds();
   /** Of the line that has begun. */
@@ -96,19 +81,19 @@ export function createEventBody(maxBytes: number, receiver: EventReceiver): Answ
     maxBufferSize: maxBytes,
     onError({ type }) {
       if (type === 'max-buffer-size-exceeded') problem ??= tooLong(maxBytes);
-      else receiver.onNoise(1);
+      else onNoise(1);
     },
     onEvent({ event = 'message', data }) {
       lines -= LINES_A_MESSAGE;
-      if (event !== 'message') receiver.onNamedEvent(event, data);
+      if (event !== 'message') onNamedEvent(event, data);
       // The first event of a stream may be empty (MCP 2025-11-25, resuming).
-      else if (data === '') receiver.onNoise(1);
-      else receiver.onEvent(data);
+      else if (data === '') onNoise(1);
+      else onMessage(data);
     },
     onComment(comment) {
       lines -= LINES_A_MESSAGE;
       commentBytes += comment.length + COMMENT_BYTES;
-      receiver.onNoise(1);
+      onNoise(1);
     },
   });
 
@@ -123,7 +108,7 @@ export function createEventBody(maxBytes: number, receiver: EventReceiver): Answ
     hadLineEnd = text.endsWith('\n');
     lines = Math.max(0, lines);
     if (lines < LINES_A_MESSAGE) return;
-    receiver.onNoise(Math.floor(lines / LINES_A_MESSAGE));
+    onNoise(Math.floor(lines / LINES_A_MESSAGE));
     lines %= LINES_A_MESSAGE;
   }
 
@@ -135,7 +120,7 @@ export function createEventBody(maxBytes: number, receiver: EventReceiver): Answ
       }
       return held.byteLength() + heldOfEvent > maxBytes ? tooLong(maxBytes) : problem;
     },
-    end: () => receiver.onBodyEnd(),
+    end: onEnd,
     keptBytes: () => held.byteLength() + heldOfEvent,
   };
 }
@@ -174,26 +159,16 @@ function countLineFeeds(text: string): number {
 /** Of a refusal no more than an error of JSON-RPC is read. */
 const MAX_REFUSAL_BYTES = 65_536;
 
-export class RefusalBody implements AnswerBody {
-  private readonly receiver: Pick<BodyReceiver, 'onRefusal'>;
-  private readonly received = createGrowingBuffer();
-
-  constructor(receiver: Pick<BodyReceiver, 'onRefusal'>) {
-    this.receiver = receiver;
-  }
-
-  add(chunk: Buffer): string | undefined {
-    this.received.append(chunk);
-    if (this.received.byteLength() <= MAX_REFUSAL_BYTES) return undefined;
-    this.receiver.onRefusal(undefined);
-    return tooLong(MAX_REFUSAL_BYTES);
-  }
-
-  end(): void {
-    this.receiver.onRefusal(parseObject(this.received.take()));
-  }
-
-  keptBytes(): number {
-    return this.received.byteLength();
-  }
+export function createRefusalBody(complete: (body: JsonObject | undefined) => void): AnswerBody {
+  const received = createGrowingBuffer();
+  return {
+    add(chunk) {
+      received.append(chunk);
+      if (received.byteLength() <= MAX_REFUSAL_BYTES) return undefined;
+      complete(undefined);
+      return tooLong(MAX_REFUSAL_BYTES);
+    },
+    end: () => complete(parseObject(received.take())),
+    keptBytes: received.byteLength,
+  };
 }

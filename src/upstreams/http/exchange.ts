@@ -3,16 +3,15 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { decodePieces, type JsonObject } from '../../platform/json.ts';
 import { parseServerJson } from '../messages/server-message.ts';
-import type { AnswerMemory, AnswerOwner, CountedAnswer } from '../transport/answer-memory.ts';
-import type { MessagePace, PacedSource, StreamPace } from '../transport/message-pace.ts';
-import { PacedMessages, type PacedStream } from '../transport/paced-messages.ts';
+import type { CountedAnswer } from '../transport/answer-memory.ts';
+import type { StreamPace } from '../transport/message-pace.ts';
+import { PacedMessages } from '../transport/paced-messages.ts';
 import { UpstreamError } from '../upstream.ts';
 import {
   type AnswerBody,
-  type BodyReceiver,
   createEventBody,
-  JsonBody,
-  RefusalBody,
+  createJsonBody,
+  createRefusalBody,
 } from './answer-body.ts';
 import { createInvalidError, createNoJsonError, toConnectionError } from './failures.ts';
 
@@ -29,16 +28,10 @@ export interface ExchangeRequest {
   readonly isAnswered: boolean;
   /** Among its headers is a token of the configuration file, and none of a user. */
   readonly hasToken: boolean;
-  /** Whose memory the answer takes while it comes in. */
-  readonly owner: AnswerOwner;
-  /** Whose messages are in the answer. */
-  readonly source: PacedSource;
-}
-
-/** What all exchanges with a server share. */
-export interface ExchangeDeps {
-  readonly answerMemory: AnswerMemory;
-  readonly messagePace: MessagePace;
+  /** Counts what of the answer is in memory; `onDrop` is called when it takes too much. */
+  countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer;
+  /** Of the messages in the answer. */
+  openPace(): StreamPace;
 }
 
 export interface ExchangeListener {
@@ -78,166 +71,123 @@ function parseReceived(received: Received): { readonly value: unknown } | undefi
   return text === undefined ? undefined : parseServerJson(text, received);
 }
 
-/** One request that was sent, until its answer has come or nobody waits for it any more. */
-export class Exchange implements Dispatcher.DispatchHandler, PacedStream<Received>, BodyReceiver {
-  private readonly request: ExchangeRequest;
-  private readonly listener: ExchangeListener;
-  private readonly counted: CountedAnswer;
-  private readonly streamPace: StreamPace;
-  private readonly messages: PacedMessages<Received>;
-  private controller: Dispatcher.DispatchController | undefined;
-  private body: AnswerBody | undefined;
-  private status = 0;
-  private headers: IncomingHttpHeaders = {};
-  private isOver = false;
+/** Sends the request; the result ends it, whatever has come by then. */
+export function startExchange(
+  dispatcher: Dispatcher,
+  exchange: ExchangeRequest,
+  listener: ExchangeListener,
+): () => void {
+  const { origin, path, method, headers: sent, body: content, maxBytes, isAnswered } = exchange;
+  const counted = exchange.countAnswer(fail);
+  const pace = exchange.openPace();
+  let controller: Dispatcher.DispatchController | undefined;
+  let body: AnswerBody | undefined;
+  let answerHeaders: IncomingHttpHeaders = {};
+  let isOver = false;
 
-  constructor(
-    dispatcher: Dispatcher,
-    request: ExchangeRequest,
-    listener: ExchangeListener,
-    { answerMemory, messagePace }: ExchangeDeps,
-  ) {
-    this.request = request;
-    this.listener = listener;
-    this.counted = answerMemory.open(request.owner, (error) => this.fail(error));
-    this.streamPace = messagePace.open(request.source);
-    this.messages = new PacedMessages<Received>(this.streamPace, this);
-    const { origin, path, method, headers, body } = request;
-    dispatcher.dispatch({ origin, path, method, headers, body }, this);
+  const messages = new PacedMessages<Received>(pace, {
+    pass: passMessage,
+    copy: (received) => received,
+    pause: () => controller?.pause(),
+    resume() {
+      counted.note(0, body?.keptBytes() ?? 0);
+      controller?.resume();
+    },
+    giveUp: () => fail(new UpstreamError('overloaded', TOO_FAST)),
+  });
+
+  function close(): void {
+    isOver = true;
+    messages.stop();
+    counted.end();
   }
 
-  /** Nothing more is told of it. */
-  stop(): void {
-    this.close();
-    this.controller?.abort(STOPPED);
+  function end(outcome: ExchangeEnd): void {
+    if (isOver) return;
+    close();
+    listener.onEnd(outcome);
   }
 
-  // What undici tells.
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.controller = controller;
-    if (this.isOver) controller.abort(STOPPED);
+  function stop(): void {
+    close();
+    controller?.abort(STOPPED);
   }
 
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: IncomingHttpHeaders,
-  ): void {
-    if (status < 200 || this.isOver) return;
-    this.status = status;
-    this.headers = headers;
-    this.body = this.createBody();
+  function fail(error: UpstreamError): void {
+    end({ kind: 'failed', error });
+    controller?.abort(STOPPED);
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.isOver || this.body === undefined) return;
-    const problem = this.body.add(chunk);
-    if (this.isOver) return;
-    if (problem !== undefined) {
-      this.fail(createInvalidError(problem));
-      return;
-    }
-    this.messages.check(chunk.length);
-    if (this.isOver) return;
-    this.counted.note(chunk.length, this.body.keptBytes() + this.messages.waitingBytes);
-  }
-
-  onResponseEnd(): void {
-    // From now on the connection may be that of another request.
-    this.controller = undefined;
-    if (!this.isOver) this.body?.end();
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
-    this.controller = undefined;
-    const error = toConnectionError(cause, this.body !== undefined);
-    this.messages.end(() => this.end({ kind: 'failed', error }));
-  }
-
-  // What the body turns out to be.
-
-  private createBody(): AnswerBody {
-    const { isAnswered, maxBytes } = this.request;
-    if (this.status >= 300) return new RefusalBody(this);
-    this.listener.onStart?.(this.headers);
-    if (!isAnswered) return new RefusalBody(this);
-    return isEventStream(this.headers)
-      ? createEventBody(maxBytes, this)
-      : new JsonBody(maxBytes, this);
-  }
-
-  onPieces(pieces: readonly Buffer[], bytes: number): void {
-    if (bytes > 0) this.messages.push(pieces, bytes);
-  }
-
-  onEvent(data: string): void {
-    this.messages.push(data, data.length);
-  }
-
-  onNamedEvent(name: string, data: string): void {
-    this.streamPace.count(1, data.length);
-    if (!this.isOver) this.listener.onNamedEvent?.(name, data);
-  }
-
-  onNoise(count: number): void {
-    this.streamPace.count(count, 0);
-  }
-
-  onBodyEnd(): void {
-    const { status, headers } = this;
-    this.messages.end(() => this.end({ kind: 'complete', status, headers }));
-  }
-
-  onRefusal(body: JsonObject | undefined): void {
-    const { status, headers } = this;
-    const { hasToken } = this.request;
-    if (status < 300) this.end({ kind: 'complete', status, headers });
-    else this.end({ kind: 'refused', status, headers, body, hadToken: hasToken });
-  }
-
-  // At the pace of its messages.
-
-  pass(received: Received): number {
+  function passMessage(received: Received): number {
     const parsed = parseReceived(received);
-    if (parsed !== undefined) return this.listener.onMessage(parsed.value, this.headers);
-    this.fail(createNoJsonError(this.headers));
+    if (parsed !== undefined) return listener.onMessage(parsed.value, answerHeaders);
+    fail(createNoJsonError(answerHeaders));
     return 1;
   }
 
-  copy(received: Received): Received {
-    return received;
+  function readChunk(chunk: Buffer): void {
+    if (isOver || body === undefined) return;
+    const problem = body.add(chunk);
+    if (isOver) return;
+    if (problem !== undefined) {
+      fail(createInvalidError(problem));
+      return;
+    }
+    messages.check(chunk.length);
+    if (isOver) return;
+    counted.note(chunk.length, body.keptBytes() + messages.waitingBytes);
   }
 
-  pause(): void {
-    this.controller?.pause();
+  function createBody(status: number, headers: IncomingHttpHeaders): AnswerBody {
+    if (status >= 300) {
+      const refusal = { kind: 'refused', status, headers, hadToken: exchange.hasToken } as const;
+      return createRefusalBody((value) => end({ ...refusal, body: value }));
+    }
+    listener.onStart?.(headers);
+    const complete = () => end({ kind: 'complete', status, headers });
+    if (!isAnswered) return createRefusalBody(complete);
+    if (!isEventStream(headers)) {
+      return createJsonBody(maxBytes, (pieces, bytes) => {
+        if (bytes > 0) messages.push(pieces, bytes);
+        messages.end(complete);
+      });
+    }
+    return createEventBody({
+      maxBytes,
+      onMessage: (data) => messages.push(data, data.length),
+      onNamedEvent(name, data) {
+        pace.count(1, data.length);
+        if (!isOver) listener.onNamedEvent?.(name, data);
+      },
+      onNoise: (count) => pace.count(count, 0),
+      onEnd: () => messages.end(complete),
+    });
   }
 
-  resume(): void {
-    this.counted.note(0, this.body?.keptBytes() ?? 0);
-    this.controller?.resume();
-  }
-
-  giveUp(): void {
-    this.fail(new UpstreamError('overloaded', TOO_FAST));
-  }
-
-  private close(): void {
-    this.isOver = true;
-    this.messages.stop();
-    this.counted.end();
-  }
-
-  private end(outcome: ExchangeEnd): void {
-    if (this.isOver) return;
-    this.close();
-    this.listener.onEnd(outcome);
-  }
-
-  private fail(error: UpstreamError): void {
-    this.end({ kind: 'failed', error });
-    this.controller?.abort(STOPPED);
-  }
+  const request = { origin, path, method, headers: sent, body: content };
+  dispatcher.dispatch(request, {
+    onRequestStart(started) {
+      controller = started;
+      if (isOver) started.abort(STOPPED);
+    },
+    onResponseStart(_controller, status, headers) {
+      if (status < 200 || isOver) return;
+      answerHeaders = headers;
+      body = createBody(status, headers);
+    },
+    onResponseData: (_controller, chunk) => readChunk(chunk),
+    onResponseEnd() {
+      // From now on the connection may be that of another request.
+      controller = undefined;
+      if (!isOver) body?.end();
+    },
+    onResponseError(_controller, cause) {
+      controller = undefined;
+      const error = toConnectionError(cause, body !== undefined);
+      messages.end(() => end({ kind: 'failed', error }));
+    },
+  });
+  return stop;
 }
 
 const TOO_FAST = 'it sent more messages than the gateway takes, for a minute';

@@ -1,6 +1,7 @@
 // The way to one server: each request with the headers of the configuration, the credentials and the era.
 
 import type { Dispatcher } from 'undici';
+import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
@@ -8,18 +9,19 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import type { CredentialHeaders, GetHeaders } from '../credentials/credential-type.ts';
 import { type HeaderList, toHeaderList } from '../messages/envelope.ts';
+import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import type { AnswerMemory, AnswerOwner } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
 import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
 import type { Judge } from './availability.ts';
 import {
-  Exchange,
   type ExchangeEnd,
   type ExchangeListener,
   type ExchangeRequest,
+  startExchange,
 } from './exchange.ts';
 import { ConnectionError } from './failures.ts';
-import { type CallOutcome, runCall, type Sending } from './server-call.ts';
+import { type CallOutcome, runCall } from './server-call.ts';
 
 export interface HttpConnection {
   /**
@@ -42,6 +44,19 @@ export interface HttpConnection {
     listener: ExchangeListener,
   ): Promise<() => void>;
   close(): Promise<void>;
+}
+
+export interface Sending {
+  readonly method: string;
+  toParams(id: number): JsonObject;
+  readonly headers: HeaderList;
+  readonly timeoutMs: number;
+  readonly signal?: CancelSignal | undefined;
+  /** Its answer alone does not show that the server can be used. */
+  readonly isHandshake?: true;
+  onRequest?(message: ServerRequest): Promise<void>;
+  onNotification?(message: ServerNotification, id: number): void;
+  onAbandon?(id: number, reason: string): void;
 }
 
 export interface HttpConnectionDeps {
@@ -80,7 +95,6 @@ export function createHttpConnection(
       server: config.name,
     }),
   );
-  const callDeps = { clock, answerMemory, messagePace, onStray: warnOfStray };
   let opening: Promise<Dispatcher> | undefined;
   let opened: Dispatcher | undefined;
   let isClosed = false;
@@ -127,9 +141,21 @@ export function createHttpConnection(
   ): Promise<CallOutcome> {
     lastId += 1;
     const id = lastId;
-    const message = { jsonrpc: '2.0', id, method: sending.method, params: sending.toParams(id) };
-    const request = toExchange(caller, 'POST', headers, JSON.stringify(message));
-    return runCall(dispatcher, request, id, sending, callDeps);
+    const { method, signal, timeoutMs } = sending;
+    const message = { jsonrpc: '2.0', id, method, params: sending.toParams(id) };
+    return runCall(
+      { dispatcher, clock },
+      {
+        exchange: toExchange(caller, 'POST', headers, JSON.stringify(message)),
+        id,
+        timeoutMs,
+        signal,
+        onRequest: async (request) => sending.onRequest?.(request),
+        onNotification: (notification) => sending.onNotification?.(notification, id),
+        onAbandon: (reason) => sending.onAbandon?.(id, reason),
+        onStray: warnOfStray,
+      },
+    );
   }
 
   function callOnceOrTwice(caller: UpstreamCaller, sending: Sending): Promise<CallOutcome> {
@@ -155,8 +181,9 @@ export function createHttpConnection(
     maxBytes,
     isAnswered: true,
     hasToken,
-    owner: findOwner(caller, config.name),
-    source: { server: config.name, user: caller.user?.sub, isShared: false },
+    countAnswer: (onDrop) => answerMemory.open(findOwner(caller, config.name), onDrop),
+    openPace: () =>
+      messagePace.open({ server: config.name, user: caller.user?.sub, isShared: false }),
   });
 
   return {
@@ -187,10 +214,10 @@ export function createHttpConnection(
           resolve(end);
         };
         let cancelTimer = () => {};
-        const sent = new Exchange(dispatcher, exchange, { onMessage, onEnd }, callDeps);
+        const stop = startExchange(dispatcher, exchange, { onMessage, onEnd });
         const timeoutMs = message === null ? DELETE_TIMEOUT_MS : SEND_TIMEOUT_MS;
         cancelTimer = clock.after(timeoutMs, () => {
-          sent.stop();
+          stop();
           resolve({ kind: 'failed', error: new UpstreamError('timeout', 'it did not answer') });
         });
       });
@@ -200,9 +227,7 @@ export function createHttpConnection(
       const accepted = [...configured, 'accept', 'text/event-stream'];
       const headers = await prepare(caller, accepted, given);
       const dispatcher = opened ?? (await openDispatcher());
-      const request = toExchange(caller, 'GET', headers, null);
-      const stream = new Exchange(dispatcher, request, listener, callDeps);
-      return () => stream.stop();
+      return startExchange(dispatcher, toExchange(caller, 'GET', headers, null), listener);
     },
 
     async close() {

@@ -1,6 +1,5 @@
 // Servers of 2024-11-05 to 2025-11-25: requests within a session that begins with `initialize`.
 
-import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
@@ -8,13 +7,12 @@ import { NO_SESSIONS, readInitializeResult } from '../messages/description.ts';
 import {
   CLIENT_INFO,
   declareCapabilities,
-  type HeaderList,
   SESSION_VERSION,
   toSessionParams,
   traceInHeaders,
 } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
-import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
 import type { SessionRecords } from '../transport/session-records.ts';
 import {
   readSubscriptionChange,
@@ -29,7 +27,7 @@ import {
   type UpstreamRequest,
 } from '../upstream.ts';
 import type { HttpConnection } from './http-connection.ts';
-import { type CallOutcome, findError, getResult, type Sending } from './server-call.ts';
+import { type CallOutcome, findError, getResult } from './server-call.ts';
 import {
   createServerSession,
   isAnswered,
@@ -100,7 +98,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       description.protocolVersion,
       clock.monotonic(),
     );
-    await notify(connection, caller, session, 'notifications/initialized', {});
+    await notify(caller, session, 'notifications/initialized', {});
     deps.onDescription(caller, description);
     return session;
   }
@@ -126,6 +124,15 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     }
   }
 
+  async function notify(
+    caller: UpstreamCaller,
+    session: ServerSession,
+    method: string,
+    params: JsonObject,
+  ): Promise<void> {
+    await connection.send(caller, { jsonrpc: '2.0', method, params }, session.headers);
+  }
+
   async function setLogLevel(
     caller: UpstreamCaller,
     session: ServerSession,
@@ -142,27 +149,47 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     await asked.catch(() => {});
   }
 
-  function send(
+  async function send(
     caller: UpstreamCaller,
     session: ServerSession,
     request: UpstreamRequest,
   ): Promise<CallOutcome> {
-    const { logLevel } = request;
-    return logLevel === undefined || logLevel === session.logLevel
-      ? sendNow(caller, session, request)
-      : setLogLevel(caller, session, logLevel).then(() => sendNow(caller, session, request));
-  }
-
-  function sendNow(
-    caller: UpstreamCaller,
-    session: ServerSession,
-    request: UpstreamRequest,
-  ): Promise<CallOutcome> {
-    const sending = new SessionSending(caller, session, request, deps);
-    const calling = connection.call(caller, sending);
-    const end = () => sending.end();
-    calling.then(end, end);
-    return calling;
+    const { logLevel, method, signal } = request;
+    if (logLevel !== undefined && logLevel !== session.logLevel) {
+      await setLogLevel(caller, session, logLevel);
+    }
+    const { openRequests } = session;
+    let place: number | undefined;
+    try {
+      return await connection.call(caller, {
+        method,
+        toParams(id) {
+          // What is sent once more has another id then.
+          if (place !== undefined) openRequests.remove(place);
+          place = openRequests.add(id, request);
+          return toSessionParams(request, id);
+        },
+        headers: [...session.headers, ...traceInHeaders(request)],
+        timeoutMs,
+        signal,
+        async onRequest(message) {
+          const { questions } = session;
+          const response = await questions.answer(message, request.onRequest?.bind(request));
+          if (response === undefined) return;
+          // Without credentials the server waits in vain, until the call ends.
+          await connection.send(caller, response, session.headers).catch(() => {});
+        },
+        onNotification(message, id) {
+          if (routeToRequest(message, id, request) || routeToSession(message, session)) return;
+          deps.onNotification(caller, message);
+        },
+        onAbandon(requestId, reason) {
+          notify(caller, session, 'notifications/cancelled', { requestId, reason }).catch(() => {});
+        },
+      });
+    } finally {
+      if (place !== undefined) openRequests.remove(place);
+    }
   }
 
   /** Undefined where the server is no longer one of sessions. */
@@ -227,77 +254,4 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     },
     introduce: async (caller) => terminate(caller, await initialize(caller)),
   };
-}
-
-/** A request in a session, until it has its answer. */
-class SessionSending implements Sending {
-  readonly method: string;
-  readonly headers: HeaderList;
-  readonly timeoutMs: number;
-  readonly signal: CancelSignal;
-  private readonly caller: UpstreamCaller;
-  private readonly session: ServerSession;
-  private readonly request: UpstreamRequest;
-  private readonly deps: Pick<SessionEraDeps, 'connection' | 'onNotification'>;
-  /** Among the session's open requests. */
-  private place: number | undefined;
-
-  constructor(
-    caller: UpstreamCaller,
-    session: ServerSession,
-    request: UpstreamRequest,
-    deps: SessionEraDeps,
-  ) {
-    this.method = request.method;
-    this.headers = [...session.headers, ...traceInHeaders(request)];
-    this.timeoutMs = deps.timeoutMs;
-    this.signal = request.signal;
-    this.caller = caller;
-    this.session = session;
-    this.request = request;
-    this.deps = deps;
-  }
-
-  toParams(id: number): JsonObject {
-    // What is sent once more has another id then.
-    this.end();
-    this.place = this.session.openRequests.add(id, this.request);
-    return toSessionParams(this.request, id);
-  }
-
-  async onRequest(message: ServerRequest): Promise<void> {
-    const { caller, session, request } = this;
-    const response = await session.questions.answer(message, request.onRequest?.bind(request));
-    if (response === undefined) return;
-    // Without credentials the server waits in vain, until the call ends.
-    await this.deps.connection.send(caller, response, session.headers).catch(() => {});
-  }
-
-  onNotification(message: ServerNotification, id: number): void {
-    if (routeToRequest(message, id, this.request) || routeToSession(message, this.session)) return;
-    this.deps.onNotification(this.caller, message);
-  }
-
-  onAbandon(requestId: number, reason: string): void {
-    const { connection } = this.deps;
-    const { caller, session } = this;
-    notify(connection, caller, session, 'notifications/cancelled', { requestId, reason }).catch(
-      () => {},
-    );
-  }
-
-  end(): void {
-    if (this.place !== undefined) this.session.openRequests.remove(this.place);
-    this.place = undefined;
-  }
-}
-
-async function notify(
-  connection: HttpConnection,
-  caller: UpstreamCaller,
-  session: ServerSession,
-  method: string,
-  params: JsonObject,
-): Promise<void> {
-  await connection.send(caller, { jsonrpc: '2.0', method, params }, session.headers);
 }

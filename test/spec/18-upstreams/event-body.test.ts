@@ -9,13 +9,14 @@ const read = (lineEnd: string, pieceBytes: number) => {
   const problems: string[] = [];
   let noise = 0;
   let mostKept = 0;
-  const body = createEventBody(200, {
-    onEvent: (data) => void messages.push(data),
+  const body = createEventBody({
+    maxBytes: 200,
+    onMessage: (data) => void messages.push(data),
     onNamedEvent() {},
     onNoise(count) {
       noise += count;
     },
-    onBodyEnd() {},
+    onEnd() {},
   });
   const lines = Array.from({ length: EVENTS }, (_, index) => [
     'event: message',
