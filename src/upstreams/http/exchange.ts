@@ -71,9 +71,18 @@ function parseReceived(received: Received): { readonly value: unknown } | undefi
   return text === undefined ? undefined : parseServerJson(text, received);
 }
 
+/** How requests get to a server. */
+export interface Route {
+  readonly dispatcher: Dispatcher;
+  /** As `createTurnEnd` returns it. */
+  readonly runAtTurnEnd: (task: () => void) => void;
+  /** Requests that have no answer yet; streams that the gateway listens to aside. */
+  underWay: number;
+}
+
 /** Sends the request; the result ends it, whatever has come by then. */
 export function startExchange(
-  dispatcher: Dispatcher,
+  route: Route,
   exchange: ExchangeRequest,
   listener: ExchangeListener,
 ): () => void {
@@ -84,6 +93,7 @@ export function startExchange(
   let body: AnswerBody | undefined;
   let answerHeaders: IncomingHttpHeaders = {};
   let isOver = false;
+  const isCounted = method === 'POST';
 
   const messages = new PacedMessages<Received>(pace, {
     pass: passMessage,
@@ -97,6 +107,7 @@ export function startExchange(
   });
 
   function close(): void {
+    if (!isOver && isCounted) route.underWay -= 1;
     isOver = true;
     messages.stop();
     counted.end();
@@ -165,7 +176,17 @@ export function startExchange(
   }
 
   const request = { origin, path, method, headers: sent, body: content };
-  dispatcher.dispatch(request, {
+  /** What undici throws at once, as for a header that a proxy may not be sent, concerns this request alone. */
+  function send(): void {
+    if (isOver) return;
+    try {
+      route.dispatcher.dispatch(request, handler);
+    } catch (cause) {
+      end({ kind: 'failed', error: toConnectionError(cause, false) });
+    }
+  }
+
+  const handler: Dispatcher.DispatchHandler = {
     onRequestStart(started) {
       controller = started;
       if (isOver) started.abort(STOPPED);
@@ -186,7 +207,11 @@ export function startExchange(
       const error = toConnectionError(cause, body !== undefined);
       messages.end(() => end({ kind: 'failed', error }));
     },
-  });
+  };
+  if (isCounted) route.underWay += 1;
+  // Alone it would only wait.
+  if (isCounted && route.underWay > 1) route.runAtTurnEnd(send);
+  else send();
   return stop;
 }
 
