@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TrustProxy } from '../config/groups/http.ts';
 import { type GatewayRequest, getHeader } from '../endpoint/message.ts';
 import { canonicalizeAddress } from '../platform/address.ts';
-import { type CancelSignal, createCancellation } from '../platform/cancellation.ts';
+import { Cancellation, type CancelSignal } from '../platform/cancellation.ts';
 import { type IncomingBody, openBody } from './read-body.ts';
 
 /** A request as it came in, with what only the transport knows. */
@@ -85,11 +85,11 @@ export function runWhenClosed(res: ServerResponse, task: () => void): void {
 
 /** Aborted when the connection closes before the reply was sent. */
 function createHangUpSignal(res: ServerResponse): CancelSignal {
-  const cancellation = createCancellation();
+  const cancellation = new Cancellation();
   runWhenClosed(res, () => {
     if (!res.writableFinished) cancellation.abort();
   });
-  return cancellation.signal;
+  return cancellation;
 }
 
 // §8.2, `TRUST_PROXY`: the caller's address.

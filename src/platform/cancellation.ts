@@ -8,38 +8,30 @@ export interface CancelSignal {
   removeEventListener(type: 'abort', listener: () => void): void;
 }
 
-export interface Cancellation {
-  readonly signal: CancelSignal;
-  abort(): void;
-}
-
 /**
- * As an AbortController, for what every relayed call has: those with their event targets cost some µs each, and
- * outlived several garbage collections.
+ * As an AbortController and its signal, for what every relayed call has: those with their event targets cost some µs each,
+ * and outlived several garbage collections.
  */
-export function createCancellation(): Cancellation {
+export class Cancellation implements CancelSignal {
+  aborted = false;
   /** Made on first use: who listens at the end of the line may be nobody. */
-  let listeners: Set<() => void> | undefined;
-  // No accessor: each object that has one of its own costs as much as all else here.
-  const signal = {
-    aborted: false,
-    addEventListener(_type: 'abort', listener: () => void) {
-      if (signal.aborted) return;
-      listeners ??= new Set();
-      listeners.add(listener);
-    },
-    removeEventListener: (_type: 'abort', listener: () => void) => void listeners?.delete(listener),
-  };
-  return {
-    signal,
-    abort() {
-      signal.aborted = true;
-      for (const listener of listeners ?? []) {
-        listeners?.delete(listener);
-        listener();
-      }
-    },
-  };
+  private listeners: (() => void)[] | undefined;
+
+  addEventListener(_type: 'abort', listener: () => void): void {
+    if (this.aborted) return;
+    this.listeners ??= [];
+    if (!this.listeners.includes(listener)) this.listeners.push(listener);
+  }
+
+  removeEventListener(_type: 'abort', listener: () => void): void {
+    const at = this.listeners?.indexOf(listener) ?? -1;
+    if (at !== -1) this.listeners?.splice(at, 1);
+  }
+
+  abort(): void {
+    this.aborted = true;
+    while (this.listeners !== undefined && this.listeners.length > 0) this.listeners.shift()?.();
+  }
 }
 
 /** The same for whom only an AbortSignal will do. */

@@ -68,61 +68,66 @@ export function createTurns(clock: Clock): Turns {
   };
 }
 
-/** A time that can be put off, and stand still. */
-export interface Deadline {
-  /** The whole time begins again. */
-  renew(): void;
-  /** The time stands still until the result is called; it may be paused several times at once. */
-  pause(): () => void;
-  clear(): void;
-}
+/** A time that can be put off, and stand still: calls `onPassed` once, after `ms` that were neither put off nor paused. */
+export class Deadline {
+  private readonly clock: Clock;
+  private readonly ms: number;
+  private readonly onPassed: () => void;
+  private at: number;
+  private pauses = 0;
+  private leftAtPause = 0;
+  private cancel: () => void;
 
-/** Calls `onPassed` once, after `ms` that were neither put off nor paused. */
-export function createDeadline(clock: Clock, ms: number, onPassed: () => void): Deadline {
-  let at = clock.monotonic() + ms;
-  let pauses = 0;
-  let leftAtPause = 0;
-  let cancel = clock.after(ms, check);
-
-  /** Renewing moves `at` only: a flood of progress costs no timers. */
-  function check(): void {
-    if (!waitForRest()) lookOnce();
+  constructor(clock: Clock, ms: number, onPassed: () => void) {
+    this.clock = clock;
+    this.ms = ms;
+    this.onPassed = onPassed;
+    this.at = clock.monotonic() + ms;
+    this.cancel = this.checkAfter(ms);
   }
 
-  function waitForRest(): boolean {
-    const left = at - clock.monotonic();
-    if (left > 0) cancel = clock.after(left, check);
+  /** The whole time begins again. Moves `at` only: a flood of progress costs no timers. */
+  renew(): void {
+    this.at = this.clock.monotonic() + this.ms;
+  }
+
+  /** The time stands still until the result is called; it may be paused several times at once. */
+  pause(): () => void {
+    this.pauses += 1;
+    if (this.pauses === 1) {
+      this.cancel();
+      this.leftAtPause = this.at - this.clock.monotonic();
+    }
+    return () => {
+      this.pauses -= 1;
+      if (this.pauses > 0) return;
+      this.at = this.clock.monotonic() + this.leftAtPause;
+      this.cancel = this.checkAfter(this.leftAtPause);
+    };
+  }
+
+  clear(): void {
+    this.pauses += 1;
+    this.cancel();
+  }
+
+  private checkAfter(ms: number): () => void {
+    return this.clock.after(ms, () => {
+      if (!this.waitForRest()) this.lookOnce();
+    });
+  }
+
+  private waitForRest(): boolean {
+    const left = this.at - this.clock.monotonic();
+    if (left > 0) this.cancel = this.checkAfter(left);
     return left > 0;
   }
 
   /** Node.js runs timers before it reads: after work that took long, an answer that came in time is still to be read. */
-  function lookOnce(): void {
+  private lookOnce(): void {
     const looked = setImmediate(() => {
-      if (!waitForRest()) onPassed();
+      if (!this.waitForRest()) this.onPassed();
     });
-    cancel = () => clearImmediate(looked);
+    this.cancel = () => clearImmediate(looked);
   }
-
-  return {
-    renew() {
-      at = clock.monotonic() + ms;
-    },
-    pause() {
-      pauses += 1;
-      if (pauses === 1) {
-        cancel();
-        leftAtPause = at - clock.monotonic();
-      }
-      return () => {
-        pauses -= 1;
-        if (pauses > 0) return;
-        at = clock.monotonic() + leftAtPause;
-        cancel = clock.after(leftAtPause, check);
-      };
-    },
-    clear() {
-      pauses += 1;
-      cancel();
-    },
-  };
 }

@@ -74,16 +74,13 @@ export function observeUpstream(
       const method = METHODS.has(request.method) ? request.method : 'other';
       const record = (status: 'success' | UpstreamFailure) =>
         metrics.recordUpstreamRequest(name, method, status, (clock.monotonic() - startedAt) / 1000);
-      return upstream.request(caller, request).then(
-        (result) => {
-          record('success');
-          return result;
-        },
-        (error: unknown) => {
-          record(error instanceof UpstreamError ? error.failure : 'error');
-          throw error;
-        },
+      const working = upstream.request(caller, request);
+      // Beside what the caller waits for, and before it goes on.
+      working.then(
+        () => record('success'),
+        (error: unknown) => record(error instanceof UpstreamError ? error.failure : 'error'),
       );
+      return working;
     },
   });
 }
@@ -202,18 +199,25 @@ export function withholdRoots<Config extends UpstreamConfig>(
       throw refuseQuestion(NOT_TOLD, METHOD_NOT_FOUND);
     };
 
+  async function requestWithoutRoots(
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+  ): Promise<JsonObject> {
+    const { onRequest } = request;
+    const result = await upstream.request(withoutRoots(caller), {
+      ...request,
+      ...(onRequest && { onRequest: refuseRoots(onRequest) }),
+    });
+    if (!asksForRoots(result)) return result;
+    noteQuestion();
+    throw new CallRefusedError(`${config.name} asked for roots. ${NOT_TOLD}`);
+  }
+
   return wrapUpstream(upstream, {
-    async request(caller, request) {
-      if (!caller.capabilities.roots) return upstream.request(caller, request);
-      const { onRequest } = request;
-      const result = await upstream.request(withoutRoots(caller), {
-        ...request,
-        ...(onRequest && { onRequest: refuseRoots(onRequest) }),
-      });
-      if (!asksForRoots(result)) return result;
-      noteQuestion();
-      throw new CallRefusedError(`${config.name} asked for roots. ${NOT_TOLD}`);
-    },
+    request: (caller, request) =>
+      caller.capabilities.roots
+        ? requestWithoutRoots(caller, request)
+        : upstream.request(caller, request),
     describe: (caller) => upstream.describe(withoutRoots(caller)),
     peekDescription: (caller) => upstream.peekDescription(withoutRoots(caller)),
     listen: (caller, listener, uris) => upstream.listen(withoutRoots(caller), listener, uris),

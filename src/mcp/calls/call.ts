@@ -3,12 +3,7 @@
 import type { ProtectedCall } from '../../endpoint/endpoint.ts';
 import { type GatewayRequest, getHeader, type UserContext } from '../../endpoint/message.ts';
 import type { GatewayError } from '../../errors/gateway-error.ts';
-import {
-  type Cancellation,
-  type CancelSignal,
-  createCancellation,
-  toAbortSignal,
-} from '../../platform/cancellation.ts';
+import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import {
@@ -73,16 +68,16 @@ export function createCall(
   const stream = createResponseStream(acceptsEventStream(request), record.id ?? null);
 
   function startCancellation(): Cancellation {
-    const created = createCancellation();
+    const created = new Cancellation();
     const hangUp = request.signal();
     if (isAborted || hangUp.aborted) created.abort();
-    else hangUp.addEventListener('abort', created.abort);
+    else hangUp.addEventListener('abort', () => created.abort());
     return created;
   }
 
   function getSignal(): CancelSignal {
     cancellation ??= startCancellation();
-    return cancellation.signal;
+    return cancellation;
   }
 
   return {

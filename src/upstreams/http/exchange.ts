@@ -5,7 +5,7 @@ import { decodePieces, type JsonObject } from '../../platform/json.ts';
 import { parseServerJson } from '../messages/server-message.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
 import type { StreamPace } from '../transport/message-pace.ts';
-import { createPacedMessages } from '../transport/paced-messages.ts';
+import { PacedMessages } from '../transport/paced-messages.ts';
 import { UpstreamError } from '../upstream.ts';
 import {
   type AnswerBody,
@@ -71,9 +71,18 @@ function parseReceived(received: Received): { readonly value: unknown } | undefi
   return text === undefined ? undefined : parseServerJson(text, received);
 }
 
+/** How requests get to a server. */
+export interface Route {
+  readonly dispatcher: Dispatcher;
+  /** As `createTurnEnd` returns it. */
+  readonly runAtTurnEnd: (task: () => void) => void;
+  /** Requests that have no answer yet; streams that the gateway listens to aside. */
+  underWay: number;
+}
+
 /** Sends the request; the result ends it, whatever has come by then. */
 export function startExchange(
-  dispatcher: Dispatcher,
+  route: Route,
   exchange: ExchangeRequest,
   listener: ExchangeListener,
 ): () => void {
@@ -84,9 +93,9 @@ export function startExchange(
   let body: AnswerBody | undefined;
   let answerHeaders: IncomingHttpHeaders = {};
   let isOver = false;
+  const isCounted = method === 'POST';
 
-  const messages = createPacedMessages<Received>({
-    pace,
+  const messages = new PacedMessages<Received>(pace, {
     pass: passMessage,
     copy: (received) => received,
     pause: () => controller?.pause(),
@@ -98,6 +107,7 @@ export function startExchange(
   });
 
   function close(): void {
+    if (!isOver && isCounted) route.underWay -= 1;
     isOver = true;
     messages.stop();
     counted.end();
@@ -136,7 +146,7 @@ export function startExchange(
     }
     messages.check(chunk.length);
     if (isOver) return;
-    counted.note(chunk.length, body.keptBytes() + messages.waitingBytes());
+    counted.note(chunk.length, body.keptBytes() + messages.waitingBytes);
   }
 
   function createBody(status: number, headers: IncomingHttpHeaders): AnswerBody {
@@ -166,7 +176,17 @@ export function startExchange(
   }
 
   const request = { origin, path, method, headers: sent, body: content };
-  dispatcher.dispatch(request, {
+  /** What undici throws at once, as for a header that a proxy may not be sent, concerns this request alone. */
+  function send(): void {
+    if (isOver) return;
+    try {
+      route.dispatcher.dispatch(request, handler);
+    } catch (cause) {
+      end({ kind: 'failed', error: toConnectionError(cause, false) });
+    }
+  }
+
+  const handler: Dispatcher.DispatchHandler = {
     onRequestStart(started) {
       controller = started;
       if (isOver) started.abort(STOPPED);
@@ -187,7 +207,11 @@ export function startExchange(
       const error = toConnectionError(cause, body !== undefined);
       messages.end(() => end({ kind: 'failed', error }));
     },
-  });
+  };
+  if (isCounted) route.underWay += 1;
+  // Alone it would only wait.
+  if (isCounted && route.underWay > 1) route.runAtTurnEnd(send);
+  else send();
   return stop;
 }
 

@@ -6,6 +6,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
+import { createTurnEnd } from '../../platform/turn-end.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import type { CredentialHeaders, GetHeaders } from '../credentials/credential-type.ts';
@@ -19,6 +20,7 @@ import {
   type ExchangeEnd,
   type ExchangeListener,
   type ExchangeRequest,
+  type Route,
   startExchange,
 } from './exchange.ts';
 import { ConnectionError } from './failures.ts';
@@ -96,15 +98,15 @@ export function createHttpConnection(
       server: config.name,
     }),
   );
-  let opening: Promise<Dispatcher> | undefined;
-  let opened: Dispatcher | undefined;
+  let opening: Promise<Route> | undefined;
+  let opened: Route | undefined;
   let isClosed = false;
   let lastId = 0;
 
   /** What was begun before the end, such as a look at the lists, must not connect anew after it. */
-  async function openDispatcher(): Promise<Dispatcher> {
+  async function openRoute(): Promise<Route> {
     if (isClosed) throw new UpstreamError('unavailable', 'the gateway no longer uses it');
-    opening ??= deps.openPool();
+    opening ??= deps.openPool().then(createRoute);
     opened = await opening;
     return opened;
   }
@@ -131,12 +133,12 @@ export function createHttpConnection(
     sending: Sending,
   ): Promise<CallOutcome> {
     const headers = joinHeaders(posted, await credentials, sending.headers);
-    return sendCall(caller, opened ?? (await openDispatcher()), headers, sending);
+    return sendCall(caller, opened ?? (await openRoute()), headers, sending);
   }
 
   function sendCall(
     caller: UpstreamCaller,
-    dispatcher: Dispatcher,
+    route: Route,
     headers: string[],
     sending: Sending,
   ): Promise<CallOutcome> {
@@ -145,7 +147,7 @@ export function createHttpConnection(
     const { method, signal, timeoutMs } = sending;
     const message = { jsonrpc: '2.0', id, method, params: sending.toParams(id) };
     return runCall(
-      { dispatcher, clock },
+      { route, clock },
       {
         exchange: toExchange(caller, 'POST', headers, JSON.stringify(message)),
         id,
@@ -188,20 +190,19 @@ export function createHttpConnection(
   });
 
   return {
-    async call(caller, sending) {
-      try {
-        const outcome = await callOnceOrTwice(caller, sending);
-        deps.judge.noteOutcome(outcome, sending.isHandshake === true);
-        return outcome;
-      } catch (failure) {
-        deps.judge.noteFailure(failure);
-        throw failure;
-      }
+    call(caller, sending) {
+      const calling = callOnceOrTwice(caller, sending);
+      // Noted before whoever waits goes on, and beside it: each promise between a server and its caller costs both.
+      calling.then(
+        (outcome) => deps.judge.noteOutcome(outcome, sending.isHandshake === true),
+        deps.judge.noteFailure,
+      );
+      return calling;
     },
 
     async send(caller, message, given, elsewhere = path) {
       const headers = await prepare(caller, message === null ? configured : posted, given);
-      const dispatcher = opened ?? (await openDispatcher());
+      const route = opened ?? (await openRoute());
       const body = message === null ? null : JSON.stringify(message);
       const method = message === null ? 'DELETE' : 'POST';
       const exchange = {
@@ -216,7 +217,7 @@ export function createHttpConnection(
           resolve(end);
         };
         let cancelTimer = () => {};
-        const stop = startExchange(dispatcher, exchange, { onMessage, onEnd });
+        const stop = startExchange(route, exchange, { onMessage, onEnd });
         const timeoutMs = message === null ? DELETE_TIMEOUT_MS : SEND_TIMEOUT_MS;
         cancelTimer = clock.after(timeoutMs, () => {
           stop();
@@ -228,17 +229,23 @@ export function createHttpConnection(
     async stream(caller, given, listener) {
       const accepted = [...configured, 'accept', 'text/event-stream'];
       const headers = await prepare(caller, accepted, given);
-      const dispatcher = opened ?? (await openDispatcher());
-      return startExchange(dispatcher, toExchange(caller, 'GET', headers, null), listener);
+      const route = opened ?? (await openRoute());
+      return startExchange(route, toExchange(caller, 'GET', headers, null), listener);
     },
 
     async close() {
       isClosed = true;
-      const dispatcher = await opening?.catch(() => undefined);
-      await dispatcher?.destroy();
+      const route = await opening?.catch(() => undefined);
+      await route?.dispatcher.destroy();
     },
   };
 }
+
+const createRoute = (dispatcher: Dispatcher): Route => ({
+  dispatcher,
+  runAtTurnEnd: createTurnEnd(),
+  underWay: 0,
+});
 
 /** Of a header: services have names of their own beside Authorization, such as X-API-Key. */
 const isTokenName = (name: string): boolean => /auth|token|key|secret/i.test(name);

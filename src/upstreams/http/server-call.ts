@@ -1,9 +1,8 @@
 // One request of JSON-RPC to a server and what belongs to it: its answer, and what the server says before.
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Dispatcher } from 'undici';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import { type Clock, createDeadline, type Deadline } from '../../platform/clock.ts';
+import { type Clock, Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import {
   readServerMessage,
@@ -16,6 +15,7 @@ import {
   type ExchangeEnd,
   type ExchangeRequest,
   isEventStream,
+  type Route,
   startExchange,
 } from './exchange.ts';
 import { createInvalidError, createNoMessageError, toRefusal } from './failures.ts';
@@ -47,7 +47,7 @@ export type CallOutcome =
 export type Refusal = Extract<ExchangeEnd, { kind: 'refused' }>;
 
 interface CallDeps {
-  readonly dispatcher: Dispatcher;
+  readonly route: Route;
   readonly clock: Clock;
 }
 
@@ -58,7 +58,7 @@ export const MAX_OPEN_REQUESTS = 32;
 const LINGER_MS = 1000;
 
 /** @throws UpstreamError */
-export const runCall = ({ dispatcher, clock }: CallDeps, call: ServerCall): Promise<CallOutcome> =>
+export const runCall = ({ route, clock }: CallDeps, call: ServerCall): Promise<CallOutcome> =>
   new Promise((resolve, reject) => {
     const { signal, timeoutMs } = call;
     if (signal?.aborted) return reject(createAbortedError());
@@ -133,10 +133,10 @@ export const runCall = ({ dispatcher, clock }: CallDeps, call: ServerCall): Prom
       else reject(createInvalidError('it ended its answer before the result'));
     }
 
-    const deadline = createDeadline(clock, timeoutMs, () =>
+    const deadline = new Deadline(clock, timeoutMs, () =>
       abandon(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
     );
-    const stop = startExchange(dispatcher, call.exchange, { onMessage: takeValue, onEnd: finish });
+    const stop = startExchange(route, call.exchange, { onMessage: takeValue, onEnd: finish });
     signal?.addEventListener('abort', abandonOnAbort);
   });
 

@@ -6,7 +6,7 @@ import { type Clock, pause } from '../../platform/clock.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
 import type { StreamPace } from '../transport/message-pace.ts';
-import { createPacedMessages } from '../transport/paced-messages.ts';
+import { PacedMessages } from '../transport/paced-messages.ts';
 import type { UpstreamError } from '../upstream.ts';
 import {
   type ChildExit,
@@ -129,8 +129,7 @@ function watchChild(
   addGroup(pid);
   const ended = waitForEnd();
   const counted = countAnswer(({ message: what, failure }) => kill({ what, failure }));
-  const messages = createPacedMessages<Buffer>({
-    pace,
+  const messages = new PacedMessages<Buffer>(pace, {
     pass: (line) => (killedFor === undefined ? handlers.onLine(line) : 0),
     copy: (line) => Buffer.from(line),
     pause: () => child.stdout.pause(),
@@ -149,7 +148,7 @@ function watchChild(
   child.stdout.on('data', (piece: Buffer) => {
     output.add(piece);
     messages.check(piece.length);
-    counted?.note(piece.length, output.heldBytes + messages.waitingBytes());
+    counted?.note(piece.length, output.heldBytes + messages.waitingBytes);
   });
   readErrorOutput(child.stderr, clock, handlers.onErrorLine);
   // What breaks a stream is told by the child's end.

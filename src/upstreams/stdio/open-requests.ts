@@ -1,6 +1,6 @@
 // §18.3: the requests to one process that it has not answered yet.
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import { type Clock, createDeadline, type Deadline } from '../../platform/clock.ts';
+import { type Clock, Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
 
@@ -55,7 +55,7 @@ export function createOpenRequests(clock: Clock) {
           reject(error);
         }
         const onAbort = () => giveUp(createAbortedError());
-        const deadline = createDeadline(clock, timeoutMs, () =>
+        const deadline = new Deadline(clock, timeoutMs, () =>
           giveUp(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
         );
         signal?.addEventListener('abort', onAbort);

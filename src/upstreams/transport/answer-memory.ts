@@ -45,47 +45,52 @@ export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory
     return owner.user === undefined ? [all] : [users.find(owner.user), all];
   }
 
-  function start(owner: AnswerOwner, onDrop: (error: UpstreamError) => void): CountedTransfer {
-    return transfers.start(findBudgets(owner), {
-      onDrop: () => onDrop(new UpstreamError('overloaded', TOO_MANY)),
-      onEnd() {
-        if ('server' in owner) servers.forgetIfEmpty(owner.server);
-        else if (owner.user !== undefined) users.forgetIfEmpty(owner.user);
-      },
-    });
+  return {
+    open: (owner, onDrop) =>
+      new TransferredAnswer(() =>
+        transfers.start(findBudgets(owner), {
+          onDrop: () => onDrop(new UpstreamError('overloaded', TOO_MANY)),
+          onEnd() {
+            if ('server' in owner) servers.forgetIfEmpty(owner.server);
+            else if (owner.user !== undefined) users.forgetIfEmpty(owner.user);
+          },
+        }),
+      ),
+  };
+}
+
+class TransferredAnswer implements CountedAnswer {
+  private readonly start: () => CountedTransfer;
+  private counted = 0;
+  private transfer: CountedTransfer | undefined;
+  private isOver = false;
+
+  constructor(start: () => CountedTransfer) {
+    this.start = start;
   }
 
-  return {
-    open(owner, onDrop) {
-      let counted = 0;
-      let transfer: CountedTransfer | undefined;
-      let isOver = false;
+  note(received: number, kept: number): void {
+    if (this.isOver) return;
+    if (kept < UNCOUNTED_BYTES) {
+      this.release();
+      return;
+    }
+    const change = kept - this.counted;
+    this.counted = kept;
+    this.transfer ??= this.start();
+    this.transfer.count(received, change);
+  }
 
-      function release(): void {
-        transfer?.end();
-        transfer = undefined;
-        counted = 0;
-      }
+  end(): void {
+    this.isOver = true;
+    this.release();
+  }
 
-      return {
-        note(received, kept) {
-          if (isOver) return;
-          if (kept < UNCOUNTED_BYTES) {
-            release();
-            return;
-          }
-          const change = kept - counted;
-          counted = kept;
-          transfer ??= start(owner, onDrop);
-          transfer.count(received, change);
-        },
-        end() {
-          isOver = true;
-          release();
-        },
-      };
-    },
-  };
+  private release(): void {
+    this.transfer?.end();
+    this.transfer = undefined;
+    this.counted = 0;
+  }
 }
 
 const TOO_MANY =

@@ -55,144 +55,188 @@ interface Window {
   readonly limit: number;
 }
 
-interface Waiter {
-  readonly hasRoom: () => boolean;
-  /** False where the stream has been given up. */
-  check(): boolean;
-  readonly goOn: () => void;
-}
+export const createMessagePace = (clock: Clock): MessagePace => new ProcessPace(clock);
 
-export function createMessagePace(clock: Clock): MessagePace {
-  const windows = new Map<string, Window>();
+/** What the streams of a process share. */
+class ProcessPace implements MessagePace {
+  readonly clock: Clock;
+  leftInTurn = TURN_MESSAGES;
+  private readonly windows = new Map<string, Window>();
   /** Who waits longest comes first. */
-  const waiting = new Set<Waiter>();
-  let leftInTurn = TURN_MESSAGES;
-  let isTurnTimed = false;
-  let isSecondTimed = false;
+  private readonly waiting = new Set<SourcePace>();
+  private isTurnTimed = false;
+  private isSecondTimed = false;
 
-  const readSecond = () => Math.floor(clock.monotonic() / SECOND_MS);
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
 
-  function findWindow(key: string, limit: number): Window {
-    const known = windows.get(key);
+  open(source: PacedSource): StreamPace {
+    return new SourcePace(this, source);
+  }
+
+  createWindow(limit: number): Window {
+    return { second: this.readSecond(), used: 0, limit };
+  }
+
+  findWindow(key: string, limit: number): Window {
+    const known = this.windows.get(key);
     if (known !== undefined) return known;
-    const window = { second: readSecond(), used: 0, limit };
-    windows.set(key, window);
-    timeSecond();
+    const window = this.createWindow(limit);
+    this.windows.set(key, window);
+    this.timeSecond();
     return window;
   }
 
-  function refill(window: Window): void {
-    const now = readSecond();
+  hasRoomIn(window: Window): boolean {
+    this.refill(window);
+    return window.used < window.limit;
+  }
+
+  takeOfTurn(size: number): void {
+    this.leftInTurn -= size;
+    this.timeTurn();
+  }
+
+  addWaiting(stream: SourcePace): void {
+    this.waiting.add(stream);
+    if (this.leftInTurn <= 0) this.timeTurn();
+    this.timeSecond();
+  }
+
+  removeWaiting(stream: SourcePace): void {
+    this.waiting.delete(stream);
+  }
+
+  private readSecond(): number {
+    return Math.floor(this.clock.monotonic() / SECOND_MS);
+  }
+
+  private refill(window: Window): void {
+    const now = this.readSecond();
     window.used = Math.max(0, window.used - window.limit * (now - window.second));
     window.second = now;
   }
 
-  function hasRoomIn(window: Window): boolean {
-    refill(window);
-    return window.used < window.limit;
-  }
-
-  function timeTurn(): void {
-    if (isTurnTimed) return;
-    isTurnTimed = true;
+  private timeTurn(): void {
+    if (this.isTurnTimed) return;
+    this.isTurnTimed = true;
     setImmediate(() => {
-      isTurnTimed = false;
-      leftInTurn = TURN_MESSAGES;
-      resume();
+      this.isTurnTimed = false;
+      this.leftInTurn = TURN_MESSAGES;
+      this.resume();
     });
   }
 
-  function timeSecond(): void {
-    if (isSecondTimed) return;
-    isSecondTimed = true;
-    clock.after(SECOND_MS - (clock.monotonic() % SECOND_MS), () => {
-      isSecondTimed = false;
-      for (const [key, window] of windows) {
-        refill(window);
-        if (window.used === 0) windows.delete(key);
+  private timeSecond(): void {
+    if (this.isSecondTimed) return;
+    this.isSecondTimed = true;
+    this.clock.after(SECOND_MS - (this.clock.monotonic() % SECOND_MS), () => {
+      this.isSecondTimed = false;
+      for (const [key, window] of this.windows) {
+        this.refill(window);
+        if (window.used === 0) this.windows.delete(key);
       }
-      for (const waiter of [...waiting]) if (!waiter.check()) waiting.delete(waiter);
-      resume();
-      if (windows.size > 0) timeSecond();
+      for (const stream of [...this.waiting]) if (!stream.check()) this.waiting.delete(stream);
+      this.resume();
+      if (this.windows.size > 0) this.timeSecond();
     });
   }
 
-  function resume(): void {
-    for (const waiter of [...waiting]) {
-      if (leftInTurn <= 0) break;
-      if (!waiter.hasRoom()) continue;
-      waiting.delete(waiter);
-      waiter.goOn();
+  private resume(): void {
+    for (const stream of [...this.waiting]) {
+      if (this.leftInTurn <= 0) break;
+      if (!stream.hasRoomInSecond()) continue;
+      this.waiting.delete(stream);
+      stream.goOn();
     }
-    if (waiting.size === 0) return;
-    if (leftInTurn <= 0) timeTurn();
-    timeSecond();
+    if (this.waiting.size === 0) return;
+    if (this.leftInTurn <= 0) this.timeTurn();
+    this.timeSecond();
+  }
+}
+
+const NOTHING = () => {};
+
+/** Of one stream. Most are one answer, which looks at no window. */
+class SourcePace implements StreamPace {
+  private readonly all: ProcessPace;
+  private readonly source: PacedSource;
+  private own: Window | undefined;
+  private messages = 0;
+  /** Since when it has waited in each second; and how many messages it had brought by then. */
+  private behindSince = 0;
+  private behindFrom = 0;
+  private lastBehindAt = Number.NEGATIVE_INFINITY;
+  private giveUp = NOTHING;
+  private isWaiting = false;
+  goOn = NOTHING;
+
+  constructor(all: ProcessPace, source: PacedSource) {
+    this.all = all;
+    this.source = source;
   }
 
-  return {
-    open({ server, user, isShared }) {
-      const own: Window = { second: readSecond(), used: 0, limit: STREAM_MESSAGES };
-      let messages = 0;
-      let waiter: Waiter | undefined;
-      /** Since when it has waited in each second; and how many messages it had brought by then. */
-      let behindSince = 0;
-      let behindFrom = 0;
-      let lastBehindAt = Number.NEGATIVE_INFINITY;
+  hasRoom(): boolean {
+    return this.all.leftInTurn > 0 && this.hasRoomInSecond();
+  }
 
-      /** That of the most callers comes last. */
-      function listWindows(): readonly Window[] {
-        return [
-          ...(isShared ? [] : [own]),
-          ...(user === undefined ? [] : [findWindow(`user ${user}`, USER_MESSAGES)]),
-          findWindow(`server ${server}`, SERVER_MESSAGES),
-        ];
-      }
+  hasRoomInSecond(): boolean {
+    return (
+      this.messages < FREE_MESSAGES ||
+      this.listWindows().every((window) => this.all.hasRoomIn(window))
+    );
+  }
 
-      const hasRoomInSecond = () => messages < FREE_MESSAGES || listWindows().every(hasRoomIn);
+  count(count: number, bytes: number): void {
+    const size = Math.floor(bytes / (count === 0 ? BYTES_AN_ANSWER : BYTES_A_MESSAGE)) + count;
+    if (size === 0) return;
+    this.all.takeOfTurn(size);
+    if (count === 0) return;
+    this.messages += count;
+    // What is beyond a window all the same, as the first ones of a stream may be, takes nothing of what others share.
+    for (const window of this.listWindows()) {
+      if (!this.all.hasRoomIn(window)) break;
+      window.used += size;
+    }
+  }
 
-      function isTooFast(): boolean {
-        const now = clock.monotonic();
-        if (now - lastBehindAt > 2 * SECOND_MS) {
-          behindSince = now;
-          behindFrom = messages;
-        }
-        lastBehindAt = now;
-        return now - behindSince >= MAX_BEHIND_MS && messages - behindFrom >= MIN_BEHIND_MESSAGES;
-      }
+  wait(goOn: () => void, giveUp: () => void): void {
+    this.goOn = goOn;
+    this.giveUp = giveUp;
+    this.isWaiting = true;
+    if (this.check()) this.all.addWaiting(this);
+  }
 
-      return {
-        hasRoom: () => leftInTurn > 0 && hasRoomInSecond(),
-        count(count, bytes) {
-          const size =
-            Math.floor(bytes / (count === 0 ? BYTES_AN_ANSWER : BYTES_A_MESSAGE)) + count;
-          if (size === 0) return;
-          leftInTurn -= size;
-          timeTurn();
-          if (count === 0) return;
-          messages += count;
-          // What is beyond a window all the same, as the first ones of a stream may be, takes nothing of what others share.
-          for (const window of listWindows()) {
-            if (!hasRoomIn(window)) break;
-            window.used += size;
-          }
-        },
-        wait(goOn, giveUp) {
-          const isBehind = () => !hasRoomInSecond() && isTooFast();
-          const check = () => {
-            if (isShared || !isBehind()) return true;
-            giveUp();
-            return false;
-          };
-          waiter = { hasRoom: hasRoomInSecond, check, goOn };
-          if (!check()) return;
-          waiting.add(waiter);
-          if (leftInTurn <= 0) timeTurn();
-          timeSecond();
-        },
-        end() {
-          if (waiter !== undefined) waiting.delete(waiter);
-        },
-      };
-    },
-  };
+  /** False where the stream has been given up. */
+  check(): boolean {
+    if (this.source.isShared || this.hasRoomInSecond() || !this.isTooFast()) return true;
+    this.giveUp();
+    return false;
+  }
+
+  end(): void {
+    if (this.isWaiting) this.all.removeWaiting(this);
+  }
+
+  /** That of the most callers comes last. */
+  private listWindows(): readonly Window[] {
+    const { server, user, isShared } = this.source;
+    const ofServer = this.all.findWindow(`server ${server}`, SERVER_MESSAGES);
+    const ofUser = user === undefined ? [] : [this.all.findWindow(`user ${user}`, USER_MESSAGES)];
+    if (isShared) return [...ofUser, ofServer];
+    this.own ??= this.all.createWindow(STREAM_MESSAGES);
+    return [this.own, ...ofUser, ofServer];
+  }
+
+  private isTooFast(): boolean {
+    const now = this.all.clock.monotonic();
+    if (now - this.lastBehindAt > 2 * SECOND_MS) {
+      this.behindSince = now;
+      this.behindFrom = this.messages;
+    }
+    this.lastBehindAt = now;
+    const brought = this.messages - this.behindFrom;
+    return now - this.behindSince >= MAX_BEHIND_MS && brought >= MIN_BEHIND_MESSAGES;
+  }
 }

@@ -2,22 +2,8 @@
 // stream is paused once there are many.
 import type { StreamPace } from './message-pace.ts';
 
-export interface PacedMessages<Message> {
-  push(message: Message, bytes: number): void;
-  /** So many bytes have come, of messages or none: pauses the stream where too many were beyond the pace. */
-  check(bytes: number): void;
-  /** Bytes of those that wait. No accessor, for the reason at AnswerBody.keptBytes. */
-  waitingBytes(): number;
-  /** Nothing more comes: called once all have been passed on. */
-  end(then: () => void): void;
-  /** Passes on at once what waits. */
-  flush(): void;
-  /** Nothing is passed on any more. */
-  stop(): void;
-}
-
-export interface PacedMessagesOptions<Message> {
-  readonly pace: StreamPace;
+/** Where messages come from, and who takes them. */
+export interface PacedStream<Message> {
   /** Returns how many messages it counts as: none for an answer that is waited for. */
   pass(message: Message): number;
   /** A copy that can be kept, of what is valid only while it is pushed. */
@@ -40,89 +26,110 @@ interface Waiting<Message> {
   readonly bytes: number;
 }
 
-export function createPacedMessages<Message>(
-  options: PacedMessagesOptions<Message>,
-): PacedMessages<Message> {
-  const { pace } = options;
-  let waiting: Waiting<Message>[] = [];
-  let next = 0;
-  let waitingBytes = 0;
-  let isWaiting = false;
-  let beyondPace = 0;
-  let isPaused = false;
-  let isOver = false;
-  let finish: (() => void) | undefined;
+export class PacedMessages<Message> {
+  private readonly pace: StreamPace;
+  private readonly stream: PacedStream<Message>;
+  /** Made where one has to wait. */
+  private waiting: Waiting<Message>[] | undefined;
+  private next = 0;
+  /** Bytes of those that wait. */
+  waitingBytes = 0;
+  private isWaiting = false;
+  private beyondPace = 0;
+  private isPaused = false;
+  private isOver = false;
+  private finish: (() => void) | undefined;
 
-  function pass(message: Message, bytes: number): void {
-    pace.count(options.pass(message), bytes);
+  constructor(pace: StreamPace, stream: PacedStream<Message>) {
+    this.pace = pace;
+    this.stream = stream;
   }
 
-  function passWaiting(hasRoom: () => boolean): void {
-    while (!isOver && next < waiting.length && hasRoom()) {
-      const first = waiting[next];
-      if (first === undefined) break;
-      next += 1;
-      waitingBytes -= first.bytes;
-      pass(first.message, first.bytes);
-    }
-    if (next < waiting.length) return;
-    waiting = [];
-    next = 0;
-  }
-
-  function wait(): void {
-    isWaiting = true;
-    pace.wait(goOn, options.giveUp);
-  }
-
-  function goOn(): void {
-    passWaiting(pace.hasRoom);
-    if (isOver) return;
-    if (waiting.length > 0) {
-      wait();
+  push(message: Message, bytes: number): void {
+    if (this.isOver) return;
+    if (!this.isWaiting && this.pace.hasRoom()) {
+      this.pass(message, bytes);
       return;
     }
-    isWaiting = false;
-    beyondPace = 0;
-    finish?.();
-    if (isOver) return;
-    isPaused = false;
-    options.resume();
+    this.waiting ??= [];
+    this.waiting.push({ message: this.stream.copy(message), bytes });
+    this.waitingBytes += bytes;
+    if (!this.isWaiting) this.wait();
   }
 
-  return {
-    push(message, bytes) {
-      if (isOver) return;
-      if (!isWaiting && pace.hasRoom()) {
-        pass(message, bytes);
-        return;
-      }
-      waiting.push({ message: options.copy(message), bytes });
-      waitingBytes += bytes;
-      if (!isWaiting) wait();
-    },
-    check(bytes) {
-      if (isOver) return;
-      if (!isWaiting) {
-        if (pace.hasRoom()) return;
-        wait();
-      }
-      beyondPace += bytes;
-      if (isOver || isPaused || beyondPace < MAX_BEYOND_PACE) return;
-      isPaused = true;
-      options.pause();
-    },
-    waitingBytes: () => waitingBytes,
-    end(then) {
-      if (isWaiting) finish = then;
-      else then();
-    },
-    flush: () => passWaiting(() => true),
-    stop() {
-      isOver = true;
-      waiting = [];
-      waitingBytes = 0;
-      pace.end();
-    },
-  };
+  /** So many bytes have come, of messages or none: pauses the stream where too many were beyond the pace. */
+  check(bytes: number): void {
+    if (this.isOver) return;
+    if (!this.isWaiting) {
+      if (this.pace.hasRoom()) return;
+      this.wait();
+    }
+    this.beyondPace += bytes;
+    if (this.isOver || this.isPaused || this.beyondPace < MAX_BEYOND_PACE) return;
+    this.isPaused = true;
+    this.stream.pause();
+  }
+
+  /** Nothing more comes: calls it once all have been passed on. */
+  end(then: () => void): void {
+    if (this.isWaiting) this.finish = then;
+    else then();
+  }
+
+  /** Passes on at once what waits. */
+  flush(): void {
+    this.passWaiting(() => true);
+  }
+
+  /** Nothing is passed on any more. */
+  stop(): void {
+    this.isOver = true;
+    this.waiting = undefined;
+    this.waitingBytes = 0;
+    this.pace.end();
+  }
+
+  private pass(message: Message, bytes: number): void {
+    this.pace.count(this.stream.pass(message), bytes);
+  }
+
+  private passWaiting(hasRoom: () => boolean): void {
+    while (!this.isOver && this.hasWaiting() && hasRoom()) {
+      const first = this.waiting?.[this.next];
+      if (first === undefined) break;
+      this.next += 1;
+      this.waitingBytes -= first.bytes;
+      this.pass(first.message, first.bytes);
+    }
+    if (this.hasWaiting()) return;
+    this.waiting = undefined;
+    this.next = 0;
+  }
+
+  private hasWaiting(): boolean {
+    return this.waiting !== undefined && this.next < this.waiting.length;
+  }
+
+  private wait(): void {
+    this.isWaiting = true;
+    this.pace.wait(
+      () => this.goOn(),
+      () => this.stream.giveUp(),
+    );
+  }
+
+  private goOn(): void {
+    this.passWaiting(() => this.pace.hasRoom());
+    if (this.isOver) return;
+    if (this.hasWaiting()) {
+      this.wait();
+      return;
+    }
+    this.isWaiting = false;
+    this.beyondPace = 0;
+    this.finish?.();
+    if (this.isOver) return;
+    this.isPaused = false;
+    this.stream.resume();
+  }
 }

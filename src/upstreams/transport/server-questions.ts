@@ -1,9 +1,5 @@
 // Requests of a server that wait for their answers, which it may cancel (MCP "Cancellation").
-import {
-  type Cancellation,
-  type CancelSignal,
-  createCancellation,
-} from '../../platform/cancellation.ts';
+import { Cancellation, type CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { ServerRequest } from '../messages/server-message.ts';
 import { UpstreamError, type UpstreamRequest } from '../upstream.ts';
@@ -29,11 +25,11 @@ export function createServerQuestions(): ServerQuestions {
     },
     async answer(question, onRequest) {
       const { id } = question;
-      const cancellation = createCancellation();
+      const cancellation = new Cancellation();
       open.set(id, cancellation);
-      const response = await answerRequest(question, onRequest, cancellation.signal);
+      const response = await answerRequest(question, onRequest, cancellation);
       if (open.get(id) === cancellation) open.delete(id);
-      return cancellation.signal.aborted ? undefined : response;
+      return cancellation.aborted ? undefined : response;
     },
     cancel(id) {
       const cancellation = open.get(id);

@@ -2,7 +2,7 @@
 // answer, which comes with a later request of the client.
 
 import type { ClientCapabilities } from '../../../mcp/catalog/client-requests.ts';
-import { type CancelSignal, createCancellation } from '../../../platform/cancellation.ts';
+import { Cancellation, type CancelSignal } from '../../../platform/cancellation.ts';
 import type { Clock } from '../../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { UpstreamError, UpstreamQuestion } from '../../upstream.ts';
@@ -49,7 +49,7 @@ const TOO_MANY =
 
 export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall {
   const { clock, capabilities, send, suspend, end } = options;
-  const { signal, abort } = createCancellation();
+  const cancellation = new Cancellation();
   const questions = createOpenQuestions();
   let waiter: Waiter | undefined = first;
   let isOver = false;
@@ -90,7 +90,7 @@ export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall
   function cancel(reason: string): void {
     if (isOver) return;
     close(reason);
-    abort();
+    cancellation.abort();
     tell({ kind: 'failed', failure: 'aborted', message: reason });
     end(undefined);
   }
@@ -114,7 +114,7 @@ export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall
     cancel,
   };
   send({
-    signal,
+    signal: cancellation,
     progress: (params) => waiter?.progress(params),
     log: (params) => waiter?.log(params),
     answer: ask,
