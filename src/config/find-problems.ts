@@ -25,7 +25,6 @@ import {
   type Env,
   findVariable,
   hideSecrets,
-  isDefault,
   type Read,
   type Setting,
 } from './setting.ts';
@@ -156,10 +155,10 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     'OAUTH_TOKENS=gateway needs OAUTH_MODE=broker: in proxy mode clients log in at the provider, and get its tokens. Set OAUTH_MODE=broker, or remove OAUTH_TOKENS.',
 
   // What an operator sets and nothing reads would seem to work.
-  (read) => {
+  (read, isMissing) => {
     const isOwn = issuesOwnTokens(read);
     const settings = isOwn ? OF_PROVIDER_TOKENS : OF_OWN_TOKENS;
-    const useless = settings.find((setting) => !isDefault(setting, read));
+    const useless = settings.find((setting) => !isMissing(setting));
     if (useless === undefined) return undefined;
     if (!isOwn) {
       return `${useless.variable} is for tokens of the gateway's own, and clients get those of the provider. Remove it, or set OAUTH_MODE=broker without OAUTH_TOKENS=provider.`;
