@@ -25,6 +25,7 @@ import {
   type Env,
   findVariable,
   hideSecrets,
+  isDefault,
   type Read,
   type Setting,
 } from './setting.ts';
@@ -154,11 +155,12 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     read(ownTokenSettings.tokens) === 'gateway' &&
     'OAUTH_TOKENS=gateway needs OAUTH_MODE=broker: in proxy mode clients log in at the provider, and get its tokens. Set OAUTH_MODE=broker, or remove OAUTH_TOKENS.',
 
-  // What an operator sets and nothing reads would seem to work.
+  // What an operator sets and nothing reads would seem to work. A line of .env.example at its default asks for nothing.
   (read, isMissing) => {
     const isOwn = issuesOwnTokens(read);
-    const settings = isOwn ? OF_PROVIDER_TOKENS : OF_OWN_TOKENS;
-    const useless = settings.find((setting) => !isMissing(setting));
+    const useless = isOwn
+      ? OF_PROVIDER_TOKENS.find((setting) => !isMissing(setting))
+      : OF_OWN_TOKENS.find((setting) => !isDefault(setting, read));
     if (useless === undefined) return undefined;
     if (!isOwn) {
       return `${useless.variable} is for tokens of the gateway's own, and clients get those of the provider. Remove it, or set OAUTH_MODE=broker without OAUTH_TOKENS=provider.`;

@@ -76,6 +76,10 @@ export function readAll<Rows extends Readonly<Record<string, Setting<unknown>>>>
 const readDefault = <T>(setting: Setting<T>, read: Read): T =>
   'compute' in setting.default ? setting.default.compute(read) : setting.default.value;
 
+/** Whether its value is what it would be if it were not set. */
+export const isDefault = <T>(setting: Setting<T>, read: Read): boolean =>
+  JSON.stringify(read(setting)) === JSON.stringify(readDefault(setting, read));
+
 /** The value of a setting that the checks at start have found to be there. */
 export function requireValue<T>(value: T | undefined, { variable }: Setting<unknown>): T {
   if (value === undefined) throw new Error(`${variable} is missing`);

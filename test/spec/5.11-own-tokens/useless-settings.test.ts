@@ -1,5 +1,5 @@
-// §5.11: settings of the other kind of tokens would seem to work. Each stops the start, also at its default value, and the
-// error names it and says what to remove.
+// §5.11: settings of the other kind of tokens would seem to work. Each stops the start: of what the provider is
+// asked for also the default value. The error names it and says what to remove.
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 
@@ -31,9 +31,9 @@ test.each([
 });
 
 test.each([
-  { OAUTH_ACCESS_TTL_SECONDS: '3600' },
+  { OAUTH_ACCESS_TTL_SECONDS: '1800' },
   { OAUTH_GRANT_MAX_SECONDS: '86400' },
-  { OAUTH_ACCEPT_PROVIDER_TOKENS: 'false' },
+  { OAUTH_ACCEPT_PROVIDER_TOKENS: 'true' },
 ])('§5.11 settings: with tokens of the provider, %o stops the start', (setting) => {
   const [name] = Object.keys(setting);
   expect(() => loadConfig({ ...PROVIDER_TOKENS, ...setting })).toThrow(
@@ -42,6 +42,6 @@ test.each([
 });
 
 test('§5.11 settings: with neither, both kinds start', () => {
-  expect(loadConfig(BROKER).tokens.kind).toBe('gateway');
-  expect(loadConfig(PROVIDER_TOKENS).tokens.kind).toBe('provider');
+  expect(loadConfig(BROKER).oauth).toMatchObject({ tokens: { kind: 'gateway' } });
+  expect(loadConfig(PROVIDER_TOKENS).oauth).toMatchObject({ tokens: { kind: 'provider' } });
 });
