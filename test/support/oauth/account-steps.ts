@@ -1,4 +1,5 @@
 // /account as a browser sees it: a login at the page, its forms and its cookies.
+import { expect } from 'vitest';
 import type { Claims, OpaqueProvider } from '../providers/opaque-provider.ts';
 import type { OwnTokenLogins, OwnTokenSetup } from './own-tokens.ts';
 
@@ -46,6 +47,6 @@ export async function logOutEverywhere(own: AccountGateway): Promise<string> {
   const page = (await own.steps.get('/account?all=1', fresh)).text;
   const csrf = readCsrf(page);
   const ended = await own.steps.post('/account', { csrf, action: 'end_all' }, fresh);
-  if (ended.status !== 303) throw new Error(`The page answered ${ended.status}: ${ended.text}`);
+  expect([ended.status, ended.headers.location]).toEqual([303, 'https://gw.example/account']);
   return `${cookie.split(';')[0]}; ${readCookie(ended.headers['set-cookie'])}`;
 }
