@@ -9,6 +9,7 @@ import {
 } from '../endpoint/message.ts';
 import { fail, GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
+import { isStringArray } from '../platform/json.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
 /** Headers of a 401. */
@@ -66,14 +67,27 @@ export function createChallenge(
 
 const SERVERS = '/mcp/';
 
-/** RFC 6750 §3.1: a challenge that says more than where to log in, such as `error="invalid_token"`. */
-export const extendChallenge = (
-  challenge: Challenge | undefined,
-  parameters: string,
-): Challenge => {
+/** With the challenge, where it is a 401, or one that asks for scopes. However it was found, it says the same. */
+export function addChallenge(error: GatewayError, challenge: Challenge | undefined): GatewayError {
+  const parameters = describeRefusal(error);
+  if (parameters === undefined && error.row.status !== 401) return error;
+  const headers = parameters === undefined ? challenge : extendChallenge(challenge, parameters);
+  return new GatewayError(error.key, { ...error.failure, ...(headers && { headers }) });
+}
+
+/** RFC 6750 §3.1: so that the client asks for the scopes, or drops its tokens and logs in, and calls again. */
+function describeRefusal({ key, failure }: GatewayError): string | undefined {
+  if (key === 'token_revoked') return 'error="invalid_token"';
+  if (key !== 'insufficient_scope') return undefined;
+  const { scopes } = failure.data ?? {};
+  return `error="insufficient_scope"${isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : ''}`;
+}
+
+/** One that says more than where to log in. */
+function extendChallenge(challenge: Challenge | undefined, parameters: string): Challenge {
   const metadata = challenge?.['WWW-Authenticate'].replace(/^Bearer /, ', ') ?? '';
   return { 'WWW-Authenticate': `Bearer ${parameters}${metadata}` };
-};
+}
 
 export function createAuthenticate({ verify, getChallenge, onRefusal }: BearerDeps): Authenticate {
   return function authenticate(request, beforeFetch) {
@@ -95,7 +109,7 @@ export function createAuthenticate({ verify, getChallenge, onRefusal }: BearerDe
     const error = toGatewayError(thrown);
     if (error.row.status !== 401) throw error;
     onRefusal?.(error, request);
-    throw new GatewayError(error.key, { ...error.failure, headers: getChallenge(request.path) });
+    throw addChallenge(error, getChallenge(request.path));
   }
 }
 

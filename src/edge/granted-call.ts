@@ -1,5 +1,5 @@
 // A call whose caller came by the gateway's own token: whether its grant still stands, as the step says that counted it.
-import { extendChallenge, type GetChallenge } from '../auth/bearer.ts';
+import { addChallenge, type GetChallenge } from '../auth/bearer.ts';
 import type { JudgedCall } from '../endpoint/endpoint.ts';
 import type { GatewayRequest, Reply, UserContext } from '../endpoint/message.ts';
 import { fail, GatewayError, toGatewayError } from '../errors/gateway-error.ts';
@@ -34,20 +34,17 @@ export const createRunGrantedCall =
   (session, lookup) => {
     // A store that failed has not said that the login was ended.
     if ('failure' in lookup) fail('internal_error', { cause: lookup.failure });
-    if (lookup.version === undefined) throw addChallenge(new GatewayError('token_revoked'));
+    if (lookup.version === undefined) throw challenge(new GatewayError('token_revoked'));
     if (lookup.version === user.grant?.version) return judged.run(session);
     const reloading = reload?.(user) ?? fail('internal_error');
     return reloading.then(
       (fresh) => judgeAgain(fresh).run(session),
       (thrown: unknown) => {
-        throw addChallenge(toGatewayError(thrown));
+        throw challenge(toGatewayError(thrown));
       },
     );
 
-    /** RFC 6750 §3.1: to a 401. */
-    function addChallenge(error: GatewayError): GatewayError {
-      if (error.row.status !== 401) return error;
-      const headers = extendChallenge(getChallenge?.(request.path), 'error="invalid_token"');
-      return new GatewayError(error.key, { ...error.failure, headers });
+    function challenge(error: GatewayError): GatewayError {
+      return addChallenge(error, getChallenge?.(request.path));
     }
   };

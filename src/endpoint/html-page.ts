@@ -144,6 +144,7 @@ p { margin: 0 0 1rem; }
 .grants li + li { margin-top: .5rem; }
 .grants svg { margin-top: .25rem; color: var(--accent); }
 .grants .aside { display: block; }
+form + form, section + form { margin-top: 1.125rem; }
 dl { margin: 1.125rem 0; border-top: 1px solid var(--line); font-size: .875rem; }
 dl div { display: grid; grid-template-columns: 9.75rem 1fr; gap: .125rem 1rem; padding: .5rem 0;
   border-bottom: 1px solid var(--line); }

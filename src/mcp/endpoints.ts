@@ -1,7 +1,7 @@
 // §4.1, §4.4, §4.5: the endpoints of /mcp. Here messages become values of the protocol, and
 // values replies.
 
-import { extendChallenge, type GetChallenge } from '../auth/bearer.ts';
+import { addChallenge, type GetChallenge } from '../auth/bearer.ts';
 import type { Endpoint, JudgedCall, ProtectedCall } from '../endpoint/endpoint.ts';
 import {
   type GatewayRequest,
@@ -11,8 +11,7 @@ import {
   type ReplyHeaders,
 } from '../endpoint/message.ts';
 import { JSONRPC, toLogMembers } from '../endpoint/render-error.ts';
-import { fail, GatewayError } from '../errors/gateway-error.ts';
-import { isStringArray } from '../platform/json.ts';
+import { fail } from '../errors/gateway-error.ts';
 import { truncateForLog } from '../platform/log.ts';
 import { EVENT_STREAM_HEADERS } from '../platform/sse.ts';
 import { stripUri } from '../platform/strip-uri.ts';
@@ -121,19 +120,15 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     observer.admit(record);
     const describe = createDescribe(record);
     return eras[era].handle(createCall(record, catalog, protectedCall, session), message).then(
-      (response) => toReply(addChallenge(response, path), id, describe),
-      (thrown: unknown) => toReply(addChallenge(toErrorResponse(thrown), path), id, describe),
+      (response) => toReply(challenge(response, path), id, describe),
+      (thrown: unknown) => toReply(challenge(toErrorResponse(thrown), path), id, describe),
     );
   }
 
-  /** RFC 6750 §3.1: so that the client asks for the scopes, or logs in, and calls again. */
-  function addChallenge(response: McpResponse, path: string): McpResponse {
+  function challenge(response: McpResponse, path: string): McpResponse {
     if (response.kind !== 'json' || !('error' in response.answer)) return response;
-    const { key, failure } = response.answer.error;
-    const parameters = describeRefusal(response.answer.error);
-    if (parameters === undefined) return response;
-    const headers = extendChallenge(getChallenge?.(path), parameters);
-    return { ...response, answer: { error: new GatewayError(key, { ...failure, headers }) } };
+    const error = addChallenge(response.answer.error, getChallenge?.(path));
+    return { ...response, answer: { error } };
   }
 
   /** The session is read, so that one that has expired is counted as such, and does not slide. */
@@ -195,13 +190,6 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
       headers: { Allow: 'POST, DELETE' },
     });
   }
-}
-
-function describeRefusal({ key, failure }: GatewayError): string | undefined {
-  if (key === 'token_revoked') return 'error="invalid_token"';
-  if (key !== 'insufficient_scope') return undefined;
-  const { scopes } = failure.data ?? {};
-  return `error="insufficient_scope"${isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : ''}`;
 }
 
 /** The one place where a response becomes HTTP. */

@@ -89,6 +89,33 @@ describe('doctor: what own tokens need', () => {
     expect(own.find('tokens').why).toContain('Keycloak needs an Audience mapper');
   });
 
+  test.each<{ what: string; changed: Env; said: RegExp }>([
+    {
+      what: 'nobody in particular',
+      changed: {},
+      said: /^Everybody whom the provider lets in may log in/,
+    },
+    {
+      what: 'addresses and claims',
+      changed: {
+        LOGIN_ALLOWED_EMAILS: '*@example.com,ada@example.org',
+        LOGIN_ALLOWED_CLAIMS: 'hd=example.com',
+      },
+      said: /only these may log in: LOGIN_ALLOWED_EMAILS=\*@example\.com,ada@example\.org and LOGIN_ALLOWED_CLAIMS=hd=example\.com\.$/,
+    },
+    {
+      what: 'groups',
+      changed: { LOGIN_ALLOWED_GROUPS: 'staff' },
+      said: /only these may log in: LOGIN_ALLOWED_GROUPS=staff\.$/,
+    },
+  ])('§20.2 doctor: who may log in, where the settings name $what', async ({ changed, said }) => {
+    const { code, find } = await diagnose(changed);
+    expect([code, find('login-policy')]).toMatchObject([
+      0,
+      { status: 'ok', what: expect.stringMatching(said) },
+    ]);
+  });
+
   test('§20.2 doctor: OIDC_AUDIENCE has no use, which is said with both ways on', async () => {
     const { failures, find } = await diagnose({ OIDC_AUDIENCE: 'https://mcp.example.com' });
     expect(failures).toEqual(['settings']);

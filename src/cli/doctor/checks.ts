@@ -9,6 +9,7 @@ import { checkClient, checkClientSecret } from './provider/client-secret.ts';
 import { checkClock, checkWalkClock } from './provider/clock.ts';
 import { checkAuthorization, checkProxyRedirects } from './settings/check-authorization.ts';
 import { checkCapabilities, checkDiscovery, checkKeySet } from './settings/check-discovery.ts';
+import { checkLoginPolicy } from './settings/check-login-policy.ts';
 import { checkLoginAbilities, checkTokenKind } from './settings/check-own-tokens.ts';
 import { checkServers } from './settings/check-servers.ts';
 import { checkLimits, checkStart } from './settings/check-start.ts';
@@ -61,7 +62,7 @@ export const BACKGROUND_CHECKS: readonly Check<Walk>[] = [
 ];
 
 export const SETTINGS_CHECKS: readonly Check<SettingsAtHand>[] = [
-  ...inSection('Settings', checkStart, checkLimits, checkTokenKind),
+  ...inSection('Settings', checkStart, checkLimits, checkTokenKind, checkLoginPolicy),
   ...inSection(
     'Identity provider',
     checkDiscovery,

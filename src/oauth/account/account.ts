@@ -191,14 +191,14 @@ export function createAccount(deps: AccountDeps): Account {
     const stored = await grants.read(id);
     // Somebody else's is none.
     if (stored === undefined || hashUser(stored.grant.user) !== hashUser(user)) return;
-    const ended = await deps.endGrant(id);
+    const ended = await deps.endGrant(id, 'user');
     if (ended !== undefined) writeEnd(ended, ip);
   }
 
   /** Other browsers of the user are logged out of this page, too; whoever sits here sees what came of it. */
   async function endAll(found: OpenBrowserSession, ip: string): Promise<Reply> {
     const selection = { kind: 'user', user: found.session.user, client: undefined } as const;
-    const { failed, logoutMark } = await deps.endSelectedGrants(selection, (grant) =>
+    const { failed, logoutMark } = await deps.endSelectedGrants(selection, 'user', (grant) =>
       writeEnd(grant, ip),
     );
     const { session, headers } = await found.renew(logoutMark);

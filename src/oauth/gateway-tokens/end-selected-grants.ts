@@ -3,6 +3,7 @@ import type { Grant } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
+import type { EndedBy, EndGrant } from './end-grant.ts';
 import type { GrantSelection, Logouts } from './logouts.ts';
 import type { EndedLogin, TellProvider } from './tell-provider.ts';
 
@@ -12,6 +13,7 @@ import type { EndedLogin, TellProvider } from './tell-provider.ts';
  */
 export type EndSelectedGrants = (
   selection: GrantSelection,
+  by: EndedBy,
   noteEnd: (grant: Grant) => void,
 ) => Promise<EndedSelection>;
 
@@ -25,7 +27,8 @@ export interface EndedSelection {
 }
 
 export interface EndSelectedGrantsDeps {
-  readonly grants: Pick<Grants, 'end' | 'list' | 'listIds'>;
+  readonly grants: Pick<Grants, 'list' | 'listIds'>;
+  readonly endHere: EndGrant;
   readonly logouts: Pick<Logouts, 'note'>;
   readonly tellProviderInTurn: TellProvider;
   readonly clock: Clock;
@@ -39,7 +42,7 @@ const MAX_PASSES = 10;
 const MAX_TOLD = 100;
 
 export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelectedGrants {
-  const { grants, logouts, tellProviderInTurn, clock, log } = deps;
+  const { grants, endHere, logouts, tellProviderInTurn, clock, log } = deps;
 
   async function listIds(selection: GrantSelection): Promise<readonly string[]> {
     const user = selection.kind === 'user' ? selection.user : undefined;
@@ -73,7 +76,7 @@ export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelecte
     }
   }
 
-  return async function endSelectedGrants(selection, noteEnd) {
+  return async function endSelectedGrants(selection, by, noteEnd) {
     // Before the list is read: what is not in it yet finds the note.
     const logoutMark = await logouts.note(selection);
     // Not their claims: there may be all that the gateway has, and the provider may be slow.
@@ -84,7 +87,7 @@ export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelecte
         failures.clear();
         const endedBefore = ended.length;
         for (const id of await listIds(selection)) {
-          const grant = await grants.end(id).catch((cause) => void failures.set(id, cause));
+          const grant = await endHere(id, by).catch((cause) => void failures.set(id, cause));
           if (!grant) continue;
           ended.push({ user: grant.user, provider: grant.provider });
           noteEnd(grant);

@@ -30,7 +30,7 @@ export function createIssueGrant(deps: IssueGrantDeps): IssueGrant {
   /** What becomes of the others is no reason to refuse this login. */
   async function makeRoom({ user, id }: Grant): Promise<void> {
     for (const excess of await grants.listExcess(user, id)) {
-      const ended = await endGrantSoon(excess);
+      const ended = await endGrantSoon(excess, 'excess');
       if (ended === undefined) continue;
       const { client } = ended;
       const action = {
@@ -46,7 +46,7 @@ export function createIssueGrant(deps: IssueGrantDeps): IssueGrant {
 
   /** A store that did not answer may have written it all the same. */
   async function endUnwritten(grant: Grant): Promise<void> {
-    const ended = await endGrantSoon(grant.id).catch(() => undefined);
+    const ended = await endGrantSoon(grant.id, 'unfinished').catch(() => undefined);
     if (ended === undefined) await tellProviderInTurn(grant);
   }
 
@@ -60,12 +60,12 @@ export function createIssueGrant(deps: IssueGrantDeps): IssueGrant {
     }
     try {
       if (await logouts.isOver({ user, clientId: client.id, logoutMark })) {
-        await endGrantSoon(id);
+        await endGrantSoon(id, 'unfinished');
         return undefined;
       }
     } catch (cause) {
       // Its client hears of no tokens: the user must not see a login that nobody has.
-      endGrantSoon(id).catch(() => {});
+      endGrantSoon(id, 'unfinished').catch(() => {});
       throw cause;
     }
     makeRoom(grant).catch((cause: unknown) =>

@@ -17,7 +17,7 @@ import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login
 import { createReadIdentity, type ReadIdentity } from '../identity/read-identity.ts';
 import { createProviderApi } from '../provider/provider-api.ts';
 import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
-import { createEndGrant, type EndGrant } from './end-grant.ts';
+import { createEndGrant, createEndHere, type EndGrant } from './end-grant.ts';
 import { createEndSelectedGrants, type EndSelectedGrants } from './end-selected-grants.ts';
 import { createLogouts, type Logouts } from './logouts.ts';
 import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
@@ -102,7 +102,8 @@ export function openGatewayTokens(
     endsAllOfUser: oauth.provider.quirks.revokesAllOfUser === true,
   });
   const tellProviderInTurn = createTellInTurn(tellProvider);
-  const endGrant = createEndGrant({ grants, tellProvider });
+  const endHere = createEndHere({ grants, log });
+  const endGrant = createEndGrant({ endHere, tellProvider });
   const { refreshTtlSeconds } = oauth;
   const logouts = createLogouts({ store: records.store, refreshTtlSeconds, clock });
   const renewal = createGrantRenewal({
@@ -125,13 +126,14 @@ export function openGatewayTokens(
     providerLogins,
     endGrant,
     endGrantSoon: createEndGrant({
-      grants,
+      endHere,
       tellProvider: async (ended) => void tellProviderInTurn(ended),
     }),
     tellProviderInTurn,
     logouts,
     endSelectedGrants: createEndSelectedGrants({
       grants,
+      endHere,
       logouts,
       tellProviderInTurn,
       clock,

@@ -61,7 +61,7 @@ export function createRedeemCode(deps: RedeemCodeDeps) {
       return wasUsedAgain;
     } catch (cause) {
       // Its client hears of no tokens, and the code is used up.
-      deps.endGrantSoon(grantId).catch(() => {});
+      deps.endGrantSoon(grantId, 'unfinished').catch(() => {});
       throw cause;
     }
   }
@@ -109,7 +109,7 @@ export function createRedeemCode(deps: RedeemCodeDeps) {
     { grantId, user }: Omit<Extract<CodeUse, { kind: 'again' }>, 'kind'>,
     client: Client,
   ): Promise<never> {
-    await endGrant(grantId);
+    await endGrant(grantId, 'reuse');
     deps.log.warn(
       'An authorization code was used twice by whoever has its code_verifier. It may have been stolen, so the login has ended.',
       { user: user.sub, client: client.id, grant: grantId },

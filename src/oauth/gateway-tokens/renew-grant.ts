@@ -107,7 +107,7 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
 
   async function end(grant: Grant, reason: string): Promise<Renewal> {
     metrics.recordGrantRenewal('ended');
-    await endGrant(grant.id);
+    await endGrant(grant.id, 'renewal');
     log.info('A login ended when it was renewed.', { ...describe(grant), reason });
     return { kind: 'ended' };
   }

@@ -45,7 +45,7 @@ export function createGatewayRevoke(deps: GatewayRevokeDeps) {
     const { id, client, user } = stored.grant;
     requireOwner(client.id, clientId);
     return async function endAndAnswer() {
-      await endGrant(id);
+      await endGrant(id, 'client');
       return { ...REVOKED, facts: { user: user.sub, grantId: id } };
     };
   };

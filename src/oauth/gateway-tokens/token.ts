@@ -142,7 +142,7 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
 
   /** RFC 9700 §4.14.2: whose of the two it is, nobody can tell. */
   async function endReused({ id, user, client }: Grant): Promise<never> {
-    await deps.endGrant(id);
+    await deps.endGrant(id, 'reuse');
     deps.log.warn(
       'A refresh token was used that had been replaced, after its successor was in use. It may have been stolen, so the login has ended.',
       { user: user.sub, client: client.id, grant: id },

@@ -27,13 +27,21 @@ export type LogLogin = (login: LoggedLogin) => LoginFacts;
 
 const MAX_LOGGED_NAME = 100;
 
+/** Who, and by which client, as the log says it wherever a login begins or ends. */
+export const describeLogin = ({
+  clientId,
+  clientName,
+  user,
+}: Pick<LoggedLogin, 'clientId' | 'clientName' | 'user'>) => ({
+  client: clientId,
+  clientName: clientName?.slice(0, MAX_LOGGED_NAME),
+  user,
+});
+
 export const createLoginLog = (log: Log): LogLogin =>
-  function logLogin({ clientId, clientName, user, isRefresh, isLastAnswer }) {
-    const facts = {
-      client: clientId,
-      clientName: clientName?.slice(0, MAX_LOGGED_NAME),
-      user,
-    };
+  function logLogin({ isRefresh, isLastAnswer, ...login }) {
+    const { user } = login;
+    const facts = describeLogin(login);
     if (isRefresh) log.debug('Refreshed.', { ...facts, ...(isLastAnswer && { isLastAnswer }) });
     else log.info('Logged in.', facts);
     return user === undefined ? {} : { user };

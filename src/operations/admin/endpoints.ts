@@ -120,7 +120,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
       path: '/grants/:id',
       action: 'end_grant',
       isId: isGrantId,
-      act: async (id) => (await endGrant?.(id)) !== undefined,
+      act: async (id) => (await endGrant?.(id, 'operator')) !== undefined,
       notFound: 'grant_not_found',
     },
   ];
@@ -156,7 +156,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     return runAudited(call, { action: 'end_grants', target }, async (note) => {
       const selection = readGrantSelection(query, deps.issuer);
       if (endSelectedGrants === undefined) return fail('bad_request', { details: NO_GRANTS });
-      const { ended, failed } = await endSelectedGrants(selection, ({ id }) =>
+      const { ended, failed } = await endSelectedGrants(selection, 'operator', ({ id }) =>
         note({ action: 'end_grant', target: id }),
       );
       if (failed > 0) failNotEnded(ended, failed);

@@ -1,7 +1,7 @@
 // Tokens of the gateway's own over two replicas: one store, one truth.
 import { expect, test } from 'vitest';
 import { useFresh } from '../../support/lifetimes.ts';
-import { startOwnTokens, toTokens } from '../../support/oauth/own-tokens.ts';
+import { BASE, startOwnTokens, toTokens } from '../../support/oauth/own-tokens.ts';
 
 const own = useFresh(() => startOwnTokens({ isReplicated: true }));
 
@@ -15,6 +15,19 @@ test('§5.11 replicas: a token of one is good at the other, and out at its next 
   expect([status, json.error.data.reason]).toEqual([401, 'token_revoked']);
   expect(headers['www-authenticate']).toContain('error="invalid_token"');
   expect((await own.other.call(bystander.access)).status).toBe(200);
+});
+
+test('§5.11 replicas: one that meets a login only after its end says what one says that knew it', async () => {
+  const { client, access, refresh } = await own.logIn();
+  expect((await own.call(access)).status).toBe(200);
+  await own.steps.post('/oauth/revoke', { token: refresh, client_id: client.id });
+  const answers = [await own.call(access), await own.other.call(access)];
+  for (const { status, json, headers } of answers) {
+    expect([status, json.error.data.reason]).toEqual([401, 'token_revoked']);
+    expect(headers['www-authenticate']).toBe(
+      `Bearer error="invalid_token", resource_metadata="${BASE}/.well-known/oauth-protected-resource/mcp"`,
+    );
+  }
 });
 
 test('§5.11 replicas: to revoke an access token ends the login, too, and who revokes again hears no error', async () => {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { useFresh } from '../../support/lifetimes.ts';
 import {
   type AccountVisit,
+  logOutEverywhere,
   openAccount,
   readCookie,
   readCsrf,
@@ -18,22 +19,6 @@ import {
 import { type OwnTokenGateway, toTokens } from '../../support/oauth/own-tokens.ts';
 
 const BOB = { sub: 'user-2', name: 'Bob', email: 'bob@example.com' };
-
-/** As a browser whose user the provider has just asked; resolves to its cookies afterwards. */
-async function logOutEverywhere(own: OperatorSetup): Promise<string> {
-  const { cookie } = await openAccount(own);
-  const { text } = await own.steps.get('/account', cookie);
-  const led = await own.steps.post('/account', { csrf: readCsrf(text), action: 'end_all' }, cookie);
-  const auth_time = Math.floor(own.clock.now() / 1000);
-  const asked = new URL(led.headers.location ?? '');
-  const back = await own.steps.callback(own.provider.logIn(asked, { auth_time }), cookie);
-  const fresh = `${cookie.split(';')[0]}; ${readCookie(back.headers['set-cookie'])}`;
-  const page = (await own.steps.get('/account?all=1', fresh)).text;
-  const csrf = readCsrf(page);
-  const ended = await own.steps.post('/account', { csrf, action: 'end_all' }, fresh);
-  expect([ended.status, ended.headers.location]).toEqual([303, 'https://gw.example/account']);
-  return `${cookie.split(';')[0]}; ${readCookie(ended.headers['set-cookie'])}`;
-}
 
 const isLoggedIn = async ({ steps }: OwnTokenGateway, { cookie }: Pick<AccountVisit, 'cookie'>) =>
   (await steps.get('/account', cookie)).status === 200;
