@@ -239,3 +239,22 @@ test("§20.1 dev: the development provider's users can be operators", async () =
   const answer = await fetch(`${postern.url}/admin/api/access`);
   expect(answer.status).toBe(401);
 });
+
+test('§20.1 dev: what is set for tokens of the gateway’s own is taken, as dev issues them', async () => {
+  const cwd = await makeFolder();
+  const own = { OAUTH_ACCESS_TTL_SECONDS: '1800', LOGIN_ALLOWED_EMAILS: '*@example.com' };
+  const postern = await startPostern(own, { args: ['dev'], cwd });
+  const answer = await fetch(`${postern.url}/mcp`, { method: 'POST' });
+  expect(answer.status).toBe(401);
+});
+
+test('§20.1 dev: in proxy mode the same settings are refused', async () => {
+  const postern = await runPostern(
+    { OAUTH_MODE: 'proxy', OAUTH_ACCESS_TTL_SECONDS: '1800', PORT: String(await freePort()) },
+    { args: ['dev'] },
+  );
+  expectCleanFailure(postern);
+  expect(problemsOf(postern)).toEqual([
+    expect.stringMatching(/^OAUTH_ACCESS_TTL_SECONDS is for tokens of the gateway's own/),
+  ]);
+});

@@ -5,7 +5,7 @@ export const devCommand = defineCommand({
   summary: 'run it for development: anybody can log in, with any name',
   description: [
     'Starts the gateway with the embedded store, limits that nobody reaches by hand and, unless OIDC_ISSUER is set, an identity provider that accepts any name.',
-    'It starts again after a change of .env or, with a catalogue of your own, of code in the folder of that file. Sessions and logins survive, and where a change cannot be loaded, what was served before goes on. The configuration file and its lock are loaded anew while it runs.',
+    'It starts again after a change of .env or, with a catalogue of your own, of code in the folder of that file. Sessions survive, and so do logins until they are renewed, at most an hour later (OAUTH_RENEWAL_SECONDS): the identity provider starts anew, too. Where a change cannot be loaded, what was served before goes on. The configuration file and its lock are loaded anew while it runs.',
   ],
   options: {
     catalog: CATALOG,

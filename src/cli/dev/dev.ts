@@ -77,7 +77,12 @@ export async function dev(options: StartOptions): Promise<void> {
     ]);
   }
   const environment = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value));
-  const preview = loadConfig({ ...DEV_DEFAULTS, ...PLACEHOLDERS, ...environment });
+  const preview = loadConfig({
+    ...DEV_DEFAULTS,
+    ...PLACEHOLDERS,
+    ...chooseMode(environment),
+    ...environment,
+  });
   const configFile = await openConfigFile(preview);
   const catalog = await loadCatalog(preview.server.catalogFile);
   const openSetup = planSetup(environment, preview);
@@ -145,6 +150,15 @@ async function summarize(
     ...(servers === 0 || tools === 0 ? [] : [`${ownTools} of the gateway itself`]),
     ...(sessions === 0 ? [] : [`${countNoun(sessions, 'session')} kept`]),
   ].join(', ');
+}
+
+/** As the service will have it: settings of one mode are refused in the other. */
+function chooseMode(environment: Env): Env {
+  const { AUTH_REQUIRED, OIDC_ISSUER, OAUTH_CLIENT_ID, OIDC_AUDIENCE } = environment;
+  const hasLogin = OIDC_ISSUER === undefined || OAUTH_CLIENT_ID !== undefined;
+  if (AUTH_REQUIRED === 'false' || !hasLogin) return {};
+  const isBesideOwn = OIDC_ISSUER === undefined && OIDC_AUDIENCE !== undefined;
+  return { ...BROKER, ...(isBesideOwn && acceptProviderTokens(environment, [OIDC_AUDIENCE])) };
 }
 
 /**
