@@ -19,17 +19,13 @@ import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
-import { buildProviderRequest, type Login } from '../broker/redirect-to-provider.ts';
+import { buildLoginRequest, type Login } from '../broker/redirect-to-provider.ts';
 import type { Browsers } from '../consent/browser.ts';
 import type { EndGrant } from '../gateway-tokens/end-grant.ts';
 import type { EndSelectedGrants } from '../gateway-tokens/end-selected-grants.ts';
 import type { Logouts } from '../gateway-tokens/logouts.ts';
 import type { Identity } from '../identity/identity.ts';
-import {
-  type AuthorizationParameters,
-  buildCallbackUrl,
-  createCodeChallenge,
-} from '../provider/provider-parameters.ts';
+import type { AuthorizationParameters } from '../provider/provider-parameters.ts';
 import { createNameCheck, parseBody, parseQuery } from '../request/parameters.ts';
 import { type AccountPageContent, renderAccountPage, renderLoginFailed } from './account-page.ts';
 import type { BrowserSession, BrowserSessions, OpenBrowserSession } from './browser-sessions.ts';
@@ -103,23 +99,19 @@ export function createAccount(deps: AccountDeps): Account {
       account: isFresh ? { freshSince: clock.now() } : {},
     });
     const reply = createRedirectReply(
-      buildProviderRequest(await endpoints.findAuthorizationUrl(), [
-        ['client_id', clientId],
-        ['redirect_uri', buildCallbackUrl(baseUrl)],
-        ['response_type', 'code'],
-        ['scope', scope],
-        ['state', state],
-        ['code_challenge', createCodeChallenge(codeVerifier)],
-        ['code_challenge_method', 'S256'],
-        ['nonce', nonce],
-        ...(isFresh
-          ? ([
-              ['prompt', 'login'],
-              ['max_age', '0'],
-            ] as const)
-          : []),
-        ...authorization.filter(([name]) => !isFresh || name !== 'prompt'),
-      ]),
+      buildLoginRequest(
+        await endpoints.findAuthorizationUrl(),
+        { baseUrl, clientId, scope, state, codeVerifier, nonce },
+        [
+          ...(isFresh
+            ? ([
+                ['prompt', 'login'],
+                ['max_age', '0'],
+              ] as const)
+            : []),
+          ...authorization.filter(([name]) => !isFresh || name !== 'prompt'),
+        ],
+      ),
     );
     return { ...reply, headers: { ...reply.headers, ...browser.headers } };
   }

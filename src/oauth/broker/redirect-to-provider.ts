@@ -101,6 +101,35 @@ export function buildProviderRequest(
   return url.href;
 }
 
+type Pairs = Parameters<typeof buildProviderRequest>[1];
+
+/** What the gateway asks of the provider for any login: of a client, or for a page of its own. */
+export interface LoginRequest extends Pick<Login, 'codeVerifier' | 'nonce'> {
+  readonly baseUrl: string;
+  /** The gateway's own at the provider. */
+  readonly clientId: string;
+  readonly scope: string | undefined;
+  readonly state: string;
+}
+
+/** `more` are the parameters that are not of every login. */
+export const buildLoginRequest = (
+  authorizationUrl: string,
+  { baseUrl, clientId, scope, state, codeVerifier, nonce }: LoginRequest,
+  more: Pairs,
+): string =>
+  buildProviderRequest(authorizationUrl, [
+    ['client_id', clientId],
+    ['redirect_uri', buildCallbackUrl(baseUrl)],
+    ['response_type', 'code'],
+    ['scope', scope],
+    ['state', state],
+    ['code_challenge', createCodeChallenge(codeVerifier)],
+    ['code_challenge_method', 'S256'],
+    ['nonce', nonce],
+    ...more,
+  ]);
+
 export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
   async function redirectToProvider(
     request: AuthorizationRequest,
@@ -127,18 +156,11 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
       nonce,
       sendsIssuer: await endpoints.sendsIssuer(),
     });
-    const url = buildProviderRequest(await endpoints.findAuthorizationUrl(), [
-      ['client_id', clientId],
-      ['redirect_uri', buildCallbackUrl(baseUrl)],
-      ['response_type', 'code'],
-      ['scope', scope],
-      ['state', state],
-      ['code_challenge', createCodeChallenge(codeVerifier)],
-      ['code_challenge_method', 'S256'],
-      ['nonce', nonce],
-      ...authorization,
-      ...selectForwarded(parameters, authorization),
-    ]);
+    const url = buildLoginRequest(
+      await endpoints.findAuthorizationUrl(),
+      { baseUrl, clientId, scope, state, codeVerifier, nonce },
+      [...authorization, ...selectForwarded(parameters, authorization)],
+    );
     const reply = createRedirectReply(url);
     return { ...reply, headers: { ...reply.headers, ...browser.headers } };
   };

@@ -1,10 +1,12 @@
 // Whether the provider would let a user log in through the gateway: redirect URI, scopes, resource.
-import { buildProviderRequest } from '../../../oauth/broker/redirect-to-provider.ts';
+import {
+  buildLoginRequest,
+  buildProviderRequest,
+} from '../../../oauth/broker/redirect-to-provider.ts';
 import { askForLogin } from '../../../oauth/gateway-tokens/gateway-tokens.ts';
 import { withoutAudience } from '../../../oauth/gateway-tokens/open-gateway-tokens.ts';
 import {
   buildAuthorizationParameters,
-  buildCallbackUrl,
   createCodeChallenge,
   selectResources,
 } from '../../../oauth/provider/provider-parameters.ts';
@@ -45,17 +47,15 @@ async function buildRequest(
       : buildAuthorizationParameters(parameters, undefined, selectResources(parameters, []));
   const authorizationUrl = await endpoints.findAuthorizationUrl().catch(() => undefined);
   if (authorizationUrl === undefined) return undefined;
-  return buildProviderRequest(authorizationUrl, [
-    ['client_id', oauth.providerClient.id],
-    ['redirect_uri', buildCallbackUrl(server.baseUrl)],
-    ['response_type', 'code'],
-    ['scope', scope],
-    ['state', generateSecret()],
-    ['code_challenge', createCodeChallenge(generateSecret())],
-    ['code_challenge_method', 'S256'],
-    ['nonce', generateSecret()],
-    ...authorization,
-  ]);
+  const login = {
+    baseUrl: server.baseUrl,
+    clientId: oauth.providerClient.id,
+    scope,
+    state: generateSecret(),
+    codeVerifier: generateSecret(),
+    nonce: generateSecret(),
+  };
+  return buildLoginRequest(authorizationUrl, login, authorization);
 }
 
 /** In proxy mode clients bring redirect URIs of their own, which the provider has to know. */
