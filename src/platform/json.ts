@@ -49,19 +49,23 @@ const toBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength);
 
 /** As `decodeUtf8`, of bytes in pieces. */
-export function decodePieces(pieces: readonly Uint8Array[]): string | undefined {
+export const decodePieces = (pieces: readonly Uint8Array[]): string | undefined =>
+  decodeUtf8(joinPieces(pieces));
+
+/** Pieces that follow one another, as one. It is good until the next call. */
+export function joinPieces(pieces: readonly Uint8Array[]): Buffer {
   const [first] = pieces;
-  if (pieces.length === 1 && first !== undefined) return decodeUtf8(first);
+  if (pieces.length === 1 && first !== undefined) return toBuffer(first);
   let bytes = 0;
   for (const piece of pieces) {
-    if (bytes + piece.length > workspace.length) return decodeUtf8(Buffer.concat(pieces));
+    if (bytes + piece.length > workspace.length) return Buffer.concat(pieces);
     workspace.set(piece, bytes);
     bytes += piece.length;
   }
-  return decodeUtf8(workspace.subarray(0, bytes));
+  return workspace.subarray(0, bytes);
 }
 
-/** A buffer of its own for each text would be most of what its call allocates, and the collector would run for it. */
+/** A buffer of its own for each body would be most of what its call allocates, and the collector would run for it. */
 const workspace = Buffer.allocUnsafeSlow(262_144);
 
 /** Whether every `%` of the text begins an encoded character (RFC 3986 §2.1), in UTF-8. */

@@ -12,6 +12,7 @@ import type {
 } from '../../mcp/catalog/served-catalog.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
+import { isUnread } from '../messages/unread-result.ts';
 import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
 import { type LinkedResources, nameLinkOwner } from './linked-resources.ts';
 import { findMirroredParams } from './mirrored-params.ts';
@@ -151,7 +152,7 @@ const MAX_LINKS = 100;
 export function createPassOn(view: View, relayCall: RelayCall, links: LinkedResources): PassOn {
   /** Most results link to nothing, and nothing is waited for. */
   function keepLinks(server: string, result: RawResult, who: Who) {
-    const uris = listLinkedUris(result);
+    const uris = isUnread(result) ? NO_URIS : listLinkedUris(result);
     return uris.length === 0 ? result : rememberLinks(server, uris, who).then(() => result);
   }
 
@@ -172,6 +173,8 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
       .then((result) => keepLinks(server, result, who));
   };
 }
+
+const NO_URIS: readonly string[] = [];
 
 /** URIs that the result of a tool, or a prompt, names: links and embedded resources. */
 function listLinkedUris({ content, messages }: JsonObject): readonly string[] {

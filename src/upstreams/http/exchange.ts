@@ -1,8 +1,8 @@
 // MCP "Streamable HTTP": one request, and the messages that answer it, as JSON or as a stream of events.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { decodePieces, type JsonObject } from '../../platform/json.ts';
-import { parseServerJson } from '../messages/server-message.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { parseServerBytes, parseServerJson } from '../messages/server-message.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
 import type { StreamPace } from '../transport/message-pace.ts';
 import { PacedMessages } from '../transport/paced-messages.ts';
@@ -65,11 +65,8 @@ export type ExchangeEnd =
 /** An event, or the pieces of a body. */
 type Received = string | readonly Buffer[];
 
-function parseReceived(received: Received): { readonly value: unknown } | undefined {
-  if (typeof received === 'string') return parseServerJson(received);
-  const text = decodePieces(received);
-  return text === undefined ? undefined : parseServerJson(text, received);
-}
+const parseReceived = (received: Received) =>
+  typeof received === 'string' ? parseServerJson(received) : parseServerBytes(received);
 
 /** How requests get to a server. */
 export interface Route {

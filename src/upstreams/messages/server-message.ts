@@ -1,14 +1,18 @@
 // JSON-RPC 2.0: what a server writes, read without trust.
+import { isUtf8 } from 'node:buffer';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import {
   cutPieces,
+  decodeUtf8,
   findExceededBound,
   isObject,
   type JsonObject,
+  joinPieces,
   noteWritten,
   parseObject,
 } from '../../platform/json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
+import { createUnreadResult } from './unread-result.ts';
 
 export type ServerMessage =
   | ServerRequest
@@ -65,14 +69,29 @@ const isErrorObject = (error: unknown): error is JsonRpcErrorObject =>
 /** Far more than anybody writes, far less than fills a stack or the memory. */
 const BOUNDS = { levels: 200, values: 500_000 };
 
-/** Undefined for what is no JSON, or nested too deep, or has too many values. `pieces` are its bytes as they came. */
-export function parseServerJson(
+/** Undefined for what is no JSON, or nested too deep, or has too many values. */
+export const parseServerJson = (text: string): ParsedJson | undefined => parseText(text, undefined);
+
+/** As `parseServerJson`, of bytes as they came. */
+export function parseServerBytes(pieces: readonly Uint8Array[]): ParsedJson | undefined {
+  const bytes = joinPieces(pieces);
+  const response = bytes.length < MIN_PIECES ? undefined : readUsualResponse(bytes, pieces);
+  if (response !== undefined) return { value: response };
+  const text = decodeUtf8(bytes);
+  return text === undefined ? undefined : parseText(text, pieces);
+}
+
+interface ParsedJson {
+  readonly value: unknown;
+}
+
+function parseText(
   text: string,
-  pieces?: readonly Uint8Array[],
-): { readonly value: unknown } | undefined {
+  pieces: readonly Uint8Array[] | undefined,
+): ParsedJson | undefined {
   if (findExceededBound(text, BOUNDS) !== undefined) return undefined;
-  const value = text.length < MIN_NOTED ? undefined : parseUsualResponse(text, pieces);
-  if (value !== undefined) return { value };
+  const response = text.length < MIN_NOTED ? undefined : parseUsualResponse(text, pieces);
+  if (response !== undefined) return { value: response };
   try {
     return { value: JSON.parse(text) };
   } catch {
@@ -91,31 +110,56 @@ const USUAL_ENVELOPES: readonly (readonly [head: RegExp, tail: RegExp])[] = [
   [/^\{"result":/, /,"jsonrpc":"2\.0","id":(0|[1-9]\d{0,14})\}[ \t\r\n]*$/],
   [/^\{"jsonrpc":"2\.0","result":/, /,"id":(0|[1-9]\d{0,14})\}[ \t\r\n]*$/],
 ];
-/** Characters at the end of a response, of which the tail is a part. */
-const TAIL = 64;
+/** Characters at the start and at the end of a response, of which head and tail are a part. */
+const ENVELOPE = 64;
+
+interface Envelope {
+  readonly id: number;
+  /** Characters before the result, and behind it. */
+  readonly before: number;
+  readonly behind: number;
+}
+
+/** `start` and `end` are those of the response. Undefined where it is written in another way. */
+function findEnvelope(start: string, end: string): Envelope | undefined {
+  for (const [headForm, tailForm] of USUAL_ENVELOPES) {
+    const head = headForm.exec(start);
+    const tail = head && tailForm.exec(end);
+    if (!head || !tail) continue;
+    const id = Number(head[1] ?? tail[1]);
+    return { id, before: head[0].length, behind: end.length - tail.index };
+  }
+  return undefined;
+}
+
+/** The response, with a result that nobody has to read. What is between head and tail is one object, so it is the result. */
+function readUsualResponse(bytes: Buffer, pieces: readonly Uint8Array[]): JsonObject | undefined {
+  const envelope = findEnvelope(
+    bytes.toString('latin1', 0, ENVELOPE),
+    bytes.toString('latin1', bytes.length - ENVELOPE),
+  );
+  if (envelope === undefined || !isUtf8(bytes)) return undefined;
+  const { id, before, behind } = envelope;
+  const end = bytes.length - behind;
+  const result = createUnreadResult({ bytes, pieces, start: before, end });
+  return result && { jsonrpc: '2.0', id, result };
+}
 
 /**
  * The response, with a note of how its result is written. Where what is between head and tail is one value of JSON, it is
- * the result, whatever is in it. The engine's own parser proves that: nothing else that does is faster, even where nothing
- * of the value is looked at. Undefined for what is written in another way.
+ * the result, whatever is in it: the engine's own parser proves that.
  */
 function parseUsualResponse(
   text: string,
   pieces: readonly Uint8Array[] | undefined,
 ): JsonObject | undefined {
-  const end = text.slice(-TAIL);
-  for (const [headForm, tailForm] of USUAL_ENVELOPES) {
-    const head = headForm.exec(text);
-    const tail = head && tailForm.exec(end);
-    if (!head || !tail) continue;
-    const start = head[0].length;
-    const behind = end.length - tail.index;
-    const written = text.slice(start, text.length - behind);
-    const result = parseObject(written);
-    if (result === undefined) return undefined;
-    const isLong = pieces !== undefined && text.length >= MIN_PIECES;
-    noteWritten(result, isLong ? cutPieces(pieces, start, behind) : written);
-    return { jsonrpc: '2.0', id: Number(head[1] ?? tail[1]), result };
-  }
-  return undefined;
+  const envelope = findEnvelope(text.slice(0, ENVELOPE), text.slice(-ENVELOPE));
+  if (envelope === undefined) return undefined;
+  const { id, before, behind } = envelope;
+  const written = text.slice(before, text.length - behind);
+  const result = parseObject(written);
+  if (result === undefined) return undefined;
+  const isLong = pieces !== undefined && text.length >= MIN_PIECES;
+  noteWritten(result, isLong ? cutPieces(pieces, before, behind) : written);
+  return { jsonrpc: '2.0', id, result };
 }

@@ -1,7 +1,7 @@
 // Results as their servers wrote them, in whatever order the members of the response stand: clients get the same.
 import { beforeEach, expect, test } from 'vitest';
-import { addMembers, decodePieces, findWritten, surround } from '../../../src/platform/json.ts';
-import { parseServerJson } from '../../../src/upstreams/messages/server-message.ts';
+import { addMembers, findWritten, surround } from '../../../src/platform/json.ts';
+import { parseServerBytes } from '../../../src/upstreams/messages/server-message.ts';
 import { SERVER_INFO, stateless } from '../../support/clients/stateless.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
@@ -112,7 +112,7 @@ test.each([1, 2, 7, 33, 40, 8_000, 100_000])(
       const pieces = Array.from({ length: count }, (_, n) =>
         bytes.subarray(n * size, (n + 1) * size),
       );
-      const parsed = parseServerJson(decodePieces(pieces) ?? fail(), pieces);
+      const parsed = parseServerBytes(pieces);
       const value = Object(parsed?.value);
       expect(value).toEqual({ jsonrpc: '2.0', id: 7, result: JSON.parse(result) });
       const written = findWritten(value.result) ?? [];

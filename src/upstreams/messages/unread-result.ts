@@ -1,0 +1,89 @@
+// A long result in which the gateway has nothing to look at: its bytes go on, and nobody parses them, unless somebody asks for
+// a member after all.
+import { fail } from '../../errors/gateway-error.ts';
+import {
+  cutPieces,
+  decodePieces,
+  type JsonObject,
+  noteWritten,
+  parseObject,
+} from '../../platform/json.ts';
+import { mayName, type ScannedMember, scanObject } from '../../platform/scan-json.ts';
+
+/** Bytes of a response, in one piece and as they came, and where its result stands in them. */
+export interface ResultBytes {
+  readonly bytes: Buffer;
+  readonly pieces: readonly Uint8Array[];
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * The result, of which only short members are parsed; a member is had by its name, or with all others, as of any object.
+ * Undefined where the gateway has to know what is in it: what it links to, or how it goes on.
+ *
+ * Whoever asks for a member gets a GatewayError `upstream_error` where one of its strings is no JSON.
+ */
+export function createUnreadResult({
+  bytes,
+  pieces,
+  start,
+  end,
+}: ResultBytes): JsonObject | undefined {
+  const members = scanObject(bytes, start, end);
+  if (members === undefined || members.some(({ name }) => READ.has(name))) return undefined;
+  if (mayName(bytes, RESOURCE)) return undefined;
+  const written = cutPieces(pieces, start, bytes.length - end);
+  const result = new Proxy(readShortMembers(bytes, members), createReader(written));
+  unread.add(result);
+  noteWritten(result, written);
+  return result;
+}
+
+/** Whether nothing in the result names a resource, which nobody had to read it for. */
+export const isUnread = (result: object): boolean => unread.has(result);
+
+const unread = new WeakSet<object>();
+
+/** Members by which it is told how a call goes on, and what of a result is not the client's. */
+const READ: ReadonlySet<string> = new Set(['resultType', 'cache']);
+/** How the types of links and of embedded resources begin. */
+const RESOURCE = '"resource';
+
+/** Long enough for a flag or a number, and for a list without items. */
+const MAX_SHORT = 32;
+
+/** All members are there, in their order; those that are not short are undefined, as no member of JSON is. */
+const readShortMembers = (bytes: Buffer, members: readonly ScannedMember[]): JsonObject =>
+  Object.fromEntries(
+    members.map(({ name, start, end }) => [
+      name,
+      end - start > MAX_SHORT ? undefined : parseShort(bytes.toString('utf8', start, end)),
+    ]),
+  );
+
+function parseShort(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function createReader(written: readonly Uint8Array[]): ProxyHandler<JsonObject> {
+  let whole: JsonObject | undefined;
+  return {
+    get(members, name) {
+      if (typeof name === 'symbol' || !Object.hasOwn(members, name))
+        return Reflect.get(members, name);
+      if (whole === undefined && members[name] !== undefined) return members[name];
+      whole ??= parseObject(decodePieces(written) ?? '') ?? failToRead();
+      return whole[name];
+    },
+  };
+}
+
+const failToRead = (): never =>
+  fail('upstream_error', {
+    jsonRpc: { code: -32603, message: 'The server answered with a text that is no JSON.' },
+  });

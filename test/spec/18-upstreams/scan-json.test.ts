@@ -1,0 +1,115 @@
+// Where members stand in the bytes of JSON is told as the parser would, whatever is written there.
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type ScannedMember, scanObject } from '../../../src/platform/scan-json.ts';
+import { chooseCount } from '../../support/tools/long-run.ts';
+
+const scan = (text: string) => {
+  const bytes = Buffer.from(text);
+  return scanObject(bytes, 0, bytes.length);
+};
+
+const parseEach = (text: string, members: readonly ScannedMember[]) =>
+  members.map(({ name, start, end }) => [
+    name,
+    JSON.parse(Buffer.from(text).subarray(start, end).toString()),
+  ]);
+
+const anyString = fc.string({
+  unit: fc.constantFrom('"', '\\', '{', '}', '[', ']', ',', ':', 'a', ' ', 'ä', '€', '\u0001'),
+  maxLength: 12,
+});
+const anyNumber = fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer());
+const plainName = fc.string({ unit: fc.constantFrom('a', 'b', 'ä', ' '), maxLength: 4 });
+const { value: anyValue } = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 5 },
+    anyString,
+    anyNumber,
+    fc.constantFrom(null, true, false),
+    fc.array(tie('value'), { maxLength: 3 }),
+    fc.dictionary(anyString, tie('value'), { maxKeys: 3 }),
+  ),
+}));
+const anyObject = fc.dictionary(plainName, anyValue, { maxKeys: 4 });
+
+test('§18.3 results: what is JSON is found, member by member', () => {
+  fc.assert(
+    fc.property(anyObject, (value) => {
+      const text = JSON.stringify(value);
+      const members = scan(text);
+      // Many values are left to the parser.
+      if (members === undefined) expect(text.length).toBeGreaterThan(128);
+      else expect(parseEach(text, members)).toEqual(Object.entries(JSON.parse(text)));
+    }),
+    { numRuns: chooseCount(3000, 50_000) },
+  );
+});
+
+/** What a backslash stands before is not looked at within strings: the texts here have none. */
+const plainString = fc.string({
+  unit: fc.constantFrom('{', '}', '[', ']', ',', ':', 'a', ' ', 'ä'),
+  maxLength: 6,
+});
+const { value: plainValue } = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    plainString,
+    fc.constantFrom(0, -1.5e300, 7, null, true, false),
+    fc.array(tie('value'), { maxLength: 3 }),
+    fc.dictionary(plainString, tie('value'), { maxKeys: 3 }),
+  ),
+}));
+const anyEdit = fc.record({
+  at: fc.nat(),
+  removed: fc.nat({ max: 2 }),
+  added: fc.string({ unit: fc.constantFrom(...'{}[]:,"0-.eE+tnul '), maxLength: 2 }),
+});
+
+test('§18.3 results: what was changed so that it is no JSON is never taken for it', () => {
+  fc.assert(
+    fc.property(
+      fc.dictionary(plainString, plainValue, { maxKeys: 3 }),
+      fc.array(anyEdit, { minLength: 1, maxLength: 3 }),
+      (value, edits) => {
+        const text = edits.reduce((current, { at, removed, added }) => {
+          const start = at % (current.length + 1);
+          return current.slice(0, start) + added + current.slice(start + removed);
+        }, JSON.stringify(value));
+        const members = scan(text);
+        if (members !== undefined) {
+          expect(parseEach(text, members)).toEqual(Object.entries(JSON.parse(text)));
+        }
+      },
+    ),
+    { numRuns: chooseCount(20_000, 300_000) },
+  );
+});
+
+test.each([
+  '',
+  '{',
+  '[]',
+  '"a"',
+  'null',
+  '{}}',
+  ' {}',
+  '{} ',
+  '{"a":1,"a":2}',
+  '{"\\u0061":1}',
+  '{"a":-}',
+  '{"a":1e}',
+  '{"a":.5}',
+  '{"a":+1}',
+  '{"a":NaN}',
+  `{"a":${'['.repeat(200)}${']'.repeat(200)}}`,
+])('§18.3 results: %j is no object that is known by its bytes', (text) => {
+  expect(scan(text)).toBeUndefined();
+});
+
+test('§18.3 results: numbers are compared as they are written, not as doubles', () => {
+  expect(scan('{"a": 12345678901234567890.125 ,"b":-0.0e+12}')).toEqual([
+    { name: 'a', start: 6, end: 30 },
+    { name: 'b', start: 36, end: 44 },
+  ]);
+});

@@ -1,0 +1,151 @@
+// Long results in which the gateway has nothing to look at go on as bytes, unparsed; what it does look at, it finds.
+import { beforeEach, expect, test } from 'vitest';
+import { parseServerBytes } from '../../../src/upstreams/messages/server-message.ts';
+import { isUnread } from '../../../src/upstreams/messages/unread-result.ts';
+import { SERVER_INFO, stateless } from '../../support/clients/stateless.ts';
+import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
+import { seriesOf } from '../../support/gateway/metrics.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
+import { startRawServer } from '../../support/upstreams/raw-server.ts';
+
+const LONG = `say \\"hello\\" \\\\ \\u20ac {[,:]} ${'ä'.repeat(20_000)}`;
+const CONTENT = `"content":[{"type":"text","text":"${LONG}"}]`;
+/** No double has this number. */
+const RESULT = `{${CONTENT}, "structuredContent":{"sum":12345678901234567890.125,"empty":{},"list":[]}}`;
+
+const respond = (id: number, result: string) => `{"jsonrpc":"2.0","id":${id},"result":${result}}`;
+
+const parse = (result: string) =>
+  Object(parseServerBytes([Buffer.from(respond(1, result))])?.value);
+
+let gateway: CatalogGateway;
+let write: (id: number, params: Readonly<Record<string, unknown>>) => string | Buffer;
+
+beforeEach(async () => {
+  const server = closeAfterTest(
+    await startRawServer((res, id, { params }) => {
+      res.writeHead(200, { 'content-type': 'application/json' });
+      res.end(write(id, params));
+    }),
+  );
+  write = (id) => respond(id, RESULT);
+  gateway = await startForTest({ file: { mcpServers: { one: { url: server.url } } } });
+});
+
+async function call(sub = 'ann', version = '2025-11-25', headers = {}) {
+  const token = await gateway.issuer.sign({ sub });
+  const begin = structuredClone(INITIALIZE_REQUEST);
+  Object.assign(begin.params, { protocolVersion: version });
+  const opened = await gateway.rpc(begin, { token });
+  const session = opened.headers['mcp-session-id'] ?? '';
+  const params = { name: 'one__any', arguments: {}, _meta: { progressToken: 1 } };
+  return gateway.rpc(
+    { jsonrpc: '2.0', id: 'i', method: 'tools/call', params },
+    { session, token, headers: { 'mcp-protocol-version': version, ...headers } },
+  );
+}
+
+test('§18.3 results: a long one is unread, and reaches its client to the letter', async () => {
+  expect(isUnread(parse(RESULT).result)).toBe(true);
+  const { text } = await call();
+  expect(text).toBe(`{"jsonrpc":"2.0","result":${RESULT},"id":"i"}`);
+});
+
+test('§18.3 results: one that is unread is read where somebody asks, or copies it', () => {
+  const { result } = parse(`{"isError":true,${RESULT.slice(1)}`);
+  const whole = { isError: true, ...JSON.parse(RESULT) };
+  expect(Object.keys(result)).toEqual(Object.keys(whole));
+  expect(result.isError).toBe(true);
+  expect('content' in result).toBe(true);
+  expect(result.cache).toBeUndefined();
+  expect({ ...result }).toEqual(whole);
+  expect(JSON.stringify(result)).toBe(JSON.stringify(whole));
+  expect(result).toEqual(whole);
+});
+
+test.each([
+  ['a link', `"content":[{"type":"resource_link","uri":"a:b","name":"l"}]`],
+  ['a link that is spelled another way', `"content":[{"type":"\\u0072esource_link","uri":"a:b"}]`],
+  ['an embedded resource', `"content":[{"type": "resource","resource":{"uri":"a:b","text":""}}]`],
+  ['a type of result', `"resultType":"complete"`],
+  ['a member that is spelled another way', `"result\\u0054ype":"complete"`],
+  ['a member twice', `"a":1,"a":2`],
+  ['the gateway’s own member', `"cache":1`],
+  ['lines', `"a":\n1`],
+])('§18.3 results: a long one with %s is read', (_what, member) => {
+  const { result } = parse(`{${member},"x":"${LONG}"}`);
+  expect(isUnread(result)).toBe(false);
+  expect(result).toEqual(JSON.parse(`{${member},"x":"${LONG}"}`));
+});
+
+test('§18.3 results: a client of an older revision, a stateless one, and a stream get all of a long one', async () => {
+  const whole = JSON.parse(RESULT);
+  const older = await call('ann', '2025-03-26');
+  expect(older.json.result).toEqual(whole);
+  const current = await stateless(gateway, 'tools/call', { name: 'one__any', arguments: {} });
+  expect(current.json.result).toEqual({
+    resultType: 'complete',
+    ...whole,
+    _meta: { [SERVER_INFO]: current.json.result._meta[SERVER_INFO] },
+  });
+  expect(current.text).toContain(RESULT.slice(1, -1));
+  const streamed = await call('ann', '2025-11-25', {
+    accept: 'application/json, text/event-stream',
+  });
+  expect(streamed.json.result).toEqual(whole);
+});
+
+test('§18.3 results: a long one that tells of an error is one', async () => {
+  await call();
+  expect(await countFailures()).toBe(0);
+  write = (id) => respond(id, `{${CONTENT},"isError":true}`);
+  await call();
+  expect(await countFailures()).toBe(1);
+});
+
+const countFailures = () => seriesOf(gateway, 'mcp_tool_invocations_total', { status: 'error' });
+
+/** Each is wrong where nothing was parsed: the parser has to say so. */
+const WRONG: readonly (readonly [what: string, result: string | Buffer])[] = [
+  ['a missing brace', `{${CONTENT}`],
+  ['a brace too many', `{${CONTENT}}}`],
+  ['another bracket', `{"content":[{"type":"text","text":"${LONG}"]}]}`],
+  ['no comma', `{${CONTENT} "a":1}`],
+  ['a comma too many', `{${CONTENT},}`],
+  ['no value', `{${CONTENT},"a":}`],
+  ['no colon', `{${CONTENT},"a" 1}`],
+  ['a name without quotes', `{${CONTENT},a:1}`],
+  ['a number that is none', `{${CONTENT},"a":01}`],
+  ['a word that is none', `{${CONTENT},"a":undefined}`],
+  ['a string without end', `{"a":"${LONG}`],
+  ['a string that ends in a backslash', `{"a":"${LONG}\\"}`],
+  ['line feeds in a string', `{"a":"${LONG}\n"}`],
+  [
+    'bytes that are no text',
+    Buffer.concat([Buffer.from(`{"a":"${LONG}`), Buffer.from([0xff]), Buffer.from('"}')]),
+  ],
+];
+
+test.each(WRONG)(
+  "§18.4 results: a long one with %s fails its call, and nobody else's",
+  async (_what, result) => {
+    write = (id) =>
+      Buffer.concat(
+        [`{"jsonrpc":"2.0","id":${id},"result":`, result, '}'].map((part) => Buffer.from(part)),
+      );
+    const { json } = await call();
+    expect(json.result).toMatchObject({ isError: true });
+    write = (id) => respond(id, RESULT);
+    const other = await call('bob');
+    expect(other.json.result).toEqual(JSON.parse(RESULT));
+  },
+);
+
+test('§18.3 results: another message cannot stand in a long result', async () => {
+  write = (id) =>
+    respond(id, `{${CONTENT}},"id":"x","error":{"code":1,"message":"m"},"more":{"a":1}`);
+  const { json } = await call();
+  expect(json).toMatchObject({ id: 'i' });
+  expect(json.result?.content?.[0]?.text ?? '').not.toContain('ä');
+});
