@@ -1,4 +1,5 @@
 // The body of an answer: bounded, and read as it comes.
+import { isUtf8 } from 'node:buffer';
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
@@ -54,7 +55,8 @@ export function createJsonBody(
 
 export interface EventBodyOptions {
   readonly maxBytes: number;
-  onMessage(data: string): void;
+  /** Data of an event, as text or as the bytes that came. */
+  onMessage(data: string | Buffer): void;
   onNamedEvent(name: string, data: string): void;
   /** A comment, a field that means nothing, an event without data; or lines without end that are no event. */
   onNoise(count: number): void;
@@ -63,7 +65,46 @@ export interface EventBodyOptions {
 
 /** Server-sent events, as the WHATWG HTML standard §9.2 has them: each message is a value of JSON. */
 export function createEventBody(options: EventBodyOptions): AnswerBody {
-  const { maxBytes, onMessage, onNamedEvent, onNoise, onEnd } = options;
+  const { onMessage, onEnd } = options;
+  /** Most answers are one event that comes in one piece: nothing else needs one. */
+  let reader: EventReader | undefined;
+  return {
+    add(chunk) {
+      const data = reader === undefined ? findOnlyMessage(chunk) : undefined;
+      if (data === undefined) {
+        reader ??= createEventReader(options);
+        return reader.add(chunk);
+      }
+      onMessage(data);
+      return undefined;
+    },
+    end: onEnd,
+    keptBytes: () => reader?.keptBytes() ?? 0,
+  };
+}
+
+/** How the SDKs of MCP begin the event of a message. */
+const MESSAGE_HEAD = /^(?:event: ?message\r?\n)?data: ?(?=\{)/;
+const MAX_MESSAGE_HEAD = 24;
+const MESSAGE_ENDS = ['\r\n\r\n', '\n\n'] as const;
+
+/** The data of a piece that is one event with one line of data; undefined for all else. */
+function findOnlyMessage(chunk: Buffer): Buffer | undefined {
+  const head = MESSAGE_HEAD.exec(chunk.toString('latin1', 0, MAX_MESSAGE_HEAD));
+  if (head === null) return undefined;
+  const tail = chunk.toString('latin1', chunk.length - 4);
+  const end = MESSAGE_ENDS.find((one) => tail.endsWith(one));
+  if (end === undefined) return undefined;
+  const data = chunk.subarray(head[0].length, chunk.length - end.length);
+  const isOneLine = !data.includes(LINE_FEED) && !data.includes(CARRIAGE_RETURN);
+  return isOneLine && isUtf8(data) ? data : undefined;
+}
+
+type EventReader = Pick<AnswerBody, 'add' | 'keptBytes'>;
+
+/** Events in pieces of any kind. */
+function createEventReader(options: EventBodyOptions): EventReader {
+  const { maxBytes, onMessage, onNamedEvent, onNoise } = options;
   const decoder = new StringDecoder('utf8');
   const toLineFeeds = createToLineFeeds();
   /** Of the line that has begun. */
@@ -120,7 +161,6 @@ export function createEventBody(options: EventBodyOptions): AnswerBody {
       }
       return held.byteLength() + heldOfEvent > maxBytes ? tooLong(maxBytes) : problem;
     },
-    end: onEnd,
     keptBytes: () => held.byteLength() + heldOfEvent,
   };
 }

@@ -162,7 +162,7 @@ export function startExchange(
     }
     return createEventBody({
       maxBytes,
-      onMessage: (data) => messages.push(data, data.length),
+      onMessage: (data) => messages.push(typeof data === 'string' ? data : [data], data.length),
       onNamedEvent(name, data) {
         pace.count(1, data.length);
         if (!isOver) listener.onNamedEvent?.(name, data);

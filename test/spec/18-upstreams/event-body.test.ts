@@ -11,7 +11,7 @@ const read = (lineEnd: string, pieceBytes: number) => {
   let mostKept = 0;
   const body = createEventBody({
     maxBytes: 200,
-    onMessage: (data) => void messages.push(data),
+    onMessage: (data) => void messages.push(String(data)),
     onNamedEvent() {},
     onNoise(count) {
       noise += count;
@@ -46,4 +46,41 @@ test.each(
   expect(noise).toBe(0);
   expect(kept).toBe(0);
   expect(mostKept).toBeLessThan(200);
+});
+
+/** Pieces that each are one event, or nearly, and what is in them. */
+const PIECES: readonly (readonly [piece: string, messages: readonly string[]])[] = [
+  ['data: {"a":1}\n\n', ['{"a":1}']],
+  ['data:{"a":1}\n\n', ['{"a":1}']],
+  ['event: message\ndata: {"é":1}\n\n', ['{"é":1}']],
+  ['event: message\r\ndata: {"a":"x\\n"}\r\n\r\n', ['{"a":"x\\n"}']],
+  ['event: other\ndata: {"a":1}\n\n', []],
+  ['data: {"a":1}\n\ndata: {"b":1}\n\n', ['{"a":1}', '{"b":1}']],
+  ['data: {"a":\ndata: 1}\n\n', ['{"a":\n1}']],
+  ['data: {"a":1}\rdata: x\n\n', ['{"a":1}\nx']],
+  ['id: 7\ndata: {"a":1}\n\n', ['{"a":1}']],
+  ['data: {"a":1}\n', []],
+  ['data: {"a":1}\nevent: other\n\n', []],
+  [': x\n\n', []],
+];
+
+test('§18.4 events: pieces that are one event each are read as any others', () => {
+  for (const [first, messages] of PIECES) {
+    for (const [second, more] of PIECES) {
+      const found: string[] = [];
+      const body = createEventBody({
+        maxBytes: 200,
+        onMessage: (data) => void found.push(String(data)),
+        onNamedEvent() {},
+        onNoise() {},
+        onEnd() {},
+      });
+      expect(body.add(Buffer.from(first))).toBeUndefined();
+      // What is left open goes on.
+      if (!/\n\r?\n$/.test(first))
+        expect(body.add(Buffer.from('event: other\n\n'))).toBeUndefined();
+      expect(body.add(Buffer.from(second))).toBeUndefined();
+      expect(found).toEqual([...messages, ...more]);
+    }
+  }
 });
