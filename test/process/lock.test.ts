@@ -303,6 +303,10 @@ describe('postern lock when something is wrong', () => {
     { args: ['lock'], says: 'postern lock needs the configuration file' },
     { args: ['lock', '--config', 'mcp.json', '--token', 'x'], says: 'The token is not a JWT' },
     {
+      args: ['lock', '--config', 'mcp.json', '--token', 'pst_x'],
+      says: 'Get an access token from the identity provider itself.',
+    },
+    {
       args: ['lock', '--config', 'mcp.json', '--token', '-'],
       input: '',
       says: '--token -: there is nothing in it.',
@@ -391,6 +395,33 @@ describe('postern lock --token', () => {
     expect(await readText()).toContain('"admin"');
     expect((await runLock(['--check'])).code).toBe(0);
     expect(plain.requests.map(({ params }) => JSON.stringify(params)).join()).not.toContain(ada);
+  });
+
+  test('§18.7 postern lock: where tokens are opaque, a copy of the file with headers approves for the server with auth', async () => {
+    const plain = closeAfterTest(await startListingServer({ tools: [buildTool('plain')] }));
+    change(wiki, {
+      answers: {
+        'tools/list': (_params, { authorization }) => ({
+          result: { tools: authorization === 'Bearer opaque' ? [buildTool('search')] : [] },
+        }),
+      },
+    });
+    const headers = { Authorization: 'Bearer ${WIKI_TOKEN}' };
+    const copy = { mcpServers: { wiki: { url: wiki.url, headers }, plain: { url: plain.url } } };
+    await writeFile(join(folder, 'lock.json'), JSON.stringify(copy));
+    await configure({
+      wiki: { url: wiki.url, auth: { type: 'forward', audience: AUDIENCE } },
+      plain: plain.url,
+    });
+    const written = await runInside(
+      { WIKI_TOKEN: 'opaque' },
+      { args: ['lock', '--config', 'lock.json'], cwd: folder },
+    );
+    expect(written).toMatchObject({ code: 0, stderr: '' });
+    expect((await runLock()).code).toBe(0);
+    expect((await runLock(['--check'])).code).toBe(0);
+    const lock = readLock(await readText());
+    expect(lock.check('wiki', 'tool', buildTool('search'))).toBe('approved');
   });
 
   test('§18.7 postern lock --token: token-exchange asks the provider as the gateway does', async () => {

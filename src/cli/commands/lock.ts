@@ -14,7 +14,7 @@ export const lockCommand = defineCommand({
     ),
     check: flag('write nothing; say what differs'),
     ...tokenOptions(
-      'an access token, for servers that answer users only; adds what this user sees.',
+      'an access token of the provider (a JWT), for servers that answer users only; adds what this user sees.',
     ),
     json: JSON_OUTPUT,
   },

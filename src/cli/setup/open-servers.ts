@@ -9,6 +9,7 @@ import { formatProblem } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
 import { getOriginalToken, readEmail, type UserContext } from '../../endpoint/message.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
+import { isOwnToken } from '../../grants/token-codec.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
@@ -137,17 +138,25 @@ export const EVERY_CAPABILITY: ClientCapabilities = {
 
 // --token, --token-file: as whom the servers are asked.
 
+const OPAQUE_TOKENS =
+  'If its access tokens are not JWTs, see "Servers that answer users only" in docs/upstreams.md.';
+
 /**
  * Its claims are believed: who has the token reads with it what its user may read, and nobody is let in.
  *
- * @throws UsageError for what is no token, or one that has expired.
+ * @throws UsageError for what is no token of a provider's user, or one that has expired.
  */
 export function readUser(token: string, now: number): UserContext {
+  if (isOwnToken(token)) {
+    throw new UsageError(
+      `The token is one of the gateway (pst_…). It does not say who its user is, and no server may get it. Get an access token from the identity provider itself. ${OPAQUE_TOKENS}`,
+    );
+  }
   const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
   const { sub, exp, groups } = claims ?? {};
   if (claims === undefined || typeof sub !== 'string' || sub === '') {
     throw new UsageError(
-      'The token is not a JWT with a "sub". Give an access token that the provider issued to a user: those of the gateway (pst_…) do not say who it is.',
+      `The token is not a JWT with a "sub". Give an access token that the identity provider issued to a user. ${OPAQUE_TOKENS}`,
     );
   }
   if (typeof exp === 'number' && exp * 1000 <= now) {
