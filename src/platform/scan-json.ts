@@ -11,29 +11,28 @@ export interface ScannedMember {
 /**
  * The members of the object that stands from `start` to `end`. That its brackets, names and values stand as RFC 8259 says is
  * proved, and so is the end of each string; what is in a string is not looked at. Undefined for what is no such object, and
- * for what has better be parsed: many values, line feeds and tabs, or a member twice.
+ * for what has better be parsed: many values, line feeds and tabs, a member twice, or a string that begins with `sought`.
  */
 export function scanObject(
   bytes: Buffer,
   start: number,
   end: number,
+  sought: string,
 ): readonly ScannedMember[] | undefined {
   if (bytes[start] !== OPEN_OBJECT || PARSED_BYTES.some((byte) => bytes.includes(byte))) {
     return undefined;
   }
   const members: ScannedMember[] = [];
-  const scan = { bytes, left: MAX_SEARCHES };
+  const scan = { bytes, start, sought, steps: 0 };
   if (skipMembers(scan, start + 1, MAX_LEVELS, members) !== end) return undefined;
   const names = new Set(members.map(({ name }) => name));
   return names.size === members.length ? members : undefined;
 }
 
-/** Whether the name of a member, or a text that is one value, could stand there: as it is, or with letters escaped. */
-export const mayName = (bytes: Buffer, text: string): boolean =>
-  bytes.includes(text) || bytes.includes('\\u00');
-
-/** Each costs about as much as to parse a hundred bytes. */
-const MAX_SEARCHES = 128;
+/** A search, or a value, costs about as much as to parse so many bytes. */
+const STEP_BYTES = 16;
+/** Steps that may be taken in vain. */
+const MAX_VAIN = 256;
 /** Arrays and objects around one another. */
 const MAX_LEVELS = 100;
 
@@ -52,8 +51,16 @@ const PARSED_BYTES = [0x0a, 0x0d, 0x09];
 
 interface Scan {
   readonly bytes: Buffer;
-  /** Searches and values that may still come. */
-  left: number;
+  readonly start: number;
+  readonly sought: string;
+  /** Searches and values so far. */
+  steps: number;
+}
+
+/** Whether the parser would have come to `at` faster. */
+function isTooSlow(scan: Scan, at: number): boolean {
+  scan.steps += 1;
+  return (scan.steps - MAX_VAIN) * STEP_BYTES > at - scan.start;
 }
 
 // Each of these returns where what follows begins, or NOWHERE.
@@ -67,8 +74,7 @@ function skipSpaces({ bytes }: Scan, start: number): number {
 }
 
 function skipValue(scan: Scan, at: number, levels: number): number {
-  scan.left -= 1;
-  if (scan.left < 0 || levels < 0) return NOWHERE;
+  if (levels < 0 || isTooSlow(scan, at)) return NOWHERE;
   switch (scan.bytes[at]) {
     case QUOTE:
       return skipString(scan, at + 1);
@@ -129,14 +135,24 @@ function skipItems(scan: Scan, start: number, levels: number): number {
 /** Behind the quote that opens it. */
 function skipString(scan: Scan, start: number): number {
   const { bytes } = scan;
-  for (let from = start; scan.left > 0; ) {
-    scan.left -= 1;
-    const quote = bytes.indexOf(QUOTE, from);
-    if (quote === -1) return NOWHERE;
-    from = quote + 1;
-    if (!isEscaped(bytes, start, quote)) return from;
+  let quote = bytes.indexOf(QUOTE, start);
+  while (quote !== -1 && isEscaped(bytes, start, quote)) {
+    if (isTooSlow(scan, quote)) return NOWHERE;
+    quote = bytes.indexOf(QUOTE, quote + 1);
   }
-  return NOWHERE;
+  return quote === -1 || isSought(scan, start, quote) ? NOWHERE : quote + 1;
+}
+
+/** Bytes of a word, if all its letters are escaped (`\\u0061`). */
+const MAX_WORD = 96;
+
+/** Whether a string begins with what is sought. One in which something is escaped may. */
+function isSought({ bytes, sought }: Scan, start: number, end: number): boolean {
+  if (end - start < sought.length || end - start > MAX_WORD) return false;
+  for (let at = start; at < end; at += 1) if (bytes[at] === BACKSLASH) return true;
+  return (
+    bytes[start] === sought.charCodeAt(0) && bytes.toString('latin1', start, end).startsWith(sought)
+  );
 }
 
 /** Behind an odd number of backslashes. */
