@@ -4,7 +4,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../../../config/config.ts';
 import { logListening, logStartWarnings } from '../../../config/start-log.ts';
 import { computePauseMs } from '../../../platform/back-off.ts';
-import { systemClock } from '../../../platform/clock.ts';
 import { createLog, type Log } from '../../../platform/log.ts';
 import { type EnvFile, logEnvironment } from '../../command/env-file.ts';
 import { StartError } from '../../command/errors.ts';
@@ -37,7 +36,7 @@ export async function superviseWorkers(
   logListening(config, config.server.port, log, { workers });
 }
 
-/** A worker that dies sooner after its start, the second time in a row, is replaced after a pause. */
+/** A worker that has served for less time when it dies, the second time in a row, is replaced after a pause. */
 const STEADY_MS = 10_000;
 const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
@@ -84,7 +83,7 @@ function createWorkerPool(log: Log, atStart: Protection | undefined) {
     for (let worker = first; ; worker = addReplacement()) {
       const end = await worker.ended;
       if (isEnding) return;
-      const isQuick = systemClock.monotonic() - worker.startedAt < STEADY_MS;
+      const isQuick = worker.getServedMs() < STEADY_MS;
       quickDeaths = isQuick ? quickDeaths + 1 : 0;
       const delayMs = choosePause(quickDeaths);
       logEnd(log, worker, end, delayMs);

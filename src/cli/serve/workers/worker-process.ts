@@ -26,10 +26,10 @@ export function startWorker(served: Protection | undefined) {
   cluster.setupPrimary({ exec: SCRIPT });
   const worker = cluster.fork(writeWorkerEnvironment(served));
   closeUnacknowledged(worker);
-  let isServing = false;
+  let servingSince: number | undefined;
   const serving = new Promise<undefined>((resolve) => {
     worker.once('listening', () => {
-      isServing = true;
+      servingSince = systemClock.monotonic();
       resolve(undefined);
     });
   });
@@ -39,9 +39,9 @@ export function startWorker(served: Protection | undefined) {
   return {
     id: worker.id,
     pid: worker.process.pid,
-    /** Monotonic milliseconds. */
-    startedAt: systemClock.monotonic(),
     serving,
+    /** Milliseconds; a machine may be so busy that one takes long to start. */
+    getServedMs: () => (servingSince === undefined ? 0 : systemClock.monotonic() - servingSince),
     ended,
     /** Messages to one that has died get lost. */
     send: (message: WorkerMessage) => void worker.send(message, () => {}),
@@ -59,14 +59,14 @@ export function startWorker(served: Protection | undefined) {
     /** Lets it finish what it does, and waits for its end. */
     async shutDown(): Promise<'clean' | 'failed'> {
       // The signal ends one that does not serve yet.
-      const canFail = isServing;
+      const canFail = servingSince !== undefined;
       worker.process.kill('SIGTERM');
       const { code } = await ended;
       return code === 0 || !canFail ? 'clean' : 'failed';
     },
     /** SIGHUP; one that does not serve yet has just read what there is to read. */
     hangUp() {
-      if (isServing) worker.process.kill('SIGHUP');
+      if (servingSince !== undefined) worker.process.kill('SIGHUP');
     },
     kill: () => void worker.process.kill('SIGKILL'),
   };
