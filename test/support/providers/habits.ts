@@ -60,6 +60,10 @@ export interface Surroundings {
   revoke(token: string): void;
 }
 
+/** Epoch seconds, as the claims of tokens have them. */
+export const readSeconds = ({ clock }: Pick<Surroundings, 'clock'>): number =>
+  Math.floor(clock.now() / 1000);
+
 export interface Paths {
   readonly keys: string;
   readonly authorize: string;
@@ -110,6 +114,8 @@ export interface Habits {
   readonly revocationEnds: 'the login' | 'all of the user';
   /** OpenID Connect Back-Channel Logout 1.0: whom its logout tokens name. */
   readonly logoutTokenNames: readonly ('sid' | 'sub')[];
+  /** Whether tokens of a login are good after its session has ended. */
+  survivesLogout(login: Login): boolean;
 
   /** Whether a code is answered with a refresh token; `isFirst` where this person never logged in by the client before. */
   givesRefreshToken(login: Login, isFirst: boolean): boolean;

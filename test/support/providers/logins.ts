@@ -103,7 +103,6 @@ export function createLogins(habits: Habits, getNow: () => number) {
         return spentRefusal;
       }
       found.usedAt ??= getNow();
-      login.usedAt = getNow();
       return login;
     },
     keepAccessToken(token: string, login: Login, expiresIn: number | undefined): void {

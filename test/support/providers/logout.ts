@@ -1,7 +1,7 @@
 // How a login ends from the provider's side: RP-Initiated Logout 1.0, and Back-Channel Logout 1.0.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Habits, Login, Surroundings } from './habits.ts';
+import { type Habits, type Login, readSeconds, type Surroundings } from './habits.ts';
 import { sendPage } from './login-page.ts';
 import type { Logins } from './logins.ts';
 
@@ -27,7 +27,7 @@ export function createLogout({ habits, here, logins, getLogoutUrl }: LogoutDeps)
   async function send(names: object): Promise<SentLogout[]> {
     const url = getLogoutUrl();
     if (url === undefined || habits.logoutTokenNames.length === 0) return [];
-    const now = Math.floor(here.clock.now() / 1000);
+    const now = readSeconds(here);
     const claims = {
       // What the issuer would add.
       sub: undefined,
@@ -50,10 +50,11 @@ export function createLogout({ habits, here, logins, getLogoutUrl }: LogoutDeps)
   });
 
   async function logOut(whom: LoggedOut): Promise<readonly SentLogout[]> {
-    const ended = logins.endWhere((login) =>
-      'sid' in whom ? login.sid === whom.sid : login.person.sub === whom.sub,
-    );
-    const sent = await Promise.all(ended.map((login) => send(nameOf(login))));
+    const isMeant = ({ sid, person: { sub } }: Login): boolean =>
+      'sid' in whom ? sid === whom.sid : sub === whom.sub;
+    const meant = logins.list().filter(isMeant);
+    logins.endWhere((login) => isMeant(login) && !habits.survivesLogout(login));
+    const sent = await Promise.all(meant.map((login) => send(nameOf(login))));
     return sent.flat();
   }
 

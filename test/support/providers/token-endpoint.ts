@@ -1,7 +1,14 @@
 // The token and revocation endpoints of an emulator (RFC 6749 §3.2, RFC 7009), and the tokens that it makes.
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Habits, Login, Refusal, Surroundings, TokenAnswer } from './habits.ts';
+import {
+  type Habits,
+  type Login,
+  type Refusal,
+  readSeconds,
+  type Surroundings,
+  type TokenAnswer,
+} from './habits.ts';
 import { INVALID_GRANT, type Logins } from './logins.ts';
 
 export interface TokenEndpointDeps {
@@ -24,6 +31,7 @@ export function createTokenEndpoint(deps: TokenEndpointDeps) {
 
   async function answerTokens(login: Login, { hasRefreshToken, hasIdToken }: Answered) {
     const { expiresIn } = habits;
+    login.usedAt = readSeconds(here);
     const accessToken = await habits.createAccessToken(login, here);
     logins.keepAccessToken(accessToken, login, expiresIn);
     const refreshToken = habits.createRefreshToken();
@@ -101,7 +109,7 @@ async function createIdToken(
   login: Login,
   accessToken: string,
 ): Promise<string> {
-  const now = Math.floor(here.clock.now() / 1000);
+  const now = readSeconds(here);
   const nonce = login.asked.get('nonce');
   const members = { at_hash: hashHalf(accessToken), auth_time: login.authTime, sid: login.sid };
   return here.issuer.sign({
