@@ -186,7 +186,9 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     const profile = readProfile(read);
     const form = (issuesOwnTokens(read) ? profile.loginIssuer : undefined) ?? profile.issuer;
     const issuer = read(providerSettings.issuer);
-    return form === undefined || issuer === undefined || form.form.test(issuer)
+    // An issuer on this machine stands in for the provider: it has its habits, and cannot have its address.
+    if (form === undefined || issuer === undefined || isStandIn(issuer)) return undefined;
+    return form.form.test(issuer)
       ? undefined
       : `OIDC_ISSUER: ${JSON.stringify(issuer)} cannot work with ${nameProvider(read)}: ${form.why}.`;
   },
@@ -257,6 +259,11 @@ function findOtherTokens(read: Read, isMissing: IsMissing): string | undefined {
     ? 'OAUTH_ACCEPT_PROVIDER_TOKENS=true'
     : undefined;
 }
+
+const isStandIn = (issuer: string): boolean => {
+  const { protocol, hostname } = new URL(issuer);
+  return protocol === 'http:' && isLoopbackHost(hostname);
+};
 
 /** They say how the provider's tokens have to be. */
 const OF_PROVIDER_TOKENS: readonly Setting<unknown>[] = [
