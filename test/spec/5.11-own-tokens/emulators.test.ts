@@ -91,8 +91,8 @@ test.each([...EMULATED.keys()])(
   '§5.11 emulators: %s gives a code for one verifier and redirect URI, and once',
   async (name) => {
     const { authorize, redeem } = await startAt(name);
-    const isGood = async (back: URL, change = {}): Promise<boolean> =>
-      'access_token' in (await redeem(back, change)).json;
+    const isGood = async (from: URL, change = {}): Promise<boolean> =>
+      'access_token' in (await redeem(from, change)).json;
     expect(await isGood(await authorize(), { code_verifier: 'another' })).toBe(false);
     expect(await isGood(await authorize(), { redirect_uri: `${CALLBACK}/other` })).toBe(false);
     const back = await authorize();
