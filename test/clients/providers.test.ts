@@ -4,6 +4,7 @@ import { specCatalog } from '../support/catalogs/spec-catalog.ts';
 import { OFFICIAL_CLIENTS } from '../support/clients/official-clients.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
+import { noInternet } from '../support/gateway/no-internet.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { startEmulator } from '../support/providers/emulator.ts';
 import { EMULATED } from '../support/providers/emulators.ts';
@@ -24,7 +25,7 @@ describe.each([...EMULATED])('%s', (name, habits) => {
     const clock = manualClock();
     const emulator = await startEmulator(habits, { clock });
     const { log, lines } = collectLog();
-    const deps = { clock, log, catalog: specCatalog };
+    const deps = { clock, log, catalog: specCatalog, network: noInternet };
     const gateway = await startGatewayInFront({ emulator, deps });
     return {
       clock,

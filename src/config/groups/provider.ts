@@ -24,7 +24,7 @@ const provider = defineSetting('OIDC_PROVIDER', oneOf(...PROVIDERS), {
   default: { value: 'generic' },
   summary: 'Which provider it is, for the defaults that it needs.',
   details:
-    'It decides the defaults of OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS, OAUTH_RESOURCE_PARAMETER, OAUTH_ACCESS_TOKEN, OAUTH_CLIENT_AUTH, OIDC_AUDIENCE and OIDC_AUDIENCE_CLAIM, and the form that OIDC_ISSUER must have. See [Providers](providers.md).',
+    'It decides the defaults of OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS, OAUTH_RESOURCE_PARAMETER, OAUTH_ACCESS_TOKEN, OAUTH_CLIENT_AUTH, OIDC_AUDIENCE and OIDC_AUDIENCE_CLAIM, and the form that OIDC_ISSUER must have, unless it is http on this machine, which stands in for the provider. See [Providers](providers.md).',
 });
 
 export const readProfile = (read: Read): ProviderProfile => PROVIDER_PROFILES[read(provider)];

@@ -368,6 +368,22 @@ describe('start-up errors by provider', () => {
     }
   });
 
+  test.each(named)('§5 providers: an issuer on this machine stands in for %s', (provider) => {
+    const there = ['http://127.0.0.1:4401', 'http://localhost:4401/any', 'http://[::1]:4401/'];
+    for (const issuer of there) {
+      expect(problemsOf(minimal(provider, { OIDC_ISSUER: issuer })), issuer).toEqual([]);
+    }
+  });
+
+  test.each([
+    'https://127.0.0.1:4401',
+    'http://google.localhost:4401',
+    'http://127.0.0.1.example.com',
+    'http://localhost@evil.example',
+  ])('§5 providers: %s stands in for nobody', (issuer) => {
+    expect(problemsOf(minimal('google', { OIDC_ISSUER: issuer }))).toHaveLength(1);
+  });
+
   test('§5 providers: the generic profile takes every issuer', () => {
     for (const issuer of Object.values(ISSUERS)) {
       expect(problemsOf(minimal('generic', { OIDC_ISSUER: issuer }))).toEqual([]);

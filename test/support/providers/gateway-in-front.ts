@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/config/load.ts';
 import { createGateway, type Deps } from '../../../src/gateway/gateway.ts';
-import { noInternet } from '../gateway/no-internet.ts';
 import { freePort } from '../gateway/ports.ts';
 import { GENEROUS } from '../gateway/service.ts';
 import type { Emulator } from './emulator.ts';
@@ -44,7 +43,7 @@ export async function startGatewayInFront({
       ...emulator.env,
       ...env,
     });
-    const gateway = await createGateway(config, { network: noInternet, ...deps });
+    const gateway = await createGateway(config, deps);
     await gateway.listen();
     return {
       baseUrl,
