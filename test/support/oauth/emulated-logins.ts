@@ -29,10 +29,11 @@ export async function startEmulatedLogins(
   const clock = manualClock(1_800_000_000_000);
   const emulator = await startEmulator(habits, { clock });
   const requests: string[] = [];
+  let started: EmulatedLogins | undefined;
   const fetchChanged: Deps['fetch'] = async (url, init) => {
     requests.push(`${init.method ?? 'GET'} ${url.replace(emulator.origin, '')}`);
     const answer = await fetch(url, init);
-    return own.change?.(new URL(url), answer) ?? answer;
+    return started?.change?.(new URL(url), answer) ?? answer;
   };
   const gateway = await startGateway({
     deps: { clock, fetch: fetchChanged },
@@ -70,6 +71,7 @@ export async function startEmulatedLogins(
       await emulator.close();
     },
   };
+  started = own;
   return own;
 }
 
