@@ -40,8 +40,10 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
     let given: EndedLogin | undefined;
     try {
       const { codeVerifier, nonce, clientId, logoutMark } = login;
-      const { answer, tokens: provider } = await providerLogins.redeem({ code, codeVerifier });
+      const redeemed = await providerLogins.redeem({ code, codeVerifier });
+      const { answer, tokens: provider, problem } = redeemed;
       given = { user: undefined, provider };
+      if (problem !== undefined) throw problem;
       const identity =
         (await readIdentity(answer, { nonce, earlier: undefined })) ?? failTokenRefused();
       const { user } = identity;

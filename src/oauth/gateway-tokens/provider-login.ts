@@ -69,7 +69,6 @@ export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
       failIfProviderClientRefused(response);
       if (!isGranted(response)) return failRefused(response, provider.issuer, undefined);
       const { answer, tokens, problem } = readTokenAnswer(response, provider.issuer, askedAt);
-      if (problem !== undefined) throw problem;
       const isLasting =
         accessTokensLast && tokens.refreshToken === undefined && tokens.expiresAt === undefined;
       return { answer, tokens: isLasting ? { ...tokens, isLasting } : tokens, problem };

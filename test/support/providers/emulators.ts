@@ -4,6 +4,7 @@ import { COGNITO } from './cognito.ts';
 import { DEX } from './dex.ts';
 import { ENTRA } from './entra.ts';
 import { GITHUB, GITHUB_APP } from './github.ts';
+import { GITLAB } from './gitlab.ts';
 import { GOOGLE } from './google.ts';
 import type { Habits } from './habits.ts';
 import { HYDRA } from './hydra.ts';
@@ -15,6 +16,7 @@ export const EMULATED: ReadonlyMap<string, Habits> = new Map([
   ['google', GOOGLE],
   ['github', GITHUB],
   ['github-app', GITHUB_APP],
+  ['gitlab', GITLAB],
   ['entra', ENTRA],
   ['okta', OKTA],
   ['auth0', AUTH0],
