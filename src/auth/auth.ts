@@ -18,9 +18,10 @@ import {
   instrumentAuthenticate,
 } from './bearer.ts';
 import { listForeignClaims } from './claims.ts';
-import { createKeySet, type KeySet, type KeySetFacts } from './key-set.ts';
+import { type KeySet, type KeySetFacts, openKeySet } from './key-set.ts';
+import { openProviderMetadata } from './open-provider-metadata.ts';
 import { createOwnTokenVerifier, type OwnTokenVerifier } from './own-tokens.ts';
-import { createProviderMetadata, type ProviderMetadata } from './provider-metadata.ts';
+import type { ProviderMetadata } from './provider-metadata.ts';
 import { createTokenVerifier, type TokenInspection, type TokenVerifier } from './token-verifier.ts';
 
 export interface Auth {
@@ -129,7 +130,7 @@ function createVerify(
 export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
   const { provider, clockToleranceSeconds, signatureMemory } = config;
   const { getChallenge, maxTokenBytes, clock, metrics } = deps;
-  const keySet = deps.keySet ?? createKeySet({ url: provider.jwksUrl, ...deps });
+  const keySet = deps.keySet ?? openKeySet({ url: provider.jwksUrl, ...deps });
   const verifier = createTokenVerifier({
     keySet,
     issuer: provider.issuer,
@@ -192,11 +193,11 @@ export function createProviderAccess(
 ): ProviderAccess {
   const provider = auth.required ? auth.provider : oauth.provider;
   if (provider === undefined) return { metadata: undefined, keySet: undefined, auth: disabledAuth };
-  const metadata = createProviderMetadata({ issuer: provider.issuer, ...deps });
+  const metadata = openProviderMetadata(provider, deps);
   if (!auth.required && deps.ownTokens === undefined) {
     return { metadata, keySet: undefined, auth: disabledAuth };
   }
-  const keySet = deps.keySet ?? createKeySet({ url: provider.jwksUrl, metadata, ...deps });
+  const keySet = deps.keySet ?? openKeySet({ url: provider.jwksUrl, metadata, ...deps });
   if (!auth.required) {
     keySet.start();
     return { metadata, keySet, auth: { ...disabledAuth, close: keySet.close } };

@@ -71,6 +71,26 @@ export interface KeySetDeps {
 const MAX_WAITING = 10_000;
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
+/** Empty, and never fetched, where the provider signs nothing. */
+export const openKeySet = (deps: KeySetDeps): KeySet =>
+  deps.metadata.isFixed ? NO_KEYS : createKeySet(deps);
+
+const NO_KEYS: KeySet = {
+  start() {},
+  async waitForKeys() {},
+  find: () => [],
+  findAfterRefresh: async () => [],
+  isFetched: true,
+  describe: () => ({
+    url: undefined,
+    keys: [],
+    fetchedAt: undefined,
+    nextFetchAt: undefined,
+    problem: undefined,
+  }),
+  close() {},
+};
+
 export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeySetDeps): KeySet {
   let keys: readonly VerificationKey[] | undefined;
   let fetchedFrom: string | undefined;
@@ -89,6 +109,7 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
 
   async function load(): Promise<void> {
     const jwksUrl = url ?? (await metadata.get()).jwks_uri;
+    if (jwksUrl === undefined) throw new Error('The provider has no key set');
     fetchedFrom = stripUri(jwksUrl);
     const { status, body } = await fetchWithLimits(fetch, jwksUrl, ACCEPT_JSON, LIMITS);
     if (status !== 200) throw new Error(`${stripUri(jwksUrl)} answered ${status}`);

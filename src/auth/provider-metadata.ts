@@ -12,7 +12,8 @@ import { quote } from '../platform/text.ts';
 /** The members of the discovery document that the service uses. */
 export interface ProviderDocument {
   readonly issuer: string;
-  readonly jwks_uri: string;
+  /** Undefined for a provider that signs nothing. */
+  readonly jwks_uri?: string;
   readonly id_token_signing_alg_values_supported?: readonly string[];
   readonly authorization_endpoint?: string;
   readonly token_endpoint?: string;
@@ -27,6 +28,10 @@ export interface ProviderDocument {
 export interface ProviderMetadata {
   /** `OIDC_ISSUER`, as tokens must name it. */
   readonly issuer: string;
+  /** RFC 9207: as the provider would name itself in redirects, where that is something else. */
+  readonly redirectIssuer?: string;
+  /** Nobody has to ask the provider where its endpoints are. It signs nothing, either: there is no key set. */
+  readonly isFixed?: true;
   /**
    * The document: fetched once for many, kept for five minutes, served stale while the provider
    * is down. One of another issuer is not used.
@@ -37,7 +42,7 @@ export interface ProviderMetadata {
   get(): Promise<ProviderDocument>;
 }
 
-interface ProviderMetadataDeps {
+export interface ProviderMetadataDeps {
   readonly issuer: string;
   readonly fetch: Fetch;
   readonly clock: Clock;
@@ -196,6 +201,7 @@ export interface ProviderEndpoints {
   sendsIssuer(): Promise<boolean | undefined>;
   /** Those that the provider says it has; none while its discovery document was never fetched. */
   listScopes(): Promise<readonly string[]>;
+  /** As the provider names itself in its redirects. */
   readonly issuer: string;
 }
 
@@ -216,7 +222,7 @@ export function createProviderEndpoints(
   }
 
   return {
-    issuer: metadata.issuer,
+    issuer: metadata.redirectIssuer ?? metadata.issuer,
     findAuthorizationUrl: () =>
       findUrl(configured.authorizationUrl, 'authorization_endpoint', 'OAUTH_AUTHORIZATION_URL'),
     findTokenUrl: () => findUrl(configured.tokenUrl, 'token_endpoint', 'OAUTH_TOKEN_URL'),

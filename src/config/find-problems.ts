@@ -3,6 +3,7 @@
 
 import { isLoopbackHost } from '../platform/address.ts';
 import { REGISTERED_CLIENT_PREFIX } from '../platform/ids.ts';
+import { GITHUB_PROBLEM_FINDERS } from './find-github-problems.ts';
 import { adminSettings } from './groups/admin.ts';
 import { auditSettings } from './groups/audit.ts';
 import { brokerSettings } from './groups/broker.ts';
@@ -19,7 +20,7 @@ import { serverSettings } from './groups/server.ts';
 import { siteSettings } from './groups/site.ts';
 import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
 import { isSharedStore, readStoreConfig } from './groups/store.ts';
-import type { Problem } from './problem.ts';
+import type { FindProblem, IsMissing, Problem } from './problem.ts';
 import { describeInvalid } from './rules.ts';
 import {
   type Env,
@@ -56,15 +57,10 @@ function describeInvalidValue(setting: Setting<unknown>, env: Env): Problem | un
   return { place: given.name, message: describeInvalid(shown, rule, given.text) };
 }
 
-type IsMissing = (setting: Setting<unknown>) => boolean;
-
-/** One sentence, or nothing where nothing is wrong. */
-type FindProblem = (read: Read, isMissing: IsMissing) => string | false | undefined;
-
 const PROBLEM_FINDERS: readonly FindProblem[] = [
   (read, isMissing) =>
     read(serverSettings.authRequired) &&
-    isMissing(providerSettings.issuer) &&
+    hasNoIssuer(read, isMissing) &&
     'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider, for example OIDC_ISSUER=https://id.example.com (or set AUTH_REQUIRED=false for local development). To try Postern without a provider, run: postern dev',
 
   // The endpoint is BASE_URL/mcp: the address would end in /mcp/mcp.
@@ -94,7 +90,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   (read, isMissing) =>
     isBrokerMode(read) &&
     !read(serverSettings.authRequired) &&
-    isMissing(providerSettings.issuer) &&
+    hasNoIssuer(read, isMissing) &&
     'OIDC_ISSUER is missing: OAUTH_MODE=broker needs it, for example OIDC_ISSUER=https://id.example.com.',
 
   (read, isMissing) =>
@@ -190,10 +186,24 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     const profile = readProfile(read);
     const form = (issuesOwnTokens(read) ? profile.loginIssuer : undefined) ?? profile.issuer;
     const issuer = read(providerSettings.issuer);
-    return form === undefined || issuer === undefined || form.form.test(issuer)
+    // An issuer on this machine stands in for the provider: it has its habits, and cannot have its address.
+    if (form === undefined || issuer === undefined || isStandIn(issuer)) return undefined;
+    return form.form.test(issuer)
       ? undefined
       : `OIDC_ISSUER: ${JSON.stringify(issuer)} cannot work with ${nameProvider(read)}: ${form.why}.`;
   },
+
+  (read, isMissing) => {
+    const { ownTokensOnly } = readProfile(read);
+    if (ownTokensOnly === undefined) return undefined;
+    const wrong = findOtherTokens(read, isMissing);
+    return (
+      wrong !== undefined &&
+      `${wrong} cannot work with ${nameProvider(read)}: ${ownTokensOnly}, so the gateway could check none of its tokens. Set OAUTH_MODE=broker, where clients get tokens of the gateway's own, and remove OAUTH_TOKENS and OAUTH_ACCEPT_PROVIDER_TOKENS.`
+    );
+  },
+
+  ...GITHUB_PROBLEM_FINDERS,
 
   (read) =>
     needsReadableTokens(read) &&
@@ -236,6 +246,24 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     read(brokerSettings.addedParameters).some(([name]) => name === 'audience') &&
     'OAUTH_ADDED_PARAMETERS names audience, which OAUTH_RESOURCE_PARAMETER=audience sends, too. Remove one of them.',
 ];
+
+/** A wrong value is complained of by itself. */
+const hasNoIssuer = (read: Read, isMissing: IsMissing): boolean =>
+  isMissing(providerSettings.issuer) && read(providerSettings.issuer) === undefined;
+
+/** The setting by which somebody would get in with tokens of the provider; undefined where nobody does. */
+function findOtherTokens(read: Read, isMissing: IsMissing): string | undefined {
+  if (!isBrokerMode(read)) return isMissing(mode) ? 'OAUTH_MODE (proxy)' : 'OAUTH_MODE=proxy';
+  if (!issuesOwnTokens(read)) return 'OAUTH_TOKENS=provider';
+  return read(ownTokenSettings.acceptsProviderTokens)
+    ? 'OAUTH_ACCEPT_PROVIDER_TOKENS=true'
+    : undefined;
+}
+
+const isStandIn = (issuer: string): boolean => {
+  const { protocol, hostname } = new URL(issuer);
+  return protocol === 'http:' && isLoopbackHost(hostname);
+};
 
 /** They say how the provider's tokens have to be. */
 const OF_PROVIDER_TOKENS: readonly Setting<unknown>[] = [

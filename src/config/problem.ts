@@ -1,4 +1,6 @@
 // What is wrong with what operators write: the settings, the configuration file, its rules and servers.
+import type { Read, Setting } from './setting.ts';
+
 export interface Problem {
   /** Where it stands, such as `mcp.json:12: mcpServers.wiki.url`; without one the message says it. */
   readonly place?: string;
@@ -8,6 +10,12 @@ export interface Problem {
 
 export const formatProblem = ({ place, message }: Problem): string =>
   place === undefined ? message : `${place}: ${message}`;
+
+/** Whether no variable says it: a value that is not allowed is a complaint of its own, and its setting is not missing as well. */
+export type IsMissing = (setting: Setting<unknown>) => boolean;
+
+/** One sentence about settings that do not go together, or nothing where nothing is wrong. */
+export type FindProblem = (read: Read, isMissing: IsMissing) => string | false | undefined;
 
 /** All that is wrong with the settings, one sentence each. */
 export class ConfigError extends Error {

@@ -2,6 +2,8 @@
 // instead; docs/provider-*.md say what to click.
 
 export interface ProviderProfile {
+  /** How it says who logs in. */
+  readonly login: ProviderLogin;
   /** Added to the scopes that a client asks for. */
   readonly scopes: readonly string[];
   /** Added to the authorization request. */
@@ -23,6 +25,8 @@ export interface ProviderProfile {
   readonly neededScope?: Requirement;
   /** Its access tokens can be read by nobody else. */
   readonly opaque?: true;
+  /** Why clients can get tokens of the gateway's own alone. */
+  readonly ownTokensOnly?: string;
   /** Whose e-mail addresses it vouches for; where it is not said, for all with email_verified. */
   readonly emailAuthority?: EmailAuthority;
   readonly quirks: ProviderQuirks;
@@ -38,7 +42,16 @@ export interface ProviderQuirks {
   readonly revokesAllOfUser?: true;
   /** What it answers in place of `invalid_grant` when a refresh token is good no more. */
   readonly spentRefreshTokenError?: string;
+  /** Words of its own for errors, and the codes of RFC 6749 for the same. */
+  readonly errorCodes?: Readonly<Record<string, string>>;
+  /** An access token that came without an expiry and without a refresh token lives until it is revoked. */
+  readonly accessTokensLast?: true;
+  /** It knows scopes of its own alone: those that clients ask for mean nothing there. */
+  readonly ownScopesOnly?: true;
 }
+
+/** By an ID token, as OpenID Connect has it, or by an API of its own. */
+export type ProviderLogin = 'openid' | 'github';
 
 export type Parameter = readonly [name: string, value: string];
 export type AccessToken = 'access_token' | 'id_token';
@@ -57,6 +70,7 @@ interface Requirement {
 
 /** Nothing is added, nothing renamed. */
 const GENERIC: ProviderProfile = {
+  login: 'openid',
   scopes: [],
   parameters: [],
   resource: 'resource',
@@ -77,6 +91,9 @@ export const PROVIDERS = [
   'cognito',
   'authentik',
   'dex',
+  'github',
+  'gitlab',
+  'slack',
 ] as const;
 export type Provider = (typeof PROVIDERS)[number];
 
@@ -205,5 +222,77 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
     resource: 'none',
     audience: 'client_id',
     quirks: { accessTokenHashes: ['at_hash'], spentRefreshTokenError: 'invalid_request' },
+  },
+
+  // https://docs.github.com/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps (PKCE; tokens without expiry)
+  // https://docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app/refreshing-user-access-tokens
+  // (tokens of a GitHub App expire, unless it opts out)
+  // https://docs.github.com/apps/oauth-apps/building-oauth-apps/scopes-for-oauth-apps (GitHub Apps have permissions instead)
+  // https://docs.github.com/apps/oauth-apps/maintaining-oauth-apps/troubleshooting-oauth-app-access-token-request-errors
+  // (errors, with status 200)
+  // https://docs.github.com/apps/github-authentication-discovery-endpoints (there is OpenID Connect in name only)
+  github: {
+    ...GENERIC,
+    login: 'github',
+    scopes: ['read:user', 'user:email', 'read:org'],
+    resource: 'none',
+    ownTokensOnly: 'its access tokens are opaque, and it has no ID tokens',
+    quirks: {
+      errorCodes: {
+        bad_verification_code: 'invalid_grant',
+        bad_refresh_token: 'invalid_grant',
+        incorrect_client_credentials: 'invalid_client',
+        unverified_user_email: 'access_denied',
+      },
+      accessTokensLast: true,
+      ownScopesOnly: true,
+    },
+  },
+
+  // https://docs.gitlab.com/integration/openid_connect_provider/ (groups in userinfo, groups_direct in the ID token)
+  // https://docs.gitlab.com/api/oauth2/ (PKCE; access tokens for two hours, always with a refresh token, which rotates)
+  gitlab: {
+    ...GENERIC,
+    resource: 'none',
+    ownTokensOnly: 'its access tokens are opaque, and its ID tokens live two minutes',
+    issuer: {
+      form: /^https?:\/\/[^?]*[^?/]$/,
+      why: 'it must be https://gitlab.com, or the address of your own GitLab, without a slash at the end',
+    },
+  },
+
+  // https://docs.slack.dev/authentication/sign-in-with-slack/ (discovery, claims, its three scopes)
+  // https://docs.slack.dev/reference/methods/openid.connect.token (errors, with "ok": false and status 200)
+  // https://docs.slack.dev/authentication/using-token-rotation/ (without it tokens do not expire)
+  slack: {
+    ...GENERIC,
+    scopes: ['openid', 'profile', 'email'],
+    resource: 'none',
+    ownTokensOnly: 'its access tokens are opaque, and its ID tokens live five minutes',
+    issuer: {
+      form: /^https:\/\/slack\.com$/,
+      why: 'it must be https://slack.com, without a slash at the end, whatever the address of your workspace',
+    },
+    quirks: {
+      errorCodes: {
+        invalid_code: 'invalid_grant',
+        code_already_used: 'invalid_grant',
+        code_expired: 'invalid_grant',
+        invalid_refresh_token: 'invalid_grant',
+        token_expired: 'invalid_grant',
+        token_revoked: 'invalid_grant',
+        account_inactive: 'invalid_grant',
+        invalid_auth: 'invalid_grant',
+        bad_client_secret: 'invalid_client',
+        invalid_client_id: 'invalid_client',
+        ratelimited: 'temporarily_unavailable',
+        service_unavailable: 'temporarily_unavailable',
+        request_timeout: 'temporarily_unavailable',
+        fatal_error: 'server_error',
+        internal_error: 'server_error',
+      },
+      accessTokensLast: true,
+      ownScopesOnly: true,
+    },
   },
 };

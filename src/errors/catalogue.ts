@@ -490,6 +490,12 @@ export const catalogue = {
   unusable_identity: defineMisconfiguration(
     "The gateway is misconfigured; this is not the user's fault. The gateway could not use what the identity provider says of the user.",
   ),
+  unusable_provider_answer: defineError({
+    status: 502,
+    oauth: 'server_error',
+    details: 'The identity provider answered something that the gateway cannot use.',
+    logLevel: 'warn',
+  }),
   upstream_failed: defineOAuthError(
     502,
     'server_error',

@@ -1,5 +1,5 @@
 // §5.11: when a grant ends by itself.
-import type { Grant } from './grant.ts';
+import { type Grant, isRenewable } from './grant.ts';
 
 /** Seconds for which a grant lives from now on. */
 export interface GrantLifetime {
@@ -16,11 +16,10 @@ export function computeGrantEnd(
   { createdAt, issued, provider }: Grant,
   { idleSeconds, maxSeconds, unrenewedSeconds }: GrantLifetime,
 ): number {
-  const isRenewable = provider.refreshToken !== undefined;
   const ends = [
     issued.issuedAt + idleSeconds * 1000,
     ...(maxSeconds > 0 ? [createdAt + maxSeconds * 1000] : []),
-    ...(isRenewable ? [] : [createdAt + unrenewedSeconds * 1000]),
+    ...(isRenewable(provider) ? [] : [createdAt + unrenewedSeconds * 1000]),
   ];
   return Math.min(...ends);
 }

@@ -60,7 +60,13 @@ export interface ProviderTokens {
   /** Of the access token, where the provider said it. */
   readonly expiresAt?: number | undefined;
   readonly refreshToken?: string | undefined;
+  /** The access token lives until it is revoked: it asks whether the user still may, in place of a refresh token. */
+  readonly isLasting?: boolean | undefined;
 }
+
+/** Whether the provider can be asked again. */
+export const isRenewable = ({ refreshToken, isLasting = false }: ProviderTokens): boolean =>
+  refreshToken !== undefined || isLasting;
 
 /** An access token and the refresh token that came with it. They are made anew from this, always to the letter. */
 export interface IssuedPair {

@@ -33,7 +33,7 @@ import {
 import type { GatewayTokensParts } from './gateway-tokens/open-gateway-tokens.ts';
 import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
 import { createProviderApi } from './provider/provider-api.ts';
-import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
+import { listGrantedScopes } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri.ts';
 import { createRecentAnswers, type RecentAnswers } from './refresh/recent-answers.ts';
@@ -131,7 +131,7 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
   const parts = createParts(config, deps, {
     renewal: isRenewed ? 'every' : 'first',
     unusedTtlSeconds: Math.min(ONE_DAY_SECONDS, ttlSeconds),
-    listScopes: (scope) => parseScope(buildAuthorizationParameters(config, scope, []).scope),
+    listScopes: (scope) => listGrantedScopes(config, scope),
   });
   const records = requireRecords(deps, 'Broker mode');
   const noteClient = createNoteClient(deps);

@@ -12,11 +12,16 @@ export const isStringArray = (value: unknown): value is readonly string[] =>
 
 /** The object that the text, or its bytes in UTF-8, spells; undefined for anything else. */
 export function parseObject(source: Uint8Array | string): JsonObject | undefined {
+  const value = parseJson(source);
+  return isObject(value) ? value : undefined;
+}
+
+/** The value that the text, or its bytes in UTF-8, spells; undefined for what is no JSON. */
+export function parseJson(source: Uint8Array | string): unknown {
   const text = typeof source === 'string' ? source : decodeUtf8(source);
   if (text === undefined) return undefined;
   try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -462,6 +462,9 @@ test.each([
   { provider: 'auth0', issuer: 'https://org.auth0.com/' },
   { provider: 'keycloak', issuer: 'https://id.example.com/realms/main' },
   { provider: 'google', issuer: 'https://accounts.google.com' },
+  { provider: 'github', issuer: 'https://github.example.com' },
+  { provider: 'gitlab', issuer: 'https://gitlab.com' },
+  { provider: 'slack', issuer: 'https://slack.com' },
   { provider: 'other', issuer: 'https://id.example.com' },
 ])(
   '§20.6 init --provider $provider, $issuer: once the values are there, the settings are right',

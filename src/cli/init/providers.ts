@@ -5,6 +5,8 @@ export interface KnownProvider {
   readonly issuerExample: string;
   /** The issuer that all have. */
   readonly issuer?: string;
+  /** The setting that names its address, where it is not OIDC_ISSUER. */
+  readonly addressSetting?: 'GITHUB_URL';
 }
 
 /** No provider: `postern dev` has one of its own. */
@@ -20,6 +22,9 @@ export const PROVIDER_CHOICES = [
   'auth0',
   'keycloak',
   'google',
+  'github',
+  'gitlab',
+  'slack',
   OTHER_PROVIDER,
 ] as const;
 
@@ -43,6 +48,18 @@ const KNOWN_PROVIDERS: Readonly<Partial<Record<ProviderChoice, KnownProvider>>> 
     title: 'Google',
     issuerExample: 'https://accounts.google.com',
     issuer: 'https://accounts.google.com',
+  },
+  github: {
+    title: 'GitHub',
+    issuerExample: 'https://github.com, or a GitHub Enterprise Server',
+    issuer: 'https://github.com',
+    addressSetting: 'GITHUB_URL',
+  },
+  gitlab: { title: 'GitLab', issuerExample: 'https://gitlab.com, or a GitLab of your own' },
+  slack: {
+    title: 'Slack',
+    issuerExample: 'https://slack.com',
+    issuer: 'https://slack.com',
   },
   other: {
     title: 'Another OpenID provider',

@@ -98,7 +98,7 @@ const NO_PROVIDER = `
 `;
 
 function renderLogin(provider: KnownProvider, answers: Answers): string {
-  const { title, issuer, issuerExample } = provider;
+  const { title, issuer, issuerExample, addressSetting = 'OIDC_ISSUER' } = provider;
   const profile = answers.provider === OTHER_PROVIDER ? undefined : answers.provider;
   const page = profile === undefined ? 'providers' : `provider-${profile}`;
   return `
@@ -106,7 +106,7 @@ function renderLogin(provider: KnownProvider, answers: Answers): string {
 # checkout: docs/${page}.md).
 OAUTH_MODE=broker
 ${profile === undefined ? '' : `OIDC_PROVIDER=${profile}\n`}# ${issuerExample}
-${write('OIDC_ISSUER', answers.issuer ?? issuer)}
+${write(addressSetting, answers.issuer ?? issuer)}
 ${write('OAUTH_CLIENT_ID', answers.clientId)}
 ${write('OAUTH_CLIENT_SECRET', answers.clientSecret)}
 

@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createProviderMetadata } from '../../auth/provider-metadata.ts';
+import { openProviderMetadata } from '../../auth/open-provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import { formatProblem } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
@@ -60,15 +60,14 @@ export async function openServers(
   const { store, getSeal, close } = await openRecords(config, servers, shared);
   const outbound = await openOutboundNetwork(config.outbound);
   const { fetch } = outbound;
-  const issuer = config.auth.required ? config.auth.provider.issuer : undefined;
+  const provider = config.auth.required ? config.auth.provider : undefined;
   const { openUpstream } = createUpstreamOpener(config, {
     ...shared,
     store,
     getSeal,
     getProviderToken: getOriginalToken,
     fetch,
-    metadata:
-      issuer === undefined ? undefined : createProviderMetadata({ issuer, fetch, ...shared }),
+    metadata: provider && openProviderMetadata(provider, { fetch, ...shared }),
     environment: env,
   });
   return {

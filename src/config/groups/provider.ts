@@ -3,10 +3,11 @@ import {
   PROVIDER_PROFILES,
   PROVIDERS,
   type Provider,
+  type ProviderLogin,
   type ProviderProfile,
   type ProviderQuirks,
 } from '../provider-profiles.ts';
-import { anyText, httpUrl, integer, list, oneOf } from '../rules.ts';
+import { anyText, baseUrl as baseUrlRule, httpUrl, integer, list, oneOf } from '../rules.ts';
 import { listOwnAudiences } from '../server-urls.ts';
 import {
   type Default,
@@ -23,7 +24,7 @@ const provider = defineSetting('OIDC_PROVIDER', oneOf(...PROVIDERS), {
   default: { value: 'generic' },
   summary: 'Which provider it is, for the defaults that it needs.',
   details:
-    'It decides the defaults of OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS, OAUTH_RESOURCE_PARAMETER, OAUTH_ACCESS_TOKEN, OAUTH_CLIENT_AUTH, OIDC_AUDIENCE and OIDC_AUDIENCE_CLAIM, and the form that OIDC_ISSUER must have. See [Providers](providers.md).',
+    'It decides the defaults of OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS, OAUTH_RESOURCE_PARAMETER, OAUTH_ACCESS_TOKEN, OAUTH_CLIENT_AUTH, OIDC_AUDIENCE and OIDC_AUDIENCE_CLAIM, and the form that OIDC_ISSUER must have, unless it is http on this machine, which stands in for the provider. See [Providers](providers.md).',
 });
 
 export const readProfile = (read: Read): ProviderProfile => PROVIDER_PROFILES[read(provider)];
@@ -82,7 +83,25 @@ function computeAudience(read: Read): readonly string[] {
 
 const audiences = list(anyText, 'a comma-separated list of URLs or names');
 
+const githubUrl = defineSetting('GITHUB_URL', baseUrlRule, {
+  default: { value: 'https://github.com' },
+  summary: 'The address of GitHub, or of your GitHub Enterprise Server.',
+  details: 'Only with `OIDC_PROVIDER=github`, whose issuer it is.',
+});
+
+/** Of a provider whose tokens name none. */
+const findImpliedIssuer: { readonly [Login in ProviderLogin]: (read: Read) => string | undefined } =
+  {
+    openid: () => undefined,
+    github: (read) => read(githubUrl),
+  };
+
 const issuer = defineSetting('OIDC_ISSUER', httpUrl, {
+  default: {
+    text: '',
+    exceptions: [['GITHUB_URL', 'with github']],
+    compute: (read) => findImpliedIssuer[readProfile(read).login](read),
+  },
   summary: 'The issuer, exactly as in the `iss` claim of its tokens.',
   details: 'Required, unless AUTH_REQUIRED=false and OAUTH_MODE=proxy.',
 });
@@ -125,11 +144,12 @@ const checkSettings = {
   }),
 };
 
-export const providerSettings = { provider, issuer, ...tokenSettings, ...checkSettings };
+export const providerSettings = { provider, issuer, githubUrl, ...tokenSettings, ...checkSettings };
 
 export interface ProviderConfig extends ValuesOf<typeof tokenSettings> {
   readonly name: Provider;
   readonly issuer: string;
+  readonly login: ProviderLogin;
   readonly quirks: ProviderQuirks;
 }
 
@@ -137,8 +157,8 @@ export interface ProviderConfig extends ValuesOf<typeof tokenSettings> {
 export function readProviderConfig(read: Read): ProviderConfig | undefined {
   const given = read(issuer);
   if (given === undefined) return undefined;
-  const { quirks } = readProfile(read);
-  return { name: read(provider), issuer: given, ...readAll(tokenSettings, read), quirks };
+  const { login, quirks } = readProfile(read);
+  return { name: read(provider), issuer: given, login, ...readAll(tokenSettings, read), quirks };
 }
 
 /** Whether callers need a token, and of whom. */

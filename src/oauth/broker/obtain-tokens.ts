@@ -80,9 +80,10 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     const url = await endpoints.findTokenUrl();
     const response = await api.post(authenticateClient(config.providerClient, { url, form }));
     failIfProviderClientRefused(response);
-    if (response.status !== 200) {
+    if (response.status !== 200 || response.refusal !== undefined) {
       const { spentRefreshTokenError } = config.provider.quirks;
-      if (refresh?.isBound) await recentAnswers.endAfterRefusal(grantId, response.status);
+      const status = Math.max(response.status, 400);
+      if (refresh?.isBound) await recentAnswers.endAfterRefusal(grantId, status);
       return forwardRefusal(response, refresh && spentRefreshTokenError);
     }
     const providerTokens = parseObject(response.body) ?? failUnusable('is not a JSON object');

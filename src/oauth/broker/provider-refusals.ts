@@ -20,7 +20,8 @@ export function forwardRefusal(
   const isSpent = spentRefreshTokenError !== undefined && refusal?.code === spentRefreshTokenError;
   if (!isSpent) failIfRequestRefused(refusal);
   return {
-    status,
+    // It is an error to the client, whatever the provider called it.
+    status: Math.max(status, 400),
     headers: { ...headers, 'Cache-Control': 'no-store' },
     // RFC 6749 §5.2: clients log in anew when they get this, and only then.
     body: isSpent
@@ -38,11 +39,15 @@ export function forwardRefusal(
  * @throws GatewayError `gateway_request_refused`.
  */
 function failIfRequestRefused(refusal: ProviderRefusal | undefined): void {
-  if (refusal?.code === undefined || OF_CLIENT_OR_USER.has(refusal.code)) return;
+  if (refusal?.code === undefined || isKnownRefusal(refusal.code)) return;
   fail('gateway_request_refused', { details: `${MISCONFIGURED} ${refusal.message}` });
 }
 
 export const MISCONFIGURED = "The gateway is misconfigured; this is not the user's fault.";
+
+/** Whether it is a code of which the specifications say what it means for a client or a user. */
+export const isKnownRefusal = (code: string | undefined): boolean =>
+  code !== undefined && OF_CLIENT_OR_USER.has(code);
 
 /** RFC 6749 §4.1.2.1 and §5.2, OpenID Connect Core §3.1.2.6: these pass, or a new login helps. */
 const OF_CLIENT_OR_USER: ReadonlySet<string> = new Set([

@@ -18,7 +18,7 @@ import type { Client } from '../clients/clients.ts';
 import type { FindLoginRefusal } from '../identity/login-policy.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
 import {
-  buildAuthorizationParameters,
+  listGrantedScopes,
   type ProviderParametersConfig,
 } from '../provider/provider-parameters.ts';
 import type { OwnResources } from '../request/parameters.ts';
@@ -94,16 +94,18 @@ export function createEarlierLogins(deps: EarlierLoginsDeps): EarlierLogins {
     if (done !== undefined) return { kind: 'migrated', grantId: done.grantId };
     if (isRevoked) return { kind: 'ended', reason: 'It was revoked.' };
     const held = successor ?? refreshToken;
-    const renewed = await providerLogins.renew(held);
+    const renewed = await providerLogins.renew({ refreshToken: held });
     if (renewed === undefined) return { kind: 'ended', reason: 'The provider says so.' };
-    const { answer, tokens: provider } = renewed;
+    const { answer, tokens: provider, problem } = renewed;
     const { refreshToken: latest } = provider;
     // Kept before anything can fail: the one that the client has may be worthless now.
     if (latest !== undefined && latest !== held) {
       await refreshTokens.keepSuccessor(refreshToken, latest);
     }
+    if (problem !== undefined) throw problem;
     const expected = { nonce: undefined, earlier: undefined, mayLackIdToken: true };
     const identity = await deps.readIdentity(answer, expected);
+    if (identity === undefined) return { kind: 'ended', reason: 'The provider says so.' };
     const refusal = deps.findLoginRefusal(identity);
     if (refusal !== undefined) {
       void deps.tellProviderInTurn({ user: identity.user, provider });
@@ -147,9 +149,7 @@ export function createEarlierLogins(deps: EarlierLoginsDeps): EarlierLogins {
   /** RFC 6749 §5.1: those that it was asked for, unless the answer says others; which ones those were, nobody noted. */
   function readScopes(said: unknown): readonly string[] {
     const scopes = parseScope(typeof said === 'string' ? said : undefined);
-    return scopes.length > 0
-      ? scopes
-      : parseScope(buildAuthorizationParameters(config, undefined, []).scope);
+    return scopes.length > 0 ? scopes : listGrantedScopes(config, undefined);
   }
 
   function selectResources(known: readonly string[] = [], clientId: string): readonly string[] {

@@ -19,6 +19,7 @@ import type { Browsers } from '../consent/browser.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
 import {
   buildAuthorizationParameters,
+  listGrantedScopes,
   type ProviderParametersConfig,
 } from '../provider/provider-parameters.ts';
 import type { OwnResources } from '../request/parameters.ts';
@@ -92,6 +93,7 @@ export function createGatewayTokens(
     finish: createLogIn({
       ...common,
       baseUrl: config.baseUrl,
+      issuer: config.provider.issuer,
       finishAccount: account.finish,
     }),
     token,
@@ -125,10 +127,27 @@ export async function askForLogin(
 ): Promise<
   Pick<AskedOfProvider, 'scope' | 'authorization'> & { readonly scopes: readonly string[] }
 > {
-  const asked = buildAuthorizationParameters(config, scope, []);
-  const granted = asked.scope.split(' ').slice(0, MAX_SCOPES);
-  // The gateway goes on asking whether the user may, whatever its client asks for.
-  const isOffered = (await endpoints.listScopes()).includes('offline_access');
-  const scopes = isOffered ? new Set([...granted, 'offline_access']) : granted;
-  return { scope: [...scopes].join(' '), authorization: asked.authorization, scopes: granted };
+  const { scope: sent, authorization } = buildAuthorizationParameters(config, scope, []);
+  const known = await endpoints.listScopes();
+  return {
+    scope: chooseOfflineAccess(sent.split(' ').slice(0, MAX_SCOPES), known, config).join(' '),
+    authorization,
+    scopes: listGrantedScopes(config, scope).slice(0, MAX_SCOPES),
+  };
+}
+
+const OFFLINE_ACCESS = 'offline_access';
+
+/**
+ * The gateway goes on asking whether the user may, whatever its client asks for. A provider that lists other scopes refuses
+ * this one, and the whole login with it.
+ */
+function chooseOfflineAccess(
+  scopes: readonly string[],
+  known: readonly string[],
+  { addedScopes }: Pick<ProviderParametersConfig, 'addedScopes'>,
+): readonly string[] {
+  if (known.includes(OFFLINE_ACCESS)) return [...new Set([...scopes, OFFLINE_ACCESS])];
+  const mayKnow = known.length === 0 || addedScopes.includes(OFFLINE_ACCESS);
+  return mayKnow ? scopes : scopes.filter((name) => name !== OFFLINE_ACCESS);
 }

@@ -2,7 +2,7 @@
 // whoever may not is told so on a page.
 import type { Reply } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
-import { GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import { fail, type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Account } from '../account/account.ts';
 import type { FinishLogin } from '../broker/callback.ts';
 import type { Login } from '../broker/redirect-to-provider.ts';
@@ -13,10 +13,13 @@ import { addToRedirectUri } from '../redirect-uri.ts';
 import type { Codes } from './codes.ts';
 import type { Logouts } from './logouts.ts';
 import type { ProviderLogins } from './provider-login.ts';
+import { renderUnusableAnswer, withoutUserDetails } from './provider-problem.ts';
 import type { EndedLogin, TellProvider } from './tell-provider.ts';
 
 export interface LogInDeps {
   readonly baseUrl: string;
+  /** The provider's. */
+  readonly issuer: string;
   readonly codes: Pick<Codes, 'issue'>;
   readonly logouts: Pick<Logouts, 'isOver'>;
   /** Of what it gave for a login that came to nothing. */
@@ -29,7 +32,7 @@ export interface LogInDeps {
 }
 
 export function createLogIn(deps: LogInDeps): FinishLogin {
-  const { baseUrl, codes, logouts, providerLogins, readIdentity } = deps;
+  const { baseUrl, issuer, codes, logouts, providerLogins, readIdentity } = deps;
   const { findLoginRefusal, finishAccount, tellProviderInTurn } = deps;
 
   return async function finishLogin(login, code, respond) {
@@ -37,9 +40,12 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
     let given: EndedLogin | undefined;
     try {
       const { codeVerifier, nonce, clientId, logoutMark } = login;
-      const { answer, tokens: provider } = await providerLogins.redeem({ code, codeVerifier });
+      const redeemed = await providerLogins.redeem({ code, codeVerifier });
+      const { answer, tokens: provider, problem } = redeemed;
       given = { user: undefined, provider };
-      const identity = await readIdentity(answer, { nonce, earlier: undefined });
+      if (problem !== undefined) throw problem;
+      const identity =
+        (await readIdentity(answer, { nonce, earlier: undefined })) ?? failTokenRefused();
       const { user } = identity;
       given = { user, provider };
       const refusal = findLoginRefusal(identity);
@@ -59,7 +65,10 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
       return respond([['code', await codes.issue(issued)]]);
     } catch (thrown) {
       if (given !== undefined) void tellProviderInTurn(given);
-      return respondWithError(thrown);
+      const error = toGatewayError(thrown);
+      return error.key === 'unusable_provider_answer' && login.account === undefined
+        ? renderUnusableAnswer(error, buildErrorUrl(login, error))
+        : respondWithError(error);
     }
 
     function respondOver({ user }: Identity): Reply {
@@ -74,10 +83,9 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
     }
 
     /** The client waits for an answer, and its user sees it there. */
-    function respondWithError(thrown: unknown): Reply {
-      const error = toGatewayError(thrown);
+    function respondWithError(error: GatewayError): Reply {
       const { code: name = 'server_error', description } = describeOAuthError(
-        withoutDetails(error),
+        withoutUserDetails(error, issuer),
       );
       const { cause, facts } = error.failure;
       return {
@@ -90,6 +98,17 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
       };
     }
   };
+
+  /** For a client whose user is asked first. */
+  function buildErrorUrl({ redirectUri, state }: Login, error: GatewayError): string {
+    const { code, description } = describeOAuthError(error);
+    return addToRedirectUri(redirectUri, [
+      ['error', code],
+      ['error_description', description],
+      ['state', state],
+      ['iss', baseUrl],
+    ]);
+  }
 
   function refuse(refusal: LoginRefusal, login: Login, { user }: Identity): Reply {
     const links = {
@@ -127,8 +146,7 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
 
 const OVER = 'All logins like this one were ended while it was under way. Log in again.';
 
-/** What the provider says of a user is not for a client that has no grant yet: the log has it. */
-const withoutDetails = (error: GatewayError): GatewayError =>
-  ABOUT_USERS.has(error.key) ? new GatewayError(error.key) : error;
-
-const ABOUT_USERS: ReadonlySet<string> = new Set(['unusable_id_token', 'unusable_identity']);
+const failTokenRefused = (): never =>
+  fail('upstream_failed', {
+    details: 'The identity provider does not accept the access token that it has just given.',
+  });

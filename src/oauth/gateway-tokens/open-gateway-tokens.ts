@@ -14,7 +14,8 @@ import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
 import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
-import { createReadIdentity, type ReadIdentity } from '../identity/read-identity.ts';
+import { openLoginSource } from '../identity/login-source.ts';
+import type { ReadIdentity } from '../identity/read-identity.ts';
 import { createProviderApi } from '../provider/provider-api.ts';
 import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
 import { createEndGrant, createEndHere, type EndGrant } from './end-grant.ts';
@@ -75,10 +76,12 @@ export function openGatewayTokens(
     clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
     clock,
   });
-  const readIdentity = createReadIdentity({
-    config: oauth.identity,
+  const endpoints = createProviderEndpoints(oauth.endpoints, metadata);
+  const { readIdentity, revoke } = openLoginSource({
+    oauth,
     verifier,
     metadata,
+    endpoints,
     listNamedClaims: deps.listNamedClaims,
     fetch,
     log,
@@ -89,9 +92,9 @@ export function openGatewayTokens(
       baseUrl: server.baseUrl,
       serverUrls: deps.serverUrls,
     }),
-    api: createProviderApi(fetch),
-    revocationApi: createProviderApi(fetch),
-    endpoints: createProviderEndpoints(oauth.endpoints, metadata),
+    api: createProviderApi(fetch, oauth.provider.quirks.errorCodes),
+    revoke,
+    endpoints,
     clock,
   });
   const { grants } = ownTokens;
@@ -143,11 +146,13 @@ export function openGatewayTokens(
   };
 }
 
-/** No token of the provider is for us: it need not know whom they are for. But it has to say who logs in. */
+/** No token of the provider is for us: it need not know whom they are for. But it has to say who logs in, by scopes it knows. */
 export const withoutAudience = <Settings extends ProviderParametersConfig>(
   config: Settings,
 ): Settings => ({
   ...config,
   resourceParameter: 'none',
-  addedScopes: [...new Set([...DEFAULT_SCOPES, ...config.addedScopes])],
+  addedScopes: config.provider.quirks.ownScopesOnly
+    ? config.addedScopes
+    : [...new Set([...DEFAULT_SCOPES, ...config.addedScopes])],
 });

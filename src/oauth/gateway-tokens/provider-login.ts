@@ -5,8 +5,7 @@ import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { ProviderTokens } from '../../grants/grant.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { parseObject } from '../../platform/json.ts';
-import { forwardRefusal } from '../broker/provider-refusals.ts';
+import { forwardRefusal, isKnownRefusal } from '../broker/provider-refusals.ts';
 import {
   authenticateClient,
   failIfProviderClientRefused,
@@ -17,14 +16,9 @@ import {
   buildCallbackUrl,
   buildRefreshParameters,
   type ProviderParametersConfig,
-  type ProviderTokenResponse,
 } from '../provider/provider-parameters.ts';
-
-/** What the provider answered: its tokens are good, whoever they turn out to be of. */
-export interface ProviderAnswer {
-  readonly answer: ProviderTokenResponse;
-  readonly tokens: ProviderTokens;
-}
+import type { RevokeTokens } from '../provider/revoke-tokens.ts';
+import { failUnusableAnswer, type ProviderAnswer, readTokenAnswer } from './token-answer.ts';
 
 /** A code of the provider, and what goes with it. */
 export interface ProviderCode {
@@ -36,20 +30,19 @@ export interface ProviderLogins {
   /** @throws GatewayError where nobody logged in by it, or the provider cannot be asked. */
   redeem(code: ProviderCode): Promise<ProviderAnswer>;
   /**
-   * Undefined where the provider says that the grant has ended.
+   * Undefined where the provider says that the grant has ended. Where there is no refresh token, it is what is held: whoever
+   * reads whose it is asks the provider.
    *
    * @throws GatewayError where it cannot be asked, or its answer does not say.
    */
-  renew(refreshToken: string): Promise<ProviderAnswer | undefined>;
-  /** RFC 7009. Never rejects: what is revoked here has ended here, whatever the provider says. */
-  revoke(tokens: ProviderTokens): Promise<void>;
+  renew(held: ProviderTokens): Promise<ProviderAnswer | undefined>;
+  readonly revoke: RevokeTokens;
 }
 
 export interface ProviderLoginsDeps {
   readonly config: ProviderParametersConfig & Pick<BrokerConfig, 'providerClient'>;
   readonly api: ProviderApi;
-  /** Of its own: a revocation endpoint that stalls must keep nobody from logging in. */
-  readonly revocationApi: ProviderApi;
+  readonly revoke: RevokeTokens;
   readonly endpoints: ProviderEndpoints;
   readonly clock: Clock;
 }
@@ -57,11 +50,12 @@ export interface ProviderLoginsDeps {
 type Form = readonly (readonly [name: string, value: string])[];
 
 export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
-  const { config, api, revocationApi, endpoints, clock } = deps;
+  const { config, api, endpoints, clock } = deps;
   const { provider, providerClient } = config;
+  const { spentRefreshTokenError, accessTokensLast = false } = provider.quirks;
 
-  const post = (url: string, form: Form, by = api): Promise<ProviderResponse> =>
-    by.post(authenticateClient(providerClient, { url, form }));
+  const post = (url: string, form: Form): Promise<ProviderResponse> =>
+    api.post(authenticateClient(providerClient, { url, form }));
 
   return {
     async redeem({ code, codeVerifier }) {
@@ -73,11 +67,17 @@ export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
         ['code_verifier', codeVerifier],
       ]);
       failIfProviderClientRefused(response);
-      if (response.status !== 200) failRefused(response, undefined);
-      const answer = readAnswer(response, askedAt, undefined);
-      return 'error' in answer ? failAnswered(answer.error) : answer;
+      if (!isGranted(response)) return failRefused(response, provider.issuer, undefined);
+      const { answer, tokens, problem } = readTokenAnswer(response, provider.issuer, askedAt);
+      const isLasting =
+        accessTokensLast && tokens.refreshToken === undefined && tokens.expiresAt === undefined;
+      return { answer, tokens: isLasting ? { ...tokens, isLasting } : tokens, problem };
     },
-    async renew(refreshToken) {
+    async renew(held) {
+      const { refreshToken, accessToken } = held;
+      if (refreshToken === undefined) {
+        return { answer: { access_token: accessToken }, tokens: held, problem: undefined };
+      }
       const askedAt = clock.now();
       const response = await post(await endpoints.findTokenUrl(), [
         ['grant_type', 'refresh_token'],
@@ -85,77 +85,39 @@ export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
         ...buildRefreshParameters(config, undefined, []),
       ]);
       failIfProviderClientRefused(response);
-      const { spentRefreshTokenError } = provider.quirks;
-      const hasEnded = (code: string | undefined) =>
+      if (isGranted(response)) {
+        const { tokens, ...rest } = readTokenAnswer(response, provider.issuer, askedAt);
+        return {
+          ...rest,
+          tokens: { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken },
+        };
+      }
+      const code = response.refusal?.code;
+      const hasEnded =
         code !== undefined && (code === 'invalid_grant' || code === spentRefreshTokenError);
-      if (response.status === 200) {
-        const answer = readAnswer(response, askedAt, refreshToken);
-        if (!('error' in answer)) return answer;
-        return hasEnded(answer.error) ? undefined : failAnswered(answer.error);
-      }
-      return hasEnded(response.refusal?.code)
-        ? undefined
-        : failRefused(response, spentRefreshTokenError);
+      return hasEnded ? undefined : failRefused(response, provider.issuer, spentRefreshTokenError);
     },
-    async revoke({ refreshToken, accessToken }) {
-      const token = refreshToken ?? accessToken;
-      if (token === undefined) return;
-      try {
-        const hint = refreshToken === undefined ? 'access_token' : 'refresh_token';
-        const form: Form = [
-          ['token', token],
-          ['token_type_hint', hint],
-        ];
-        await post(await endpoints.findRevocationUrl(), form, revocationApi);
-      } catch {
-        // It may have no such endpoint, or be down: the token dies of age.
-      }
-    },
+    revoke: deps.revoke,
   };
 }
 
-/** `held` is the refresh token that stays where the answer brings none (RFC 6749 §6). */
-function readAnswer(
-  { body }: ProviderResponse,
-  askedAt: number,
-  held: string | undefined,
-): ProviderAnswer | { readonly error: string } {
-  const answer = parseObject(body) ?? failUnreadable();
-  // GitHub and Slack refuse with 200. An answer without a token says nothing of anybody.
-  if (typeof answer.error === 'string') return { error: answer.error };
-  if (readText(answer.access_token) === undefined) failAnswered('no access token');
-  const seconds = Number(answer.expires_in);
-  return {
-    answer,
-    tokens: {
-      accessToken: readText(answer.access_token),
-      expiresAt: seconds > 0 ? askedAt + seconds * 1000 : undefined,
-      refreshToken: readText(answer.refresh_token) ?? held,
-    },
-  };
-}
-
-const readText = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined;
-
-const failUnreadable = (): never =>
-  fail('upstream_failed', {
-    details: "The identity provider's answer is not a JSON object.",
-    cause: new Error("the token endpoint's answer is not a JSON object"),
-  });
-
-function failAnswered(said: string): never {
-  return fail('upstream_failed', {
-    details: 'The identity provider gave no tokens.',
-    cause: new Error(`The token endpoint answered 200, and ${said}`),
-  });
-}
+const isGranted = ({ status, refusal }: ProviderResponse): boolean =>
+  status === 200 && refusal === undefined;
 
 /** @throws GatewayError always. */
 function failRefused(
   response: ProviderResponse,
+  issuer: string,
   spentRefreshTokenError: string | undefined,
 ): never {
+  const { status, refusal } = response;
+  if (status < 400 && !isKnownRefusal(refusal?.code)) {
+    failUnusableAnswer(issuer, {
+      member: refusal === undefined ? 'status' : 'error',
+      found: refusal?.code ?? status,
+      expected: refusal === undefined ? '200' : 'tokens, or an error of RFC 6749',
+    });
+  }
   const { error } = forwardRefusal(response, spentRefreshTokenError);
   const said = error?.message ?? `The provider answered ${response.status}.`;
   return fail('upstream_failed', {

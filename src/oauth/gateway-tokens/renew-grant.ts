@@ -3,7 +3,7 @@
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import type { GetProviderToken } from '../../endpoint/message.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
-import type { Grant } from '../../grants/grant.ts';
+import { type Grant, isRenewable, type ProviderTokens } from '../../grants/grant.ts';
 import type { Grants, StoredGrant } from '../../grants/grants.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -61,33 +61,34 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
   const tokens = createExpiringMap<string>(MAX_TOKENS, clock.now);
 
   /** By the refresh token, which some providers take for stolen when it is used twice. */
-  async function renew(seen: Grant, refreshToken: string): Promise<Renewal> {
-    const name = JSON.stringify(['renewal', seen.id, refreshToken]);
-    return runOnce(name, () => renewAlone(seen, refreshToken), isFinal);
+  async function renew(seen: Grant): Promise<Renewal> {
+    const name = JSON.stringify(['renewal', seen.id, getRenewalToken(seen.provider)]);
+    return runOnce(name, () => renewAlone(seen), isFinal);
   }
 
-  async function renewAlone({ id, renewedAt }: Grant, refreshToken: string): Promise<Renewal> {
+  async function renewAlone({ id, renewedAt, provider: seen }: Grant): Promise<Renewal> {
     const grant = (await grants.read(id))?.grant;
     if (grant === undefined) return { kind: 'ended' };
     // Somebody has done it since this one looked.
-    const isDone = grant.renewedAt > renewedAt || grant.provider.refreshToken !== refreshToken;
+    const isDone =
+      grant.renewedAt > renewedAt || getRenewalToken(grant.provider) !== getRenewalToken(seen);
     if (isDone) return { kind: 'renewed' };
     try {
-      const renewed = await providerLogins.renew(refreshToken);
-      if (renewed === undefined) return end(grant, 'The provider says that it has ended.');
-      const { answer, tokens: provider } = renewed;
-      // Kept before anything is done with it: the refresh token before may be worthless now. Whose the access token is, is
-      // not known yet.
-      const { refreshToken: next } = provider;
-      const kept = await grants.update(id, (current) => ({
-        ...current,
-        provider: { refreshToken: next },
-      }));
+      const renewed = await providerLogins.renew(grant.provider);
+      if (renewed === undefined) return end(grant, ENDED_THERE);
+      const { answer, tokens: provider, problem } = renewed;
+      const kept = await keepRefreshToken(id, provider);
       if (kept === undefined) {
         await tellProvider({ ...grant, provider });
         return { kind: 'ended' };
       }
-      const identity = await readIdentity(answer, { nonce: undefined, earlier: kept.grant });
+      if (problem !== undefined) return noteFailure(grant, problem);
+      const identity = await readIdentity(answer, {
+        nonce: undefined,
+        earlier: kept.grant,
+        isHeldToken: provider.refreshToken === undefined,
+      });
+      if (identity === undefined) return end(grant, ENDED_THERE);
       const refusal = findLoginRefusal(identity);
       if (refusal !== undefined) return end(grant, refusal.forLog);
       await grants.update(id, ({ renewalFailedAt: _, renewalTriedAt: __, ...current }) => ({
@@ -104,6 +105,15 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
       return noteFailure(grant, thrown);
     }
   }
+
+  /**
+   * Before anything is done with it: the refresh token before may be worthless now. Whose the access token is, is not known
+   * yet.
+   */
+  const keepRefreshToken = (id: string, { refreshToken }: ProviderTokens) =>
+    refreshToken === undefined
+      ? grants.read(id)
+      : grants.update(id, (current) => ({ ...current, provider: { refreshToken } }));
 
   async function end(grant: Grant, reason: string): Promise<Renewal> {
     metrics.recordGrantRenewal('ended');
@@ -131,11 +141,10 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
   return {
     async renewIfDue(stored) {
       const { grant } = stored;
-      const { refreshToken } = grant.provider;
       const now = clock.now();
-      if (refreshToken === undefined || !isRenewalDue(grant, config, now)) return stored;
+      if (!isRenewalDue(grant, config, now)) return stored;
       if (!wasJustTried(grant, now)) {
-        const { kind } = await renew(grant, refreshToken);
+        const { kind } = await renew(grant);
         if (kind === 'ended') return undefined;
       }
       const current = await grants.read(grant.id);
@@ -148,10 +157,10 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
       if (known !== undefined) return known;
       let stored = await grants.read(check.id);
       const now = clock.now();
-      const refreshToken = stored?.grant.provider.refreshToken;
-      if (stored && refreshToken !== undefined && !isUsable(stored.grant, now + RESERVE_MS)) {
+      const canRefresh = stored?.grant.provider.refreshToken !== undefined;
+      if (stored && canRefresh && !isUsable(stored.grant, now + RESERVE_MS)) {
         if (!wasJustTried(stored.grant, now) && !wasJustRenewed(stored.grant, now))
-          await renew(stored.grant, refreshToken);
+          await renew(stored.grant);
         stored = await grants.read(check.id);
       }
       if (stored === undefined || !isUsable(stored.grant, clock.now())) return undefined;
@@ -164,6 +173,12 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
   };
 }
 
+const ENDED_THERE = 'The provider says that it has ended.';
+
+/** What the provider is asked by. */
+const getRenewalToken = ({ refreshToken, accessToken }: ProviderTokens): string | undefined =>
+  refreshToken ?? accessToken;
+
 const isFinal = ({ kind }: Renewal): boolean => kind !== 'failed';
 
 /** Whether the provider's access token is good at that time, in epoch milliseconds. */
@@ -175,7 +190,7 @@ const isRenewalDue = (
   { provider, renewedAt }: Grant,
   { renewalSeconds }: Pick<TokensConfig, 'renewalSeconds'>,
   now: number,
-): boolean => provider.refreshToken !== undefined && now - renewedAt >= renewalSeconds * 1000;
+): boolean => isRenewable(provider) && now - renewedAt >= renewalSeconds * 1000;
 
 const wasJustTried = ({ renewalTriedAt }: Grant, now: number): boolean =>
   renewalTriedAt !== undefined && now - renewalTriedAt < RETRY_MS;

@@ -21,6 +21,8 @@ export interface ExpectedIdentity {
   readonly earlier: EarlierIdentity | undefined;
   /** The answer to a refresh of which nobody knows whose it is: userinfo says it where there is no ID token. */
   readonly mayLackIdToken?: boolean;
+  /** It came of no request: the access token is one that the provider gave long ago, and may have been revoked. */
+  readonly isHeldToken?: boolean;
 }
 
 export interface EarlierIdentity extends Pick<Identity, 'user' | 'claims'> {

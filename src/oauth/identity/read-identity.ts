@@ -3,6 +3,7 @@
 import type { IdTokenClaims, IdTokenVerifier } from '../../auth/id-token.ts';
 import type { ProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { IdentityConfig } from '../../config/groups/login-policy.ts';
+import type { ProviderQuirks } from '../../config/provider-profiles.ts';
 import { readEmail } from '../../endpoint/message.ts';
 import { catalogue } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
@@ -16,20 +17,25 @@ import { findClaim } from './find-claim.ts';
 import { askForGroups, findOverageEndpoint, readGroups } from './groups.ts';
 import type { ExpectedIdentity, Identity } from './identity.ts';
 import { createAskUserinfo, type UserinfoFailure } from './userinfo.ts';
+import { createWarnOnce } from './warn-once.ts';
 
 /**
+ * Undefined where an access token of long ago is refused: the provider has ended the login.
+ *
  * @throws GatewayError for an answer that does not say who it is, or says it of somebody else: `unusable_id_token`,
  * `unusable_identity`, `invalid_grant`; `upstream_failed` or `key_set_unavailable` where a later try may go better.
  */
 export type ReadIdentity = (
   answer: ProviderTokenResponse,
   expected: ExpectedIdentity,
-) => Promise<Identity>;
+) => Promise<Identity | undefined>;
 
 export interface ReadIdentityDeps {
   readonly config: IdentityConfig;
   readonly verifier: IdTokenVerifier;
   readonly metadata: ProviderMetadata;
+  /** Of the provider: words of its own for errors. */
+  readonly errorCodes?: ProviderQuirks['errorCodes'];
   /** Claims that rules name, as they stand now. */
   readonly listNamedClaims: () => readonly string[];
   readonly fetch: Fetch;
@@ -42,18 +48,22 @@ const DEFAULT_GROUPS_CLAIM = 'groups';
 export function createReadIdentity(deps: ReadIdentityDeps): ReadIdentity {
   const { config, verifier, metadata, listNamedClaims, fetch, log } = deps;
   const { groupsClaim } = config;
-  const askUserinfo = createAskUserinfo({ metadata, fetch });
+  const askUserinfo = createAskUserinfo({ metadata, fetch, errorCodes: deps.errorCodes });
   const warnOnce = createWarnOnce(log);
 
-  return async function readIdentity(answer, { nonce, earlier, mayLackIdToken = false }) {
+  return async function readIdentity(answer, { nonce, earlier, ...may }) {
+    const { mayLackIdToken = false, isHeldToken = false } = may;
     const accessToken = readText(answer.access_token);
     const token = readText(answer.id_token);
     const idToken =
       token && (await verifier.verify(token, { nonce, accessToken, earlier: earlier?.user }));
-    const { user, userinfo } =
-      !idToken && mayLackIdToken
+    const asked = isHeldToken
+      ? await askAgain(accessToken, earlier)
+      : !idToken && mayLackIdToken
         ? await askWhoItIs(accessToken)
         : await askAbout(idToken || undefined, accessToken, earlier);
+    if (asked === undefined) return undefined;
+    const { user, userinfo } = asked;
     const sources = { idToken: idToken || undefined, userinfo };
     const given = joinClaims(sources);
     const { claims: joined, kept } =
@@ -87,6 +97,19 @@ export function createReadIdentity(deps: ReadIdentityDeps): ReadIdentity {
     if (answer.kind === 'none') return failWithoutIdToken();
     if (answer.kind === 'failed') return failWithoutUserinfo(answer, ['sub']);
     return { user: verifier.readUser(answer.claims), userinfo: answer.claims };
+  }
+
+  /** By an access token that lives until it is revoked. Undefined where it was. */
+  async function askAgain(
+    accessToken: string | undefined,
+    earlier: ExpectedIdentity['earlier'],
+  ): Promise<{ readonly user: UserIdentity; readonly userinfo: JsonObject } | undefined> {
+    const user = requireEarlierUser(earlier, metadata.issuer);
+    if (accessToken === undefined) return failWithoutIdToken();
+    const answer = await askUserinfo(accessToken, user.sub);
+    if (answer.kind === 'none') return failWithoutIdToken();
+    if (answer.kind === 'claims') return { user, userinfo: answer.claims };
+    return answer.isRefused ? undefined : failWithoutUserinfo(answer, ['sub']);
   }
 
   /** Undefined where nothing is missing, and where userinfo cannot be had and is not needed. */
@@ -215,14 +238,3 @@ function listUserinfoClaims(
 
 const readText = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
-
-/** What is the same for every user is told once. */
-function createWarnOnce(log: Log) {
-  const told = new Set<string>();
-
-  return function warnOnce(topic: string, message: string, facts: JsonObject): void {
-    if (told.has(topic)) return;
-    told.add(topic);
-    log.warn(message, facts);
-  };
-}

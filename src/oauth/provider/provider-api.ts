@@ -1,6 +1,7 @@
 // §4.7: form posts to the provider, so many at a time, by the one client that it knows; and its answers.
 
 import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
+import type { ProviderQuirks } from '../../config/provider-profiles.ts';
 import type { Reply, ReplyError } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {
@@ -31,7 +32,11 @@ const MAX_IN_FLIGHT = 100;
 /** Half the time after which a request is given up. */
 const RETRY_AFTER_SECONDS = 5;
 
-export function createProviderApi(fetch: Fetch): ProviderApi {
+/** `errorCodes` are the provider's own words for errors, and the codes of RFC 6749 for the same. */
+export function createProviderApi(
+  fetch: Fetch,
+  errorCodes: NonNullable<ProviderQuirks['errorCodes']> = {},
+): ProviderApi {
   let inFlight = 0;
 
   function requireCapacity(): void {
@@ -45,7 +50,7 @@ export function createProviderApi(fetch: Fetch): ProviderApi {
       requireCapacity();
       inFlight += 1;
       try {
-        return readResponse(await postForm(fetch, request), request);
+        return readResponse(await postForm(fetch, request), request, errorCodes);
       } catch (cause) {
         if (cause instanceof FetchError) fail('upstream_failed', { cause });
         throw cause;
@@ -67,29 +72,44 @@ function postForm(fetch: Fetch, { url, form, authorization }: ProviderRequest) {
   return fetchWithLimits(fetch, url, { method: 'POST', headers, body }, LIMITS);
 }
 
-function readResponse(answer: FetchedResponse, request: ProviderRequest): ProviderResponse {
+type ErrorCodes = Readonly<Record<string, string>>;
+
+function readResponse(
+  answer: FetchedResponse,
+  request: ProviderRequest,
+  errorCodes: ErrorCodes,
+): ProviderResponse {
   const { status, headers, body } = answer;
   const contentType = headers.get('content-type');
   return {
     status,
     headers: contentType === null ? {} : { 'Content-Type': contentType },
     body,
-    refusal: status >= 400 ? readRefusal(answer, request) : undefined,
+    refusal:
+      status >= 400 || isRefusal(body) ? readRefusal(answer, request, errorCodes) : undefined,
   };
+}
+
+/** GitHub and Slack refuse with 200. */
+function isRefusal(body: Buffer): boolean {
+  const answer = parseObject(body);
+  return typeof answer?.error === 'string' && answer.access_token === undefined;
 }
 
 function readRefusal(
   { status, body }: FetchedResponse,
   { form, usesProviderClient }: ProviderRequest,
+  errorCodes: ErrorCodes,
 ): ProviderRefusal {
   const { error, error_description: description } = parseObject(body) ?? {};
   const words = [error, description].filter((text) => typeof text === 'string').join(': ');
   const message = toSentence(
     `The provider answered ${status}${words === '' ? '' : ` ${redactSecrets(words, form)}`}`,
   );
-  const isProviderClientRefused = usesProviderClient && isClientError(error);
+  const code = typeof error === 'string' ? (errorCodes[error] ?? error) : undefined;
+  const isProviderClientRefused = usesProviderClient && isClientError(code);
   return {
-    code: typeof error === 'string' ? error : undefined,
+    code,
     message: isProviderClientRefused ? `${message} ${CHECK_PROVIDER_CLIENT}` : message,
     isProviderClientRefused,
   };
@@ -119,13 +139,13 @@ export interface ProviderResponse {
   /** Its content type: nothing else of what the provider's headers say is a client's matter. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** Set from status 400 on. */
+  /** Set from status 400 on, and where the answer is an error whatever its status says. */
   readonly refusal: ProviderRefusal | undefined;
 }
 
 /** RFC 6749 §5.2. */
 export interface ProviderRefusal {
-  /** The `error` of the answer, where it has one. */
+  /** The `error` of the answer, where it has one, as RFC 6749 §5.2 calls it. */
   readonly code: string | undefined;
   /** What the provider said, as a sentence for the log: no secret is in it. */
   readonly message: string;
@@ -215,7 +235,7 @@ export function authenticateClient(
 }
 
 /** RFC 6749 §2.3.1: both halves form-encoded first. */
-const createBasicAuthorization = (id: string, secret: string) =>
+export const createBasicAuthorization = (id: string, secret: string) =>
   `Basic ${Buffer.from(`${formEncode(id)}:${formEncode(secret)}`).toString('base64')}`;
 
 /** `application/x-www-form-urlencoded`, of one value. */

@@ -53,7 +53,7 @@ function findDefaultResource({
 }
 
 export interface AuthorizationParameters {
-  /** For the authorization request: what was asked for, then what was added, each once. */
+  /** For the authorization request. */
   readonly scope: string;
   /** Further parameters of the authorization request. */
   readonly authorization: Pairs;
@@ -67,13 +67,23 @@ export function buildAuthorizationParameters(
   requestedScope: string | undefined,
   resources: readonly string[],
 ): AuthorizationParameters {
-  const requested = selectAllowedScopes(config, requestedScope);
   const target = buildResourceParameters(config, resources);
+  const { ownScopesOnly = false } = config.provider.quirks;
+  const scopes = ownScopesOnly ? config.addedScopes : listGrantedScopes(config, requestedScope);
   return {
-    scope: addScopes(config, requested.length > 0 ? requested : DEFAULT_SCOPES),
+    scope: scopes.join(' '),
     authorization: [...config.addedParameters, ...target],
     token: target,
   };
+}
+
+/** What a client is granted: what it asked for, then what was added, each once. Most providers are asked for just that. */
+export function listGrantedScopes(
+  config: ProviderParametersConfig,
+  requestedScope: string | undefined,
+): readonly string[] {
+  const requested = selectAllowedScopes(config, requestedScope);
+  return addScopes(config, requested.length > 0 ? requested : DEFAULT_SCOPES);
 }
 
 /**
@@ -89,7 +99,7 @@ export function buildRefreshParameters(
   const { refreshNeedsScope = false } = config.provider.quirks;
   const namesScope = requested.length > 0 || refreshNeedsScope;
   return [
-    ...(namesScope ? [['scope', addScopes(config, requested)] as const] : []),
+    ...(namesScope ? [['scope', addScopes(config, requested).join(' ')] as const] : []),
     ...buildResourceParameters(config, resources),
   ];
 }
@@ -123,10 +133,10 @@ const selectAllowedScopes = (
 function addScopes(
   { addedScopes, provider }: ProviderParametersConfig,
   requested: readonly string[],
-): string {
+): readonly string[] {
   // OpenID Connect Core §3.1.2.1: no ID token without it.
   const openid = provider.accessToken === 'id_token' ? ['openid'] : [];
-  return [...new Set([...requested, ...openid, ...addedScopes])].join(' ');
+  return [...new Set([...requested, ...openid, ...addedScopes])];
 }
 
 const buildResourceParameters = (

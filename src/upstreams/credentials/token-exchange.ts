@@ -69,6 +69,12 @@ export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
       problem:
         'needs OAUTH_CLIENT_ID, and with most providers OAUTH_CLIENT_SECRET: the client by which the gateway asks the provider for tokens.',
     },
+    {
+      checkedAt: 'start',
+      isMet: ({ oauth }) => oauth.provider?.login !== 'github',
+      problem:
+        'needs a provider that exchanges tokens (RFC 8693), and GitHub does not: use forward or identity.',
+    },
   ],
   needsUser: true,
   asksProvider: true,

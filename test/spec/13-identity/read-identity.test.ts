@@ -45,7 +45,7 @@ function open({ env = {}, named = [] }: Options = {}) {
   const metadata = createProviderMetadata({ issuer: issuer.url, ...deps });
   const keySet = createKeySet({ url: undefined, metadata, ...deps });
   keySet.start();
-  return createReadIdentity({
+  const readIdentity = createReadIdentity({
     config: oauth.identity,
     verifier: createIdTokenVerifier({
       issuer: issuer.url,
@@ -59,6 +59,11 @@ function open({ env = {}, named = [] }: Options = {}) {
     listNamedClaims: () => named,
     ...deps,
   });
+  return async (...asked: Parameters<typeof readIdentity>) => {
+    const identity = await readIdentity(...asked);
+    if (identity === undefined) throw new Error('The provider has ended the login');
+    return identity;
+  };
 }
 
 beforeEach(() => {

@@ -95,6 +95,16 @@ describe('at start', () => {
     { auth: { type: 'token-exchange', audience: AUDIENCE }, env: OIDC, problem: 'OAUTH_CLIENT_ID' },
     {
       auth: { type: 'token-exchange', audience: AUDIENCE },
+      env: {
+        OIDC_PROVIDER: 'github',
+        OAUTH_MODE: 'broker',
+        OAUTH_CLIENT_ID: 'gateway',
+        OAUTH_CLIENT_SECRET: 'secret',
+      },
+      problem: 'GitHub does not: use forward or identity',
+    },
+    {
+      auth: { type: 'token-exchange', audience: AUDIENCE },
       env: { ...OIDC, OAUTH_CLIENT_ID: 'gateway' },
       problem: undefined,
     },

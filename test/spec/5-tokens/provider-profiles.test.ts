@@ -34,7 +34,14 @@ const ISSUERS: Readonly<Record<Provider, string>> = {
   cognito: 'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_AbC123',
   authentik: 'https://id.example.com/application/o/postern/',
   dex: 'https://dex.example.com/dex',
+  github: 'https://github.com',
+  gitlab: 'https://gitlab.com',
+  slack: 'https://slack.com',
 };
+
+/** Clients cannot get the provider's tokens there. */
+const OWN_TOKENS_ONLY: readonly Provider[] = ['github', 'gitlab', 'slack'];
+const WITH_PROVIDER_TOKENS = PROVIDERS.filter((name) => !OWN_TOKENS_ONLY.includes(name));
 
 const minimal = (provider: Provider, env: Env = {}): Env => ({
   BASE_URL,
@@ -43,6 +50,7 @@ const minimal = (provider: Provider, env: Env = {}): Env => ({
   OAUTH_CLIENT_ID: 'client-1',
   // The others work in both modes.
   ...(provider === 'google' && { OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider' }),
+  ...(OWN_TOKENS_ONLY.includes(provider) && { OAUTH_MODE: 'broker', OAUTH_CLIENT_SECRET: 'x' }),
   ...env,
 });
 
@@ -139,6 +147,18 @@ describe('the defaults of each provider', () => {
         resourceParameter: 'none',
         audience: ['client-1'],
       },
+    },
+    {
+      provider: 'github',
+      differs: {
+        addedScopes: ['read:user', 'user:email', 'read:org'],
+        resourceParameter: 'none',
+      },
+    },
+    { provider: 'gitlab', differs: { resourceParameter: 'none' } },
+    {
+      provider: 'slack',
+      differs: { addedScopes: ['openid', 'profile', 'email'], resourceParameter: 'none' },
     },
   ];
 
@@ -242,10 +262,20 @@ describe('start-up errors by provider', () => {
 
   const forms: Readonly<
     Record<
-      Exclude<Provider, 'generic' | 'dex'>,
+      Exclude<Provider, 'generic' | 'dex' | 'github'>,
       { readonly right: readonly string[]; readonly wrong: readonly string[]; readonly why: string }
     >
   > = {
+    gitlab: {
+      right: ['https://gitlab.example.com', 'https://example.com/gitlab'],
+      wrong: ['https://gitlab.com/'],
+      why: 'without a slash at the end',
+    },
+    slack: {
+      right: [],
+      wrong: ['https://slack.com/', 'https://acme.slack.com', 'http://slack.com'],
+      why: 'it must be https://slack.com',
+    },
     entra: {
       right: [
         `https://login.microsoftonline.us/${TENANT}/v2.0`,
@@ -336,6 +366,22 @@ describe('start-up errors by provider', () => {
       );
       expect(problems[0]).toContain(form.why);
     }
+  });
+
+  test.each(named)('§5 providers: an issuer on this machine stands in for %s', (provider) => {
+    const there = ['http://127.0.0.1:4401', 'http://localhost:4401/any', 'http://[::1]:4401/'];
+    for (const issuer of there) {
+      expect(problemsOf(minimal(provider, { OIDC_ISSUER: issuer })), issuer).toEqual([]);
+    }
+  });
+
+  test.each([
+    'https://127.0.0.1:4401',
+    'http://google.localhost:4401',
+    'http://127.0.0.1.example.com',
+    'http://localhost@evil.example',
+  ])('§5 providers: %s stands in for nobody', (issuer) => {
+    expect(problemsOf(minimal('google', { OIDC_ISSUER: issuer }))).toHaveLength(1);
   });
 
   test('§5 providers: the generic profile takes every issuer', () => {
@@ -543,7 +589,7 @@ describe('what each provider is asked', () => {
     if (oauth.mode === 'proxy') throw new Error('OAUTH_MODE was set');
     return { ...oauth, baseUrl: server.baseUrl, serverUrls: NO_SERVER_URLS };
   };
-  const parameters: Readonly<Record<Provider, readonly (readonly [string, string])[]>> = {
+  const parameters: Readonly<Partial<Record<Provider, readonly (readonly [string, string])[]>>> = {
     generic: [['resource', MCP]],
     entra: [],
     okta: [],
@@ -558,15 +604,18 @@ describe('what each provider is asked', () => {
     dex: [],
   };
 
-  test.each(PROVIDERS)('§5 providers: what %s gets with an authorization request', (provider) => {
-    const added = settings(provider).addedScopes;
-    expect(buildAuthorizationParameters(settings(provider), 'openid x', [MCP])).toEqual({
-      scope: ['openid', 'x', ...added].join(' '),
-      authorization: parameters[provider],
-      // Google's are of the login page.
-      token: provider === 'google' ? [] : parameters[provider],
-    });
-  });
+  test.each(WITH_PROVIDER_TOKENS)(
+    '§5 providers: what %s gets with an authorization request',
+    (provider) => {
+      const added = settings(provider).addedScopes;
+      expect(buildAuthorizationParameters(settings(provider), 'openid x', [MCP])).toEqual({
+        scope: ['openid', 'x', ...added].join(' '),
+        authorization: parameters[provider],
+        // Google's are of the login page.
+        token: provider === 'google' ? [] : parameters[provider],
+      });
+    },
+  );
 
   test('§5 providers: scopes keep their order and stand once', () => {
     const okta = settings('okta');

@@ -1,4 +1,4 @@
-import { createServer, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type CryptoKey, type JWK, SignJWT } from 'jose';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
@@ -42,26 +42,42 @@ export interface Issuer {
 
 export const AUDIENCE = 'http://localhost:3000/mcp';
 
+export interface IssuerOptions {
+  readonly clock?: Clock;
+  /** A free one unless given. */
+  readonly port?: number;
+  /** What the issuer has after host and port. */
+  readonly path?: string;
+  readonly keysPath?: string;
+  /** Is asked first, for a provider that is more than an issuer: whether it answers the request. */
+  readonly answer?: (req: IncomingMessage, res: ServerResponse) => boolean;
+}
+
 /** A real server with a discovery document and a key set; its tokens are made by jose. */
 export async function startIssuer({
   clock = systemClock,
-}: {
-  clock?: Clock;
-} = {}): Promise<Issuer> {
+  port = 0,
+  path = '',
+  keysPath = '/jwks',
+  answer = () => false,
+}: IssuerOptions = {}): Promise<Issuer> {
   const taken: SigningKey[] = [];
   const signing = new Map<string, { readonly kid: string; readonly privateKey: CryptoKey }>();
   const fetches = { discovery: 0, keys: 0, elsewhere: 0 };
   let behaviour: Behaviour = 'ok';
 
+  const discoveryPath = `${path.replace(/\/+$/, '')}/.well-known/openid-configuration`;
+
   const server = createServer((req, res) => {
-    if (req.url === '/.well-known/openid-configuration') {
+    if (answer(req, res)) return;
+    if (req.url === discoveryPath) {
       fetches.discovery += 1;
       if (behaviour === 'down') res.destroy();
       else
-        sendJson(res, { issuer: issuer.url, jwks_uri: `${issuer.url}/jwks`, ...issuer.document });
+        sendJson(res, { issuer: issuer.url, jwks_uri: `${origin}${keysPath}`, ...issuer.document });
       return;
     }
-    if (req.url !== '/jwks') {
+    if (req.url !== keysPath) {
       fetches.elsewhere += 1;
       sendJson(res, { keys: issuer.keys });
       return;
@@ -79,13 +95,16 @@ export async function startIssuer({
     'no set': (res) => sendJson(res, { keys: 'none' }),
     empty: (res) => sendJson(res, { keys: [] }),
     huge: (res) => sendJson(res, { keys: issuer.keys, fill: 'x'.repeat(10_000_000) }),
-    redirect: (res) => res.writeHead(302, { location: `${issuer.url}/elsewhere` }).end(),
+    redirect: (res) => res.writeHead(302, { location: `${origin}/elsewhere` }).end(),
   };
 
   // On a busy machine it would close idle connections just when the gateway uses them again.
   server.keepAliveTimeout = 0;
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await new Promise<void>((listening, failed) => {
+    server.once('error', failed).listen(port, '127.0.0.1', listening);
+  });
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = `${origin}${path}`;
 
   async function addKey(alg: string) {
     const key = await takeSigningKey(alg);

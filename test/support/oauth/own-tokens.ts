@@ -108,7 +108,7 @@ export async function startOwnTokens({
 
 export function createOwnTokenLogins(
   gateway: Pick<TestGateway, 'request'>,
-  provider: OpaqueProvider,
+  provider: Pick<OpaqueProvider, 'logIn'>,
 ): OwnTokenLogins {
   const steps = createLoginSteps(gateway);
 

@@ -103,14 +103,15 @@ function buildForm({ config: { oauth, server } }: SettingsAtHand): Form {
 
 /** Undefined where the provider refused nothing. */
 async function ask(
-  { clocks }: SettingsAtHand,
+  { clocks, config: { oauth } }: SettingsAtHand,
   client: ProviderClientConfig,
   url: string,
   form: Form,
 ): Promise<(ProviderRefusal & { readonly status: number }) | undefined> {
-  const { status, refusal } = await createProviderApi(clocks.fetch).post(
-    authenticateClient(client, { url, form }),
-  );
+  const { status, refusal } = await createProviderApi(
+    clocks.fetch,
+    oauth.provider?.quirks.errorCodes,
+  ).post(authenticateClient(client, { url, form }));
   return refusal && { ...refusal, status };
 }
 

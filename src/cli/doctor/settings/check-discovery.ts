@@ -11,8 +11,10 @@ import type { ProviderAtHand, SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'provider.discovery';
 
-export async function checkDiscovery({ access, config, probe }: SettingsAtHand): Promise<Found> {
+export async function checkDiscovery(settings: SettingsAtHand): Promise<Found> {
+  const { access, config, probe } = settings;
   if (access === undefined) return [];
+  if (access.metadata.isFixed) return checkReach(settings, access);
   const { issuer, jwksUrl } = access.provider;
   const url = buildDiscoveryUrl(issuer);
   try {
@@ -28,6 +30,22 @@ export async function checkDiscovery({ access, config, probe }: SettingsAtHand):
       error instanceof IssuerMismatch ? (await probe(url)).json?.issuer : undefined;
     const { check, ...seen } = explain(error, url, issuer, foundIssuer);
     return (isNeeded ? failure : warning)(check, seen);
+  }
+}
+
+/** Of a provider whose endpoints are known without a document. It refuses a stranger, which is an answer. */
+async function checkReach({ probe }: SettingsAtHand, { metadata }: ProviderAtHand): Promise<Found> {
+  const { issuer, userinfo_endpoint: url = issuer } = await metadata.get();
+  try {
+    await probe(url);
+    return ok(
+      CHECK,
+      `${issuer} can be reached. Its endpoints are known: it needs no discovery document.`,
+    );
+  } catch (error) {
+    if (!(error instanceof FetchError)) throw error;
+    const { check, ...seen } = explainNetwork(error, url, 'GITHUB_URL');
+    return failure(check, seen);
   }
 }
 
@@ -88,6 +106,7 @@ const explainNetwork = (error: unknown, url: string, setting: string): Explanati
 export async function checkKeySet({ access }: SettingsAtHand): Promise<Found> {
   if (access === undefined || !(await isDiscovered(access))) return [];
   const url = access.provider.jwksUrl ?? (await access.metadata.get()).jwks_uri;
+  if (url === undefined) return [];
   try {
     access.keySet.start();
     await access.keySet.waitForKeys();
@@ -124,7 +143,7 @@ export async function checkCapabilities({
   config: { oauth },
   probe,
 }: SettingsAtHand): Promise<Found> {
-  if (access === undefined || !(await isDiscovered(access))) return [];
+  if (access === undefined || access.metadata.isFixed || !(await isDiscovered(access))) return [];
   const { json } = await probe(buildDiscoveryUrl(access.provider.issuer));
   const { secret, authMethod } = oauth.providerClient;
   const method = `client_secret_${authMethod}`;

@@ -52,6 +52,9 @@ const NEEDED_FOR_PROVIDER_TOKENS: Readonly<Record<Provider, string>> = {
   cognito: 'Cognito needs nothing, but its access tokens say neither e-mail nor name',
   authentik: 'authentik needs a client of its own for the gateway: its tokens name nothing else',
   dex: 'dex needs a client of its own for the gateway: its tokens name nothing else',
+  github: 'GitHub would have to issue JWTs, and does not',
+  gitlab: 'GitLab would have to issue JWTs that live longer than two minutes, and does not',
+  slack: 'Slack would have to issue JWTs that live longer than five minutes, and does not',
 };
 
 /** What the discovery document says of what a login comes to. */
@@ -61,6 +64,7 @@ export async function checkLoginAbilities({ access, config }: SettingsAtHand): P
   // Where settings name all that it would, nobody needs the document.
   const document = await access.metadata.get().catch(() => undefined);
   if (document === undefined) return [];
+  if (access.metadata.isFixed) return [judgeRefreshTokens(document, oauth)];
   return [
     ...judgeOpenId(document),
     ...judgeIdTokenAlgorithms(document),
@@ -100,7 +104,7 @@ function judgeIdTokenAlgorithms({
 const REFRESH_CHECK = 'provider.offline-access';
 
 /** Those that give refresh tokens without the scope `offline_access`. */
-const NEED_NO_SCOPE: ReadonlySet<Provider> = new Set(['keycloak', 'google', 'cognito']);
+const NEED_NO_SCOPE: ReadonlySet<Provider> = new Set(['keycloak', 'google', 'cognito', 'gitlab']);
 
 function judgeRefreshTokens(
   { scopes_supported: scopes = [] }: ProviderDocument,
@@ -112,6 +116,12 @@ function judgeRefreshTokens(
     return ok(
       REFRESH_CHECK,
       `${how}, so that it gets refresh tokens: it asks the provider again every ${tokens.renewalSeconds} s whether a user still may.`,
+    );
+  }
+  if (provider.quirks.accessTokensLast) {
+    return ok(
+      REFRESH_CHECK,
+      `The provider's access tokens live until they are revoked, unless it gives refresh tokens: by either the gateway asks it again every ${tokens.renewalSeconds} s whether a user still may.`,
     );
   }
   return warning(REFRESH_CHECK, {

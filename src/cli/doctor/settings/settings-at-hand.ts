@@ -1,11 +1,9 @@
 // The settings at hand: those that cannot be used, or else the parts that the gateway would make of them.
 
 import { createProviderAccess } from '../../../auth/auth.ts';
-import { createKeySet } from '../../../auth/key-set.ts';
-import {
-  createProviderEndpoints,
-  createProviderMetadata,
-} from '../../../auth/provider-metadata.ts';
+import { openKeySet } from '../../../auth/key-set.ts';
+import { openProviderMetadata } from '../../../auth/open-provider-metadata.ts';
+import { createProviderEndpoints } from '../../../auth/provider-metadata.ts';
 import type { Config } from '../../../config/config.ts';
 import { loadConfig } from '../../../config/load.ts';
 import {
@@ -35,8 +33,8 @@ export function openSettingsAtHand(options: Instruments & UsableSettings) {
     setup?.file.servers.some((server) => server.name === name) ?? false;
   const serverUrls = createServerUrls(config.server.baseUrl, provider?.audience, isServer);
   const deps = { fetch, clock, log, metrics: noMetrics };
-  const metadata = provider && createProviderMetadata({ issuer: provider.issuer, ...deps });
-  const keySet = metadata && createKeySet({ url: provider?.jwksUrl, metadata, ...deps });
+  const metadata = provider && openProviderMetadata(provider, deps);
+  const keySet = metadata && openKeySet({ url: provider?.jwksUrl, metadata, ...deps });
   const { auth } = createProviderAccess(config, {
     isServer,
     isServerAudience: serverUrls.isAudience,

@@ -78,7 +78,12 @@ const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undef
     cognito: () => 'set OAUTH_CLIENT_ID to the app client that the token was issued to.',
     authentik: () => 'set OAUTH_CLIENT_ID to the client ID of the provider in authentik.',
     dex: () => 'set OAUTH_CLIENT_ID to the id of the static client that the gateway uses.',
+    github: () => OWN_TOKENS_ONLY,
+    gitlab: () => OWN_TOKENS_ONLY,
+    slack: () => OWN_TOKENS_ONLY,
   };
+
+const OWN_TOKENS_ONLY = 'send a token of the gateway: none of this provider is accepted.';
 
 /** `found` is the `aud` of the token. */
 function adviseOnAudience(
