@@ -9,8 +9,11 @@ import { createLogins } from './logins.ts';
 import { createLogout, type LoggedOut, type SentLogout } from './logout.ts';
 import { createTokenEndpoint } from './token-endpoint.ts';
 
-/** What its endpoints do. `refuse` is the gateway's own client being refused. */
-export type ProviderBehaviour = 'ok' | 'down' | 'error' | 'refuse' | 'busy';
+/**
+ * What its endpoints do. `refuse` is the gateway's own client being refused; `lost`, that it does what it is asked, and its
+ * answer never arrives.
+ */
+export type ProviderBehaviour = 'ok' | 'down' | 'error' | 'refuse' | 'busy' | 'lost';
 
 export interface Emulator {
   readonly habits: Habits;
@@ -118,6 +121,7 @@ export async function startEmulator(
     if (behaviour === 'down') return void res.destroy();
     if (behaviour === 'error') return void res.writeHead(500).end('oops');
     if (behaviour === 'busy') return void res.writeHead(429).end('{}');
+    if (behaviour === 'lost') res.end = () => res.destroy();
     await route(req, res, new URLSearchParams(body), body);
   }
 

@@ -78,7 +78,7 @@ export const sendLoginPage = (res: ServerResponse, provider: string): void =>
 <form method="post" name="${FORM_NAME}" class="login">
 <label for="name">Name</label>
 <input id="name" name="name" value="Ada" maxlength="100" autocomplete="username" autofocus required>
-<label for="email">Email address (made of the name unless given)</label>
+<label for="email">Email address (one at example.com unless given)</label>
 <input id="email" name="email" type="email" maxlength="200" autocomplete="off">
 <p><label><input type="checkbox" name="unverified"> The address is not verified</label></p>
 <label for="groups">Groups, with commas between them</label>

@@ -8,7 +8,7 @@
 // https://developer.okta.com/docs/guides/refresh-tokens/main/ (offline_access, rotation, its grace period of 30 seconds, reuse)
 import { randomBytes } from 'node:crypto';
 import { type Habits, readSeconds } from './habits.ts';
-import { describeWithGroups, OPENID_HABITS } from './openid-habits.ts';
+import { describePerson, describeWithGroups, OPENID_HABITS } from './openid-habits.ts';
 
 export const OKTA: Habits = {
   ...OPENID_HABITS,
@@ -37,7 +37,8 @@ export const OKTA: Habits = {
     ver: 1,
     ...(scopes.includes('profile') && { name: person.name, preferred_username: person.email }),
   }),
-  describeInUserinfo: describeWithGroups,
+  describeInUserinfo: (login) =>
+    login.scopes.includes('groups') ? describeWithGroups(login) : describePerson(login),
   // By a key that is not in the key set.
   createAccessToken({ person, scopes }, here) {
     const now = readSeconds(here);
