@@ -5,14 +5,15 @@ import { isBrokerMode } from './groups/oauth-mode.ts';
 import { providerSettings, readProfile } from './groups/provider.ts';
 import { providerClientSettings } from './groups/provider-client.ts';
 import type { FindProblem } from './problem.ts';
-import type { Read, Setting } from './setting.ts';
+import { isDefault, type Read, type Setting } from './setting.ts';
 
 const isGithub = (read: Read): boolean => readProfile(read).login === 'github';
 
 export const GITHUB_PROBLEM_FINDERS: readonly FindProblem[] = [
-  (read, isMissing) =>
+  // A line of .env.example at its default asks for nothing.
+  (read) =>
     !isGithub(read) &&
-    !isMissing(providerSettings.githubUrl) &&
+    !isDefault(providerSettings.githubUrl, read) &&
     'GITHUB_URL has no use without OIDC_PROVIDER=github. Set OIDC_PROVIDER=github, or remove GITHUB_URL.',
 
   (read) => {

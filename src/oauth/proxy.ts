@@ -173,7 +173,9 @@ const createProxyToken = (
       const response = await forwardToProvider(api, config.providerClient, request);
       if (response.status >= 400)
         await recentAnswers.endAfterRefusal(grant?.grantId, response.status);
-      if (response.status !== 200) return renderProviderResponse(response);
+      // A refusal with status 200 goes on as it is, and is no login.
+      if (response.status !== 200 || response.refusal !== undefined)
+        return renderProviderResponse(response);
       const tokens = parseObject(response.body) ?? {};
       const { access_token: accessToken } = tokens;
       if (client) await clients.recordUse(client);

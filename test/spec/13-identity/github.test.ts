@@ -279,7 +279,11 @@ test.each<{ env: Record<string, string>; said: RegExp }>([
   { env: { GITHUB_URL: 'http://github.example.com' }, said: /^GITHUB_URL: .*It must be https/ },
   { env: { GITHUB_URL: 'https://example.com/github' }, said: /^GITHUB_URL: .*without a path/ },
   {
-    env: { OIDC_PROVIDER: '', OIDC_ISSUER: 'https://id.example', GITHUB_URL: 'https://github.com' },
+    env: {
+      OIDC_PROVIDER: '',
+      OIDC_ISSUER: 'https://id.example',
+      GITHUB_URL: 'https://github.example.com',
+    },
     said: /^GITHUB_URL has no use without OIDC_PROVIDER=github/,
   },
 ])('§13.2 github: $env stops the start, and the error names the variable', ({ env, said }) => {
