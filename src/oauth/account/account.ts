@@ -225,12 +225,12 @@ export function createAccount(deps: AccountDeps): Account {
   } as const;
 
   return {
-    async finish({ user, claims }, { account, logoutMark }) {
+    async finish({ user, claims, sid }, { account, logoutMark }) {
       const { freshSince } = account ?? {};
       const isFresh = freshSince !== undefined && wasAskedSince(claims.auth_time, freshSince);
       const names = [claims.email, claims.name].filter((one) => typeof one === 'string');
       const displayed = names.find((one) => one !== '') ?? user.sub;
-      const session = { user, displayName: displayed, isFresh, logoutMark };
+      const session = { user, displayName: displayed, isFresh, sid, logoutMark };
       const headers = await browserSessions.create(session);
       const notice = freshSince === undefined ? '' : isFresh ? '?all=1' : '?unsure=1';
       const reply = createRedirectReply(`${url}${notice}`);

@@ -27,8 +27,10 @@ import { createCodes } from './codes.ts';
 import { createEarlierLogins } from './earlier-logins.ts';
 import { createIssueGrant } from './issue-grant.ts';
 import { createLogIn } from './log-in.ts';
+import { createUseLogoutToken } from './logout-token-uses.ts';
 import type { Logouts } from './logouts.ts';
 import { type GatewayTokensParts, withoutAudience } from './open-gateway-tokens.ts';
+import { createProviderLogout } from './provider-logout.ts';
 import { getDefaultResources, readAskedResources } from './resources.ts';
 import { createGatewayRevoke } from './revoke.ts';
 import { createGatewayToken } from './token.ts';
@@ -82,6 +84,14 @@ export function createGatewayTokens(
     browserSessions: createBrowserSessions(config.baseUrl, { ...deps, ...records }),
     grants,
   });
+  const { issuer } = config.provider;
+  const providerLogout = createProviderLogout({
+    ...deps,
+    config: tokens,
+    issuer,
+    grants,
+    useLogoutToken: createUseLogoutToken({ ...records, issuer, clock: deps.clock }),
+  });
   const { token, ...logins } = createGatewayToken({
     ...common,
     config: { ...config, ...tokens },
@@ -97,7 +107,7 @@ export function createGatewayTokens(
     token,
     revoke: createGatewayRevoke(common),
     logins,
-    accountEndpoints: account.endpoints,
+    grantEndpoints: [...account.endpoints, providerLogout],
   };
 }
 

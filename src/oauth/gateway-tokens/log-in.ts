@@ -40,7 +40,7 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
       const { answer, tokens: provider } = await providerLogins.redeem({ code, codeVerifier });
       given = { user: undefined, provider };
       const identity = await readIdentity(answer, { nonce, earlier: undefined });
-      const { user } = identity;
+      const { user, sid } = identity;
       given = { user, provider };
       const refusal = findLoginRefusal(identity);
       if (refusal !== undefined) {
@@ -48,7 +48,7 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
         return refuse(refusal, login, identity);
       }
       // What is issued is judged again where it is used: this is for who reads it.
-      if (await logouts.isOver({ user, clientId, logoutMark })) {
+      if (await logouts.isOver({ user, clientId, sid, logoutMark })) {
         void tellProviderInTurn(given);
         return respondOver(identity);
       }
