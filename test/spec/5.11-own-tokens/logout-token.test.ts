@@ -9,7 +9,7 @@ import {
   sendLogout,
 } from '../../support/oauth/logout-tokens.ts';
 import { BASE, startOwnTokens, type Tokens } from '../../support/oauth/own-tokens.ts';
-import { type Claims, CLIENT_ID } from '../../support/providers/opaque-provider.ts';
+import { CLIENT_ID, type Claims } from '../../support/providers/opaque-provider.ts';
 
 const UNLIMITED = Object.fromEntries(
   ['MCP', 'MCP_GLOBAL', 'BACKCHANNEL_LOGOUT', 'BACKCHANNEL_LOGOUT_GLOBAL'].map((name) => [

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../src/platform/clock.ts';
 import type { TestGateway, TestResponse } from '../gateway/gateway.ts';
-import { type Claims, CLIENT_ID, type OpaqueProvider } from '../providers/opaque-provider.ts';
+import { CLIENT_ID, type Claims, type OpaqueProvider } from '../providers/opaque-provider.ts';
 import type { SignOptions } from './issuer.ts';
 
 export const LOGOUT_PATH = '/oauth/backchannel-logout';
