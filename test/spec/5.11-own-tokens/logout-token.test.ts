@@ -7,6 +7,7 @@ import {
   EVENT,
   LOGOUT_PATH,
   sendLogout,
+  sendLogoutAsTimePasses,
 } from '../../support/oauth/logout-tokens.ts';
 import { BASE, startOwnTokens, type Tokens } from '../../support/oauth/own-tokens.ts';
 import { CLIENT_ID, type Claims } from '../../support/providers/opaque-provider.ts';
@@ -115,18 +116,7 @@ async function expectNothingEnded({ access }: Tokens): Promise<void> {
   expect([status, text]).toEqual([200, expect.stringContaining('protocolVersion')]);
 }
 
-/** Where the key is none that the gateway has, it waits until it may ask the provider again. */
-async function send(logoutToken: string) {
-  let isAnswered = false;
-  const answer = sendLogout(own.gateway, logoutToken).finally(() => {
-    isAnswered = true;
-  });
-  for (let turn = 0; !isAnswered; turn += 1) {
-    await new Promise(setImmediate);
-    if (turn % 200 === 199) own.clock.advance(2000);
-  }
-  return answer;
-}
+const send = (logoutToken: string) => sendLogoutAsTimePasses(own, logoutToken);
 
 async function expectRefused(logoutToken: string): Promise<void> {
   const { status, headers, json } = await send(logoutToken);

@@ -1,6 +1,7 @@
 // Logout tokens as a provider makes them (OpenID Connect Back-Channel Logout §2.4), and how they are sent.
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../src/platform/clock.ts';
+import type { ManualClock } from '../gateway/clock.ts';
 import type { TestGateway, TestResponse } from '../gateway/gateway.ts';
 import { CLIENT_ID, type Claims, type OpaqueProvider } from '../providers/opaque-provider.ts';
 import type { SignOptions } from './issuer.ts';
@@ -54,3 +55,19 @@ export const sendLogout = (
     path: LOGOUT_PATH,
     body: new URLSearchParams({ logout_token: logoutToken }),
   });
+
+/** Where the gateway has no such key, it waits until it may ask the provider again. */
+export async function sendLogoutAsTimePasses(
+  { gateway, clock }: { readonly gateway: TestGateway; readonly clock: ManualClock },
+  logoutToken: string,
+): Promise<TestResponse> {
+  let isAnswered = false;
+  const answer = sendLogout(gateway, logoutToken).finally(() => {
+    isAnswered = true;
+  });
+  for (let turn = 1; !isAnswered; turn += 1) {
+    await new Promise(setImmediate);
+    if (turn % 200 === 0) clock.advance(2000);
+  }
+  return answer;
+}
