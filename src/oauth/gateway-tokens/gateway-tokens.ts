@@ -9,7 +9,9 @@ import type { Log } from '../../platform/log.ts';
 import type { RecordsDeps, SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
 import { createAccount } from '../account/account.ts';
+import { createBeginLogin } from '../account/begin-login.ts';
 import { createBrowserSessions } from '../account/browser-sessions.ts';
+import { createEndProviderSession } from '../account/end-provider-session.ts';
 import type { BrokerTokens } from '../broker/broker-tokens.ts';
 import type { AskedOfProvider, Login, ReadAsked } from '../broker/redirect-to-provider.ts';
 import { createRefreshTokens } from '../broker/refresh-tokens.ts';
@@ -75,12 +77,17 @@ export function createGatewayTokens(
     runOnce: createRunOnce(createFlightRecords(records), deps.clock),
   });
   const common = { ...deps, codec, grants, codes, issueGrant, earlierLogins };
+  const ownClient = { baseUrl: config.baseUrl, clientId: config.providerClient.id };
   const account = createAccount({
     ...deps,
     baseUrl: config.baseUrl,
     displayName: config.displayName,
-    clientId: config.providerClient.id,
-    buildParameters: () => buildAuthorizationParameters(providerConfig, undefined, []),
+    beginLogin: createBeginLogin({
+      ...deps,
+      ...ownClient,
+      buildParameters: () => buildAuthorizationParameters(providerConfig, undefined, []),
+    }),
+    endProviderSession: createEndProviderSession({ ...deps, ...ownClient }),
     browserSessions: createBrowserSessions(config.baseUrl, { ...deps, ...records }),
     grants,
   });

@@ -52,7 +52,9 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
         void tellProviderInTurn(given);
         return respondOver(identity);
       }
-      if (login.account !== undefined) return await finishAccount(identity, login);
+      if (login.account !== undefined) {
+        return await finishAccount(identity, login, answer.id_token);
+      }
       const { clientName, redirectUri, codeChallenge, scopes = [], resources } = login;
       const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };
       const issued = { ...asked, ...identity, logoutMark, provider };

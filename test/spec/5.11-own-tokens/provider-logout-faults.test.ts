@@ -5,7 +5,12 @@ import { type Store, StoreUnavailable } from '../../../src/store/store.ts';
 import { openEvents } from '../../support/clients/event-stream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
-import { createLogoutTokens, LOGOUT_PATH, sendLogout } from '../../support/oauth/logout-tokens.ts';
+import {
+  createLogoutTokens,
+  LOGOUT_PATH,
+  sendLogout,
+  sendLogoutAsTimePasses,
+} from '../../support/oauth/logout-tokens.ts';
 import { startOperatedGateways } from '../../support/oauth/operator-logins.ts';
 import { startOwnTokens } from '../../support/oauth/own-tokens.ts';
 import { wrapStore } from '../../support/stores/wrapped-store.ts';
@@ -101,6 +106,7 @@ test('§13.4 provider logout: while the keys of the provider cannot be had, it i
   expect([status, json.error]).toEqual([503, 'temporarily_unavailable']);
   expect((await own.call(access)).status).toBe(200);
   own.provider.issuer.behave('ok');
+  own.clock.advance(2000);
   expect((await sendLogoutAsTimePasses(own, token)).status).toBe(200);
   expect((await own.call(access)).status).toBe(401);
 });
