@@ -12,15 +12,15 @@ import {
   sendLogoutAsTimePasses,
 } from '../../support/oauth/logout-tokens.ts';
 import { startOperatedGateways } from '../../support/oauth/operator-logins.ts';
-import { startOwnTokens } from '../../support/oauth/own-tokens.ts';
+import { startOwnTokens, toTokens } from '../../support/oauth/own-tokens.ts';
 import { wrapStore } from '../../support/stores/wrapped-store.ts';
 
 const SESSION = { sid: 'sid-1' };
 
 /** The steps of a logout, each of which may be the one that fails. */
-type Step = 'note' | 'list' | 'end' | 'second end' | 'finish' | 'give back';
+type Step = 'note' | 'list' | 'end' | 'second end' | 'finish' | 'give back' | 'unlist';
 
-async function startFailing() {
+async function startFailing(env: Readonly<Record<string, string>> = {}) {
   const failing = new Set<Step>();
   let ends = 0;
   function failAt(step: Step): void {
@@ -37,6 +37,10 @@ async function startFailing() {
       failAt('give back');
       return real.compareAndDelete(key, expected);
     },
+    async deleteListed(list, key) {
+      if (list.startsWith('oauth:sid-grants:')) failAt('unlist');
+      return real.deleteListed(list, key);
+    },
     async readListed(list, request) {
       if (list.startsWith('oauth:sid-grants:')) failAt('list');
       return real.readListed(list, request);
@@ -52,7 +56,7 @@ async function startFailing() {
   });
   const { store, remove } = await wrapStore(steps, clock);
   closeAfterTest({ close: remove });
-  const own = closeAfterTest(await startOwnTokens({ deps: { store, clock } }));
+  const own = closeAfterTest(await startOwnTokens({ env, deps: { store, clock } }));
   const pass = (ms: number) => {
     for (const one of [clock, own.clock]) one.advance(ms);
   };
@@ -95,6 +99,24 @@ test('§13.4 provider logout: where the token cannot even be given back, it is g
   expect((await sendLogout(own.gateway, token)).status).toBe(200);
   expect((await own.call(access)).status).toBe(401);
 });
+
+test.each(['session', 'all'])(
+  '§13.4 provider logout: a login that stays in the list of a session that it left does not end with it, nor its user’s others (%s)',
+  async (ends) => {
+    const { own, failing, pass } = await startFailing({ OAUTH_BACKCHANNEL_ENDS: ends });
+    const moved = await own.logIn(SESSION);
+    const other = await own.logIn({ sid: 'sid-3' });
+    pass(1.1 * 3_600_000);
+    own.provider.idToken = { sid: 'sid-2' };
+    failing.add('unlist');
+    const renewed = toTokens(moved.client, await own.refresh(moved));
+    failing.clear();
+    const token = await createLogoutTokens(own).sign({ sub: undefined });
+    expect((await sendLogout(own.gateway, token)).status).toBe(200);
+    expect((await own.call(renewed.access)).status).toBe(200);
+    expect((await own.refresh(other)).status).toBe(200);
+  },
+);
 
 test('§13.4 provider logout: while the keys of the provider cannot be had, it is told to come again', async () => {
   const own = closeAfterTest(await startOwnTokens());
