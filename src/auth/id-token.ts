@@ -1,29 +1,28 @@
 // §13.1: what the provider says of who logged in: an ID token, verified in full (OpenID Connect Core §3.1.3.7, §12.2).
 
 import { catalogue } from '../errors/catalogue.ts';
-import { fail, GatewayError } from '../errors/gateway-error.ts';
+import { fail } from '../errors/gateway-error.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 import type { Clock } from '../platform/clock.ts';
-import { isStringArray, type JsonObject } from '../platform/json.ts';
-import { MAX_QUOTED, quote } from '../platform/text.ts';
-import {
-  adviseOnClocks,
-  type ForeignClaim,
-  findForeignClaim,
-  formatSeconds,
-  isTime,
-  readSubject,
-} from './claims.ts';
-import type { VerificationKey } from './jwk.ts';
+import type { JsonObject } from '../platform/json.ts';
+import { quote } from '../platform/text.ts';
+import { type ForeignClaim, findForeignClaim, readSubject } from './claims.ts';
 import type { KeySet } from './key-set.ts';
+import type { FoundAndExpected, TokenForm } from './parse-token.ts';
 import {
-  createTokenParser,
-  type FoundAndExpected,
-  type ParsedToken,
-  type TokenForm,
-} from './parse-token.ts';
-import { describeIssuerMismatch } from './provider-metadata.ts';
-import { findSigner, readPayload, verifySignature } from './token-verifier.ts';
+  checkAudience,
+  checkExpiry,
+  checkIssuedAt,
+  checkIssuer,
+  checkNotBefore,
+  createReadSigned,
+  cutFound,
+  type ExpectedClaims,
+  failClaim,
+  nameMember,
+  type ProviderTokenKind,
+  type SignedToken,
+} from './provider-token.ts';
 
 /** All claims of a verified ID token. */
 export interface IdTokenClaims extends JsonObject {
@@ -78,25 +77,22 @@ const ID_TOKEN: TokenForm = {
   },
 };
 
+/** @throws GatewayError always. */
+function failIdToken(member: string, details: string, compared: FoundAndExpected): never {
+  return fail('unusable_id_token', {
+    details: `${catalogue.unusable_id_token.details} ${details}`,
+    facts: { member, ...cutFound(compared) },
+  });
+}
+
+const KIND: ProviderTokenKind = { name: 'ID token', fail: failIdToken };
+
 export function createIdTokenVerifier(deps: IdTokenVerifierDeps): IdTokenVerifier {
   const { keySet, clock } = deps;
-  const parseToken = createTokenParser(MAX_BYTES, ID_TOKEN);
-
-  /** The key that made the signature. */
-  async function requireSigner(token: ParsedToken): Promise<VerificationKey | undefined> {
-    let signer: VerificationKey | undefined;
-    await verifySignature(token, {
-      keySet,
-      findSigner(signed, keys) {
-        signer = findSigner(signed, keys);
-        return signer;
-      },
-    });
-    return signer;
-  }
+  const readSigned = createReadSigned({ kind: KIND, form: ID_TOKEN, maxBytes: MAX_BYTES, keySet });
 
   function readUser(claims: JsonObject): UserIdentity {
-    const sub = nameMember('sub', () => readSubject(claims, deps.baseUrl));
+    const sub = nameMember(KIND, 'sub', () => readSubject(claims, deps.baseUrl));
     checkNotClient(sub);
     return { issuer: deps.issuer, sub };
   }
@@ -104,11 +100,10 @@ export function createIdTokenVerifier(deps: IdTokenVerifierDeps): IdTokenVerifie
   return {
     readUser,
     async verify(idToken, expected) {
-      const token = nameMember('form', () => parseToken(idToken));
-      const signer = await requireSigner(token).catch((thrown) => failAs('signature', thrown));
-      const claims = nameMember('payload', () => readPayload(token));
-      const checks = { ...deps, ...expected, token, signer, now: clock.now() / 1000 };
-      for (const check of CHECKS) check(claims, checks);
+      const signed = await readSigned(idToken);
+      const { claims } = signed;
+      const checks = { ...deps, ...expected, ...signed, now: clock.now() / 1000 };
+      for (const check of CHECKS) check(KIND, claims, checks);
       const user = readUser(claims);
       checkEarlierUser(user, expected.earlier);
       return { ...claims, iss: user.issuer, sub: user.sub };
@@ -117,16 +112,9 @@ export function createIdTokenVerifier(deps: IdTokenVerifierDeps): IdTokenVerifie
 }
 
 /** What the claims are compared with. */
-interface Checks
-  extends Pick<IdTokenVerifierDeps, 'issuer' | 'clientId' | 'clockToleranceSeconds'>,
-    ExpectedIdToken {
-  readonly token: ParsedToken;
-  readonly signer: VerificationKey | undefined;
-  /** Seconds since the epoch. */
-  readonly now: number;
-}
+interface Checks extends ExpectedClaims, ExpectedIdToken, Pick<SignedToken, 'token' | 'signer'> {}
 
-type Check = (claims: JsonObject, checks: Checks) => void;
+type Check = (kind: ProviderTokenKind, claims: JsonObject, checks: Checks) => void;
 
 /** In the order in which they are told. `acr` and `auth_time` matter to those who asked for them, which the gateway never does. */
 const CHECKS: readonly Check[] = [
@@ -151,7 +139,7 @@ const FOREIGN_CLAIMS: readonly Omit<ForeignClaim, 'advice'>[] = [
   { claim: 'token_use', value: 'access', kind: 'an access token' },
 ];
 
-function checkKind(claims: JsonObject): void {
+function checkKind(_kind: ProviderTokenKind, claims: JsonObject): void {
   const foreign = findForeignClaim(claims, FOREIGN_CLAIMS);
   if (foreign === undefined) return;
   const { claim, kind } = foreign;
@@ -161,58 +149,25 @@ function checkKind(claims: JsonObject): void {
   });
 }
 
-function checkIssuer({ iss }: JsonObject, { issuer }: Checks): void {
-  if (iss === issuer) return;
-  const details = `${describeIssuerMismatch('iss claim of the ID token', iss, issuer)} (OIDC_ISSUER).`;
-  failIdToken('iss', details, { found: iss, expected: issuer });
-}
-
-function checkAudience({ aud }: JsonObject, { clientId }: Checks): void {
-  const names = typeof aud === 'string' ? [aud] : aud;
-  if (isStringArray(names) && names.includes(clientId)) return;
-  failClaim('aud', aud, `name ${quote(clientId)} (OAUTH_CLIENT_ID)`, clientId);
-}
-
-function checkAuthorizedParty({ aud, azp }: JsonObject, { clientId }: Checks): void {
+function checkAuthorizedParty(
+  kind: ProviderTokenKind,
+  { aud, azp }: JsonObject,
+  { clientId }: Checks,
+): void {
   const isNeeded = Array.isArray(aud) && aud.length > 1;
   if (azp === clientId || (azp === undefined && !isNeeded)) return;
-  failClaim('azp', azp, `be ${quote(clientId)} (OAUTH_CLIENT_ID)`, clientId);
-}
-
-function checkExpiry({ exp }: JsonObject, { now, clockToleranceSeconds: tolerance }: Checks): void {
-  const at = readTime('exp', exp);
-  if (now < at + tolerance) return;
-  const advice = adviseOnClocks(now - at, tolerance, 'new');
-  failIdToken('exp', `The ID token expired ${formatSeconds(now - at)} ago.${advice}`, {
-    found: at,
-    expected: `more than ${now - tolerance}`,
+  failClaim(kind, 'azp', azp, {
+    mustBe: `be ${quote(clientId)} (OAUTH_CLIENT_ID)`,
+    expected: clientId,
   });
 }
 
-function checkIssuedAt({ iat }: JsonObject, checks: Checks): void {
-  checkPast('iat', readTime('iat', iat), checks);
-}
-
-function checkNotBefore({ nbf }: JsonObject, checks: Checks): void {
-  if (nbf !== undefined) checkPast('nbf', readTime('nbf', nbf), checks);
-}
-
-function checkPast(member: string, at: number, checks: Checks): void {
-  const { now, clockToleranceSeconds: tolerance } = checks;
-  if (now >= at - tolerance) return;
-  const advice = adviseOnClocks(at - now, tolerance, 'new');
-  failIdToken(
-    member,
-    `The ${member} claim of the ID token lies ${formatSeconds(at - now)} ahead.${advice}`,
-    { found: at, expected: `at most ${now + tolerance}` },
-  );
-}
-
-const readTime = (member: string, found: unknown): number =>
-  isTime(found) ? found : failClaim(member, found, 'be a number', 'a number of seconds');
-
 /** It binds the answer to the login that this browser began: whoever brings another begins anew. */
-function checkNonce({ nonce }: JsonObject, { nonce: sent }: Checks): void {
+function checkNonce(
+  _kind: ProviderTokenKind,
+  { nonce }: JsonObject,
+  { nonce: sent }: Checks,
+): void {
   if (sent === undefined || nonce === sent) return;
   fail('invalid_grant', {
     details: 'The ID token belongs to another login.',
@@ -225,6 +180,7 @@ function checkNonce({ nonce }: JsonObject, { nonce: sent }: Checks): void {
 
 /** OpenID Connect Core §3.1.3.6. */
 function checkAccessTokenHash(
+  _kind: ProviderTokenKind,
   { at_hash: found }: JsonObject,
   { accessToken, token, signer }: Checks,
 ): void {
@@ -264,44 +220,4 @@ function checkEarlierUser(user: UserIdentity, earlier: UserIdentity | undefined)
       );
     }
   }
-}
-
-function failClaim(member: string, found: unknown, mustBe: string, expected: string): never {
-  const details =
-    found === undefined
-      ? `The ${member} claim of the ID token is missing; it must ${mustBe}.`
-      : `The ${member} claim of the ID token is ${quote(found)} and must ${mustBe}.`;
-  return failIdToken(member, details, { found, expected });
-}
-
-/** @throws GatewayError always. */
-function failIdToken(member: string, details: string, compared: FoundAndExpected): never {
-  return fail('unusable_id_token', {
-    details: `${catalogue.unusable_id_token.details} ${details}`,
-    facts: { member, ...cutFound(compared) },
-  });
-}
-
-/** The provider chose it: it is cut where it is long. */
-function cutFound({ found, expected }: FoundAndExpected): FoundAndExpected {
-  const quoted = quote(found);
-  return { found: quoted.length <= MAX_QUOTED ? found : quoted, expected };
-}
-
-// What is shared with access tokens speaks of "the token", which is this one, and calls it invalid.
-
-function nameMember<Value>(member: string, read: () => Value): Value {
-  try {
-    return read();
-  } catch (thrown) {
-    return failAs(member, thrown);
-  }
-}
-
-/** @throws GatewayError `unusable_id_token` for what is wrong with the token; else what was thrown. */
-function failAs(member: string, thrown: unknown): never {
-  const isOfToken = thrown instanceof GatewayError && thrown.row.status === 401;
-  if (!isOfToken) throw thrown;
-  const { found, expected } = thrown.failure.facts ?? {};
-  return failIdToken(member, thrown.message, { found, expected });
 }

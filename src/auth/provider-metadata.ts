@@ -20,6 +20,11 @@ export interface ProviderDocument {
   readonly revocation_endpoint?: string;
   /** OpenID Connect Core §5.3. */
   readonly userinfo_endpoint?: string;
+  /** OpenID Connect RP-Initiated Logout §2.1. */
+  readonly end_session_endpoint?: string;
+  /** OpenID Connect Back-Channel Logout §2.1. */
+  readonly backchannel_logout_supported?: boolean;
+  readonly backchannel_logout_session_supported?: boolean;
   readonly scopes_supported?: readonly string[];
   /** RFC 9207 §2.3. */
   readonly authorization_response_iss_parameter_supported?: boolean;
@@ -155,8 +160,7 @@ async function fetchDocument(fetch: Fetch, url: string): Promise<ProviderDocumen
     ...Object.fromEntries(
       ENDPOINTS.flatMap((name) => (isUrl(members[name]) ? [[name, members[name]]] : [])),
     ),
-    authorization_response_iss_parameter_supported:
-      members.authorization_response_iss_parameter_supported === true,
+    ...Object.fromEntries(FLAGS.map((name) => [name, members[name] === true])),
   };
 }
 
@@ -165,6 +169,14 @@ const ENDPOINTS = [
   'token_endpoint',
   'revocation_endpoint',
   'userinfo_endpoint',
+  'end_session_endpoint',
+] as const;
+
+/** False unless they are said. */
+const FLAGS = [
+  'authorization_response_iss_parameter_supported',
+  'backchannel_logout_supported',
+  'backchannel_logout_session_supported',
 ] as const;
 
 const isUrl = (value: unknown): value is string =>
@@ -194,6 +206,8 @@ export interface ProviderEndpoints {
   findAuthorizationUrl(): Promise<string>;
   findTokenUrl(): Promise<string>;
   findRevocationUrl(): Promise<string>;
+  /** Where browsers log out; undefined where the provider has no such page, or its discovery document cannot be had. */
+  findEndSessionUrl(): Promise<string | undefined>;
   /**
    * RFC 9207 §2.3: whether the provider names itself in its redirects; undefined when its discovery
    * document was never fetched and cannot be now.
@@ -228,6 +242,10 @@ export function createProviderEndpoints(
     findTokenUrl: () => findUrl(configured.tokenUrl, 'token_endpoint', 'OAUTH_TOKEN_URL'),
     findRevocationUrl: () =>
       findUrl(configured.revocationUrl, 'revocation_endpoint', 'OAUTH_REVOCATION_URL'),
+    async findEndSessionUrl() {
+      const document = await metadata.get().catch(() => undefined);
+      return document?.end_session_endpoint;
+    },
     async listScopes() {
       const document = await metadata.get().catch(() => undefined);
       return document?.scopes_supported ?? [];

@@ -438,6 +438,19 @@ export const catalogue = {
     'invalid_grant',
     'The refresh token was already replaced, and its successor is in use. The login has ended: log in again.',
   ),
+  /** OpenID Connect Back-Channel Logout §2.8. */
+  invalid_logout_token: defineError({
+    status: 400,
+    oauth: 'invalid_request',
+    details: 'The logout token is not accepted.',
+    logLevel: 'warn',
+  }),
+  /** Whoever sent it has to send it again. */
+  logout_unfinished: defineOAuthError(
+    503,
+    'temporarily_unavailable',
+    'The logout could not be finished. Send the same request again in a moment.',
+  ),
   invalid_client_metadata: defineOAuthError(
     400,
     'invalid_client_metadata',

@@ -34,6 +34,8 @@ export interface Grant {
   readonly renewalTriedAt?: number | undefined;
   /** Until when the lists of grants name it; it may end before. */
   readonly listedUntil?: number | undefined;
+  /** The `sid` by whose list it is found. */
+  readonly listedSid?: string | undefined;
   /** The tokens that its client has. */
   readonly issued: IssuedPair;
   /** The refresh token that those took the place of. */

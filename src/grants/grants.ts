@@ -2,14 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { createBoundedMap } from '../platform/bounded-map.ts';
 import type { Clock } from '../platform/clock.ts';
-import {
-  buildGrantKey,
-  buildListedGrantKey,
-  buildUserGrantsKey,
-  checkRecordVersion,
-  GRANT_LIST_KEY,
-  RECORD_VERSION,
-} from '../store/keys.ts';
+import { buildGrantKey, checkRecordVersion, RECORD_VERSION } from '../store/keys.ts';
 import type { Page, PageRequest } from '../store/page.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import { GRANT_VERSION_LENGTH, type KeyValue } from '../store/store.ts';
@@ -17,7 +10,7 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { EndedGrants } from './ended-grants.ts';
 import type { Grant, UserIdentity } from './grant.ts';
 import { computeGrantEnd, type GrantLifetime } from './grant-end.ts';
-import { hashUser } from './token-codec.ts';
+import { createGrantLists, type GrantOwner } from './grant-lists.ts';
 
 /** A grant as it was read, or written. */
 export interface StoredGrant {
@@ -50,10 +43,10 @@ export interface Grants {
   listOfUser(user: UserIdentity): Promise<readonly Grant[]>;
   /** The ids of those that a user has too many, which would end first. Never `keptId`. */
   listExcess(user: UserIdentity, keptId: string): Promise<readonly string[]>;
-  /** Of a user, or of all; the one that ends last first. */
-  list(request: PageRequest, user?: UserIdentity): Promise<Page<Grant>>;
+  /** The one that ends last first. */
+  list(request: PageRequest, owner: GrantOwner): Promise<Page<Grant>>;
   /** Likewise: ids also of those that cannot be read here, or are gone. */
-  listIds(request: PageRequest, user?: UserIdentity): Promise<Page<string>>;
+  listIds(request: PageRequest, owner: GrantOwner): Promise<Page<string>>;
 }
 
 export type ChangeGrant = (grant: Grant) => Grant | undefined;
@@ -79,6 +72,7 @@ export function createGrants(deps: GrantsDeps): Grants {
     idleSeconds: lifetime.idleSeconds * (1 + LISTED_RESERVE),
   };
   const lastOpened = createBoundedMap<string, StoredGrant>(MAX_OPENED);
+  const lists = createGrantLists(store);
 
   function open(key: string, text: string | undefined): StoredGrant | undefined {
     if (text === undefined) return undefined;
@@ -119,33 +113,16 @@ export function createGrants(deps: GrantsDeps): Grants {
 
   const hasEnded = (grant: Grant): boolean => clock.now() >= computeGrantEnd(grant, lifetime);
 
-  /** The two lists in which it stands: those of its user, and of all. */
-  const listPlaces = ({ id, user }: Grant) => {
-    const owner = hashUser(user);
-    return [
-      [buildUserGrantsKey(owner), buildListedGrantKey(owner, id)],
-      [GRANT_LIST_KEY, buildListedGrantKey('all', id)],
-    ] as const;
-  };
-
   /**
    * Before it is written: nobody could end one that stands in no list. Each refresh moves its end, and it is listed for
    * longer than that, so that few of them have to list it anew. What it comes to is the grant that says so.
    */
   async function enlist(grant: Grant): Promise<Grant> {
-    if (computeGrantEnd(grant, lifetime) <= (grant.listedUntil ?? 0)) return grant;
+    const isListed = computeGrantEnd(grant, lifetime) <= (grant.listedUntil ?? 0);
+    if (isListed && grant.sid === grant.listedSid) return grant;
     const listedUntil = computeGrantEnd(grant, listedLifetime);
-    const ttlSeconds = computeTtlSeconds(listedUntil);
-    await Promise.all(
-      listPlaces(grant).map(([list, key]) => store.setListed(list, key, grant.id, ttlSeconds)),
-    );
-    return { ...grant, listedUntil };
-  }
-
-  async function listIds(request: PageRequest, user?: UserIdentity): Promise<Page<string>> {
-    const list = user === undefined ? GRANT_LIST_KEY : buildUserGrantsKey(hashUser(user));
-    const { items, next } = await store.readListed(list, request);
-    return { items: items.map(({ value }) => value), next };
+    await lists.add(grant, computeTtlSeconds(listedUntil));
+    return { ...grant, listedUntil, listedSid: grant.sid };
   }
 
   async function readAll(ids: readonly string[]): Promise<readonly Grant[]> {
@@ -180,12 +157,7 @@ export function createGrants(deps: GrantsDeps): Grants {
     if (grant === undefined) return undefined;
     metrics.recordGrant('ended');
     // It has ended, whatever becomes of the lists: what they name and is gone they leave out.
-    await Promise.all([
-      announced,
-      ...listPlaces(grant).map(([list, listed]) =>
-        store.deleteListed(list, listed).catch(() => false),
-      ),
-    ]);
+    await Promise.all([announced, lists.remove(grant)]);
     return grant;
   }
 
@@ -208,6 +180,10 @@ export function createGrants(deps: GrantsDeps): Grants {
       const ttlSeconds = computeTtlSeconds(computeGrantEnd(grant, lifetime));
       if (await store.compareAndSet(key, stored.text, written.text, ttlSeconds)) {
         lastOpened.set(key, written);
+        const { listedSid: earlierSid } = stored.grant;
+        if (earlierSid !== undefined && earlierSid !== grant.listedSid) {
+          await lists.removeFromSession(grant, earlierSid);
+        }
         const isRefreshed = grant.issued.issuedAt !== stored.grant.issued.issuedAt;
         if (isRefreshed) metrics.recordGrant('refreshed');
         return written;
@@ -232,18 +208,19 @@ export function createGrants(deps: GrantsDeps): Grants {
     },
     update: (id, makeNext) => change(id, makeNext, undefined),
     updateForTokens: (seen, makeNext) => change(seen.grant.id, makeNext, seen),
-    listIds,
+    listIds: lists.listIds,
     async listOfUser(user) {
-      const { items } = await listIds({ from: undefined, limit: MAX_USER_GRANTS }, user);
+      const request = { from: undefined, limit: MAX_USER_GRANTS };
+      const { items } = await lists.listIds(request, { kind: 'user', user });
       return readAll(items);
     },
     async listExcess(user, keptId) {
       const request = { from: undefined, limit: MAX_USER_GRANTS + MAX_EXCESS };
-      const { items } = await listIds(request, user);
+      const { items } = await lists.listIds(request, { kind: 'user', user });
       return items.filter((id) => id !== keptId).slice(MAX_USER_GRANTS - 1);
     },
-    async list(request, user) {
-      const { items, next } = await listIds(request, user);
+    async list(request, owner) {
+      const { items, next } = await lists.listIds(request, owner);
       return { items: await readAll(items), next };
     },
   };

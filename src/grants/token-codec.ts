@@ -118,8 +118,14 @@ export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string
 }
 
 /** Told apart by what says nothing of them: 16 bytes, base64url. */
-export const hashUser = ({ issuer, sub }: UserIdentity): string =>
-  Buffer.from(hashSha256(JSON.stringify([issuer, sub])), 'base64url')
+export const hashUser = ({ issuer, sub }: UserIdentity): string => hashOfIssuer(issuer, sub);
+
+/** Likewise of a session at the provider. */
+export const hashSid = ({ issuer, sid }: { readonly issuer: string; readonly sid: string }) =>
+  hashOfIssuer(issuer, sid);
+
+const hashOfIssuer = (issuer: string, name: string): string =>
+  Buffer.from(hashSha256(JSON.stringify([issuer, name])), 'base64url')
     .subarray(0, USER_BYTES)
     .toString('base64url');
 

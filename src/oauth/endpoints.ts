@@ -82,7 +82,7 @@ export function createOAuthEndpoints(
       limit: 'token',
       judge: (request, body) => oauth.revoke(body, getAuthorization(request)),
     },
-    ...oauth.accountEndpoints,
+    ...oauth.grantEndpoints,
   ];
 }
 

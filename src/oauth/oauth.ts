@@ -52,7 +52,7 @@ export interface OAuthHandlers {
   /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
   readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
   /** None where the gateway issues no tokens of its own. */
-  readonly accountEndpoints: readonly PublicEndpoint[];
+  readonly grantEndpoints: readonly PublicEndpoint[];
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
   revoke(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Undefined without a consent page. */
@@ -92,7 +92,7 @@ export interface OAuthDeps {
 
 /** What a mode does at the endpoints. */
 interface Mode
-  extends Pick<OAuthHandlers, 'token' | 'revoke' | 'callback' | 'logins' | 'accountEndpoints'> {
+  extends Pick<OAuthHandlers, 'token' | 'revoke' | 'callback' | 'logins' | 'grantEndpoints'> {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   /** `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
@@ -162,7 +162,7 @@ function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps):
   return createHandlers(config, deps, parts, {
     ...proxy,
     logins: parts.recentAnswers,
-    accountEndpoints: [],
+    grantEndpoints: [],
     callback: undefined,
     issuer: undefined,
   });
@@ -209,7 +209,7 @@ function createHandlers(
   parts: Parts,
   mode: Mode,
 ): OAuthHandlers {
-  const { token, revoke, callback, logins, accountEndpoints } = mode;
+  const { token, revoke, callback, logins, grantEndpoints } = mode;
   const { authorize, consent } = createAuthorize(config, deps, parts, mode);
   return {
     authorize,
@@ -222,7 +222,7 @@ function createHandlers(
     revoke,
     consent,
     callback,
-    accountEndpoints,
+    grantEndpoints,
   };
 }
 

@@ -103,18 +103,24 @@ export const buildGrantKey = (id: string): string => buildOAuthKey('grant', id);
 /** The list of one user's grants; `hash` is that of the user. */
 export const buildUserGrantsKey = (hash: string): string => buildOAuthKey('user-grants', hash);
 
+/** The list of those that one session at the provider has led to; `hash` is that of issuer and `sid`. */
+export const buildSidGrantsKey = (hash: string): string => buildOAuthKey('sid-grants', hash);
+
 /** The list of all of them. */
 export const GRANT_LIST_KEY = 'oauth:grants';
 
-/** A grant in a list, which is that of a user, or `all`. */
+/** A grant in a list, which is that of a user, of a session at the provider, or `all`. */
 export const buildListedGrantKey = (list: string, id: string): string =>
   buildOAuthKey('listed-grant', `${list}:${id}`);
 
 /** How often many logins were ended at once. */
 export const LOGOUT_COUNT_KEY = 'oauth:logouts';
 
-/** That those of a user, by a client, or all were; `hash` is that of whose. */
+/** That those of a user, by a client, of a session at the provider, or all were; `hash` is that of whose. */
 export const buildLogoutKey = (hash: string): string => buildOAuthKey('logout', hash);
+
+/** That a logout token of the provider came; `hash` is that of issuer and `jti`. */
+export const buildLogoutTokenKey = (hash: string): string => buildOAuthKey('logout-token', hash);
 
 /** The client that got a token in broker mode; `hash` is that of the token. */
 export const buildTokenClientKey = (hash: string): string => buildOAuthKey('token-client', hash);

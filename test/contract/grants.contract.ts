@@ -1,8 +1,13 @@
 // The port Windows: how every driver tells whether the grant of a call's user still stands, in the step that counts the call.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createGrantId, type Grant, issueFirstPair } from '../../src/grants/grant.ts';
+import { createGrants, type Grants } from '../../src/grants/grants.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { createSeal } from '../../src/store/seal/seal.ts';
 import { type LimitWindow, NO_GRANT, NO_SESSION, type Store } from '../../src/store/store.ts';
-import { type Harness, newSession, TTL } from './harness.ts';
+import { noMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import { ALL, type Harness, newSession, TTL } from './harness.ts';
 
 export function describeGrants(name: string, open: () => Promise<Harness>): void {
   let harness: Harness;
@@ -230,6 +235,81 @@ export function describeGrants(name: string, open: () => Promise<Harness>): void
       const counted = calls.filter((called, at) => at % 8 === 5 || !gone.has(called)).length;
       const { verdict } = await store.admitRequest([shared], undefined);
       expect(verdict?.remaining).toBe(1000 - counted - 1);
+    });
+  });
+  describe(`grants that are found by the session at the provider in the ${name} store`, () => {
+    const ISSUER = 'https://id.example';
+    const seal = createSeal(['a-secret-of-the-gateway-that-is-long-enough']);
+    const openGrants = (from: Store): Grants =>
+      createGrants({
+        store: from,
+        seal,
+        endedGrants: { announce: async () => {} },
+        clock: systemClock,
+        lifetime: { idleSeconds: TTL, maxSeconds: 0, unrenewedSeconds: TTL },
+        metrics: noMetrics,
+      });
+    let grants: Grants;
+    let others: Grants;
+
+    beforeAll(() => {
+      grants = openGrants(store);
+      others = openGrants(harness.other);
+    });
+
+    const newGrant = (sid: string | undefined): Grant => {
+      const now = systemClock.now();
+      return {
+        id: createGrantId(),
+        user: { issuer: ISSUER, sub: randomUUID() },
+        claims: {},
+        client: { id: 'client', redirectHost: 'client.example' },
+        scopes: [],
+        resources: [],
+        createdAt: now,
+        renewedAt: now,
+        sid,
+        provider: { refreshToken: 'x' },
+        issued: issueFirstPair({ scopes: [], resources: [] }, now, TTL),
+      };
+    };
+
+    async function listIds(from: Grants, sid: string, issuer = ISSUER) {
+      const { items } = await from.listIds(ALL, { kind: 'session', session: { issuer, sid } });
+      return [...items].sort();
+    }
+
+    test('§13.4 every process finds those of a session, and no others', async () => {
+      const [sid, otherSid] = [randomUUID(), randomUUID()];
+      const mine = [newGrant(sid), newGrant(sid), newGrant(sid)];
+      for (const grant of [...mine, newGrant(otherSid), newGrant(undefined)]) {
+        await grants.create(grant);
+      }
+      const ids = mine.map(({ id }) => id).sort();
+      for (const from of [grants, others]) {
+        expect(await listIds(from, sid)).toEqual(ids);
+        expect(await listIds(from, sid, 'https://other.example')).toEqual([]);
+      }
+    });
+
+    test('§13.4 one that ends, or becomes one of another session, is in the list no more', async () => {
+      const [sid, next] = [randomUUID(), randomUUID()];
+      const [ended, moved, kept] = [newGrant(sid), newGrant(sid), newGrant(sid)];
+      for (const grant of [ended, moved, kept]) await grants.create(grant);
+      await others.end(ended.id);
+      await others.update(moved.id, (grant) => ({ ...grant, sid: next }));
+      for (const from of [grants, others]) {
+        expect(await listIds(from, sid)).toEqual([kept.id]);
+        expect(await listIds(from, next)).toEqual([moved.id]);
+      }
+    });
+
+    test('§13.4 the list of a session ends with the last of its grants', async () => {
+      const sid = randomUUID();
+      await grants.create(newGrant(sid));
+      await harness.advance(2 * TTL * 1000);
+      await store.sweepSessions();
+      expect(await listIds(others, sid)).toEqual([]);
     });
   });
 }

@@ -167,6 +167,54 @@ describe('doctor: planted mistakes that are left', () => {
     expect(asked.find('provider.offline-access').status).toBe('ok');
   });
 
+  test.each<{ what: string; document: object; changed?: Env; said: RegExp; why?: RegExp }>([
+    {
+      what: 'cannot tell of logouts',
+      document: {},
+      said: /does not say that it can tell the gateway of logouts/,
+    },
+    {
+      what: 'says that it cannot',
+      document: { backchannel_logout_supported: 'true' },
+      said: /does not say that it can tell the gateway of logouts/,
+    },
+    {
+      what: 'tells of logouts, by session',
+      document: { backchannel_logout_supported: true, backchannel_logout_session_supported: true },
+      said: /Register http:\/\/localhost:9\/oauth\/backchannel-logout as back-channel logout URL of the gateway's client\.$/,
+      why: /came from that session/,
+    },
+    {
+      what: 'tells of logouts, by session, where all end',
+      document: { backchannel_logout_supported: true, backchannel_logout_session_supported: true },
+      changed: { OAUTH_BACKCHANNEL_ENDS: 'all' },
+      said: /Register/,
+      why: /all logins of the user end/,
+    },
+    {
+      what: 'tells of logouts, without the session',
+      document: { backchannel_logout_supported: true },
+      said: /backchannel_logout_session_supported/,
+      why: /all logins of the user end/,
+    },
+  ])('§20.2 doctor: a provider that $what', async ({ document, changed, said, why = /^$/ }) => {
+    const { code, find } = await diagnoseProvider({ ...document }, changed);
+    const found = find('provider.backchannel-logout');
+    expect([code, found.status]).toEqual([0, 'ok']);
+    expect(found.what).toMatch(said);
+    expect(found.why ?? '').toMatch(why);
+  });
+
+  test('§20.2 doctor: whether users can log out at the provider, and what to register for that', async () => {
+    const without = await diagnoseProvider({});
+    expect(without.find('provider.end-session').what).toContain('no page');
+    const end_session_endpoint = 'https://login.example/logout';
+    const { find } = await diagnoseProvider({ end_session_endpoint });
+    expect(find('provider.end-session').what).toMatch(
+      /log out at login\.example, too\. Register http:\/\/localhost:9\/account as post-logout/,
+    );
+  });
+
   test('§20.2 doctor: a provider that signs ID tokens with a shared secret', async () => {
     const { failures, find } = await diagnoseProvider({
       id_token_signing_alg_values_supported: ['HS256'],

@@ -178,6 +178,13 @@ export const ROWS: readonly Row[] = [
         unit: 'ops',
         queries: [['{{status}}', sumBy('status', 'oauth_grant_renewals_total')]],
       },
+      {
+        title: 'Logouts at the provider',
+        about:
+          'Logout tokens that the provider sent. refused: not right, or not of the provider; the log says which. failed: it has to be sent again.',
+        unit: 'ops',
+        queries: [['{{status}}', sumBy('status', 'oauth_logout_tokens_total')]],
+      },
     ],
   },
   {

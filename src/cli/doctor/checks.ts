@@ -11,6 +11,7 @@ import { checkAuthorization, checkProxyRedirects } from './settings/check-author
 import { checkCapabilities, checkDiscovery, checkKeySet } from './settings/check-discovery.ts';
 import { checkLoginPolicy } from './settings/check-login-policy.ts';
 import { checkLoginAbilities, checkTokenKind } from './settings/check-own-tokens.ts';
+import { checkProviderLogout } from './settings/check-provider-logout.ts';
 import { checkServers } from './settings/check-servers.ts';
 import { checkLimits, checkStart } from './settings/check-start.ts';
 import { checkStore } from './settings/check-store.ts';
@@ -70,6 +71,7 @@ export const SETTINGS_CHECKS: readonly Check<SettingsAtHand>[] = [
     checkClock,
     checkCapabilities,
     checkLoginAbilities,
+    checkProviderLogout,
   ),
   ...inSection(
     "The gateway's client at the provider",

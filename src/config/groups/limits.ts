@@ -102,6 +102,11 @@ const GROUPS = {
     grantMax: 30,
   }),
   callback: defineLimit('OAUTH_CALLBACK', 'calls of /oauth/callback', { max: 20, globalMax: 1000 }),
+  // A provider has few addresses, and says it of each session: somebody may end those of all users at once.
+  logout: defineLimit('BACKCHANNEL_LOGOUT', 'calls of /oauth/backchannel-logout', {
+    max: 1000,
+    globalMax: 10_000,
+  }),
   account: defineLimit('ACCOUNT', 'calls of /account', { max: 60, globalMax: 3000 }),
   admin: defineLimit('ADMIN', 'calls of /admin/api', { max: 300, globalMax: 3000 }),
 };

@@ -18,6 +18,8 @@ export interface TokensConfig {
   readonly renewalSeconds: number;
   /** For which refreshes go on while the provider cannot be asked. */
   readonly renewalGraceSeconds: number;
+  /** What a logout at the provider ends. */
+  readonly backchannelEnds: 'session' | 'all';
   /** By which the provider's clock may differ, in ID tokens. */
   readonly clockToleranceSeconds: number;
 }
@@ -76,6 +78,13 @@ export const ownTokenSettings = {
     default: { value: ONE_HOUR_SECONDS },
     summary: 'Seconds for which refreshes go on while the provider cannot be asked.',
     details: 'Afterwards they are answered with 503 until it can. Nobody is logged out by that.',
+    mode: 'broker',
+  }),
+  backchannelEnds: defineSetting('OAUTH_BACKCHANNEL_ENDS', oneOf('session', 'all'), {
+    default: { value: 'session' },
+    summary: 'Which logins end where the provider says that somebody logged out there.',
+    details:
+      '`session`: those that the session at the provider led to, or all of the user where the provider names no session. `all`: all of the user. The provider says it to /oauth/backchannel-logout, if you register that address there: see [Providers](providers.md#logout-from-the-provider).',
     mode: 'broker',
   }),
 };

@@ -13,6 +13,8 @@ export interface AccountPageContent {
   readonly grants: readonly Grant[];
   /** Where the forms go. */
   readonly action: string;
+  /** Where the provider logs browsers out; undefined where it does not. */
+  readonly providerHost: string | undefined;
   /** Whether to ask once more before all logins end. */
   readonly asksForAll: boolean;
   /** Whether the provider was to ask who it is, and did not say that it did. */
@@ -30,7 +32,8 @@ export function renderAccountPage(content: AccountPageContent): Reply {
 ${escapeHtml(service)} on your behalf. One that you log out has to ask you again before it can do anything.</p>
 ${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, content)).join('\n')}
 ${grants.length < 2 ? '' : renderAll(content)}
-${renderForm(content, '<button name="action" value="leave">Leave this page</button>')}`,
+${renderForm(content, '<button name="action" value="leave">Leave this page</button>')}
+${renderAtProvider(content, '<button name="action" value="leave_provider">', 'Leave this page, and log out at')}`,
     { before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>` },
   );
   return { status: 200, ...page };
@@ -70,8 +73,18 @@ function renderAll(content: AccountPageContent): string {
 ${renderForm(
   content,
   '<button class="primary" name="action" value="end_all">Log out everywhere now</button>',
-)}`;
+)}
+${renderAtProvider(content, '<button name="action" value="end_all_provider">', 'Log out everywhere now, and at')}`;
 }
+
+/** Nothing where the provider has no page for it. */
+const renderAtProvider = (content: AccountPageContent, button: string, label: string): string =>
+  content.providerHost === undefined
+    ? ''
+    : renderForm(
+        content,
+        `${button}${label} ${escapeHtml(shorten(content.providerHost, MAX_HOST))}</button>`,
+      );
 
 const renderForm = (
   { action, session }: AccountPageContent,
@@ -99,6 +112,18 @@ export function renderLoginFailed(service: string, description: string, url: str
     'The login did not work',
     `<p>${escapeHtml(description)}</p>
 <p><a class="button primary" href="${escapeHtml(url)}">Try again</a></p>`,
+    { before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>` },
+  );
+  return { status: 200, ...page };
+}
+
+/** Who comes back from the provider, where the browser was logged out. */
+export function renderLoggedOut(service: string, host: string, url: string): Reply {
+  const page = renderHtmlPage(
+    'You are logged out',
+    `<p>You are logged out of this page. To log you out there, too, it sent you to
+<strong>${escapeHtml(shorten(host, MAX_HOST))}</strong>, from where you come back.</p>
+<p><a class="button" href="${escapeHtml(url)}">Log in again</a></p>`,
     { before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>` },
   );
   return { status: 200, ...page };

@@ -1,7 +1,5 @@
 // §5.11: `/account`: users see which clients act for them, and log them out. The gateway itself logs them in for it.
 
-import { ACCOUNT_CLIENT_ID } from '../../auth/own-clients.ts';
-import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { PublicEndpoint } from '../../endpoint/endpoint.ts';
 import {
   createRedirectReply,
@@ -15,39 +13,34 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { Grant } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import { hashUser } from '../../grants/token-codec.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
-import type { SealedRecords } from '../../store/seal/sealed-records.ts';
+import { isEqualSecret } from '../../platform/ids.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
-import { buildLoginRequest, type Login } from '../broker/redirect-to-provider.ts';
-import type { Browsers } from '../consent/browser.ts';
+import type { Login } from '../broker/redirect-to-provider.ts';
 import type { EndGrant } from '../gateway-tokens/end-grant.ts';
 import type { EndSelectedGrants } from '../gateway-tokens/end-selected-grants.ts';
-import type { Logouts } from '../gateway-tokens/logouts.ts';
 import type { Identity } from '../identity/identity.ts';
-import type { AuthorizationParameters } from '../provider/provider-parameters.ts';
 import { createNameCheck, parseBody, parseQuery } from '../request/parameters.ts';
-import { type AccountPageContent, renderAccountPage, renderLoginFailed } from './account-page.ts';
+import {
+  type AccountPageContent,
+  renderAccountPage,
+  renderLoggedOut,
+  renderLoginFailed,
+} from './account-page.ts';
+import type { BeginLogin } from './begin-login.ts';
 import type { BrowserSession, BrowserSessions, OpenBrowserSession } from './browser-sessions.ts';
+import { type EndProviderSession, selectHint } from './end-provider-session.ts';
 
 export interface AccountDeps {
   /** `BASE_URL`. */
   readonly baseUrl: string;
   /** `SERVICE_DISPLAY_NAME`. */
   readonly displayName: string;
-  /** The gateway's own client at the provider. */
-  readonly clientId: string;
-  readonly endpoints: ProviderEndpoints;
-  /** What the provider is asked for, so that it says the same of the person as at a client's login. */
-  readonly buildParameters: () => Pick<AuthorizationParameters, 'scope' | 'authorization'>;
-  readonly clock: Clock;
-  readonly logins: SealedRecords<Login>;
-  readonly browsers: Browsers;
+  readonly beginLogin: BeginLogin;
+  readonly endProviderSession: EndProviderSession;
   readonly browserSessions: BrowserSessions;
   readonly grants: Pick<Grants, 'listOfUser' | 'read'>;
   readonly endGrant: EndGrant;
   readonly endSelectedGrants: EndSelectedGrants;
-  readonly logouts: Pick<Logouts, 'getMark'>;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
 }
@@ -55,7 +48,11 @@ export interface AccountDeps {
 export interface Account {
   readonly endpoints: readonly PublicEndpoint[];
   /** The provider says who came for this page. */
-  finish(identity: Identity, login: Pick<Login, 'account' | 'logoutMark'>): Promise<Reply>;
+  finish(
+    identity: Identity,
+    login: Pick<Login, 'account' | 'logoutMark'>,
+    idToken: unknown,
+  ): Promise<Reply>;
 }
 
 /** OpenID Connect Core §3.1.2.1: without `auth_time` nobody knows. The provider's clock may be behind. */
@@ -74,59 +71,25 @@ const explain = (error: string): string =>
 const checkFieldName = createNameCheck(['csrf', 'action', 'grant']);
 
 export function createAccount(deps: AccountDeps): Account {
-  const { baseUrl, displayName, browsers, browserSessions, grants, logouts, audit } = deps;
+  const { baseUrl, displayName, browserSessions, grants, audit } = deps;
+  const { beginLogin, endProviderSession } = deps;
   const url = `${baseUrl}/account`;
-
-  /** Asked even where the provider knows the browser, if it has to be sure who sits there. */
-  async function redirectToProvider(cookie: string | undefined, isFresh: boolean): Promise<Reply> {
-    const { clientId, endpoints, logins, clock } = deps;
-    const { scope, authorization } = deps.buildParameters();
-    const logoutMark = await logouts.getMark();
-    const browser = browsers.getOrCreate(cookie);
-    const codeVerifier = generateSecret();
-    const nonce = generateSecret();
-    const state = await logins.put({
-      browser: browser.hash,
-      clientId: ACCOUNT_CLIENT_ID,
-      redirectUri: url,
-      state: undefined,
-      codeChallenge: '',
-      resources: [],
-      logoutMark,
-      codeVerifier,
-      nonce,
-      sendsIssuer: await endpoints.sendsIssuer(),
-      account: isFresh ? { freshSince: clock.now() } : {},
-    });
-    const reply = createRedirectReply(
-      buildLoginRequest(
-        await endpoints.findAuthorizationUrl(),
-        { baseUrl, clientId, scope, state, codeVerifier, nonce },
-        [
-          ...(isFresh
-            ? ([
-                ['prompt', 'login'],
-                ['max_age', '0'],
-              ] as const)
-            : []),
-          ...authorization.filter(([name]) => !isFresh || name !== 'prompt'),
-        ],
-      ),
-    );
-    return { ...reply, headers: { ...reply.headers, ...browser.headers } };
-  }
 
   async function show(
     session: BrowserSession,
     shown: Partial<Pick<AccountPageContent, 'asksForAll' | 'wasNotAsked' | 'notEnded'>>,
   ): Promise<Reply> {
-    const list = await grants.listOfUser(session.user);
+    const [list, providerHost] = await Promise.all([
+      grants.listOfUser(session.user),
+      endProviderSession.findHost(),
+    ]);
     const latestFirst = [...list].sort((one, other) => other.createdAt - one.createdAt);
     return renderAccountPage({
       service: displayName,
       session,
       grants: latestFirst,
       action: url,
+      providerHost,
       asksForAll: false,
       wasNotAsked: false,
       notEnded: 0,
@@ -139,12 +102,21 @@ export function createAccount(deps: AccountDeps): Account {
     const problem = parameters.get('error');
     if (problem !== undefined) return renderLoginFailed(displayName, explain(problem), url);
     const found = await browserSessions.find(cookie);
-    if (found === undefined) return redirectToProvider(cookie, false);
+    if (found === undefined) return getWithoutSession(parameters.get('state'), cookie);
     const { session } = found;
     return show(session, {
       asksForAll: parameters.get('all') !== undefined && session.isFresh,
       wasNotAsked: parameters.get('unsure') !== undefined && !session.isFresh,
     });
+  }
+
+  /** Who has just logged out at the provider is not asked to log in again. */
+  async function getWithoutSession(
+    state: string | undefined,
+    cookie: string | undefined,
+  ): Promise<Reply> {
+    const host = state && (await endProviderSession.findReturn(state, cookie));
+    return host ? renderLoggedOut(displayName, host, url) : beginLogin(cookie, false);
   }
 
   async function post(body: RequestBody, cookie: string | undefined, ip: string): Promise<Reply> {
@@ -163,20 +135,31 @@ export function createAccount(deps: AccountDeps): Account {
       await endOne(session, parameters.require('grant'), ip);
       return createRedirectReply(url);
     }
-    if (action === 'ask_all' || (action === 'end_all' && !session.isFresh)) {
-      return session.isFresh
-        ? createRedirectReply(`${url}?all=1`)
-        : redirectToProvider(cookie, true);
+    const endsAll = action === 'end_all' || action === 'end_all_provider';
+    if (action === 'ask_all' || (endsAll && !session.isFresh)) {
+      return session.isFresh ? createRedirectReply(`${url}?all=1`) : beginLogin(cookie, true);
     }
     if (action === 'end_all') return endAll(found, ip);
-    if (action === 'leave') {
-      await found.end();
-      const reply = createRedirectReply(`${baseUrl}/`);
-      return { ...reply, headers: { ...reply.headers, ...browserSessions.removal } };
-    }
+    if (action === 'end_all_provider') return endAll(found, ip, () => leave(found, cookie, true));
+    if (action === 'leave') return leave(found, cookie, false);
+    if (action === 'leave_provider') return leave(found, cookie, true);
     return fail('oauth_invalid_request', {
-      details: 'action must be end, ask_all, end_all or leave.',
+      details: 'action must be end, ask_all, end_all, end_all_provider, leave or leave_provider.',
     });
+  }
+
+  /** `isEverywhere`: at the provider, too, where that has a page for it. */
+  async function leave(
+    { session, end }: OpenBrowserSession,
+    cookie: string | undefined,
+    isEverywhere: boolean,
+  ): Promise<Reply> {
+    await end();
+    const atProvider = isEverywhere
+      ? await endProviderSession.redirect(session, cookie)
+      : undefined;
+    const reply = atProvider ?? createRedirectReply(`${baseUrl}/`);
+    return { ...reply, headers: { ...reply.headers, ...browserSessions.removal } };
   }
 
   async function endOne({ user }: BrowserSession, id: string, ip: string): Promise<void> {
@@ -188,11 +171,16 @@ export function createAccount(deps: AccountDeps): Account {
   }
 
   /** Other browsers of the user are logged out of this page, too; whoever sits here sees what came of it. */
-  async function endAll(found: OpenBrowserSession, ip: string): Promise<Reply> {
+  async function endAll(
+    found: OpenBrowserSession,
+    ip: string,
+    finish?: () => Promise<Reply>,
+  ): Promise<Reply> {
     const selection = { kind: 'user', user: found.session.user, client: undefined } as const;
     const { failed, logoutMark } = await deps.endSelectedGrants(selection, 'user', (grant) =>
       writeEnd(grant, ip),
     );
+    if (failed === 0 && finish !== undefined) return finish();
     const { session, headers } = await found.renew(logoutMark);
     const reply =
       failed === 0
@@ -225,12 +213,13 @@ export function createAccount(deps: AccountDeps): Account {
   } as const;
 
   return {
-    async finish({ user, claims }, { account, logoutMark }) {
+    async finish({ user, claims, sid }, { account, logoutMark }, idToken) {
       const { freshSince } = account ?? {};
       const isFresh = freshSince !== undefined && wasAskedSince(claims.auth_time, freshSince);
       const names = [claims.email, claims.name].filter((one) => typeof one === 'string');
       const displayed = names.find((one) => one !== '') ?? user.sub;
-      const session = { user, displayName: displayed, isFresh, logoutMark };
+      const login = { user, sid, idToken: selectHint(idToken), logoutMark };
+      const session = { ...login, displayName: displayed, isFresh };
       const headers = await browserSessions.create(session);
       const notice = freshSince === undefined ? '' : isFresh ? '?all=1' : '?unsure=1';
       const reply = createRedirectReply(`${url}${notice}`);

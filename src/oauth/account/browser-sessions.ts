@@ -18,6 +18,10 @@ export interface BrowserSession {
   readonly createdAt: number;
   /** Whether the provider asked who it is, whatever it knew: what concerns all logins needs that. */
   readonly isFresh: boolean;
+  /** Of the session at the provider, where it names one. */
+  readonly sid: string | undefined;
+  /** Of its login: the provider wants to see it where it is to log the browser out. Undefined for one that is too long. */
+  readonly idToken: string | undefined;
   /** When its login began, as `Logouts` counts: after a logout it is none any more. */
   readonly logoutMark: number | undefined;
 }

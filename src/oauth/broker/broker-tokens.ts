@@ -7,8 +7,8 @@ import type { ReadAsked } from './redirect-to-provider.ts';
 
 export interface BrokerTokens {
   readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
-  /** Of the page on which users end what clients may do for them. */
-  readonly accountEndpoints: readonly PublicEndpoint[];
+  /** Where grants are ended: by users at their page, and by the provider. */
+  readonly grantEndpoints: readonly PublicEndpoint[];
   readonly readAsked: ReadAsked;
   readonly finish: FinishLogin;
   readonly token: (body: RequestBody) => Promise<PendingReply>;

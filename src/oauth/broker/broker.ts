@@ -72,7 +72,7 @@ const LOGIN_TTL_SECONDS = 600;
 const CODE_TTL_SECONDS = 60;
 
 export interface Broker
-  extends Pick<BrokerTokens, 'token' | 'revoke' | 'logins' | 'accountEndpoints'> {
+  extends Pick<BrokerTokens, 'token' | 'revoke' | 'logins' | 'grantEndpoints'> {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   readonly callback: ReturnType<typeof createCallback>;
@@ -119,7 +119,7 @@ function createProviderTokens(config: BrokerSettings, deps: BrokerDeps): BrokerT
     readAsked: createReadAsked(config),
     finish: createKeepCode(codes),
     logins: recentAnswers,
-    accountEndpoints: [],
+    grantEndpoints: [],
     token: createBrokerToken({
       config,
       clients,

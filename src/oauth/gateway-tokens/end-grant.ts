@@ -6,13 +6,14 @@ import { describeLogin } from '../provider/issued-tokens.ts';
 import type { TellProvider } from './tell-provider.ts';
 
 /**
- * By whom, or what, a login ends. `renewal`: the provider, or a LOGIN_ALLOWED setting, no longer lets the user in. `reuse`: a
+ * By whom, or what, a login ends. `provider`: it sent a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no longer lets the user in. `reuse`: a
  * code or a refresh token came a second time. `excess`: its user has too many. `unfinished`: no client got its tokens.
  */
 export type EndedBy =
   | 'client'
   | 'user'
   | 'operator'
+  | 'provider'
   | 'renewal'
   | 'reuse'
   | 'excess'

@@ -1,6 +1,8 @@
-// §5.11: many logins end at once: those of a user, those by a client, or all.
+// §5.11: many logins end at once: those of a user, those by a client, those of a session at the provider, or all.
 import type { Grant } from '../../grants/grant.ts';
+import type { GrantOwner } from '../../grants/grant-lists.ts';
 import type { Grants } from '../../grants/grants.ts';
+import { hashUser } from '../../grants/token-codec.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { EndedBy, EndGrant } from './end-grant.ts';
@@ -45,29 +47,26 @@ export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelecte
   const { grants, endHere, logouts, tellProviderInTurn, clock, log } = deps;
 
   async function listIds(selection: GrantSelection): Promise<readonly string[]> {
-    const user = selection.kind === 'user' ? selection.user : undefined;
-    const client = selection.kind === 'all' ? undefined : selection.client;
-    // Whose client it is has to be read of each; else those end, too, that cannot be read here.
-    const readPage = client === undefined ? grants.listIds : createReadPageOf(client);
+    const owner = findOwner(selection);
+    const belongs = createFilter(selection);
+    // Whose it is has to be read of each; else those end, too, that cannot be read here.
+    const readPage = belongs === undefined ? grants.listIds : createReadPageOf(belongs);
     const turns = createTurns(clock);
     const ids: string[] = [];
-    let page = await readPage({ from: undefined, limit: PAGE }, user);
+    let page = await readPage({ from: undefined, limit: PAGE }, owner);
     for (;;) {
       ids.push(...page.items);
       if (page.next === undefined) return ids;
       if (turns.isOver()) await turns.next();
-      page = await readPage({ from: page.next, limit: PAGE }, user);
+      page = await readPage({ from: page.next, limit: PAGE }, owner);
     }
   }
 
   const createReadPageOf =
-    (client: string): Grants['listIds'] =>
-    async (request, user) => {
-      const { items, next } = await grants.list(request, user);
-      return {
-        items: items.filter((grant) => grant.client.id === client).map(({ id }) => id),
-        next,
-      };
+    (belongs: Belongs): Grants['listIds'] =>
+    async (request, owner) => {
+      const { items, next } = await grants.list(request, owner);
+      return { items: items.filter(belongs).map(({ id }) => id), next };
     };
 
   async function tellOfAll(ended: readonly EndedLogin[]): Promise<void> {
@@ -107,3 +106,23 @@ export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelecte
 
 /** The store fails for all of them by the same reason. */
 const MAX_LOGGED = 10;
+
+/** In whose list they are. */
+function findOwner(selection: GrantSelection): GrantOwner {
+  const { kind } = selection;
+  return kind === 'user' || kind === 'session' ? selection : { kind: 'all' };
+}
+
+type Belongs = (grant: Grant) => boolean;
+
+/** Undefined for all of the list. */
+function createFilter(selection: GrantSelection): Belongs | undefined {
+  if (selection.kind === 'session') {
+    const { session, user } = selection;
+    // Another session may have taken its place meanwhile, and the list have kept it.
+    return (grant) =>
+      grant.sid === session.sid && (user === undefined || hashUser(grant.user) === hashUser(user));
+  }
+  const client = selection.kind === 'all' ? undefined : selection.client;
+  return client === undefined ? undefined : (grant) => grant.client.id === client;
+}

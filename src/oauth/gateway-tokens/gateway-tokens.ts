@@ -9,7 +9,9 @@ import type { Log } from '../../platform/log.ts';
 import type { RecordsDeps, SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
 import { createAccount } from '../account/account.ts';
+import { createBeginLogin } from '../account/begin-login.ts';
 import { createBrowserSessions } from '../account/browser-sessions.ts';
+import { createEndProviderSession } from '../account/end-provider-session.ts';
 import type { BrokerTokens } from '../broker/broker-tokens.ts';
 import type { AskedOfProvider, Login, ReadAsked } from '../broker/redirect-to-provider.ts';
 import { createRefreshTokens } from '../broker/refresh-tokens.ts';
@@ -28,8 +30,10 @@ import { createCodes } from './codes.ts';
 import { createEarlierLogins } from './earlier-logins.ts';
 import { createIssueGrant } from './issue-grant.ts';
 import { createLogIn } from './log-in.ts';
+import { createUseLogoutToken } from './logout-token-uses.ts';
 import type { Logouts } from './logouts.ts';
 import { type GatewayTokensParts, withoutAudience } from './open-gateway-tokens.ts';
+import { createProviderLogout } from './provider-logout.ts';
 import { getDefaultResources, readAskedResources } from './resources.ts';
 import { createGatewayRevoke } from './revoke.ts';
 import { createGatewayToken } from './token.ts';
@@ -74,14 +78,27 @@ export function createGatewayTokens(
     runOnce: createRunOnce(createFlightRecords(records), deps.clock),
   });
   const common = { ...deps, codec, grants, codes, issueGrant, earlierLogins };
+  const ownClient = { baseUrl: config.baseUrl, clientId: config.providerClient.id };
   const account = createAccount({
     ...deps,
     baseUrl: config.baseUrl,
     displayName: config.displayName,
-    clientId: config.providerClient.id,
-    buildParameters: () => buildAuthorizationParameters(providerConfig, undefined, []),
+    beginLogin: createBeginLogin({
+      ...deps,
+      ...ownClient,
+      buildParameters: () => buildAuthorizationParameters(providerConfig, undefined, []),
+    }),
+    endProviderSession: createEndProviderSession({ ...deps, ...ownClient }),
     browserSessions: createBrowserSessions(config.baseUrl, { ...deps, ...records }),
     grants,
+  });
+  const { issuer } = config.provider;
+  const providerLogout = createProviderLogout({
+    ...deps,
+    config: tokens,
+    issuer,
+    grants,
+    useLogoutToken: createUseLogoutToken({ ...records, issuer, clock: deps.clock }),
   });
   const { token, ...logins } = createGatewayToken({
     ...common,
@@ -99,7 +116,7 @@ export function createGatewayTokens(
     token,
     revoke: createGatewayRevoke(common),
     logins,
-    accountEndpoints: account.endpoints,
+    grantEndpoints: [...account.endpoints, providerLogout],
   };
 }
 

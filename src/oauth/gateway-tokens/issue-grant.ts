@@ -51,7 +51,7 @@ export function createIssueGrant(deps: IssueGrantDeps): IssueGrant {
   }
 
   return async function issueGrant(grant, logoutMark) {
-    const { id, user, client } = grant;
+    const { id, user, client, sid } = grant;
     try {
       await grants.create(grant);
     } catch (cause) {
@@ -59,7 +59,7 @@ export function createIssueGrant(deps: IssueGrantDeps): IssueGrant {
       throw cause;
     }
     try {
-      if (await logouts.isOver({ user, clientId: client.id, logoutMark })) {
+      if (await logouts.isOver({ user, clientId: client.id, sid, logoutMark })) {
         await endGrantSoon(id, 'unfinished');
         return undefined;
       }

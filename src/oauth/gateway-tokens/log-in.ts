@@ -46,7 +46,7 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
       if (problem !== undefined) throw problem;
       const identity =
         (await readIdentity(answer, { nonce, earlier: undefined })) ?? failTokenRefused();
-      const { user } = identity;
+      const { user, sid } = identity;
       given = { user, provider };
       const refusal = findLoginRefusal(identity);
       if (refusal !== undefined) {
@@ -54,11 +54,13 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
         return refuse(refusal, login, identity);
       }
       // What is issued is judged again where it is used: this is for who reads it.
-      if (await logouts.isOver({ user, clientId, logoutMark })) {
+      if (await logouts.isOver({ user, clientId, sid, logoutMark })) {
         void tellProviderInTurn(given);
         return respondOver(identity);
       }
-      if (login.account !== undefined) return await finishAccount(identity, login);
+      if (login.account !== undefined) {
+        return await finishAccount(identity, login, answer.id_token);
+      }
       const { clientName, redirectUri, codeChallenge, scopes = [], resources } = login;
       const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };
       const issued = { ...asked, ...identity, logoutMark, provider };

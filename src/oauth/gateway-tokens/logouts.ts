@@ -1,7 +1,8 @@
-// §5.11: that all logins of a user, by a client, or of everybody were ended, for what was under way then and is found in no
-// list: logins at the provider, codes, and browsers at /account.
+// §5.11: that all logins of a user, by a client, of a session at the provider, or of everybody were ended, for what was under
+// way then and is found in no list: logins at the provider, codes, and browsers at /account.
 import type { UserIdentity } from '../../grants/grant.ts';
-import { hashUser } from '../../grants/token-codec.ts';
+import type { ProviderSession } from '../../grants/grant-lists.ts';
+import { hashSid, hashUser } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutKey, LOGOUT_COUNT_KEY } from '../../store/keys.ts';
@@ -11,6 +12,12 @@ import type { KeyValue } from '../../store/store.ts';
 export type GrantSelection =
   | { readonly kind: 'user'; readonly user: UserIdentity; readonly client: string | undefined }
   | { readonly kind: 'client'; readonly client: string }
+  /** Of a session at the provider; of those the ones of `user`, where there is one. */
+  | {
+      readonly kind: 'session';
+      readonly session: ProviderSession;
+      readonly user: UserIdentity | undefined;
+    }
   | { readonly kind: 'all' };
 
 /**
@@ -30,13 +37,15 @@ export interface Logouts {
 export interface MarkedLogin {
   readonly user: UserIdentity;
   readonly clientId: string;
+  /** Of the session at the provider that it came from; undefined where the provider names none. */
+  readonly sid: string | undefined;
   /** When it began; undefined for what began before all that is known. */
   readonly logoutMark: number | undefined;
 }
 
 /** Of a browser at /account. */
 export const BROWSER_SESSION_MAX_SECONDS = 28_800;
-/** A login and its code. */
+/** A login and its code, and a browser at /account that nobody uses: what is used meanwhile is found to be over. */
 const LOGIN_SECONDS = 3600;
 
 export interface LogoutsDeps {
@@ -82,18 +91,21 @@ export function createLogouts({ store, refreshTtlSeconds, clock }: LogoutsDeps):
       const mark = await change(LOGOUT_COUNT_KEY, countedSeconds, (current) =>
         Math.max(current + 1, clock.now()),
       );
-      const user = selection.kind === 'user' ? selection.user : undefined;
-      const client = selection.kind === 'all' ? undefined : selection.client;
-      const key = buildKey(user, client);
-      await change(key, notedSeconds, (current) => Math.max(current, mark));
+      // No login from before own tokens is known to be of a session.
+      const seconds = selection.kind === 'session' ? LOGIN_SECONDS : notedSeconds;
+      await change(buildSelectionKey(selection), seconds, (current) => Math.max(current, mark));
       return mark;
     },
-    async isOver({ user, clientId, logoutMark = 0 }) {
+    async isOver({ user, clientId, sid, logoutMark = 0 }) {
+      const session = sid === undefined ? undefined : { issuer: user.issuer, sid };
       const keys = [
         buildKey(user, undefined),
         buildKey(undefined, clientId),
         buildKey(user, clientId),
         buildKey(undefined, undefined),
+        ...(session
+          ? [buildKey(undefined, undefined, session), buildKey(user, undefined, session)]
+          : []),
       ];
       const latest = Math.max(...(await Promise.all(keys.map(readNumber))));
       if (latest <= logoutMark) return false;
@@ -103,6 +115,27 @@ export function createLogouts({ store, refreshTtlSeconds, clock }: LogoutsDeps):
   };
 }
 
+function buildSelectionKey(selection: GrantSelection): string {
+  switch (selection.kind) {
+    case 'user':
+      return buildKey(selection.user, selection.client);
+    case 'client':
+      return buildKey(undefined, selection.client);
+    case 'session':
+      return buildKey(selection.user, undefined, selection.session);
+    case 'all':
+      return buildKey(undefined, undefined);
+  }
+}
+
 /** Undefined stands for any. */
-const buildKey = (user: UserIdentity | undefined, clientId: string | undefined): string =>
-  buildLogoutKey(hashSha256(JSON.stringify([user && hashUser(user), clientId])));
+const buildKey = (
+  user: UserIdentity | undefined,
+  clientId: string | undefined,
+  session?: ProviderSession,
+): string =>
+  buildLogoutKey(
+    hashSha256(
+      JSON.stringify([user && hashUser(user), clientId, ...(session ? [hashSid(session)] : [])]),
+    ),
+  );

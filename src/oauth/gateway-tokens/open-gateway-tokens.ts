@@ -1,6 +1,7 @@
 // For the composition root: what is there of the gateway's own tokens before there are endpoints of OAuth.
 import { createIdTokenVerifier } from '../../auth/id-token.ts';
 import type { KeySet } from '../../auth/key-set.ts';
+import { createLogoutTokenVerifier, type LogoutTokenVerifier } from '../../auth/logout-token.ts';
 import { createProviderEndpoints, type ProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import { DEFAULT_SCOPES } from '../../config/scope.ts';
@@ -35,6 +36,8 @@ export interface GatewayTokensParts {
   readonly endGrantSoon: EndGrant;
   readonly tellProviderInTurn: TellProvider;
   readonly logouts: Logouts;
+  readonly logoutTokens: LogoutTokenVerifier;
+  readonly metrics: Pick<Metrics, 'recordLogoutToken'>;
   readonly renewal: GrantRenewal;
   readonly endSelectedGrants: EndSelectedGrants;
 }
@@ -50,7 +53,7 @@ export interface OpenGatewayTokensDeps {
   readonly fetch: Fetch;
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: Pick<Metrics, 'recordGrantRenewal'>;
+  readonly metrics: Pick<Metrics, 'recordGrantRenewal' | 'recordLogoutToken'>;
 }
 
 /** @throws Error where the settings have no such tokens. */
@@ -68,18 +71,18 @@ export function openGatewayTokens(
   }
   const records = { ...deps.records, seal };
   const findLoginRefusal = createFindLoginRefusal(oauth.identity, { service: server.displayName });
-  const verifier = createIdTokenVerifier({
+  const expected = {
     keySet,
     issuer: oauth.provider.issuer,
     clientId: oauth.providerClient.id,
     baseUrl: server.baseUrl,
     clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
     clock,
-  });
+  };
   const endpoints = createProviderEndpoints(oauth.endpoints, metadata);
   const { readIdentity, revoke } = openLoginSource({
     oauth,
-    verifier,
+    verifier: createIdTokenVerifier(expected),
     metadata,
     endpoints,
     listNamedClaims: deps.listNamedClaims,
@@ -115,6 +118,7 @@ export function openGatewayTokens(
     config: oauth.tokens,
     grants,
     providerLogins,
+    logouts,
     readIdentity,
     findLoginRefusal,
     runOnce: createRunOnce(createFlightRecords(records), clock),
@@ -134,6 +138,8 @@ export function openGatewayTokens(
     }),
     tellProviderInTurn,
     logouts,
+    logoutTokens: createLogoutTokenVerifier(expected),
+    metrics: deps.metrics,
     endSelectedGrants: createEndSelectedGrants({
       grants,
       endHere,

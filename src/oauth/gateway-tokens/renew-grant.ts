@@ -13,6 +13,7 @@ import type { RunOnce } from '../broker/run-once.ts';
 import type { FindLoginRefusal } from '../identity/login-policy.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
 import type { EndGrant } from './end-grant.ts';
+import type { Logouts } from './logouts.ts';
 import type { ProviderLogins } from './provider-login.ts';
 import type { TellProvider } from './tell-provider.ts';
 
@@ -34,6 +35,7 @@ export interface GrantRenewalDeps {
   readonly config: Pick<TokensConfig, 'renewalSeconds' | 'renewalGraceSeconds'>;
   readonly grants: Grants;
   readonly providerLogins: Pick<ProviderLogins, 'renew'>;
+  readonly logouts: Pick<Logouts, 'getMark' | 'isOver'>;
   readonly endGrant: EndGrant;
   readonly tellProvider: TellProvider;
   readonly readIdentity: ReadIdentity;
@@ -43,6 +45,8 @@ export interface GrantRenewalDeps {
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'recordGrantRenewal'>;
 }
+
+const SESSION_ENDED = 'The provider has ended the session meanwhile.';
 
 /** After a failure the provider is left alone for so long. */
 const RETRY_MS = 60_000;
@@ -55,7 +59,7 @@ const MAX_TOKENS = 10_000;
 
 export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
   const { config, grants, providerLogins, readIdentity, findLoginRefusal } = deps;
-  const { endGrant, tellProvider } = deps;
+  const { endGrant, tellProvider, logouts } = deps;
   const { runOnce, clock, log, metrics } = deps;
   /** By grant and version. */
   const tokens = createExpiringMap<string>(MAX_TOKENS, clock.now);
@@ -74,6 +78,7 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
       grant.renewedAt > renewedAt || getRenewalToken(grant.provider) !== getRenewalToken(seen);
     if (isDone) return { kind: 'renewed' };
     try {
+      const logoutMark = await logouts.getMark();
       const renewed = await providerLogins.renew(grant.provider);
       if (renewed === undefined) return end(grant, ENDED_THERE);
       const { answer, tokens: provider, problem } = renewed;
@@ -99,6 +104,11 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
         sid: identity.sid ?? current.sid,
         renewedAt: clock.now(),
       }));
+      // A session that the provider ends while the grant becomes one of it is in no list that was read.
+      if (identity.sid !== undefined && identity.sid !== grant.sid) {
+        const login = { ...identity, clientId: grant.client.id, logoutMark };
+        if (await logouts.isOver(login)) return end(grant, SESSION_ENDED);
+      }
       metrics.recordGrantRenewal('renewed');
       return { kind: 'renewed' };
     } catch (thrown) {

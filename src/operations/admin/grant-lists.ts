@@ -27,7 +27,7 @@ export const createGrantLists = (sources: GrantSources) => ({
   async listGrants(request: PageRequest, user: string | undefined): Promise<JsonObject> {
     const { grants, issuer } = sources;
     if (grants === undefined) return NONE;
-    if (user === undefined) return renderGrants(await grants.list(request));
+    if (user === undefined) return renderGrants(await grants.list(request, { kind: 'all' }));
     const all = await grants.listOfUser({ issuer, sub: user });
     const skip = request.from?.skip ?? 0;
     const end = skip + request.limit;
@@ -45,7 +45,7 @@ export const createGrantLists = (sources: GrantSources) => ({
       { text, from },
       {
         isMeant: (grant: Grant) => matchesPerson(text, grant.user.sub, readPerson(grant)),
-        readPage: grants.list,
+        readPage: (page) => grants.list(page, { kind: 'all' }),
         readOfUser: async (sub) =>
           (await grants.listOfUser({ issuer, sub })).slice(0, GRANTS_OF_USER),
       },

@@ -20,6 +20,8 @@ export interface Metrics {
   recordGrant(status: 'issued' | 'refreshed' | 'ended'): void;
   /** The provider was asked whether a user still may. `failed` is that it could not be. */
   recordGrantRenewal(status: 'renewed' | 'ended' | 'failed'): void;
+  /** §13.4: what became of a logout token of the provider. `failed` is that it has to be sent again. */
+  recordLogoutToken(status: 'accepted' | 'refused' | 'failed'): void;
   /** `result` is `success` or the reason of the refusal (§7.1). */
   recordAuthAttempt(result: string, seconds: number): void;
   recordKeySetRefresh(status: 'success' | 'error'): void;
@@ -60,6 +62,7 @@ export const noMetrics: Metrics = {
   recordToolCall() {},
   recordGrant() {},
   recordGrantRenewal() {},
+  recordLogoutToken() {},
   recordAuthAttempt() {},
   recordKeySetRefresh() {},
   recordKeySetLookup() {},

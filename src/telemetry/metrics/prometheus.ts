@@ -89,6 +89,9 @@ export function createPrometheusMetrics(): Metrics {
       'Questions to the provider whether a user still may.',
       ['status'],
     ),
+    logoutTokens: createCounter('oauth_logout_tokens_total', 'Logout tokens of the provider.', [
+      'status',
+    ]),
   };
   const auth = {
     attempts: createCounter('auth_attempts_total', 'Bearer token checks.', ['result']),
@@ -184,6 +187,7 @@ export function createPrometheusMetrics(): Metrics {
     },
     recordGrant: (status) => grants.changes(status).inc(),
     recordGrantRenewal: (status) => grants.renewals(status).inc(),
+    recordLogoutToken: (status) => grants.logoutTokens(status).inc(),
     recordAuthAttempt(result, seconds) {
       auth.attempts(result).inc();
       auth.durations().observe(seconds);

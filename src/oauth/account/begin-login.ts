@@ -1,0 +1,69 @@
+// §5.11: whoever comes to /account without a session is sent to the provider to log in for it.
+import { ACCOUNT_CLIENT_ID } from '../../auth/own-clients.ts';
+import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
+import { createRedirectReply, type Reply } from '../../endpoint/message.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import type { SealedRecords } from '../../store/seal/sealed-records.ts';
+import { buildLoginRequest, type Login } from '../broker/redirect-to-provider.ts';
+import type { Browsers } from '../consent/browser.ts';
+import type { Logouts } from '../gateway-tokens/logouts.ts';
+import type { AuthorizationParameters } from '../provider/provider-parameters.ts';
+
+export interface BeginLoginDeps {
+  /** `BASE_URL`. */
+  readonly baseUrl: string;
+  /** The gateway's own client at the provider. */
+  readonly clientId: string;
+  readonly endpoints: ProviderEndpoints;
+  /** What the provider is asked for, so that it says the same of the person as at a client's login. */
+  readonly buildParameters: () => Pick<AuthorizationParameters, 'scope' | 'authorization'>;
+  readonly clock: Clock;
+  readonly logins: SealedRecords<Login>;
+  readonly browsers: Browsers;
+  readonly logouts: Pick<Logouts, 'getMark'>;
+}
+
+/** `isFresh`: asked even where the provider knows the browser, as it has to be sure who sits there. */
+export type BeginLogin = (cookie: string | undefined, isFresh: boolean) => Promise<Reply>;
+
+export function createBeginLogin(deps: BeginLoginDeps): BeginLogin {
+  const { baseUrl, clientId, endpoints, logins, browsers, logouts, clock } = deps;
+
+  return async function beginLogin(cookie, isFresh) {
+    const { scope, authorization } = deps.buildParameters();
+    const logoutMark = await logouts.getMark();
+    const browser = browsers.getOrCreate(cookie);
+    const codeVerifier = generateSecret();
+    const nonce = generateSecret();
+    const state = await logins.put({
+      browser: browser.hash,
+      clientId: ACCOUNT_CLIENT_ID,
+      redirectUri: `${baseUrl}/account`,
+      state: undefined,
+      codeChallenge: '',
+      resources: [],
+      logoutMark,
+      codeVerifier,
+      nonce,
+      sendsIssuer: await endpoints.sendsIssuer(),
+      account: isFresh ? { freshSince: clock.now() } : {},
+    });
+    const reply = createRedirectReply(
+      buildLoginRequest(
+        await endpoints.findAuthorizationUrl(),
+        { baseUrl, clientId, scope, state, codeVerifier, nonce },
+        [
+          ...(isFresh ? ASK_AGAIN : []),
+          ...authorization.filter(([name]) => !isFresh || name !== 'prompt'),
+        ],
+      ),
+    );
+    return { ...reply, headers: { ...reply.headers, ...browser.headers } };
+  };
+}
+
+const ASK_AGAIN = [
+  ['prompt', 'login'],
+  ['max_age', '0'],
+] as const;

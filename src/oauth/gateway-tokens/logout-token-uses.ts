@@ -1,0 +1,58 @@
+// §13.4: each logout token is used once, on all replicas (OpenID Connect Back-Channel Logout §2.6): but one whose logout
+// failed half-way can be sent again.
+import type { LogoutToken } from '../../auth/logout-token.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
+import { buildLogoutTokenKey } from '../../store/keys.ts';
+import type { KeyValue } from '../../store/store.ts';
+
+export type LogoutTokenUse =
+  | {
+      readonly kind: 'first';
+      /** All has ended: it is not accepted again. */
+      finish(): Promise<void>;
+      /** Never rejects: where the store fails, it can come again when its time here is over. */
+      giveBack(): Promise<void>;
+    }
+  /** Another request uses it at this moment, and may fail. */
+  | { readonly kind: 'underWay' }
+  | { readonly kind: 'again' };
+
+/** One of many at the same moment is the first. */
+export type UseLogoutToken = (token: LogoutToken) => Promise<LogoutTokenUse>;
+
+export interface LogoutTokenUsesDeps {
+  readonly store: Pick<KeyValue, 'getOrSet' | 'compareAndSet' | 'compareAndDelete'>;
+  /** `OIDC_ISSUER`. */
+  readonly issuer: string;
+  readonly clock: Clock;
+}
+
+/** A process may end in the middle of it: then it can come again after so long. */
+const UNDER_WAY_SECONDS = 30;
+
+const USED = 'used';
+
+export function createUseLogoutToken({
+  store,
+  issuer,
+  clock,
+}: LogoutTokenUsesDeps): UseLogoutToken {
+  return async function useLogoutToken({ jti, acceptedUntil }) {
+    const key = buildLogoutTokenKey(hashSha256(JSON.stringify([issuer, jti])));
+    const claim = generateSecret();
+    const standing = await store.getOrSet(key, claim, UNDER_WAY_SECONDS);
+    if (standing === USED) return { kind: 'again' };
+    if (standing !== claim) return { kind: 'underWay' };
+    return {
+      kind: 'first',
+      async finish() {
+        const secondsLeft = Math.ceil(acceptedUntil - clock.now() / 1000);
+        await store.compareAndSet(key, claim, USED, Math.max(1, secondsLeft + 1));
+      },
+      async giveBack() {
+        await store.compareAndDelete(key, claim).catch(() => false);
+      },
+    };
+  };
+}
