@@ -16,6 +16,7 @@ import {
 } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
+import { MACHINE_SUBJECT_PREFIX } from './machine-clients.ts';
 import {
   createTokenParser,
   type FoundAndExpected,
@@ -241,7 +242,7 @@ function checkAccessTokenHash(
 
 /** Machine clients of the gateway are called so. */
 function checkNotClient(sub: string): void {
-  if (!sub.startsWith('client:')) return;
+  if (!sub.startsWith(MACHINE_SUBJECT_PREFIX)) return;
   failIdToken(
     'sub',
     `The sub claim of the ID token is ${quote(sub)}; no user may begin with "client:", which is what machine clients of this gateway are called.`,

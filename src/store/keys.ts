@@ -116,6 +116,12 @@ export const LOGOUT_COUNT_KEY = 'oauth:logouts';
 /** That those of a user, by a client, or all were; `hash` is that of whose. */
 export const buildLogoutKey = (hash: string): string => buildOAuthKey('logout', hash);
 
+/** That an assertion of a client was used; `hash` is that of client and `jti`. */
+export const buildAssertionKey = (hash: string): string => buildOAuthKey('client-assertion', hash);
+
+/** The grant of which a client that logs in as itself is given a token again; `hash` is that of client, scopes and resources. */
+export const buildMachineGrantKey = (hash: string): string => buildOAuthKey('machine-grant', hash);
+
 /** The client that got a token in broker mode; `hash` is that of the token. */
 export const buildTokenClientKey = (hash: string): string => buildOAuthKey('token-client', hash);
 

@@ -7,7 +7,7 @@ import type { TellProvider } from './tell-provider.ts';
 
 /**
  * By whom, or what, a login ends. `renewal`: the provider, or a LOGIN_ALLOWED setting, no longer lets the user in. `reuse`: a
- * code or a refresh token came a second time. `excess`: its user has too many. `unfinished`: no client got its tokens.
+ * code or a refresh token came a second time. `configuration`: the client is another in the configuration file now. `excess`: its user has too many. `unfinished`: no client got its tokens.
  */
 export type EndedBy =
   | 'client'
@@ -15,6 +15,7 @@ export type EndedBy =
   | 'operator'
   | 'renewal'
   | 'reuse'
+  | 'configuration'
   | 'excess'
   | 'unfinished';
 

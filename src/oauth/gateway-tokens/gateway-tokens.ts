@@ -23,8 +23,10 @@ import {
 } from '../provider/provider-parameters.ts';
 import type { OwnResources } from '../request/parameters.ts';
 import { createWriteTokens } from './answer.ts';
+import { createClientCredentials } from './client-credentials.ts';
 import { createCodes } from './codes.ts';
 import { createEarlierLogins } from './earlier-logins.ts';
+import { createFindMachineLogin } from './find-machine-login.ts';
 import { createIssueGrant } from './issue-grant.ts';
 import { createLogIn } from './log-in.ts';
 import type { Logouts } from './logouts.ts';
@@ -82,10 +84,21 @@ export function createGatewayTokens(
     browserSessions: createBrowserSessions(config.baseUrl, { ...deps, ...records }),
     grants,
   });
+  const writeTokens = createWriteTokens(codec);
+  const ownConfig = { ...config, ...tokens };
+  const authentication = deps.clientAuthentication;
+  const giveToken = createClientCredentials({
+    ...common,
+    config: ownConfig,
+    authentication,
+    store: records.store,
+    writeTokens,
+  });
   const { token, ...logins } = createGatewayToken({
     ...common,
-    config: { ...config, ...tokens },
-    writeTokens: createWriteTokens(codec),
+    config: ownConfig,
+    writeTokens,
+    giveToken,
   });
   return {
     readAsked: createReadAsked(providerConfig, endpoints, logouts),
@@ -95,7 +108,8 @@ export function createGatewayTokens(
       finishAccount: account.finish,
     }),
     token,
-    revoke: createGatewayRevoke(common),
+    revoke: createGatewayRevoke({ ...common, authentication }),
+    findMachineLogin: createFindMachineLogin(authentication),
     logins,
     accountEndpoints: account.endpoints,
   };

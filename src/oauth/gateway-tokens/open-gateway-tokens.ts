@@ -1,6 +1,7 @@
 // For the composition root: what is there of the gateway's own tokens before there are endpoints of OAuth.
 import { createIdTokenVerifier } from '../../auth/id-token.ts';
 import type { KeySet } from '../../auth/key-set.ts';
+import type { MachineClients } from '../../auth/machine-clients.ts';
 import { createProviderEndpoints, type ProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import { DEFAULT_SCOPES } from '../../config/scope.ts';
@@ -13,11 +14,17 @@ import type { Seal } from '../../store/seal/seal.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
+import {
+  type ClientAuthentication,
+  createClientAuthentication,
+} from '../client-authentication/authenticate-client.ts';
+import { createClientKeySets } from '../client-authentication/client-key-sets.ts';
 import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
 import { createReadIdentity, type ReadIdentity } from '../identity/read-identity.ts';
 import { createProviderApi } from '../provider/provider-api.ts';
 import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
 import { createEndGrant, createEndHere, type EndGrant } from './end-grant.ts';
+import { endOutdatedGrants } from './end-outdated-grants.ts';
 import { createEndSelectedGrants, type EndSelectedGrants } from './end-selected-grants.ts';
 import { createLogouts, type Logouts } from './logouts.ts';
 import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
@@ -36,6 +43,9 @@ export interface GatewayTokensParts {
   readonly logouts: Logouts;
   readonly renewal: GrantRenewal;
   readonly endSelectedGrants: EndSelectedGrants;
+  readonly machineClients: MachineClients;
+  readonly clientAuthentication: ClientAuthentication;
+  close(): void;
 }
 
 export interface OpenGatewayTokensDeps {
@@ -49,7 +59,8 @@ export interface OpenGatewayTokensDeps {
   readonly fetch: Fetch;
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: Pick<Metrics, 'recordGrantRenewal'>;
+  readonly machineClients: MachineClients;
+  readonly metrics: Metrics;
 }
 
 /** @throws Error where the settings have no such tokens. */
@@ -103,6 +114,9 @@ export function openGatewayTokens(
   });
   const tellProviderInTurn = createTellInTurn(tellProvider);
   const endHere = createEndHere({ grants, log });
+  const { machineClients } = deps;
+  endOutdatedGrants({ machineClients, grants, endHere, baseUrl: server.baseUrl, log });
+  const keySets = createClientKeySets({ ...deps, machineClients });
   const endGrant = createEndGrant({ endHere, tellProvider });
   const { refreshTtlSeconds } = oauth;
   const logouts = createLogouts({ store: records.store, refreshTtlSeconds, clock });
@@ -140,6 +154,18 @@ export function openGatewayTokens(
       log,
     }),
     renewal,
+    machineClients,
+    clientAuthentication: createClientAuthentication({
+      rules: {
+        issuer: server.baseUrl,
+        clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
+      },
+      findClient: machineClients.find,
+      keySets,
+      store: records.store,
+      clock,
+    }),
+    close: keySets.close,
   };
 }
 
