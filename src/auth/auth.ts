@@ -8,6 +8,7 @@ import { isOwnToken } from '../grants/token-codec.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
+import { quote } from '../platform/text.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import {
   type AuthRequest,
@@ -19,8 +20,10 @@ import {
 } from './bearer.ts';
 import { listForeignClaims } from './claims.ts';
 import { type KeySet, type KeySetFacts, openKeySet } from './key-set.ts';
+import { MACHINE_SUBJECT_PREFIX, type MachineClients } from './machine-clients.ts';
 import { openProviderMetadata } from './open-provider-metadata.ts';
 import { createOwnTokenVerifier, type OwnTokenVerifier } from './own-tokens.ts';
+import { failToken } from './parse-token.ts';
 import type { ProviderMetadata } from './provider-metadata.ts';
 import { createTokenVerifier, type TokenInspection, type TokenVerifier } from './token-verifier.ts';
 
@@ -96,6 +99,7 @@ export interface OwnTokenAccess extends Pick<OwnTokenVerifier, 'verify' | 'reloa
 export function openOwnTokenAccess(
   { server, oauth }: Config,
   { codec, grants }: OwnTokens,
+  machineClients: Pick<MachineClients, 'find'>,
   clock: Clock,
 ): OwnTokenAccess {
   if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') {
@@ -107,6 +111,7 @@ export function openOwnTokenAccess(
       grants,
       baseUrl: server.baseUrl,
       issuer: oauth.provider.issuer,
+      machineClients,
       clock,
     }),
     acceptsProviderTokens: oauth.tokens.acceptsProviderTokens,
@@ -121,10 +126,19 @@ function createVerify(
   if (ownTokens === undefined) return verifyProviderToken;
   if (!ownTokens.acceptsProviderTokens) return ownTokens.verify;
   return function verify(token, beforeFetch, path) {
-    return isOwnToken(token)
-      ? ownTokens.verify(token, beforeFetch, path)
-      : verifyProviderToken(token, beforeFetch);
+    if (isOwnToken(token)) return ownTokens.verify(token, beforeFetch, path);
+    const user = verifyProviderToken(token, beforeFetch);
+    return user instanceof Promise ? user.then(refuseMachine) : refuseMachine(user);
   };
+}
+
+/** Rules see the `sub` alone. */
+function refuseMachine(user: UserContext): UserContext {
+  if (!user.sub.startsWith(MACHINE_SUBJECT_PREFIX)) return user;
+  return failToken(
+    `The sub claim of the token is ${quote(user.sub)}; no user may begin with "client:", which is what machine clients of this gateway are called.`,
+    { found: user.sub, expected: 'a user' },
+  );
 }
 
 export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {

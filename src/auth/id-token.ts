@@ -8,6 +8,7 @@ import type { JsonObject } from '../platform/json.ts';
 import { quote } from '../platform/text.ts';
 import { type ForeignClaim, findForeignClaim, readSubject } from './claims.ts';
 import type { KeySet } from './key-set.ts';
+import { MACHINE_SUBJECT_PREFIX } from './machine-clients.ts';
 import type { FoundAndExpected, TokenForm } from './parse-token.ts';
 import {
   checkAudience,
@@ -197,7 +198,7 @@ function checkAccessTokenHash(
 
 /** Machine clients of the gateway are called so. */
 function checkNotClient(sub: string): void {
-  if (!sub.startsWith('client:')) return;
+  if (!sub.startsWith(MACHINE_SUBJECT_PREFIX)) return;
   failIdToken(
     'sub',
     `The sub claim of the ID token is ${quote(sub)}; no user may begin with "client:", which is what machine clients of this gateway are called.`,

@@ -60,12 +60,26 @@ export interface KeySetFacts {
 export interface KeySetDeps {
   /** `OIDC_JWKS_URL`; else the provider's metadata names it. */
   readonly url: string | undefined;
-  readonly metadata: ProviderMetadata;
+  /** Undefined where `url` is always there. */
+  readonly metadata: ProviderMetadata | undefined;
+  /** Whose it is; the provider's unless given. */
+  readonly owner?: KeySetOwner;
   readonly fetch: Fetch;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
 }
+
+/** For the log. */
+export interface KeySetOwner {
+  readonly name: string;
+  readonly advice: string;
+}
+
+const PROVIDER: KeySetOwner = {
+  name: "The provider's key set",
+  advice: 'Check OIDC_ISSUER, OIDC_JWKS_URL and the provider.',
+};
 
 /** Requests that may wait for a refresh; a flood beyond is answered at once. */
 const MAX_WAITING = 10_000;
@@ -73,7 +87,7 @@ const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
 /** Empty, and never fetched, where the provider signs nothing. */
 export const openKeySet = (deps: KeySetDeps): KeySet =>
-  deps.metadata.isFixed ? NO_KEYS : createKeySet(deps);
+  deps.metadata?.isFixed ? NO_KEYS : createKeySet(deps);
 
 const NO_KEYS: KeySet = {
   start() {},
@@ -91,13 +105,14 @@ const NO_KEYS: KeySet = {
   close() {},
 };
 
-export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeySetDeps): KeySet {
+export function createKeySet(deps: KeySetDeps): KeySet {
+  const { url, metadata, owner = PROVIDER, fetch, clock, log, metrics } = deps;
   let keys: readonly VerificationKey[] | undefined;
   let fetchedFrom: string | undefined;
   let fetchedAt: number | undefined;
   let problem: string | undefined;
   let waiting = 0;
-  const reportOutcome = createOutcomeReport(log, metrics);
+  const reportOutcome = createOutcomeReport(owner, log, metrics);
   const refresher = createKeySetRefresher({
     load,
     onOutcome(outcome) {
@@ -108,8 +123,8 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
   });
 
   async function load(): Promise<void> {
-    const jwksUrl = url ?? (await metadata.get()).jwks_uri;
-    if (jwksUrl === undefined) throw new Error('The provider has no key set');
+    const jwksUrl = url ?? (await metadata?.get())?.jwks_uri;
+    if (jwksUrl === undefined) throw new Error('there is no URL of the key set');
     fetchedFrom = stripUri(jwksUrl);
     const { status, body } = await fetchWithLimits(fetch, jwksUrl, ACCEPT_JSON, LIMITS);
     if (status !== 200) throw new Error(`${stripUri(jwksUrl)} answered ${status}`);
@@ -175,7 +190,7 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
 }
 
 /** Counts every fetch, and says once in the log that fetches fail, and once that they succeed again. */
-function createOutcomeReport(log: Log, metrics: Metrics) {
+function createOutcomeReport({ name, advice }: KeySetOwner, log: Log, metrics: Metrics) {
   let isFailing = false;
 
   return function reportOutcome(outcome: RefreshOutcome, hasKeys: boolean): void {
@@ -183,12 +198,12 @@ function createOutcomeReport(log: Log, metrics: Metrics) {
     isFailing = !outcome.ok;
     metrics.recordKeySetRefresh(outcome.ok ? 'success' : 'error');
     if (outcome.ok) {
-      if (wasFailing) log.info("The provider's key set can be fetched again.");
+      if (wasFailing) log.info(`${name} can be fetched again.`);
     } else if (!wasFailing && !(outcome.cause instanceof IssuerMismatch)) {
       log.error(
         hasKeys
-          ? "The provider's key set cannot be fetched; the last one stays in use. Check OIDC_ISSUER, OIDC_JWKS_URL and the provider."
-          : "The provider's key set cannot be fetched; no token can be checked until it is. Check OIDC_ISSUER, OIDC_JWKS_URL and the provider.",
+          ? `${name} cannot be fetched; the last one stays in use. ${advice}`
+          : `${name} cannot be fetched; no token can be checked until it is. ${advice}`,
         { cause: outcome.cause },
       );
     }
@@ -200,7 +215,7 @@ const ACCEPT_JSON = { headers: { Accept: 'application/jwk-set+json, application/
 const failUnavailable = (cause: unknown): never => fail('key_set_unavailable', { cause });
 
 /** Keys of the same id; where there are none, those without an id; all, for a token without. */
-function selectCandidates(
+export function selectCandidates(
   keys: readonly VerificationKey[] = [],
   { alg, kid }: KeyHint,
 ): readonly VerificationKey[] {

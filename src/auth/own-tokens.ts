@@ -2,7 +2,7 @@
 // in the step that counts the call (`UserContext.grant`).
 import type { UserContext } from '../endpoint/message.ts';
 import { fail } from '../errors/gateway-error.ts';
-import { noteFirstUse } from '../grants/grant.ts';
+import { type Grant, noteFirstUse } from '../grants/grant.ts';
 import type { Grants, StoredGrant } from '../grants/grants.ts';
 import {
   ACCESS_TOKEN_PREFIX,
@@ -19,6 +19,7 @@ import type { Clock } from '../platform/clock.ts';
 import { createSingleFlight } from '../platform/single-flight.ts';
 import { buildGrantKey } from '../store/keys.ts';
 import { describeClaims } from './claims.ts';
+import type { MachineClient, MachineClients } from './machine-clients.ts';
 import { failToken } from './parse-token.ts';
 
 export interface OwnTokenVerifier {
@@ -44,6 +45,7 @@ export interface OwnTokenVerifierDeps {
   readonly baseUrl: string;
   /** `OIDC_ISSUER`: a grant of another provider has ended with the change. */
   readonly issuer: string;
+  readonly machineClients: Pick<MachineClients, 'find'>;
   readonly clock: Clock;
 }
 
@@ -51,7 +53,11 @@ export interface OwnTokenVerifierDeps {
 interface KnownGrant {
   /** By the scopes of a token, of which most grants have one kind. */
   readonly users: Map<number, UserContext>;
-  createUser(scopeMask: number): UserContext;
+  createUser(scopeMask: number, client: MachineClient | undefined): UserContext;
+  /** The client that logged in as itself, as the configuration file had it when the users were made. */
+  usersOf: MachineClient | undefined;
+  /** As the file has it now. @throws GatewayError `token_revoked` where it is gone, or another now. */
+  requireMachineClient(): MachineClient | undefined;
   readonly userKey: string;
   readonly generation: number;
   /** Whether it was noted that the tokens of this generation are in use. */
@@ -64,7 +70,7 @@ const MAX_GRANTS = 10_000;
 const MAX_OPENED = 10_000;
 
 export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVerifier {
-  const { codec, grants, baseUrl, issuer, clock } = deps;
+  const { codec, grants, baseUrl, issuer, machineClients, clock } = deps;
   const known = createBoundedMap<string, KnownGrant>(MAX_GRANTS);
   const openedTokens = createBoundedMap<string, AccessToken>(MAX_OPENED);
   const reading = createSingleFlight<string, KnownGrant>();
@@ -72,10 +78,15 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
   /** Of the token by which a user came. */
   const scopeMasks = new WeakMap<UserContext, number>();
 
-  function findUser({ users, createUser }: KnownGrant, scopeMask: number): UserContext {
+  function findUser(entry: KnownGrant, scopeMask: number): UserContext {
+    const client = entry.requireMachineClient();
+    const { users } = entry;
+    // Its groups and its limit are those of the file that is served.
+    if (client !== entry.usersOf) users.clear();
+    entry.usersOf = client;
     const found = users.get(scopeMask);
     if (found !== undefined) return found;
-    const user = createUser(scopeMask);
+    const user = entry.createUser(scopeMask, client);
     users.set(scopeMask, user);
     scopeMasks.set(user, scopeMask);
     return user;
@@ -102,23 +113,44 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
   const read = (id: string): Promise<KnownGrant> =>
     reading.run(id, async () => {
       const stored = await grants.read(id);
-      if (stored === undefined || stored.grant.user.issuer !== issuer) {
+      if (stored === undefined || !isOfHere(stored.grant)) {
         known.delete(id);
         return fail('token_revoked');
       }
       return remember(stored);
     });
 
+  const isOfHere = ({ user, clientMark }: Grant): boolean =>
+    user.issuer === (clientMark === undefined ? issuer : baseUrl);
+
+  /** Asked at each call: replicas load the file at different times, and a client must be out at each that knows. */
+  const createRequireClient =
+    ({ client, clientMark }: Grant) =>
+    (): MachineClient | undefined => {
+      if (clientMark === undefined) return undefined;
+      const found = machineClients.find(client.id);
+      return found?.mark === clientMark ? found : fail('token_revoked');
+    };
+
   function remember({ grant, version }: StoredGrant): KnownGrant {
     const { id, user, client, issued, replaced } = grant;
     const check = { id, clientId: client.id, key: buildGrantKey(id), version };
     // What a token may be used for was granted here: the provider's word is about its own tokens.
     const { scp: _, ...claims } = grant.claims;
-    const entry = {
+    const entry: KnownGrant = {
       users: new Map(),
-      createUser: (scopeMask: number) => {
+      usersOf: undefined,
+      requireMachineClient: createRequireClient(grant),
+      createUser: (scopeMask: number, machine: MachineClient | undefined) => {
         const scope = unmaskScopes(grant.scopes, scopeMask).join(' ');
-        return { ...describeClaims(user.sub, { ...claims, scope }), grant: check };
+        if (machine === undefined)
+          return { ...describeClaims(user.sub, { ...claims, scope }), grant: check };
+        const { groups, rateLimit: maxCalls } = machine;
+        return {
+          ...describeClaims(user.sub, { ...claims, groups, scope }),
+          issuer: user.issuer,
+          grant: { ...check, isMachine: true, maxCalls },
+        };
       },
       userKey: hashUser(user),
       generation: issued.generation,

@@ -161,7 +161,11 @@ function createJudgeProtected(deps: JudgeProtectedDeps): JudgeProtected {
 }
 
 const admit = (user: UserContext | undefined): JudgedToken => ({
-  caller: { kind: 'admitted', user: user && nameOwner(user) },
+  caller: {
+    kind: 'admitted',
+    user: user && nameOwner(user),
+    userMax: user?.grant?.maxCalls,
+  },
   user,
   refusal: undefined,
 });
@@ -235,7 +239,7 @@ const createJudgePublic = (readBody: BodyReader): JudgePublic =>
     const reading = endpoint.chooseLimit && readAcceptedBody();
     const early = await reading?.catch(() => undefined);
     const limits = startCheck(
-      (early && endpoint.chooseLimit?.(early)) ?? { group: endpoint.limit },
+      (early && endpoint.chooseLimit?.(early, request)) ?? { group: endpoint.limit },
     );
     await limits.countAddress();
     try {

@@ -57,7 +57,7 @@ export interface PublicEndpoint extends EndpointBase {
   /** Bytes; where it is less than `MAX_BODY_BYTES`. */
   readonly maxBodyBytes?: number;
   /** Where the body decides how a request is counted: it is read before the request is counted. Without effect. */
-  chooseLimit?(body: RequestBody): ChosenLimit;
+  chooseLimit?(body: RequestBody, request: GatewayRequest): ChosenLimit;
   /** Without effect. @throws GatewayError for what is not valid. */
   judge(request: GatewayRequest, body: RequestBody): Promise<PendingReply>;
 }
@@ -80,6 +80,8 @@ export interface KnownLogin {
   readonly id: string;
   /** Whether the answer is there already: the request costs the provider nothing. */
   readonly isAnswered: boolean;
+  /** The request has shown whose it is by more than what others could have read: it is not counted by its address, too. */
+  readonly isProven?: true;
 }
 
 /** A call of a protected endpoint, past Host, Origin, token and body. */

@@ -171,6 +171,10 @@ export interface GrantCheck {
   readonly key: string;
   /** What the value there begins with: `GRANT_VERSION_LENGTH` characters (store.ts), others after each change. */
   readonly version: string;
+  /** The client logged in as itself: there is no person, and nothing of a provider. */
+  readonly isMachine?: true;
+  /** The most calls of it in a window, in place of those of a user. */
+  readonly maxCalls?: number | undefined;
 }
 
 /**

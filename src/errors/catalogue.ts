@@ -123,7 +123,7 @@ export const catalogue = {
   grant_rate_limit_exceeded: defineOAuthError(
     429,
     'temporarily_unavailable',
-    'Too many refreshes of this login.',
+    'Too many token requests of this login.',
   ),
 
   user_rate_limit_exceeded: defineError({
@@ -410,6 +410,17 @@ export const catalogue = {
     401,
     'invalid_client',
     'The client is unknown or its registration has expired. Remove the server in the client, and add it again: then it registers anew.',
+  ),
+  /** RFC 6749 §5.2. It does not say what is wrong, nor whether there is such a client: the log does. */
+  unauthenticated_machine: defineOAuthError(
+    401,
+    'invalid_client',
+    'The client could not be authenticated. Compare its ID, its secret or key, and its clock with the configuration file of the gateway; the log of the gateway says what is wrong.',
+  ),
+  client_keys_unavailable: defineOAuthError(
+    503,
+    'temporarily_unavailable',
+    'The keys of the client could not be fetched, so it cannot be authenticated. Try again in a moment.',
   ),
   unregistered_redirect_uri: defineOAuthError(
     400,

@@ -3,9 +3,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createProviderAccess, openOwnTokenAccess } from '../auth/auth.ts';
 import type { KeySet } from '../auth/key-set.ts';
+import { createMachineClients } from '../auth/machine-clients.ts';
 import { builtInCatalog } from '../catalog/index.ts';
 import { checkConfig } from '../config/check-config.ts';
 import type { Config } from '../config/config.ts';
+import { ConfigError, formatProblem } from '../config/problem.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createTransport } from '../edge/create-transport.ts';
@@ -15,6 +17,7 @@ import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
+import { findMachineClientProblems } from '../oauth/client-authentication/machine-client-problems.ts';
 import type { Network } from '../oauth/client-id-metadata/network.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
 import { openGatewayTokens } from '../oauth/gateway-tokens/open-gateway-tokens.ts';
@@ -120,6 +123,8 @@ export async function createGateway(
   overrides: Partial<Deps> = {},
 ): Promise<Gateway> {
   checkConfig(config);
+  checkMachineClients(overrides.file?.clients, config);
+  const machineClients = createMachineClients(overrides.file?.clients);
   const logo = await createLogo(config.site.logo, config.server.baseUrl);
   const { metricsEnabled: hasMetrics, environment, displayName } = config.server;
   const clock = overrides.clock ?? systemClock;
@@ -162,7 +167,7 @@ export async function createGateway(
   const recentCallers = people && createRecentCallers({ store, people, clock, log });
   const ownTokens = openOwnTokens(config, { store, seal: loginSeal, clock, log, metrics });
   const { metadata, keySet, auth } = createProviderAccess(config, {
-    ownTokens: ownTokens && openOwnTokenAccess(config, ownTokens, clock),
+    ownTokens: ownTokens && openOwnTokenAccess(config, ownTokens, machineClients, clock),
     onRefusal: loginFailures && noteRefusals(loginFailures.note),
     isServer,
     isServerAudience: serverUrls.isAudience,
@@ -180,6 +185,7 @@ export async function createGateway(
       keySet,
       records: { store, seal: loginSeal, tracing },
       serverUrls,
+      machineClients,
       listNamedClaims: () => [
         ...(config.admin.groups.length > 0 ? ['groups'] : []),
         ...(upstreams?.listNamedClaims() ?? []),
@@ -265,6 +271,7 @@ export async function createGateway(
     getTraceId,
     noteFailure: loginFailures?.note,
     gatewayTokens,
+    machineClients,
   });
   const limiter = config.limits.enabled
     ? createLimiter(config.limits.groups, { store, clock, metrics, log })
@@ -337,7 +344,9 @@ export async function createGateway(
     },
     async reload(setup) {
       if (upstreams === undefined) throw new Error('This gateway was made without a file.');
+      checkMachineClients(setup.file.clients, config);
       await upstreams.reload(setup);
+      machineClients.replace(setup.file.clients ?? []);
     },
     countSessions: mcp.countSessions,
     listServers: () => upstreams?.listServers() ?? [],
@@ -351,6 +360,7 @@ export async function createGateway(
       await upstreams?.close(0);
       mcp.close();
       ownTokens?.close();
+      gatewayTokens?.close();
       auth.close();
       authorization.close();
       await outbound.close();
@@ -358,6 +368,12 @@ export async function createGateway(
       await observation.close();
     },
   };
+}
+
+/** @throws ConfigError with all that they need and the settings lack. */
+function checkMachineClients(clients: GatewayFile['clients'], config: Config): void {
+  const problems = findMachineClientProblems(clients, config);
+  if (problems.length > 0) throw new ConfigError(problems.map(formatProblem));
 }
 
 /** Loaded where it is used, as the store's driver is. */

@@ -13,9 +13,11 @@ export interface GrantLifetime {
 
 /** Epoch milliseconds. */
 export function computeGrantEnd(
-  { createdAt, issued, provider }: Grant,
+  { createdAt, issued, provider, clientMark }: Grant,
   { idleSeconds, maxSeconds, unrenewedSeconds }: GrantLifetime,
 ): number {
+  // Nothing renews the tokens of a client that logged in as itself: it logs in anew.
+  if (clientMark !== undefined) return issued.expiresAt;
   const ends = [
     issued.issuedAt + idleSeconds * 1000,
     ...(maxSeconds > 0 ? [createdAt + maxSeconds * 1000] : []),

@@ -18,6 +18,8 @@ export interface Grant {
   /** Those that the userinfo endpoint alone gave: a renewal that cannot ask it keeps them. */
   readonly userinfoClaims?: readonly string[] | undefined;
   readonly client: GrantedClient;
+  /** Where the client logged in as itself: the mark that it had then (`MachineClient`). It has no refresh token. */
+  readonly clientMark?: string | undefined;
   /** Those of the consent page. */
   readonly scopes: readonly string[];
   /** RFC 8707: what its tokens are for. */
@@ -52,8 +54,8 @@ const GRANT_ID = /^[\w-]{22}$/;
 export interface GrantedClient {
   readonly id: string;
   readonly name?: string | undefined;
-  /** Where its codes went. */
-  readonly redirectHost: string;
+  /** Where its codes went; undefined where it logged in as itself. */
+  readonly redirectHost?: string | undefined;
 }
 
 /** What the provider gave for it; no client ever sees them. */

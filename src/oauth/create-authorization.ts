@@ -1,6 +1,7 @@
 // A part of the composition root: the authorization server that clients see.
 
 import type { Auth } from '../auth/auth.ts';
+import type { MachineClients } from '../auth/machine-clients.ts';
 import { createProviderEndpoints, type ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
@@ -51,6 +52,7 @@ export interface AuthorizationParts {
   readonly tracing: Tracing | undefined;
   /** For OAUTH_TOKENS=gateway. */
   readonly gatewayTokens?: GatewayTokensParts | undefined;
+  readonly machineClients: Pick<MachineClients, 'list'>;
   readonly getTraceId: (request: GatewayRequest) => string | undefined;
   /** Undefined without an operators' page. */
   readonly noteFailure: NoteLoginFailure | undefined;
@@ -104,7 +106,12 @@ export function createAuthorizationEndpoints(
     ...(parts.audit ? [auditLogins(parts.audit, parts.getTraceId)] : []),
     ...(parts.noteFailure ? [noteFailures(parts.noteFailure)] : []),
   ];
-  const metadataDocuments = createServerMetadata(config, metadata, documentOffer.isOffered);
+  const metadataDocuments = createServerMetadata(
+    config,
+    metadata,
+    documentOffer.isOffered,
+    () => parts.machineClients.list().length > 0,
+  );
   return {
     endpoints: [
       ...observeLogins(createOAuthEndpoints(handlers, { popups: oauth.popups }), {

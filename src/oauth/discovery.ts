@@ -1,5 +1,6 @@
 // §4.1, §4.9, §4.10: the metadata documents.
 
+import { algorithms } from '../auth/jwk.ts';
 import {
   type ProviderDocument,
   type ProviderMetadata,
@@ -92,12 +93,13 @@ const DEFAULT_ID_TOKEN_ALGORITHMS = ['RS256'] as const;
 /**
  * The two documents that name this service's endpoints. `providerMetadata` is the provider's discovery
  * document, itself cached for five minutes and served stale; undefined without an issuer.
- * `isOffered` says whether clients may be known by a metadata document.
+ * `isOffered` says whether clients may be known by a metadata document, `hasMachineClients` whether one may log in as itself.
  */
 export function createServerMetadata(
   { server, oauth }: Pick<Config, 'server' | 'oauth'>,
   providerMetadata: ProviderMetadata | undefined,
   isOffered: () => Promise<boolean>,
+  hasMachineClients: () => boolean = () => false,
 ): ServerMetadata {
   async function loadProviderDocument(): Promise<ProviderDocument | undefined> {
     if (providerMetadata === undefined) fail('not_found', { details: 'OIDC_ISSUER is not set.' });
@@ -114,7 +116,10 @@ export function createServerMetadata(
     ]);
     return {
       document,
-      members: buildServerMetadata(server.baseUrl, oauth, document, areDocumentsOffered),
+      members: {
+        ...buildServerMetadata(server.baseUrl, oauth, document, areDocumentsOffered),
+        ...(hasMachineClients() && OF_MACHINE_CLIENTS),
+      },
     };
   }
 
@@ -156,14 +161,30 @@ function buildServerMetadata(
     jwks_uri: provider?.jwksUrl ?? document?.jwks_uri,
     scopes_supported: DEFAULT_SCOPES,
     response_types_supported: ['code'],
-    grant_types_supported: ['authorization_code', 'refresh_token'],
-    token_endpoint_auth_methods_supported: ['none'],
+    ...PUBLIC_CLIENTS,
     code_challenge_methods_supported: ['S256'],
     // RFC 9207 §3: the callback is ours, and so is what it sends to clients.
     ...(isBroker && { authorization_response_iss_parameter_supported: true }),
     ...(areDocumentsOffered && { client_id_metadata_document_supported: true }),
   };
 }
+
+const PUBLIC_CLIENTS = {
+  grant_types_supported: ['authorization_code', 'refresh_token'],
+  token_endpoint_auth_methods_supported: ['none'],
+} as const;
+
+/** `none` stays the first: it is what clients take that register. */
+const OF_MACHINE_CLIENTS = {
+  grant_types_supported: [...PUBLIC_CLIENTS.grant_types_supported, 'client_credentials'],
+  token_endpoint_auth_methods_supported: [
+    ...PUBLIC_CLIENTS.token_endpoint_auth_methods_supported,
+    'client_secret_basic',
+    'client_secret_post',
+    'private_key_jwt',
+  ],
+  token_endpoint_auth_signing_alg_values_supported: [...algorithms.keys()],
+};
 
 /** A metadata document, which clients and caches may keep for five minutes. */
 const renderMetadata = (document: unknown): Reply =>

@@ -3,7 +3,6 @@ import type { ChosenLimit, Endpoint, PublicEndpoint } from '../endpoint/endpoint
 import { type GatewayRequest, getHeader, getJson, type RequestBody } from '../endpoint/message.ts';
 import { type ErrorFormat, OAUTH } from '../endpoint/render-error.ts';
 import type { OAuthHandlers } from './oauth.ts';
-import type { RecentAnswers } from './refresh/recent-answers.ts';
 import { readAskedFacts } from './request/login-facts.ts';
 import { parseBody, type RequestParameters, readAskedTokens } from './request/parameters.ts';
 
@@ -60,7 +59,7 @@ export function createOAuthEndpoints(
       path: '/oauth/token',
       errors: TOKEN_ERRORS,
       limit: 'token',
-      chooseLimit: (body) => chooseTokenLimit(body, oauth.logins),
+      chooseLimit: (body, request) => chooseTokenLimit(body, getAuthorization(request), oauth),
       judge: (request, body) => oauth.token(body, getAuthorization(request)),
     },
     {
@@ -102,13 +101,20 @@ const getAuthorization = (request: GatewayRequest) => getHeader(request, 'author
 
 const getCookie = (request: GatewayRequest) => getHeader(request, 'cookie');
 
-// §8: refreshes are counted by the login that they belong to, everything else at the token endpoint by address.
+// §8: refreshes are counted by the login that they belong to, clients that log in as themselves by client, and everything else at
+// the token endpoint by address.
 
 function chooseTokenLimit(
   body: RequestBody,
-  { findKnownId, findLogin }: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>,
+  authorization: string | undefined,
+  { logins: { findKnownId, findLogin }, findMachineLogin }: TokenLogins,
 ): ChosenLimit {
-  if (readAskedFacts(body).grant !== 'refresh_token') return { group: 'token' };
+  const { grant } = readAskedFacts(body);
+  if (grant === 'client_credentials' && findMachineLogin !== undefined) {
+    const login = findMachineLogin(body, authorization);
+    return { group: 'machine', ...(login && { login }) };
+  }
+  if (grant !== 'refresh_token') return { group: 'token' };
   const parameters = parseIfValid(body);
   const refreshToken = parameters?.get('refresh_token');
   const clientId = parameters?.get('client_id');
@@ -117,6 +123,8 @@ function chooseTokenLimit(
   const find = () => findLogin(refreshToken, readAskedTokens(parameters, clientId));
   return { group: 'refresh', login: { knownId: findKnownId(refreshToken, clientId), find } };
 }
+
+type TokenLogins = Pick<OAuthHandlers, 'logins' | 'findMachineLogin'>;
 
 /** What is wrong with the request is said once it was counted. */
 function parseIfValid(body: RequestBody): RequestParameters | undefined {

@@ -20,6 +20,7 @@ import type { KeyValue } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createBroker } from './broker/broker.ts';
+import type { FindMachineLogin } from './broker/broker-tokens.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
 import { type ClientsDeps, createClients } from './clients/clients.ts';
 import { createRegister } from './clients/register.ts';
@@ -53,6 +54,8 @@ export interface OAuthHandlers {
   readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
   /** None where the gateway issues no tokens of its own. */
   readonly grantEndpoints: readonly PublicEndpoint[];
+  /** Undefined where no client can log in as itself. */
+  readonly findMachineLogin?: FindMachineLogin | undefined;
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
   revoke(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Undefined without a consent page. */
@@ -92,7 +95,10 @@ export interface OAuthDeps {
 
 /** What a mode does at the endpoints. */
 interface Mode
-  extends Pick<OAuthHandlers, 'token' | 'revoke' | 'callback' | 'logins' | 'grantEndpoints'> {
+  extends Pick<
+    OAuthHandlers,
+    'token' | 'revoke' | 'callback' | 'logins' | 'grantEndpoints' | 'findMachineLogin'
+  > {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   /** `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
@@ -209,7 +215,7 @@ function createHandlers(
   parts: Parts,
   mode: Mode,
 ): OAuthHandlers {
-  const { token, revoke, callback, logins, grantEndpoints } = mode;
+  const { token, revoke, callback, logins, grantEndpoints, findMachineLogin } = mode;
   const { authorize, consent } = createAuthorize(config, deps, parts, mode);
   return {
     authorize,
@@ -223,6 +229,7 @@ function createHandlers(
     consent,
     callback,
     grantEndpoints,
+    findMachineLogin,
   };
 }
 

@@ -22,6 +22,7 @@ type FromConfig =
   | 'listRefusals'
   | 'describeKeySet'
   | 'issuer'
+  | 'baseUrl'
   | 'configPath';
 
 /** What other parts of the gateway have for the page. */
@@ -53,10 +54,12 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
       listRefusals: parts.limiter.listRefusals,
       describeKeySet,
       issuer: auth.provider.issuer,
+      baseUrl: config.server.baseUrl,
       configPath: config.server.configFile,
     }),
     operators: createOperators({ store, ...admin }),
     issuer: auth.provider.issuer,
+    baseUrl: config.server.baseUrl,
     deleteClient: clients.delete,
     audit: parts.audit ?? noAudit,
   });

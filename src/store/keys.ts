@@ -122,6 +122,12 @@ export const buildLogoutKey = (hash: string): string => buildOAuthKey('logout', 
 /** That a logout token of the provider came; `hash` is that of issuer and `jti`. */
 export const buildLogoutTokenKey = (hash: string): string => buildOAuthKey('logout-token', hash);
 
+/** That an assertion of a client was used; `hash` is that of client and `jti`. */
+export const buildAssertionKey = (hash: string): string => buildOAuthKey('client-assertion', hash);
+
+/** The grant of which a client that logs in as itself is given a token again; `hash` is that of client, scopes and resources. */
+export const buildMachineGrantKey = (hash: string): string => buildOAuthKey('machine-grant', hash);
+
 /** The client that got a token in broker mode; `hash` is that of the token. */
 export const buildTokenClientKey = (hash: string): string => buildOAuthKey('token-client', hash);
 

@@ -31,6 +31,8 @@ interface LimitRow {
   readonly perUser?: true;
   /** The most of one login, where requests belong to one. */
   readonly grantMax?: number;
+  /** What is said of the most per address, and per login. */
+  readonly details?: { readonly ip: string; readonly grant: string };
 }
 
 const count = integer(1, 1_000_000_000);
@@ -39,7 +41,7 @@ const count = integer(1, 1_000_000_000);
 const defineLimit = (
   prefix: string,
   what: string,
-  { windowMs = 60_000, max, globalMax, perUser, grantMax }: LimitRow,
+  { windowMs = 60_000, max, globalMax, perUser, grantMax, details }: LimitRow,
 ) => ({
   prefix,
   windowMs: defineSetting(`${prefix}_RATE_LIMIT_WINDOW_MS`, integer(1, THIRTY_DAYS_MS), {
@@ -50,7 +52,9 @@ const defineLimit = (
     default: { value: max },
     summary: `The most ${what} per address and window.`,
     ...(grantMax !== undefined && {
-      details: `Those that the gateway can match with a login, and that reach the provider, count apart from the others, with the same limit. See ${prefix}_GRANT_RATE_LIMIT_MAX, too.`,
+      details:
+        details?.ip ??
+        `Those that the gateway can match with a login, and that reach the provider, count apart from the others, with the same limit. See ${prefix}_GRANT_RATE_LIMIT_MAX, too.`,
     }),
   }),
   global: defineSetting(`${prefix}_GLOBAL_RATE_LIMIT_MAX`, count, {
@@ -70,6 +74,7 @@ const defineLimit = (
           default: { value: grantMax },
           summary: `The most ${what} per login and window that reach the provider, whatever address they come from.`,
           details:
+            details?.grant ??
             'Refreshes that get the last answer of their login again count apart, up to 100 times as many.',
         }),
 });
@@ -101,6 +106,20 @@ const GROUPS = {
     globalMax: 100_000,
     grantMax: 30,
   }),
+  // By client where its credentials are right, else by address: who guesses locks out nobody but its own address.
+  machine: defineLimit(
+    'OAUTH_CLIENT_CREDENTIALS',
+    'token requests of clients that log in as themselves',
+    {
+      max: 60,
+      globalMax: 10_000,
+      grantMax: 300,
+      details: {
+        ip: 'Those with right credentials count by their client, whatever address they come from.',
+        grant: 'A login here is a client of the configuration file.',
+      },
+    },
+  ),
   callback: defineLimit('OAUTH_CALLBACK', 'calls of /oauth/callback', { max: 20, globalMax: 1000 }),
   // A provider has few addresses, and says it of each session: somebody may end those of all users at once.
   logout: defineLimit('BACKCHANNEL_LOGOUT', 'calls of /oauth/backchannel-logout', {

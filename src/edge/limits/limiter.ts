@@ -146,7 +146,7 @@ export function createLimiter(
         const callerWindows = createCallerWindows(rule, caller);
         if (!isAddressCounted) return [firstWindow, ...callerWindows];
         if (loginWindows === undefined) return callerWindows;
-        // The provider is not asked, so the request does not count in the window of all callers.
+        // Neither is the provider asked, nor can others be kept out: it does not count in the window of all callers.
         return loginWindows.address ? [loginWindows.address, ...callerWindows] : [];
       }
 

@@ -14,7 +14,12 @@ import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 /** Who turned out to send a request, once it was judged. */
 export type Caller =
   /** Let in, by a valid token or because what was sent is valid. `user` (`nameOwner`) where users are counted. */
-  | { readonly kind: 'admitted'; readonly user: string | undefined }
+  | {
+      readonly kind: 'admitted';
+      readonly user: string | undefined;
+      /** The most requests of this user, in place of the rule's. */
+      readonly userMax?: number | undefined;
+    }
   /** Without a valid token: counted apart, so that such callers lock nobody out. */
   | { readonly kind: 'unauthenticated' };
 
@@ -36,7 +41,7 @@ const ANSWERED_FACTOR = 100;
 export function createLoginWindows(
   rule: LimitRule,
   clientIp: string,
-  { id, isAnswered }: KnownLogin,
+  { id, isAnswered, isProven }: KnownLogin,
 ): LoginWindows | undefined {
   const { grant: max } = rule.max;
   if (max === undefined) return undefined;
@@ -46,7 +51,9 @@ export function createLoginWindows(
   }
   return {
     login: createWindow(rule, 'grant', max, `grant:${id}`),
-    address: createWindow(rule, 'ip', rule.max.ip, `logins:${toAddressKey(clientIp)}`),
+    address: isProven
+      ? undefined
+      : createWindow(rule, 'ip', rule.max.ip, `logins:${toAddressKey(clientIp)}`),
   };
 }
 
@@ -59,7 +66,7 @@ export const createLoginKeys = (rule: LimitRule, clientIp: string, id: string): 
 
 /** Undefined where users are not counted, and for callers that are none. */
 export function createUserWindow(rule: LimitRule, caller: Caller): LimitWindow | undefined {
-  const { user: max } = rule.max;
+  const max = (caller.kind === 'admitted' ? caller.userMax : undefined) ?? rule.max.user;
   const user = getUser(caller);
   if (user === undefined || max === undefined) return undefined;
   return createWindow(rule, 'user', max, `user:${hashSha256(user)}`);

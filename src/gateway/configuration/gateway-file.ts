@@ -1,4 +1,6 @@
 // §18.1: the configuration file: which MCP servers stand behind the gateway, and who may use what.
+
+import type { MachineClientsConfig } from '../../auth/machine-clients.ts';
 import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
 import {
   choice,
@@ -8,6 +10,10 @@ import {
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
 import type { Shape } from '../../config/file/shapes/shape.ts';
+import {
+  clientsShape,
+  type PlacedClient,
+} from '../../oauth/client-authentication/machine-client-shape.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { type PlacedRules, type RulesConfig, rulesShape } from '../../policy/rules/rule-config.ts';
 import { serverShape } from '../../upstreams/config/server-shape.ts';
@@ -19,7 +25,7 @@ import {
 import type { ServersConfig } from '../../upstreams/config/upstream-config.ts';
 
 /** What the file says, parsed. */
-export interface GatewayFile extends ServersConfig, RulesConfig {}
+export interface GatewayFile extends ServersConfig, RulesConfig, MachineClientsConfig {}
 
 const DEFAULT_SEPARATOR = '__';
 const DEFAULT_NAME_LENGTH = 64;
@@ -61,6 +67,11 @@ const fileMembers = {
     choice('own', 'strict'),
     'strict: names of tools and prompts have letters, digits, _ and - alone. own, the default, leaves them as the servers write them.',
   ),
+  clients: defineMember(
+    'clients',
+    clientsShape,
+    'Clients that log in as themselves, without a person: CI jobs, agents, scripts. Each gets tokens of the gateway by its secret or key.',
+  ),
   rules: defineMember(
     'rules',
     rulesShape,
@@ -94,6 +105,7 @@ const REPLACED_FILE_MEMBERS: Readonly<Record<string, string>> = {
 export interface FileContent
   extends Pick<GatewayFile, 'builtIn' | 'separator' | 'maxNameLength' | 'names'> {
   readonly servers: readonly PlacedServer[];
+  readonly clients: readonly PlacedClient[];
   readonly rules: PlacedRules;
 }
 
@@ -110,6 +122,7 @@ export const fileShape: Shape<FileContent> = object({
       builtIn: read(fileMembers.builtIn) ?? true,
       ...readNaming(members),
       servers: [...(read(fileMembers.mcpServers) ?? []), ...(read(fileMembers.servers) ?? [])],
+      clients: read(fileMembers.clients) ?? [],
       rules: read(fileMembers.rules) ?? { rules: [], meansNoRules: false },
     };
   },

@@ -1,6 +1,7 @@
 // §18.1: the text of the configuration file, as a whole: what servers and rules say, and what they must not say together.
 import { parseText, type TextSource } from '../../config/file/parse-text.ts';
 import type { Problem } from '../../config/problem.ts';
+import { completeClients } from '../../oauth/client-authentication/machine-client-shape.ts';
 import { quote } from '../../platform/text.ts';
 import { completeRules } from '../../policy/rules/check-rules.ts';
 import type { CompletionDeps } from '../../upstreams/config/common-members.ts';
@@ -46,12 +47,17 @@ export async function parseGatewayFile(
 }
 
 const completeFile = async (
-  { servers, rules: { rules, meansNoRules }, ...content }: FileContent,
+  { servers, clients, rules: { rules, meansNoRules }, ...content }: FileContent,
   options: ParseOptions,
 ): Promise<GatewayFile> => ({
   ...content,
   rules: await completeRules(rules, options.fileName),
   servers: await completeServers(servers, content, options),
+  ...(clients.length > 0 && {
+    clients: completeClients(clients, options.fileName, (name) =>
+      servers.some(({ config }) => config.name === name),
+    ),
+  }),
   meansNoRules,
 });
 

@@ -49,7 +49,7 @@ function renderGrant(grant: Grant, content: AccountPageContent): string {
   const { client } = grant;
   const rows = [
     ['App', `<strong><bdi>${escapeHtml(nameClient(grant))}</bdi></strong>`],
-    ['Logs in at', `<code>${escapeHtml(shorten(client.redirectHost, MAX_HOST))}</code>`],
+    ['Logs in at', `<code>${escapeHtml(shorten(client.redirectHost ?? '', MAX_HOST))}</code>`],
     ['Since', renderTime(grant.createdAt)],
     ['Last refreshed', renderTime(grant.issued.issuedAt)],
   ];

@@ -1,9 +1,14 @@
 // What of broker mode depends on whose tokens clients get: those of the provider, or the gateway's own.
-import type { PublicEndpoint } from '../../endpoint/endpoint.ts';
+import type { LoginSearch, PublicEndpoint } from '../../endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../../endpoint/message.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import type { FinishLogin } from './callback.ts';
 import type { ReadAsked } from './redirect-to-provider.ts';
+
+export type FindMachineLogin = (
+  body: RequestBody,
+  authorization: string | undefined,
+) => LoginSearch | undefined;
 
 export interface BrokerTokens {
   readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
@@ -11,6 +16,9 @@ export interface BrokerTokens {
   readonly grantEndpoints: readonly PublicEndpoint[];
   readonly readAsked: ReadAsked;
   readonly finish: FinishLogin;
-  readonly token: (body: RequestBody) => Promise<PendingReply>;
-  readonly revoke: (body: RequestBody) => Promise<PendingReply>;
+  /** `authorization` is the header, by which a client may authenticate. */
+  readonly token: (body: RequestBody, authorization: string | undefined) => Promise<PendingReply>;
+  readonly revoke: (body: RequestBody, authorization: string | undefined) => Promise<PendingReply>;
+  /** How a request of a client that logs in as itself is counted; undefined where there are none. */
+  readonly findMachineLogin?: FindMachineLogin;
 }

@@ -72,7 +72,10 @@ const LOGIN_TTL_SECONDS = 600;
 const CODE_TTL_SECONDS = 60;
 
 export interface Broker
-  extends Pick<BrokerTokens, 'token' | 'revoke' | 'logins' | 'grantEndpoints'> {
+  extends Pick<
+    BrokerTokens,
+    'token' | 'revoke' | 'logins' | 'grantEndpoints' | 'findMachineLogin'
+  > {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   readonly callback: ReturnType<typeof createCallback>;

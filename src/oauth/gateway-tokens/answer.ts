@@ -8,7 +8,7 @@ export type WriteTokens = (grant: Grant, now: number) => Reply;
 /** `now` in epoch milliseconds. */
 export const createWriteTokens =
   (codec: Pick<TokenCodec, 'writeAccessToken' | 'writeRefreshToken'>): WriteTokens =>
-  ({ id, user, scopes: granted, issued }, now) => {
+  ({ id, user, clientMark, scopes: granted, issued }, now) => {
     const { generation, issuedAt, expiresAt, scopes, resources } = issued;
     return createJsonReply(
       200,
@@ -24,7 +24,9 @@ export const createWriteTokens =
         }),
         token_type: 'Bearer',
         expires_in: Math.max(0, Math.floor((expiresAt - now) / 1000)),
-        refresh_token: codec.writeRefreshToken({ grantId: id, generation }),
+        ...(clientMark === undefined && {
+          refresh_token: codec.writeRefreshToken({ grantId: id, generation }),
+        }),
         ...(scopes.length > 0 && { scope: scopes.join(' ') }),
       },
       { 'Cache-Control': 'no-store' },

@@ -76,7 +76,7 @@ const isStillGood = ({ issued, replaced }: Grant, generation: number, now: numbe
   (!issued.isUsed || now - replaced.replacedAt <= REPLACED_MS);
 
 /** Over half of its life is left. */
-const isFresh = ({ issuedAt, expiresAt }: IssuedPair, now: number): boolean =>
+export const isFresh = ({ issuedAt, expiresAt }: IssuedPair, now: number): boolean =>
   expiresAt - now > (expiresAt - issuedAt) / 2;
 
 const includesAll = (granted: readonly string[], asked: readonly string[]): boolean =>

@@ -6,8 +6,9 @@ import { describeLogin } from '../provider/issued-tokens.ts';
 import type { TellProvider } from './tell-provider.ts';
 
 /**
- * By whom, or what, a login ends. `provider`: it sent a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no longer lets the user in. `reuse`: a
- * code or a refresh token came a second time. `excess`: its user has too many. `unfinished`: no client got its tokens.
+ * By whom, or what, a login ends. `provider`: it sent a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no
+ * longer lets the user in. `reuse`: a code or a refresh token came a second time. `configuration`: the client is another in the
+ * configuration file now. `excess`: its user has too many. `unfinished`: no client got its tokens.
  */
 export type EndedBy =
   | 'client'
@@ -16,6 +17,7 @@ export type EndedBy =
   | 'provider'
   | 'renewal'
   | 'reuse'
+  | 'configuration'
   | 'excess'
   | 'unfinished';
 

@@ -26,8 +26,10 @@ import {
 } from '../provider/provider-parameters.ts';
 import type { OwnResources } from '../request/parameters.ts';
 import { createWriteTokens } from './answer.ts';
+import { createClientCredentials } from './client-credentials.ts';
 import { createCodes } from './codes.ts';
 import { createEarlierLogins } from './earlier-logins.ts';
+import { createFindMachineLogin } from './find-machine-login.ts';
 import { createIssueGrant } from './issue-grant.ts';
 import { createLogIn } from './log-in.ts';
 import { createUseLogoutToken } from './logout-token-uses.ts';
@@ -100,10 +102,21 @@ export function createGatewayTokens(
     grants,
     useLogoutToken: createUseLogoutToken({ ...records, issuer, clock: deps.clock }),
   });
+  const writeTokens = createWriteTokens(codec);
+  const ownConfig = { ...config, ...tokens };
+  const authentication = deps.clientAuthentication;
+  const giveToken = createClientCredentials({
+    ...common,
+    config: ownConfig,
+    authentication,
+    store: records.store,
+    writeTokens,
+  });
   const { token, ...logins } = createGatewayToken({
     ...common,
-    config: { ...config, ...tokens },
-    writeTokens: createWriteTokens(codec),
+    config: ownConfig,
+    writeTokens,
+    giveToken,
   });
   return {
     readAsked: createReadAsked(providerConfig, endpoints, logouts),
@@ -114,7 +127,8 @@ export function createGatewayTokens(
       finishAccount: account.finish,
     }),
     token,
-    revoke: createGatewayRevoke(common),
+    revoke: createGatewayRevoke({ ...common, authentication }),
+    findMachineLogin: createFindMachineLogin(authentication),
     logins,
     grantEndpoints: [...account.endpoints, providerLogout],
   };

@@ -2,6 +2,7 @@
 import { createIdTokenVerifier } from '../../auth/id-token.ts';
 import type { KeySet } from '../../auth/key-set.ts';
 import { createLogoutTokenVerifier, type LogoutTokenVerifier } from '../../auth/logout-token.ts';
+import type { MachineClients } from '../../auth/machine-clients.ts';
 import { createProviderEndpoints, type ProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import { DEFAULT_SCOPES } from '../../config/scope.ts';
@@ -14,12 +15,18 @@ import type { Seal } from '../../store/seal/seal.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
+import {
+  type ClientAuthentication,
+  createClientAuthentication,
+} from '../client-authentication/authenticate-client.ts';
+import { createClientKeySets } from '../client-authentication/client-key-sets.ts';
 import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
 import { openLoginSource } from '../identity/login-source.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
 import { createProviderApi } from '../provider/provider-api.ts';
 import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
 import { createEndGrant, createEndHere, type EndGrant } from './end-grant.ts';
+import { endOutdatedGrants } from './end-outdated-grants.ts';
 import { createEndSelectedGrants, type EndSelectedGrants } from './end-selected-grants.ts';
 import { createLogouts, type Logouts } from './logouts.ts';
 import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
@@ -40,6 +47,9 @@ export interface GatewayTokensParts {
   readonly metrics: Pick<Metrics, 'recordLogoutToken'>;
   readonly renewal: GrantRenewal;
   readonly endSelectedGrants: EndSelectedGrants;
+  readonly machineClients: MachineClients;
+  readonly clientAuthentication: ClientAuthentication;
+  close(): void;
 }
 
 export interface OpenGatewayTokensDeps {
@@ -53,7 +63,8 @@ export interface OpenGatewayTokensDeps {
   readonly fetch: Fetch;
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: Pick<Metrics, 'recordGrantRenewal' | 'recordLogoutToken'>;
+  readonly machineClients: MachineClients;
+  readonly metrics: Metrics;
 }
 
 /** @throws Error where the settings have no such tokens. */
@@ -109,6 +120,9 @@ export function openGatewayTokens(
   });
   const tellProviderInTurn = createTellInTurn(tellProvider);
   const endHere = createEndHere({ grants, log });
+  const { machineClients } = deps;
+  endOutdatedGrants({ machineClients, grants, endHere, baseUrl: server.baseUrl, log });
+  const keySets = createClientKeySets({ ...deps, machineClients });
   const endGrant = createEndGrant({ endHere, tellProvider });
   const { refreshTtlSeconds } = oauth;
   const logouts = createLogouts({ store: records.store, refreshTtlSeconds, clock });
@@ -149,6 +163,18 @@ export function openGatewayTokens(
       log,
     }),
     renewal,
+    machineClients,
+    clientAuthentication: createClientAuthentication({
+      rules: {
+        issuer: server.baseUrl,
+        clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
+      },
+      findClient: machineClients.find,
+      keySets,
+      store: records.store,
+      clock,
+    }),
+    close: keySets.close,
   };
 }
 

@@ -1,4 +1,6 @@
 // RFC 8707: what a token of the gateway's own is for: all of it, one server behind it, or the operators' page.
+
+import type { MachineClient } from '../../auth/machine-clients.ts';
 import { OPERATORS_CLIENT_ID } from '../../auth/own-clients.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { MAX_TOKEN_RESOURCES } from '../../grants/token-codec.ts';
@@ -29,6 +31,34 @@ export function readAskedResources(
   }
   return resources.size === 0 ? undefined : [...resources];
 }
+
+/**
+ * For which of its resources a client that logs in as itself wants a token; where it names none, for all of them.
+ *
+ * @throws GatewayError `invalid_target`.
+ */
+export function readMachineResources(
+  { pairs }: RequestParameters,
+  own: OwnResources,
+  { resources }: Pick<MachineClient, 'resources'>,
+): readonly string[] {
+  const admin = `${own.baseUrl}/admin`;
+  const named = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
+  const asked = [...new Set(named.map((one) => toCanonical(one, own)))];
+  const granted =
+    resources?.map((one) => toCanonical(toUrl(one, own), own)) ?? getDefaultResources(own);
+  if (asked.length === 0) return granted;
+  const mayHave = resources === undefined ? [...granted, admin] : granted;
+  const isOwn = (one: string) => one === admin || selectOwnResources([one], own).length > 0;
+  const isRight = asked.every((one) => isOwn(one) && coversResource(mayHave, one, own));
+  if (!isRight || asked.length > MAX_TOKEN_RESOURCES)
+    fail('invalid_target', { details: 'The client may not have a token for this resource.' });
+  return asked;
+}
+
+/** The configuration file may have paths of the gateway. */
+const toUrl = (resource: string, { baseUrl }: Pick<OwnResources, 'baseUrl'>): string =>
+  resource.startsWith('/') ? baseUrl + resource : resource;
 
 /** Those of ours, of a list that may name what the provider was asked for. */
 export const selectOwnResources = (

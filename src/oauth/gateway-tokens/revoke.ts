@@ -3,13 +3,25 @@ import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts
 import { fail } from '../../errors/gateway-error.ts';
 import type { Grants } from '../../grants/grants.ts';
 import type { TokenCodec } from '../../grants/token-codec.ts';
+import type {
+  ClientAuthentication,
+  ClientRequest,
+} from '../client-authentication/authenticate-client.ts';
+import { hasCredentials } from '../client-authentication/read-credentials.ts';
 import type { Clients } from '../clients/clients.ts';
 import { parseBody } from '../request/parameters.ts';
 import type { EarlierLogins } from './earlier-logins.ts';
 import type { EndGrant } from './end-grant.ts';
 
+/** Who revokes, and what is left to do of its proof. */
+interface RevokingClient {
+  readonly id: string;
+  useUp(): Promise<void>;
+}
+
 export interface GatewayRevokeDeps {
   readonly clients: Clients;
+  readonly authentication: Pick<ClientAuthentication, 'authenticate'>;
   readonly codec: Pick<TokenCodec, 'readAccessToken' | 'readRefreshToken'>;
   readonly grants: Pick<Grants, 'read'>;
   readonly earlierLogins: Pick<EarlierLogins, 'findToken' | 'findRecord' | 'revoke'>;
@@ -17,20 +29,37 @@ export interface GatewayRevokeDeps {
 }
 
 export function createGatewayRevoke(deps: GatewayRevokeDeps) {
-  const { clients, codec, grants, earlierLogins, endGrant } = deps;
+  const { clients, authentication, codec, grants, earlierLogins, endGrant } = deps;
 
-  return async function revoke(body: RequestBody): Promise<PendingReply> {
+  /** A client of the configuration file proves that it is itself; the others are public, and say who they are. */
+  async function identify(request: ClientRequest): Promise<RevokingClient> {
+    const { parameters } = request;
+    const named = parameters.get('client_id');
+    const isPublic = named !== undefined && clients.isKnownClient(named);
+    if (isPublic || !hasCredentials(request)) {
+      const id = parameters.require('client_id');
+      await clients.requireWithoutFetch(id);
+      return { id, useUp: async () => {} };
+    }
+    const { client, useUp } = await authentication.authenticate(request);
+    return { id: client.id, useUp };
+  }
+
+  return async function revoke(
+    body: RequestBody,
+    authorization: string | undefined,
+  ): Promise<PendingReply> {
     const parameters = parseBody(body);
     const token = parameters.require('token');
-    const clientId = parameters.require('client_id');
+    const identifying = identify({ body, parameters, authorization });
     const own =
       codec.readRefreshToken(token) ??
       codec.readAccessToken(token) ??
       (await earlierLogins.findToken(token));
-    const [stored, earlier] = await Promise.all([
+    const [stored, earlier, { id: clientId, useUp }] = await Promise.all([
       own && grants.read(own.grantId),
       own === undefined ? earlierLogins.findRecord(token) : undefined,
-      clients.requireWithoutFetch(clientId),
+      identifying,
     ]);
     if (earlier !== undefined) {
       requireOwner(earlier.owner, clientId);
@@ -41,10 +70,14 @@ export function createGatewayRevoke(deps: GatewayRevokeDeps) {
     }
     // RFC 7009 §2.2: what is none, or none any more, is revoked already.
     if (stored === undefined)
-      return async () => ({ ...REVOKED, ...(own && { facts: { grantId: own.grantId } }) });
+      return async () => {
+        await useUp();
+        return { ...REVOKED, ...(own && { facts: { grantId: own.grantId } }) };
+      };
     const { id, client, user } = stored.grant;
     requireOwner(client.id, clientId);
     return async function endAndAnswer() {
+      await useUp();
       await endGrant(id, 'client');
       return { ...REVOKED, facts: { user: user.sub, grantId: id } };
     };

@@ -12,6 +12,7 @@ import type { ProviderParametersConfig } from '../provider/provider-parameters.t
 import { addFacts } from '../request/login-facts.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import type { WriteTokens } from './answer.ts';
+import type { createClientCredentials } from './client-credentials.ts';
 import { type AskedPair, decideRefresh, type RefreshDecision } from './decide-refresh.ts';
 import type { EarlierLogins } from './earlier-logins.ts';
 import { createRedeemCode, type RedeemCodeDeps, readAskedPair } from './redeem-code.ts';
@@ -27,11 +28,12 @@ export interface GatewayTokenDeps extends Omit<RedeemCodeDeps, 'answer'> {
   readonly renewal: Pick<GrantRenewal, 'renewIfDue'>;
   readonly earlierLogins: EarlierLogins;
   readonly writeTokens: WriteTokens;
+  readonly giveToken: ReturnType<typeof createClientCredentials>;
   readonly logLogin: LogLogin;
 }
 
 export interface GatewayTokenEndpoint {
-  token(body: RequestBody): Promise<PendingReply>;
+  token(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** §8: refreshes are counted by their grant. */
   findKnownId(refreshToken: string, clientId: string): string | undefined;
   findLogin(
@@ -158,11 +160,13 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
   }
 
   return {
-    async token(body) {
+    async token(body, authorization) {
       const parameters = parseBody(body);
       const grantType = parameters.require('grant_type');
       if (grantType === 'authorization_code') return redeemCode(parameters);
       if (grantType === 'refresh_token') return refresh(parameters);
+      if (grantType === 'client_credentials')
+        return deps.giveToken({ body, parameters, authorization });
       return fail('unsupported_grant_type');
     },
     findKnownId: (refreshToken) => codec.readRefreshToken(refreshToken)?.grantId,

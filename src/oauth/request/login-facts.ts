@@ -18,7 +18,7 @@ export type LoginFacts = Readonly<{
   grant?: (typeof GRANTS)[number];
 }>;
 
-const GRANTS = ['authorization_code', 'refresh_token'] as const;
+const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials'] as const;
 
 /** Judges a request and does the work that is left; both replies and errors have the facts, unless they know better. */
 export async function addFacts(

@@ -33,6 +33,8 @@ export interface AdminEndpointsDeps extends RunAuditedDeps {
   readonly endSelectedGrants: EndSelectedGrants | undefined;
   /** `OIDC_ISSUER`. */
   readonly issuer: string;
+  /** `BASE_URL`. */
+  readonly baseUrl: string;
   readonly clock: Clock;
 }
 
@@ -154,7 +156,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     const query = new URLSearchParams(call.request.query);
     const target = [...query].map((parameter) => parameter.join(' ')).join(', ');
     return runAudited(call, { action: 'end_grants', target }, async (note) => {
-      const selection = readGrantSelection(query, deps.issuer);
+      const selection = readGrantSelection(query, deps);
       if (endSelectedGrants === undefined) return fail('bad_request', { details: NO_GRANTS });
       const { ended, failed } = await endSelectedGrants(selection, 'operator', ({ id }) =>
         note({ action: 'end_grant', target: id }),

@@ -1,6 +1,7 @@
 // §22.2: the logins that there are, where the gateway issues tokens of its own: who, by which client, since when.
+import { findIssuerOf } from '../../auth/machine-clients.ts';
 import { readEmail } from '../../endpoint/message.ts';
-import type { Grant } from '../../grants/grant.ts';
+import type { Grant, UserIdentity } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { PageRequest } from '../../store/page.ts';
@@ -20,39 +21,45 @@ export interface GrantSources extends PersonSearchDeps {
   readonly grants: Pick<Grants, 'list' | 'listOfUser'> | undefined;
   /** `OIDC_ISSUER`. */
   readonly issuer: string;
+  /** `BASE_URL`. */
+  readonly baseUrl: string;
 }
 
-export const createGrantLists = (sources: GrantSources) => ({
-  /** `user` (`sub`) for those of one user. */
-  async listGrants(request: PageRequest, user: string | undefined): Promise<JsonObject> {
-    const { grants, issuer } = sources;
-    if (grants === undefined) return NONE;
-    if (user === undefined) return renderGrants(await grants.list(request, { kind: 'all' }));
-    const all = await grants.listOfUser({ issuer, sub: user });
-    const skip = request.from?.skip ?? 0;
-    const end = skip + request.limit;
-    return {
-      ...renderGrants({ items: all.slice(skip, end), next: undefined }),
-      ...renderNextOf(all.length, end),
-    };
-  },
-  /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
-  async findGrants({ from }: AdminPageRequest, text: string): Promise<JsonObject> {
-    const { grants, issuer } = sources;
-    if (grants === undefined) return NONE;
-    const found = await findOfPerson(
-      sources,
-      { text, from },
-      {
-        isMeant: (grant: Grant) => matchesPerson(text, grant.user.sub, readPerson(grant)),
-        readPage: (page) => grants.list(page, { kind: 'all' }),
-        readOfUser: async (sub) =>
-          (await grants.listOfUser({ issuer, sub })).slice(0, GRANTS_OF_USER),
-      },
-    );
-    return renderGrants(found);
-  },
-});
+export const createGrantLists = (sources: GrantSources) => {
+  const identify = (sub: string): UserIdentity => ({ issuer: findIssuerOf(sub, sources), sub });
+
+  return {
+    /** `user` (`sub`) for those of one user. */
+    async listGrants(request: PageRequest, user: string | undefined): Promise<JsonObject> {
+      const { grants } = sources;
+      if (grants === undefined) return NONE;
+      if (user === undefined) return renderGrants(await grants.list(request, { kind: 'all' }));
+      const all = await grants.listOfUser(identify(user));
+      const skip = request.from?.skip ?? 0;
+      const end = skip + request.limit;
+      return {
+        ...renderGrants({ items: all.slice(skip, end), next: undefined }),
+        ...renderNextOf(all.length, end),
+      };
+    },
+    /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
+    async findGrants({ from }: AdminPageRequest, text: string): Promise<JsonObject> {
+      const { grants } = sources;
+      if (grants === undefined) return NONE;
+      const found = await findOfPerson(
+        sources,
+        { text, from },
+        {
+          isMeant: (grant: Grant) => matchesPerson(text, grant.user.sub, readPerson(grant)),
+          readPage: (page) => grants.list(page, { kind: 'all' }),
+          readOfUser: async (sub) =>
+            (await grants.listOfUser(identify(sub))).slice(0, GRANTS_OF_USER),
+        },
+      );
+      return renderGrants(found);
+    },
+  };
+};
 
 const GRANTS_OF_USER = 50;
 

@@ -2,6 +2,7 @@
 
 // §22.2: pages of a list: `limit`, and `cursor` as the page before said it.
 
+import { findIssuerOf } from '../../auth/machine-clients.ts';
 import { readEmail } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { GrantSelection } from '../../oauth/gateway-tokens/logouts.ts';
@@ -99,7 +100,10 @@ export function readDigests(body: unknown): ReadonlyMap<string, string> {
 // §22.3: whose logins are to end.
 
 /** @throws GatewayError `bad_request` where it is not said, or anything else is: what was mistyped must not end more than was meant. */
-export function readGrantSelection(query: URLSearchParams, issuer: string): GrantSelection {
+export function readGrantSelection(
+  query: URLSearchParams,
+  issuers: Parameters<typeof findIssuerOf>[1],
+): GrantSelection {
   if (query.get('all') === 'true' && query.size === 1) return { kind: 'all' };
   const isClear = [...query].every(
     ([name, value]) => SELECTED.has(name) && value !== '' && query.getAll(name).length === 1,
@@ -107,7 +111,11 @@ export function readGrantSelection(query: URLSearchParams, issuer: string): Gran
   const sub = query.get('user');
   const client = query.get('client');
   if (isClear && sub !== null)
-    return { kind: 'user', user: { issuer, sub }, client: client ?? undefined };
+    return {
+      kind: 'user',
+      user: { issuer: findIssuerOf(sub, issuers), sub },
+      client: client ?? undefined,
+    };
   if (isClear && client !== null) return { kind: 'client', client };
   return fail('bad_request', {
     details:

@@ -1,4 +1,5 @@
 // §22.2: open sessions and callers without one, by their people.
+import { findIssuerOf } from '../../auth/machine-clients.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
@@ -22,6 +23,8 @@ export interface SessionSources {
   readonly recentCallers: Pick<RecentCallers, 'list'>;
   /** `OIDC_ISSUER`: whose users operators ask for. */
   readonly issuer: string;
+  /** `BASE_URL`. */
+  readonly baseUrl: string;
 }
 
 export const createSessionLists = (sources: SessionSources) => ({
@@ -62,13 +65,13 @@ interface PersonsSession {
 }
 
 async function readSessions(
-  { store, people, issuer }: Pick<SessionSources, 'store' | 'people' | 'issuer'>,
+  { store, people, ...issuers }: Pick<SessionSources, 'store' | 'people' | 'issuer' | 'baseUrl'>,
   request: PageRequest,
   user?: string,
 ): Promise<Page<PersonsSession>> {
   const { items, next } = await store.listSessions(
     request,
-    user === undefined ? undefined : { sub: user, issuer },
+    user === undefined ? undefined : { sub: user, issuer: findIssuerOf(user, issuers) },
   );
   const named = items.map(async (listed) => ({
     listed,

@@ -1,4 +1,5 @@
 // What the configuration file says, as long as it says it.
+import type { MachineClientsConfig } from '../../auth/machine-clients.ts';
 import type { Policies } from '../../policy/policy.ts';
 import type { RulesConfig } from '../../policy/rules/rule-config.ts';
 import type { CompiledRules } from '../../policy/rules/rules.ts';
@@ -20,7 +21,7 @@ import type { Server } from './server.ts';
 
 /** What is read together, and served until it is read anew: the configuration file, and the lock beside it. */
 export interface Setup {
-  readonly file: ServersConfig & RulesConfig;
+  readonly file: ServersConfig & RulesConfig & MachineClientsConfig;
   /** Undefined where there is none: everything is approved. */
   readonly lock?: Lock | undefined;
   /** The lock file is empty (`{}`): that there is no lock is meant. */

@@ -4,7 +4,7 @@ import type { Config } from '../../config/config.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
-import type { GetProviderToken } from '../../endpoint/message.ts';
+import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
 import { isOwnToken } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
@@ -133,7 +133,13 @@ export const addToken = (getToken: GetToken): GetHeaders =>
   };
 
 /** What a user without a token of the provider is told. */
-export const NO_PROVIDER_TOKEN =
+export const describeMissingToken = ({ grant }: UserContext): string =>
+  grant?.isMachine ? OF_MACHINE : NO_PROVIDER_TOKEN;
+
+const OF_MACHINE =
+  'it takes tokens of the identity provider, and a client that logs in as itself has none; only the operator of this service can change that ("auth": "identity" tells it the client)';
+
+const NO_PROVIDER_TOKEN =
   'the identity provider gave no token for this login that is good now; log in again, or try again in a moment';
 
 const audience = defineMember(

@@ -6,9 +6,9 @@ import { CredentialError } from '../upstream.ts';
 import {
   AUDIENCE,
   defineCredentialType,
+  describeMissingToken,
   type GetToken,
   NEEDS_LOGIN,
-  NO_PROVIDER_TOKEN,
 } from './credential-type.ts';
 
 export interface ForwardAuth {
@@ -64,7 +64,7 @@ async function requireProviderToken(
   getProviderToken: GetProviderToken,
 ): Promise<string> {
   const token = await getProviderToken(user);
-  if (token === undefined) throw new CredentialError(NO_PROVIDER_TOKEN);
+  if (token === undefined) throw new CredentialError(describeMissingToken(user));
   return token;
 }
 

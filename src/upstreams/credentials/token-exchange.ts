@@ -25,9 +25,9 @@ import {
   AUDIENCE,
   type CredentialDeps,
   defineCredentialType,
+  describeMissingToken,
   type GetToken,
   NEEDS_LOGIN,
-  NO_PROVIDER_TOKEN,
 } from './credential-type.ts';
 
 export interface TokenExchangeAuth {
@@ -161,6 +161,8 @@ function createTokenExchange(
 
   return function getToken({ user }) {
     if (user === undefined) return undefined;
+    // Nothing that the provider could be asked, or warned of.
+    if (user.grant?.isMachine) throw new CredentialError(describeMissingToken(user));
     const hash = identifyCredential(user);
     const kept = tokens.get(hash);
     return kept !== undefined && clock.now() < kept.renewAt ? kept.token : renew(hash, user, kept);
@@ -199,7 +201,7 @@ function createTokenExchange(
     let result: TokenExchangeResult;
     try {
       const subjectToken = await getProviderToken(user);
-      if (subjectToken === undefined) return noteFailure(hash, NO_PROVIDER_TOKEN, true);
+      if (subjectToken === undefined) return noteFailure(hash, describeMissingToken(user), true);
       result = await exchangeToken({ subjectToken, audience, scope });
     } catch (error) {
       return noteFailure(hash, describeCause(error), false);

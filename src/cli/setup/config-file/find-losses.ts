@@ -6,12 +6,13 @@ import { LOCK_FILE_NAME } from '../../../upstreams/lock/lock-file.ts';
 
 /** For the log. */
 export const summarizeSetup = ({
-  file: { servers, rules, meansNoRules },
+  file: { servers, rules, clients = [], meansNoRules },
   lock,
   meansNoLock,
 }: Setup) => ({
   servers: servers.map(({ name }) => name),
   rules: meansNoRules ? 'everyone' : rules.length,
+  ...(clients.length > 0 && { clients: clients.length }),
   ...(lock !== undefined && { lock: LOCK_FILE_NAME }),
   ...(meansNoLock && { lock: 'none' }),
 });

@@ -10,6 +10,7 @@ import {
   type ParseOptions,
   parseGatewayFile,
 } from '../../../gateway/configuration/parse-gateway-file.ts';
+import { findMachineClientProblems } from '../../../oauth/client-authentication/machine-client-problems.ts';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { decodeUtf8 } from '../../../platform/json.ts';
 import type { Setup } from '../../../upstreams/catalog/plan.ts';
@@ -44,6 +45,7 @@ export async function readSetup(path: string, config: Config, env: Env): Promise
           ...problem,
           place: path,
         }))),
+    ...(parsed.kind === 'problems' ? [] : findMachineClientProblems(parsed.file.clients, config)),
     ...('problem' in lock ? [lock.problem] : []),
   ];
   if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0) {

@@ -1,0 +1,210 @@
+// RFC 6749 §2.3: whether a client is the one that it says it is. The answer to one that is not says nothing more, so that nobody
+// learns by it which clients there are; the log says what was found, and what was expected.
+import { type KeySet, selectCandidates } from '../../auth/key-set.ts';
+import type { MachineClient } from '../../auth/machine-clients.ts';
+import type { ParsedToken } from '../../auth/parse-token.ts';
+import { findSigner, verifySignature } from '../../auth/token-verifier.ts';
+import type { RequestBody } from '../../endpoint/message.ts';
+import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { truncateForLog } from '../../platform/log.ts';
+import { quote } from '../../platform/text.ts';
+import { buildAssertionKey } from '../../store/keys.ts';
+import type { KeyValue } from '../../store/store.ts';
+import type { RequestParameters } from '../request/parameters.ts';
+import {
+  ASSERTION_TYPE,
+  type AssertionRules,
+  type ClientAssertion,
+  createReadAssertion,
+} from './client-assertion.ts';
+import type { ClientKeySets } from './client-key-sets.ts';
+import { isSecretOf } from './client-secret.ts';
+import { type ClientCredentials, hasTriedBasic, readCredentials } from './read-credentials.ts';
+
+export interface AuthenticatedClient {
+  readonly client: MachineClient;
+  /**
+   * Before anything is given for it: an assertion is good once, on all replicas together.
+   *
+   * @throws GatewayError `unauthenticated_machine`, or what the store throws.
+   */
+  useUp(): Promise<void>;
+}
+
+export interface ClientAuthentication {
+  /**
+   * Without effect.
+   *
+   * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
+   */
+  authenticate(request: ClientRequest): Promise<AuthenticatedClient>;
+  /** The client whose secret the request brings, where that alone settles it; else undefined. It never throws. */
+  findBySecret(request: ClientRequest): MachineClient | undefined;
+}
+
+export interface ClientRequest {
+  /** Which request it is: limits and endpoint ask of the same one. */
+  readonly body: RequestBody;
+  readonly parameters: RequestParameters;
+  /** The header. */
+  readonly authorization: string | undefined;
+}
+
+export interface ClientAuthenticationDeps {
+  readonly rules: AssertionRules;
+  readonly findClient: (id: string) => MachineClient | undefined;
+  readonly keySets: Pick<ClientKeySets, 'get'>;
+  readonly store: Pick<KeyValue, 'compareAndSet'>;
+  readonly clock: Clock;
+}
+
+export function createClientAuthentication(deps: ClientAuthenticationDeps): ClientAuthentication {
+  const { rules, findClient, keySets, store, clock } = deps;
+  const readAssertion = createReadAssertion(rules);
+  const judged = new WeakMap<RequestBody, Promise<AuthenticatedClient>>();
+
+  function checkSecret({ clientId, secret }: BySecret): AuthenticatedClient {
+    const client = findClient(clientId);
+    const hash = client?.credentials.kind === 'secret' ? client.credentials.hash : undefined;
+    if (isSecretOf(secret, hash) && client !== undefined) return { client, useUp: async () => {} };
+    return failClient(clientId, {
+      found: 'a secret',
+      expected: describeExpected(client, 'its secret'),
+    });
+  }
+
+  async function checkAssertion({
+    clientId,
+    assertion: text,
+    assertionType,
+  }: ByAssertion): Promise<AuthenticatedClient> {
+    if (assertionType !== ASSERTION_TYPE)
+      failClient(clientId, {
+        found: `client_assertion_type ${truncateForLog(assertionType ?? '')}`,
+        expected: ASSERTION_TYPE,
+      });
+    const assertion = readOrFail(text, clientId);
+    if (clientId !== undefined && clientId !== assertion.clientId)
+      failClient(clientId, { found: `sub ${assertion.clientId}`, expected: 'the client_id' });
+    const client = findClient(assertion.clientId);
+    if (client === undefined || client.credentials.kind === 'secret')
+      return failClient(assertion.clientId, {
+        found: 'an assertion',
+        expected: describeExpected(client, 'its keys'),
+      });
+    await checkSignature(client, assertion.token);
+    return { client, useUp: () => useUp(assertion) };
+  }
+
+  function readOrFail(text: string, clientId: string | undefined): ClientAssertion {
+    try {
+      return readAssertion(text, clock.now());
+    } catch (thrown) {
+      const { found, expected } = (thrown instanceof GatewayError && thrown.failure.facts) || {};
+      return failClient(clientId, { found, expected });
+    }
+  }
+
+  async function checkSignature({ id, credentials }: MachineClient, token: ParsedToken) {
+    if (credentials.kind === 'keys') {
+      const signer = findSigner(token, selectCandidates(credentials.keys, token));
+      if (signer === undefined) failSignature(id, token);
+    } else if (credentials.kind === 'keysUrl') {
+      await checkByKeySet(id, keySets.get(credentials.url), token);
+    }
+  }
+
+  async function checkByKeySet(id: string, keySet: KeySet, token: ParsedToken): Promise<void> {
+    try {
+      await verifySignature(token, { keySet, findSigner });
+    } catch (thrown) {
+      const { row, failure } = toGatewayError(thrown);
+      if (row.status === 401) failSignature(id, token);
+      // Whether the key is there nobody can say.
+      fail('client_keys_unavailable', {
+        headers: { 'Retry-After': '2' },
+        cause: failure.cause,
+        facts: { client: id },
+      });
+    }
+  }
+
+  async function useUp({ clientId, jti, exp }: ClientAssertion): Promise<void> {
+    const key = buildAssertionKey(hashSha256(JSON.stringify([clientId, jti])));
+    const seconds = Math.ceil(exp + rules.clockToleranceSeconds - clock.now() / 1000) + 1;
+    if (await store.compareAndSet(key, undefined, '1', Math.max(1, seconds))) return;
+    failClient(clientId, { found: 'a jti that was used', expected: 'a new one' });
+  }
+
+  function check(request: ClientRequest): AuthenticatedClient | Promise<AuthenticatedClient> {
+    const credentials = readCredentials(request.parameters, request.authorization);
+    if (credentials === undefined || credentials === 'malformed')
+      return failClient(request.parameters.get('client_id'), {
+        found: credentials === undefined ? 'no credentials' : 'malformed credentials',
+        expected: 'a secret or an assertion',
+      });
+    return credentials.method === 'private_key_jwt'
+      ? checkAssertion(credentials)
+      : checkSecret(credentials);
+  }
+
+  async function judge(request: ClientRequest): Promise<AuthenticatedClient> {
+    try {
+      return await check(request);
+    } catch (thrown) {
+      throw addChallenge(thrown, request.authorization);
+    }
+  }
+
+  return {
+    authenticate(request) {
+      const known = judged.get(request.body);
+      if (known !== undefined) return known;
+      const judging = judge(request);
+      judged.set(request.body, judging);
+      return judging;
+    },
+    findBySecret({ parameters, authorization }) {
+      try {
+        const credentials = readCredentials(parameters, authorization);
+        return typeof credentials === 'object' && credentials.method !== 'private_key_jwt'
+          ? checkSecret(credentials).client
+          : undefined;
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+type ByAssertion = Extract<ClientCredentials, { method: 'private_key_jwt' }>;
+type BySecret = Exclude<ClientCredentials, ByAssertion>;
+
+const describeExpected = (client: MachineClient | undefined, what: string): string => {
+  if (client === undefined) return 'a client of the configuration file';
+  const { kind } = client.credentials;
+  const isRightKind = (kind === 'secret') === (what === 'its secret');
+  return isRightKind ? what : kind === 'secret' ? 'its secret' : 'an assertion by its key';
+};
+
+const failSignature = (clientId: string, { kid }: ParsedToken): never =>
+  failClient(clientId, {
+    found: `a signature (kid ${quote(kid, 100)})`,
+    expected: 'one by a key of the client',
+  });
+
+const failClient = (clientId: string | undefined, facts: JsonObject): never =>
+  fail('unauthenticated_machine', {
+    facts: { ...(clientId !== undefined && { client: truncateForLog(clientId) }), ...facts },
+  });
+
+/** RFC 6749 §5.2: a client that tried the header is told by which scheme. */
+function addChallenge(thrown: unknown, authorization: string | undefined): unknown {
+  const isRefusal = thrown instanceof GatewayError && thrown.row.status === 401;
+  if (!isRefusal || !hasTriedBasic(authorization)) return thrown;
+  const headers = { 'WWW-Authenticate': 'Basic realm="oauth", charset="UTF-8"' };
+  return new GatewayError(thrown.key, { ...thrown.failure, details: thrown.message, headers });
+}
