@@ -36,7 +36,7 @@ export interface AuthenticatedClient {
 
 export interface ClientAuthentication {
   /**
-   * Without effect.
+   * Without effect. An assertion that was used already is refused here, too: it counts for whoever sends it, not for its client.
    *
    * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
    */
@@ -57,7 +57,7 @@ export interface ClientAuthenticationDeps {
   readonly rules: AssertionRules;
   readonly findClient: (id: string) => MachineClient | undefined;
   readonly keySets: Pick<ClientKeySets, 'get'>;
-  readonly store: Pick<KeyValue, 'compareAndSet'>;
+  readonly store: Pick<KeyValue, 'get' | 'compareAndSet'>;
   readonly clock: Clock;
 }
 
@@ -96,6 +96,7 @@ export function createClientAuthentication(deps: ClientAuthenticationDeps): Clie
         expected: describeExpected(client, 'its keys'),
       });
     await checkSignature(client, assertion.token);
+    await checkUnused(assertion);
     return { client, useUp: () => useUp(assertion) };
   }
 
@@ -132,11 +133,17 @@ export function createClientAuthentication(deps: ClientAuthenticationDeps): Clie
     }
   }
 
-  async function useUp({ clientId, jti, exp }: ClientAssertion): Promise<void> {
-    const key = buildAssertionKey(hashSha256(JSON.stringify([clientId, jti])));
-    const seconds = Math.ceil(exp + rules.clockToleranceSeconds - clock.now() / 1000) + 1;
+  /** One that somebody got hold of after its client had used it says nothing of who sends it, and must not count as its client. */
+  async function checkUnused(assertion: ClientAssertion): Promise<void> {
+    if ((await store.get(buildUseKey(assertion))) !== undefined) failUsed(assertion);
+  }
+
+  async function useUp(assertion: ClientAssertion): Promise<void> {
+    const end = assertion.exp + rules.clockToleranceSeconds;
+    const seconds = Math.ceil(end - clock.now() / 1000) + 1;
+    const key = buildUseKey(assertion);
     if (await store.compareAndSet(key, undefined, '1', Math.max(1, seconds))) return;
-    failClient(clientId, { found: 'a jti that was used', expected: 'a new one' });
+    failUsed(assertion);
   }
 
   function check(request: ClientRequest): AuthenticatedClient | Promise<AuthenticatedClient> {
@@ -189,6 +196,12 @@ const describeExpected = (client: MachineClient | undefined, what: string): stri
   const isRightKind = (kind === 'secret') === (what === 'its secret');
   return isRightKind ? what : kind === 'secret' ? 'its secret' : 'an assertion by its key';
 };
+
+const buildUseKey = ({ clientId, jti }: ClientAssertion): string =>
+  buildAssertionKey(hashSha256(JSON.stringify([clientId, jti])));
+
+const failUsed = ({ clientId }: ClientAssertion): never =>
+  failClient(clientId, { found: 'a jti that was used', expected: 'a new one' });
 
 const failSignature = (clientId: string, { kid }: ParsedToken): never =>
   failClient(clientId, {
