@@ -1,6 +1,6 @@
 // Two replicas with sockets of their own that issue their own tokens, for real clients: those know the first one only.
 import { loadConfig } from '../../../src/config/load.ts';
-import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import { createGateway, type Deps, type Gateway } from '../../../src/gateway/gateway.ts';
 import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { type ManualClock, manualClock } from '../gateway/clock.ts';
 import { createHttpRequest } from '../gateway/http-request.ts';
@@ -26,6 +26,7 @@ export interface OwnTokenReplicas {
 
 export async function startOwnTokenReplicas(
   env: Readonly<Record<string, string>> = {},
+  deps: Partial<Pick<Deps, 'file'>> = {},
 ): Promise<OwnTokenReplicas> {
   const clock = manualClock();
   const provider = await startOpaqueProvider({ clock });
@@ -51,6 +52,7 @@ export async function startOwnTokenReplicas(
       clock,
       catalog: specCatalog,
       network: noInternet,
+      ...deps,
     });
     await gateway.listen();
     return gateway;
