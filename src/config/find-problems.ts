@@ -184,7 +184,9 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   // Its clients are users of that issuer.
   (read) => {
     const baseUrl = read(serverSettings.baseUrl);
-    const own = read(idJagSettings.issuers).find((issuer) => issuer.replace(/\/+$/, '') === baseUrl);
+    const own = read(idJagSettings.issuers).find(
+      (issuer) => issuer.replace(/\/+$/, '') === baseUrl,
+    );
     return (
       read(idJagSettings.isEnabled) &&
       own !== undefined &&

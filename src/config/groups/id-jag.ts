@@ -1,7 +1,7 @@
 // ID-JAG: a company's identity provider says of its users what a client may do for them, without a login in the browser.
 import { isSafeForTokens } from '../../platform/address.ts';
 import { flag, httpUrl, type Rule } from '../rules.ts';
-import { defineSetting, readAll, type Read, type ValuesOf } from '../setting.ts';
+import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
 import { providerSettings } from './provider.ts';
 
 /** Each has a discovery document and a key set that are fetched in the background. */

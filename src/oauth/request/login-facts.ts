@@ -20,12 +20,7 @@ export type LoginFacts = Readonly<{
 
 export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
-const GRANTS = [
-  'authorization_code',
-  'refresh_token',
-  'client_credentials',
-  JWT_BEARER,
-] as const;
+const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials', JWT_BEARER] as const;
 
 /** Judges a request and does the work that is left; both replies and errors have the facts, unless they know better. */
 export async function addFacts(
