@@ -101,7 +101,8 @@ test('RFC 7523 §3, §5.11 ID-JAG: an assertion is good once, on all replicas; w
     [own, own.other, own, own.other].map(({ gateway }) => bringAssertion(gateway, assertion)),
   );
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400]);
-  for (const { status, json } of answers) if (status === 400) expect(json.error).toBe('invalid_grant');
+  for (const { status, json } of answers)
+    if (status === 400) expect(json.error).toBe('invalid_grant');
   own.clock.advance(299_000);
   expect((await bringAssertion(own.other.gateway, assertion)).json.error).toBe('invalid_grant');
 });
@@ -139,7 +140,11 @@ test('§5.11 ID-JAG: one issuer that is down, or stalls, is 503 for its users an
   own.partner.behave('ok');
   await own.clock.sleep(20_000);
   const { status, json, headers } = await waiting;
-  expect([status, json.error, headers['retry-after']]).toEqual([503, 'temporarily_unavailable', '2']);
+  expect([status, json.error, headers['retry-after']]).toEqual([
+    503,
+    'temporarily_unavailable',
+    '2',
+  ]);
   await expect
     .poll(async () => {
       await own.clock.sleep(5000);
@@ -204,19 +209,19 @@ test.each([
 });
 
 test('§5.11 ID-JAG: a client proves who it is by a signature, too, and each of both once', async () => {
-  const bring = async (proof: string, assertion: string) =>
+  const bring = async (client_assertion: string, assertion: string) =>
     askForToken(own.gateway, {
       form: {
         grant_type: JWT_BEARER,
         assertion,
-        client_assertion: proof,
+        client_assertion,
         client_assertion_type: ASSERTION_TYPE,
       },
     });
   const proof = assertionOf('signs', KEY, own.clock.now());
   const claims = { client_id: 'signs' };
-  const assertion = await own.assert({ claims });
-  expect((await bring(proof, assertion)).json.scope).toBe('read');
+  const first = await own.assert({ claims });
+  expect((await bring(proof, first)).json.scope).toBe('read');
   const next = await own.assert({ claims });
   expect((await bring(proof, next)).json.error).toBe('invalid_client');
   const fresh = assertionOf('signs', KEY, own.clock.now());
