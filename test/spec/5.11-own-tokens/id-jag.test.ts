@@ -230,7 +230,7 @@ test('§5.11 ID-JAG: a client proves who it is by a signature, too, and each of 
 
 test('§5.11 ID-JAG: clients that registered, or say nothing but an ID, cannot', async () => {
   const client = await own.steps.register();
-  for (const clientId of [client.clientId, 'agent', 'postern-playground']) {
+  for (const clientId of [client.id, 'agent', 'postern-playground']) {
     const assertion = await own.assert({ claims: { client_id: clientId } });
     const { status, json } = await askForToken(own.gateway, {
       form: { grant_type: JWT_BEARER, assertion, client_id: clientId },
