@@ -20,7 +20,7 @@ const PACKAGING = [
  */
 const PROGRAM = [
   'test/process/doctor-{gateway,providers,settings,store}.test.ts',
-  'test/process/{config-command,connect,completion,init,rules-command}.test.ts',
+  'test/process/{clients-command,config-command,connect,completion,init,rules-command}.test.ts',
   'test/process/{lock,lock-approve,lock-served}.test.ts',
   'test/process/{conformance,demo,example-gateway,example-servers,walk}.test.ts',
   'test/process/{log-secrets,redis-sentinel,site}.test.ts',

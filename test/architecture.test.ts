@@ -53,6 +53,7 @@ const ROOMS: readonly string[] = [
   'cli/dev',
   'cli/lock',
   'cli/rules',
+  'cli/clients',
   'cli/config',
   'cli/connect',
   'cli/command-line',

@@ -34,6 +34,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
       { text: 'Modes of login', link: '/modes' },
       { text: 'Your MCP servers', link: '/upstreams' },
       { text: 'Rules', link: '/rules' },
+      { text: 'Clients without a person', link: '/machine-clients' },
       { text: 'Pages for your users', link: '/front-page' },
       { text: 'Settings', link: '/settings' },
       { text: 'Deploy', link: '/deploy' },

@@ -1,5 +1,6 @@
 // Every command of `postern`, in the order of the help.
 import type { Command } from '../command-line/command.ts';
+import { clientsHashCommand } from './clients-hash.ts';
 import { completionCommand } from './completion.ts';
 import { configCommand } from './config.ts';
 import { connectCommand } from './connect.ts';
@@ -20,6 +21,7 @@ export const COMMANDS: readonly Command[] = [
   connectCommand,
   lockCommand,
   rulesTestCommand,
+  clientsHashCommand,
   completionCommand,
   versionCommand,
 ];
@@ -27,6 +29,7 @@ export const COMMANDS: readonly Command[] = [
 /** First words of commands that have two. */
 export const GROUPS: Readonly<Record<string, string>> = {
   rules: 'try the rules of the configuration file',
+  clients: 'secrets of clients that log in as themselves',
 };
 
 /** What `postern` does without a command. */

@@ -10,6 +10,7 @@ import { checkClock, checkWalkClock } from './provider/clock.ts';
 import { checkAuthorization, checkProxyRedirects } from './settings/check-authorization.ts';
 import { checkCapabilities, checkDiscovery, checkKeySet } from './settings/check-discovery.ts';
 import { checkLoginPolicy } from './settings/check-login-policy.ts';
+import { checkMachineClients } from './settings/check-machine-clients.ts';
 import { checkLoginAbilities, checkTokenKind } from './settings/check-own-tokens.ts';
 import { checkServers } from './settings/check-servers.ts';
 import { checkLimits, checkStart } from './settings/check-start.ts';
@@ -78,6 +79,7 @@ export const SETTINGS_CHECKS: readonly Check<SettingsAtHand>[] = [
     checkProxyRedirects,
   ),
   ...inSection('Client documents', checkDocuments),
+  ...inSection('Machine clients', checkMachineClients),
   ...inSection('Token', checkToken),
   ...inSection('Servers behind the gateway', checkServers),
 ];

@@ -3,7 +3,7 @@ import { names } from '../rules.ts';
 import { defineSetting, type ValuesOf } from '../setting.ts';
 
 const groupNames = names('groups, as the provider names them');
-const clientIds = names('client IDs, as the provider knows them');
+const clientIds = names('client IDs, as the configuration file or the provider knows them');
 
 export const adminSettings = {
   groups: defineSetting('ADMIN_GROUPS', groupNames, {
@@ -16,7 +16,7 @@ export const adminSettings = {
     default: { value: [], text: '' },
     summary: "Other clients whose tokens the operators' API takes, such as a script of yours.",
     details:
-      'As `azp` or `client_id` of their access tokens names them. Without any, only tokens that the page `/admin` got are taken. Give these tokens to nothing else: whoever has one can do what its operator can.',
+      'By ID: [clients that log in as themselves](machine-clients.md), or clients of the provider as `azp` or `client_id` of their access tokens names them. Without any, only tokens that the page `/admin` got are taken. Give these tokens to nothing else: whoever has one can do what its operator can.',
   }),
 };
 

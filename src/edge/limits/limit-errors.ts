@@ -46,15 +46,12 @@ export function createLimitErrors(clock: Clock, metrics: Metrics, log: Log): Cre
   const warnedUntil = new Map<LimitGroup, number>();
 
   /** One line for a group and window: a flood must not fill the log. */
-  function warnOnce(
-    { group, prefix, windowMs }: LimitRule,
-    verdict: Verdict,
-    caller: RefusedCaller,
-  ) {
+  function warnOnce(rule: LimitRule, verdict: Verdict, caller: RefusedCaller) {
+    const { group, windowMs } = rule;
     const now = clock.monotonic();
     if (now < (warnedUntil.get(group) ?? Number.NEGATIVE_INFINITY)) return;
     warnedUntil.set(group, now + windowMs);
-    const variable = buildVariable(prefix, verdict.scope);
+    const variable = nameMaximum(rule, verdict);
     const causes = verdict.scope === 'ip' ? describeUsualCauses(group) : '';
     log.warn(
       `Requests are refused with 429 because ${variable} is reached. If they are wanted, raise it.${causes} Further refusals in this window are logged at debug.`,
@@ -68,15 +65,18 @@ export function createLimitErrors(clock: Clock, metrics: Metrics, log: Log): Cre
     warnOnce(rule, verdict, caller);
     const seconds = toRetryAfter(verdict);
     return new GatewayError(ERRORS[verdict.scope], {
-      details: `At most ${verdict.limit} requests per ${rule.windowMs / 1000} s are allowed (${buildVariable(rule.prefix, verdict.scope)}). Try again in ${seconds} s.`,
+      details: `At most ${verdict.limit} requests per ${rule.windowMs / 1000} s are allowed (${nameMaximum(rule, verdict)}). Try again in ${seconds} s.`,
       data: { retryAfter: seconds },
       headers: { ...createLimitHeaders(verdict), 'Retry-After': String(seconds) },
     });
   };
 }
 
-const buildVariable = (prefix: string, scope: LimitScope): string =>
-  `${prefix}_${VARIABLES[scope]}`;
+/** What sets it: a variable, but for clients of the configuration file that have a limit of their own. */
+const nameMaximum = ({ prefix, max }: LimitRule, { scope, limit }: Verdict): string =>
+  scope === 'user' && limit !== max.user
+    ? '"rateLimit" of the client in the configuration file'
+    : `${prefix}_${VARIABLES[scope]}`;
 
 /** Whole seconds until the oldest entry leaves the window, at least 1. */
 const toRetryAfter = ({ resetInMs }: Verdict): number => Math.max(1, Math.ceil(resetInMs / 1000));

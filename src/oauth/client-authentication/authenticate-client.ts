@@ -1,15 +1,16 @@
 // RFC 6749 §2.3: whether a client is the one that it says it is. The answer to one that is not says nothing more, so that nobody
 // learns by it which clients there are; the log says what was found, and what was expected.
-import { type KeyHint, selectCandidates } from '../../auth/key-set.ts';
+import { type KeyHint, type KeySet, selectCandidates } from '../../auth/key-set.ts';
 import type { MachineClient } from '../../auth/machine-clients.ts';
 import type { ParsedToken } from '../../auth/parse-token.ts';
 import { findSigner, verifySignature } from '../../auth/token-verifier.ts';
 import type { RequestBody } from '../../endpoint/message.ts';
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { truncateForLog } from '../../platform/log.ts';
+import { quote } from '../../platform/text.ts';
 import { buildAssertionKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
 import type { RequestParameters } from '../request/parameters.ts';
@@ -119,20 +120,25 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
   }
 
   async function checkSignature({ id, credentials }: ProvenClient, token: ParsedToken) {
-    const wrong = { found: 'a signature', expected: 'one by a key of the client' };
     if (credentials.kind === 'keys') {
       const signer = findSigner(token, selectCandidates(credentials.keys, token));
-      if (signer === undefined) failClient(id, { ...wrong, kid: token.kid });
+      if (signer === undefined) failSignature(id, token);
     } else if (credentials.kind === 'keysUrl') {
-      const keySet = keySets.get(credentials.url);
-      await Promise.resolve(verifySignature(token, { keySet, findSigner })).catch((thrown) => {
-        const isUnavailable = thrown instanceof GatewayError && thrown.row.status === 503;
-        if (!isUnavailable) failClient(id, { ...wrong, kid: token.kid });
-        fail('client_keys_unavailable', {
-          headers: { 'Retry-After': '2' },
-          cause: thrown.failure.cause,
-          facts: { client: id },
-        });
+      await checkByKeySet(id, keySets.get(credentials.url), token);
+    }
+  }
+
+  async function checkByKeySet(id: string, keySet: KeySet, token: ParsedToken): Promise<void> {
+    try {
+      await verifySignature(token, { keySet, findSigner });
+    } catch (thrown) {
+      const { row, failure } = toGatewayError(thrown);
+      if (row.status === 401) failSignature(id, token);
+      // Whether the key is there nobody can say.
+      fail('client_keys_unavailable', {
+        headers: { 'Retry-After': '2' },
+        cause: failure.cause,
+        facts: { client: id },
       });
     }
   }
@@ -196,6 +202,12 @@ const describeExpected = (client: ProvenClient | undefined, what: string): strin
   const isRightKind = (kind === 'secret') === (what === 'its secret');
   return isRightKind ? what : kind === 'secret' ? 'its secret' : 'an assertion by its key';
 };
+
+const failSignature = (clientId: string, { kid }: ParsedToken): never =>
+  failClient(clientId, {
+    found: `a signature (kid ${quote(kid, 100)})`,
+    expected: 'one by a key of the client',
+  });
 
 const failClient = (clientId: string | undefined, facts: JsonObject): never =>
   fail('unauthenticated_machine', {

@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import { createLocalCatalog, defineResource, defineTool } from '../../../src/index.ts';
 import { type EventStream, openEvents } from '../../support/clients/event-stream.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';
-import { useFresh } from '../../support/lifetimes.ts';
+import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
+import { fileOf, getToken, withSecret } from '../../support/oauth/machine-clients.ts';
 import {
   type OwnTokenGateway,
   type OwnTokenOptions,
@@ -59,7 +60,11 @@ interface Opened {
 }
 
 /** All that a client can have open at a gateway, each begun. */
-async function openAll(at: OwnTokenGateway, { access }: Tokens, key: string): Promise<Opened> {
+async function openAll(
+  at: OwnTokenGateway,
+  { access }: Pick<Tokens, 'access'>,
+  key: string,
+): Promise<Opened> {
   const port = await at.gateway.listen();
   const accept = 'application/json, text/event-stream';
   const authorization = `Bearer ${access}`;
@@ -156,4 +161,26 @@ test('§5.11 ended: a renewal that the provider refused ends them, too', async (
   expect((await renewing.refresh(ada)).status).toBe(400);
   await expectEnded(opened, 'ada');
   await expectOpen(others, 'bob');
+});
+
+test('§5.11 ended: what a client of the configuration file has open ends when it is removed there, and what another has stays', async () => {
+  const clients = [withSecret('ci'), withSecret('other')];
+  const file = await fileOf(clients);
+  const at = closeAfterTest(await startOwnTokens({ ...options, deps: { catalog, file } }));
+  const ci = await openAll(at, { access: await getToken(at.gateway, 'ci') }, 'ci');
+  const other = await openAll(at, { access: await getToken(at.gateway, 'other') }, 'other');
+  await at.gateway.gateway.reload({ file: await fileOf(clients.slice(1)) });
+  // All streams are told of the file, whose lists may differ; those of the client end then.
+  await Promise.all([ci.get.rest(), ci.listen.rest()]);
+  await Promise.all(Object.values(ci.calls).map(expectRevoked));
+  for (const era of ['session', 'stateless'] as const) {
+    events.emit(`go ci ${era}`);
+    events.emit(`go other ${era}`);
+    expect((await other.calls[era]).status).toBe(200);
+  }
+  events.emit('changed');
+  for (const stream of [other.get, other.listen]) {
+    await expect.poll(() => stream.next()).toMatchObject(UPDATED);
+    stream.hangUp();
+  }
 });

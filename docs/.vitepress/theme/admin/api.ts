@@ -34,7 +34,7 @@ export interface CallerPage {
 export interface Grant extends Named {
   readonly id: string;
   readonly user: string;
-  readonly client: { readonly id: string; readonly name?: string; readonly redirectHost: string };
+  readonly client: { readonly id: string; readonly name?: string; readonly redirectHost?: string };
   readonly resources: readonly string[];
   readonly createdAt: string;
   readonly refreshedAt?: string;
