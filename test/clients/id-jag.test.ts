@@ -62,7 +62,7 @@ const exchange = async ({ audience, resource, scope }: Asked): Promise<string> =
   return jwtAuthGrant;
 };
 
-test('§5.11 official client 2.x: its CrossAppAccessProvider logs a user in by the identity provider alone', async () => {
+test('§13.5 official client 2.x: its CrossAppAccessProvider logs a user in by the identity provider alone', async () => {
   const authProvider = new CrossAppAccessProvider({
     assertion: ({ authorizationServerUrl, resourceUrl, scope }) =>
       exchange({ audience: authorizationServerUrl, resource: resourceUrl, scope }),
@@ -81,7 +81,7 @@ test('§5.11 official client 2.x: its CrossAppAccessProvider logs a user in by t
   await client.close();
 });
 
-test('§5.11 official client 2.x: its exchangeJwtAuthGrant takes the answer, by header and by body, and an assertion once', async () => {
+test('§13.5 official client 2.x: its exchangeJwtAuthGrant takes the answer, by header and by body, and an assertion once', async () => {
   const exchangeHere = (jwtAuthGrant: string, authMethod?: 'client_secret_post') =>
     exchangeJwtAuthGrant({
       tokenEndpoint: `${own.mcpUrl.origin}/oauth/token`,
@@ -131,7 +131,7 @@ function createProvider1(): OAuthClientProvider {
   };
 }
 
-test('§5.11 official client 1.x: an application’s own provider logs a user in, too', async () => {
+test('§13.5 official client 1.x: an application’s own provider logs a user in, too', async () => {
   const authProvider = createProvider1();
   const client = new Client({ name: 'test', version: '1' });
   await client.connect(new StreamableHTTPClientTransport(own.mcpUrl, { authProvider }));

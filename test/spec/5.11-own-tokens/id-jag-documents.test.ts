@@ -67,7 +67,7 @@ async function bring(key = KEY, claims: Members = {}) {
   });
 }
 
-test('§14, §5.11 ID-JAG: a client with keys in its document gets a token for its user', async () => {
+test('§14, §13.5 ID-JAG: a client with keys in its document gets a token for its user', async () => {
   publish();
   const { status, json } = await bring();
   expect([status, json.scope, json.refresh_token]).toEqual([200, 'read write', undefined]);
@@ -76,7 +76,7 @@ test('§14, §5.11 ID-JAG: a client with keys in its document gets a token for i
   expect((await bring(KEY, { client_id: 'agent' })).json.error).toBe('invalid_grant');
 });
 
-test('§14, §5.11 ID-JAG: keys are fetched where the document says they are, again for one that is new, and never often', async () => {
+test('§14, §13.5 ID-JAG: keys are fetched where the document says they are, again for one that is new, and never often', async () => {
   publish({ jwks: undefined, jwks_uri: KEYS });
   own.pages.set('/keys.json', { keys: [KEY.jwk] });
   const count = () => own.host.requests.filter(({ path }) => path === '/keys.json').length;
@@ -113,14 +113,14 @@ test.each<[string, Members]>([
   ['has its keys inside', { jwks: undefined, jwks_uri: 'https://127.0.0.1/keys.json' }],
   ['has its keys without TLS', { jwks: undefined, jwks_uri: `http://${HOST}/keys.json` }],
   ['has no such grant type', { grant_types: ['authorization_code'] }],
-])('§14, §5.11 ID-JAG: refused: a document that %s', async (_what, change) => {
+])('§14, §13.5 ID-JAG: refused: a document that %s', async (_what, change) => {
   publish(change);
   const { status, json } = await bring();
   expect([status, json.error]).toEqual([401, 'invalid_client']);
   expect(own.host.requests.map(({ path }) => path)).toEqual(['/agent.json']);
 });
 
-test('§14, §5.11 ID-JAG: such a client does nothing else: no login, no token of its own', async () => {
+test('§14, §13.5 ID-JAG: such a client does nothing else: no login, no token of its own', async () => {
   publish();
   const query = new URLSearchParams({
     response_type: 'code',

@@ -25,7 +25,7 @@ test.each<[string, string, Change['claims'], Change['claims']]>([
   ['LOGIN_ALLOWED_GROUPS', 'staff', { groups: ['staff'] }, { groups: ['alumni'] }],
   ['LOGIN_ALLOWED_GROUPS', 'staff', { groups: 'staff' }, {}],
   ['LOGIN_ALLOWED_CLAIMS', 'hd=example.com', { hd: 'example.com' }, { hd: 'example.org' }],
-])('§13.3, §5.11 ID-JAG: %s=%s lets in %j and not %j', async (name, value, right, wrong) => {
+])('§13.3, §13.5 ID-JAG: %s=%s lets in %j and not %j', async (name, value, right, wrong) => {
   const own = await start({ [name]: value });
   expect((await own.bring({ claims: { ...right } })).status).toBe(200);
   const { status, json, text } = await own.bring({ claims: { ...wrong } });
@@ -35,7 +35,7 @@ test.each<[string, string, Change['claims'], Change['claims']]>([
   expect(own.gateway.log.some((line) => JSON.stringify(line).includes(name))).toBe(true);
 });
 
-test('§13.2, §5.11 ID-JAG: groups come from the claim that OIDC_GROUPS_CLAIM names', async () => {
+test('§13.2, §13.5 ID-JAG: groups come from the claim that OIDC_GROUPS_CLAIM names', async () => {
   const own = await start({
     OIDC_GROUPS_CLAIM: 'realm.roles',
     LOGIN_ALLOWED_GROUPS: 'staff',
@@ -44,7 +44,7 @@ test('§13.2, §5.11 ID-JAG: groups come from the claim that OIDC_GROUPS_CLAIM n
   expect((await own.bring({ claims: { groups: ['staff'] } })).status).toBe(400);
 });
 
-test('§21.1, §5.11 ID-JAG: a login is a line, one that fails is a line with its reason, and neither has the assertion', async () => {
+test('§21.1, §13.5 ID-JAG: a login is a line, one that fails is a line with its reason, and neither has the assertion', async () => {
   const audit = await createAuditLog();
   const own = await start(audit.env);
   const now = own.clock.now();
@@ -77,7 +77,7 @@ test('§21.1, §5.11 ID-JAG: a login is a line, one that fails is a line with it
   }
 });
 
-test('§8, §5.11 ID-JAG: a client is counted as one that logs in as itself, and others go on', async () => {
+test('§8, §13.5 ID-JAG: a client is counted as one that logs in as itself, and others go on', async () => {
   const own = await start({ OAUTH_CLIENT_CREDENTIALS_GRANT_RATE_LIMIT_MAX: '3' });
   const statuses: number[] = [];
   for (let at = 0; at < 5; at += 1) {
@@ -143,11 +143,11 @@ test.each<[string, Readonly<Record<string, string>>, RegExp]>([
     },
     /ID_JAG_ISSUERS: .*at most 20/,
   ],
-])('§5.11 ID-JAG settings: %s stops the start', (_what, env, message) => {
+])('§13.5 ID-JAG settings: %s stops the start', (_what, env, message) => {
   expect(() => loadConfig(env)).toThrow(message);
 });
 
-test('§5.11 ID-JAG settings: it is off unless it is switched on, and then the provider is the one issuer', () => {
+test('§13.5 ID-JAG settings: it is off unless it is switched on, and then the provider is the one issuer', () => {
   const read = (env: Readonly<Record<string, string>>) => {
     const { oauth } = loadConfig(env);
     return oauth.mode === 'broker' ? oauth.idJag : undefined;

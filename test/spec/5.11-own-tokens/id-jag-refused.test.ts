@@ -250,11 +250,11 @@ const signatureRows: readonly Row[] = [
 
 const ROWS = [...claimRows, ...headerRows, ...signatureRows];
 
-test('§5.11 ID-JAG: there are enough ways to be wrong', () => {
+test('§13.5 ID-JAG: there are enough ways to be wrong', () => {
   expect(ROWS.length).toBeGreaterThan(200);
 });
 
-test('§5.11 ID-JAG: none of them gets a token, all get the same answer, and the log says of each what was found and expected', async () => {
+test('§13.5 ID-JAG: none of them gets a token, all get the same answer, and the log says of each what was found and expected', async () => {
   const texts = new Set<string>();
   const accepted: string[] = [];
   const unexplained: string[] = [];
@@ -276,7 +276,7 @@ test('§5.11 ID-JAG: none of them gets a token, all get the same answer, and the
   expect(JSON.parse([...texts].join()).error).toBe('invalid_grant');
 }, 60_000);
 
-test('§5.11 ID-JAG: right ones are right after all of them: members that may differ', async () => {
+test('§13.5 ID-JAG: right ones are right after all of them: members that may differ', async () => {
   const rights: readonly Change[] = [
     {},
     { claims: { aud: [BASE] } },
@@ -295,7 +295,7 @@ test('§5.11 ID-JAG: right ones are right after all of them: members that may di
   }
 });
 
-test('§5.11 ID-JAG: what a client was given is worth nothing to another client', async () => {
+test('§13.5 ID-JAG: what a client was given is worth nothing to another client', async () => {
   const assertion = await make({});
   const stolen = await bringAssertion(own.gateway, assertion, {
     authorization: basic('other', SECRET),
@@ -306,7 +306,7 @@ test('§5.11 ID-JAG: what a client was given is worth nothing to another client'
   expect([without.status, without.json.error]).toEqual([400, 'invalid_request']);
 });
 
-test('§5.11 ID-JAG: keys that nobody knows are looked for, and are still nobody’s', async () => {
+test('§13.5 ID-JAG: keys that nobody knows are looked for, and are still nobody’s', async () => {
   for (const [, makeRow] of lateRows) {
     let found: unknown;
     void bringAssertion(own.gateway, await makeRow()).then(({ status, json }) => {

@@ -57,7 +57,7 @@ const readProfile = async (token: string) => {
   return JSON.parse(json.result.contents[0].text);
 };
 
-test('§5.11 ID-JAG: an assertion gets a token for its user, without a refresh token, at once and on each replica', async () => {
+test('§13.5 ID-JAG: an assertion gets a token for its user, without a refresh token, at once and on each replica', async () => {
   const answer = await bringAssertion(own.gateway, await own.assert());
   expect([answer.status, answer.headers['cache-control']]).toEqual([200, 'no-store']);
   const { access_token, ...rest } = answer.json;
@@ -73,7 +73,7 @@ test('§5.11 ID-JAG: an assertion gets a token for its user, without a refresh t
   expect((await own.call(access_token)).json.error.data.reason).toBe('expired_token');
 });
 
-test('§5.11 ID-JAG: the user is the one who logs in at the provider: sessions are the same', async () => {
+test('§13.5 ID-JAG: the user is the one who logs in at the provider: sessions are the same', async () => {
   const { access } = await own.logIn({ sub: 'user-1' });
   const opened = await own.call(access);
   const session = String(opened.headers['mcp-session-id']);
@@ -85,7 +85,7 @@ test('§5.11 ID-JAG: the user is the one who logs in at the provider: sessions a
   expect((await own.gateway.rpc(list, { token, session })).status).toBe(404);
 });
 
-test('RFC 7523 §3, §5.11 ID-JAG: an assertion is good once, on all replicas; what refused it before cost nothing', async () => {
+test('RFC 7523 §3, §13.5 ID-JAG: an assertion is good once, on all replicas; what refused it before cost nothing', async () => {
   const assertion = await own.assert();
   const refused = [
     await bringAssertion(own.gateway, assertion, { authorization: basic('agent', 'wrong') }),
@@ -107,7 +107,7 @@ test('RFC 7523 §3, §5.11 ID-JAG: an assertion is good once, on all replicas; w
   expect((await bringAssertion(own.other.gateway, assertion)).json.error).toBe('invalid_grant');
 });
 
-test('§5.11 ID-JAG: of two issuers, one jti is two, and one sub is two users', async () => {
+test('§13.5 ID-JAG: of two issuers, one jti is two, and one sub is two users', async () => {
   const { issuer } = own.provider;
   const both = await own.open({ ID_JAG_ISSUERS: `${issuer.url},${own.partner.url}` });
   const claims = { jti: 'the-same', groups: ['operators'] };
@@ -130,7 +130,7 @@ test('§5.11 ID-JAG: of two issuers, one jti is two, and one sub is two users', 
   expect((await bringAssertion(own.gateway, two)).json.error).toBe('invalid_grant');
 });
 
-test('§5.11 ID-JAG: one issuer that is down, or stalls, is 503 for its users and nothing for those of others', async () => {
+test('§13.5 ID-JAG: one issuer that is down, or stalls, is 503 for its users and nothing for those of others', async () => {
   const { issuer } = own.provider;
   own.partner.behave('slow');
   const both = await own.open({ ID_JAG_ISSUERS: `${issuer.url},${own.partner.url}` });
@@ -163,7 +163,7 @@ test.each([
   { scope: 'read openid', asked: 'openid profile email', granted: 'openid' },
   { scope: undefined, asked: 'read', granted: undefined },
   { scope: 'admin', asked: undefined, granted: undefined },
-])('§5.11 ID-JAG: of $scope, asked for $asked, the client gets $granted', async (row) => {
+])('§13.5 ID-JAG: of $scope, asked for $asked, the client gets $granted', async (row) => {
   const assertion = await own.assert({ claims: { scope: row.scope } });
   const form: Record<string, string> = row.asked === undefined ? {} : { scope: row.asked };
   const { status, json } = await bringAssertion(own.gateway, assertion, { form });
@@ -181,7 +181,7 @@ test.each([
   { of: undefined, asked: undefined, all: 200, wiki: true },
   { of: undefined, asked: WIKI, all: 401, wiki: true },
   { of: MCP, client: 'narrow', asked: undefined, all: 401, wiki: true },
-])('RFC 8707, §5.11 ID-JAG: an assertion for $of, asked for $asked, by $client', async (row) => {
+])('RFC 8707, §13.5 ID-JAG: an assertion for $of, asked for $asked, by $client', async (row) => {
   const { client = 'agent' } = row;
   const assertion = await own.assert({ claims: { resource: row.of, client_id: client } });
   const { status, json } = await bringAssertion(own.gateway, assertion, {
@@ -198,7 +198,7 @@ test.each([
   { of: MCP, asked: 'https://elsewhere.example/mcp' },
   { of: MCP, asked: `${BASE}/admin` },
   { of: MCP, asked: MCP, client: 'narrow' },
-])('RFC 8707, §5.11 ID-JAG: refused: for $of, asked for $asked, by $client', async (row) => {
+])('RFC 8707, §13.5 ID-JAG: refused: for $of, asked for $asked, by $client', async (row) => {
   const { client = 'agent' } = row;
   const assertion = await own.assert({ claims: { resource: row.of, client_id: client } });
   const { status, json } = await bringAssertion(own.gateway, assertion, {
@@ -208,7 +208,7 @@ test.each([
   expect([status, json.error]).toEqual([400, 'invalid_target']);
 });
 
-test('§5.11 ID-JAG: a client proves who it is by a signature, too, and each of both once', async () => {
+test('§13.5 ID-JAG: a client proves who it is by a signature, too, and each of both once', async () => {
   const bring = async (client_assertion: string, assertion: string) =>
     askForToken(own.gateway, {
       form: {
@@ -228,7 +228,7 @@ test('§5.11 ID-JAG: a client proves who it is by a signature, too, and each of 
   expect((await bring(fresh, next)).status).toBe(200);
 });
 
-test('§5.11 ID-JAG: clients that registered, or say nothing but an ID, cannot', async () => {
+test('§13.5 ID-JAG: clients that registered, or say nothing but an ID, cannot', async () => {
   const client = await own.steps.register();
   for (const clientId of [client.id, 'agent', 'postern-playground']) {
     const assertion = await own.assert({ claims: { client_id: clientId } });
@@ -239,7 +239,7 @@ test('§5.11 ID-JAG: clients that registered, or say nothing but an ID, cannot',
   }
 });
 
-test('§5.11 ID-JAG: a client that is removed, or changed, is out with its users; one revokes its own tokens, and no other does', async () => {
+test('§13.5 ID-JAG: a client that is removed, or changed, is out with its users; one revokes its own tokens, and no other does', async () => {
   const get = async () => (await bringAssertion(own.gateway, await own.assert())).json.access_token;
   const token = await get();
   const revoke = (authorization: string) =>
@@ -255,7 +255,7 @@ test('§5.11 ID-JAG: a client that is removed, or changed, is out with its users
   expect((await own.call(next)).json.error.data.reason).toBe('token_revoked');
 });
 
-test('§4.10, §5.11 ID-JAG: the metadata says so where it is on; where it is off there is no such grant', async () => {
+test('§4.10, §13.5 ID-JAG: the metadata says so where it is on; where it is off there is no such grant', async () => {
   const read = async (gateway: typeof own.gateway) =>
     (await gateway.request({ path: '/.well-known/oauth-authorization-server' })).json;
   expect(await read(own.gateway)).toMatchObject({

@@ -46,7 +46,7 @@ export async function startIdJagProvider({
     const user = users.get(form.get('subject_token') ?? '');
     if (user === undefined) return [400, { error: 'invalid_grant' }];
     // Identifiers of issuers are compared as they stand; URL objects of clients add a slash.
-    const audience = approved.find((one) => [one, `${one}/`].includes(form.get('audience') ?? ''));
+    const audience = approved.find((one) => one === form.get('audience'));
     if (audience === undefined) return [400, { error: 'invalid_target' }];
     const claims = {
       ...user,
