@@ -53,9 +53,11 @@ const completeFile = async (
   ...content,
   rules: await completeRules(rules, options.fileName),
   servers: await completeServers(servers, content, options),
-  clients: completeClients(clients, options.fileName, (name) =>
-    servers.some(({ config }) => config.name === name),
-  ),
+  ...(clients.length > 0 && {
+    clients: completeClients(clients, options.fileName, (name) =>
+      servers.some(({ config }) => config.name === name),
+    ),
+  }),
   meansNoRules,
 });
 
