@@ -19,6 +19,7 @@ import {
   SECRET,
   withSecret,
 } from '../../support/oauth/machine-clients.ts';
+import { ask } from '../../support/oauth/operator-logins.ts';
 import { BASE, MCP, startOwnTokens } from '../../support/oauth/own-tokens.ts';
 
 const KEY = newKey('ES256');
@@ -128,6 +129,23 @@ test('§13.5 ID-JAG: of two issuers, one jti is two, and one sub is two users', 
   expect((await own.call(first.json.access_token)).status).toBe(200);
   expect((await own.call(second.json.access_token)).json.error.data.reason).toBe('token_revoked');
   expect((await bringAssertion(own.gateway, two)).json.error).toBe('invalid_grant');
+});
+
+test('§13.5, §22.1 ID-JAG: groups of another issuer make no operator, whatever they are called', async () => {
+  const { issuer } = own.provider;
+  const both = await own.open({
+    ID_JAG_ISSUERS: `${issuer.url},${own.partner.url}`,
+    ADMIN_GROUPS: 'operators',
+    ADMIN_CLIENTS: 'agent',
+  });
+  const showTo = async (by: typeof issuer) => {
+    const claims = { groups: ['operators'] };
+    const assertion = await assertUser(by, own.clock.now(), { claims });
+    const { access_token: token } = (await bringAssertion(both.gateway, assertion)).json;
+    return (await ask(both, token, '/sessions')).status;
+  };
+  expect(await showTo(issuer)).toBe(200);
+  expect(await showTo(own.partner)).toBe(403);
 });
 
 test('§13.5 ID-JAG: one issuer that is down, or stalls, is 503 for its users and nothing for those of others', async () => {
