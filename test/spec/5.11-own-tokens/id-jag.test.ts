@@ -9,12 +9,14 @@ import {
   JWT_BEARER,
 } from '../../support/oauth/id-jag.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
+import { createLogoutTokens, sendLogout } from '../../support/oauth/logout-tokens.ts';
 import {
   ASSERTION_TYPE,
   askForToken,
   assertionOf,
   basic,
   fileOf,
+  type Members,
   newKey,
   SECRET,
   withSecret,
@@ -293,4 +295,30 @@ test('§4.10, §13.7 ID-JAG: the metadata says so where it is on; where it is of
   const refused = await bringAssertion(off.gateway, await own.assert());
   expect(refused.json.error).toBe('unsupported_grant_type');
   expect((await off.call(token)).json.error.data.reason).toBe('token_revoked');
+});
+
+test('§13.4, §13.7 ID-JAG: a logout at the provider ends what an assertion of that session got, and nothing else', async () => {
+  const { provider, partner } = own;
+  const both = await own.open({ ID_JAG_ISSUERS: `${provider.issuer.url},${partner.url}` });
+  const give = async (claims: Members, issuer = provider.issuer): Promise<string> =>
+    (await bringAssertion(both.gateway, await assertUser(issuer, own.clock.now(), { claims }))).json
+      .access_token;
+  const tokens = {
+    mine: await give({ sid: 'sid-1' }),
+    ofOtherSession: await give({ sid: 'sid-2' }),
+    ofOtherUser: await give({ sub: 'user-2', sid: 'sid-2' }),
+    ofOtherIssuer: await give({ sid: 'sid-1' }, partner),
+  };
+  const logoutToken = await createLogoutTokens(own).sign();
+  expect((await sendLogout(own.other.gateway, logoutToken)).status).toBe(200);
+  const reasons = Object.entries(tokens).map(async ([whose, token]) => {
+    const { status, json } = await both.call(token);
+    return [whose, status === 200 ? 'good' : json.error.data.reason];
+  });
+  expect(Object.fromEntries(await Promise.all(reasons))).toEqual({
+    mine: 'token_revoked',
+    ofOtherSession: 'good',
+    ofOtherUser: 'good',
+    ofOtherIssuer: 'good',
+  });
 });
