@@ -38,6 +38,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
       { text: 'Your MCP servers', link: '/upstreams' },
       { text: 'Rules', link: '/rules' },
       { text: 'Clients without a person', link: '/machine-clients' },
+      { text: 'Enterprises', link: '/enterprise' },
       { text: 'Pages for your users', link: '/front-page' },
       { text: 'Settings', link: '/settings' },
       { text: 'Deploy', link: '/deploy' },

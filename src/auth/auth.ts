@@ -111,6 +111,7 @@ export function openOwnTokenAccess(
       grants,
       baseUrl: server.baseUrl,
       issuer: oauth.provider.issuer,
+      assertionIssuers: oauth.idJag.isEnabled ? oauth.idJag.issuers : [],
       machineClients,
       clock,
     }),

@@ -45,6 +45,8 @@ export interface OwnTokenVerifierDeps {
   readonly baseUrl: string;
   /** `OIDC_ISSUER`: a grant of another provider has ended with the change. */
   readonly issuer: string;
+  /** Of assertions (ID-JAG); none where they are not taken. */
+  readonly assertionIssuers: readonly string[];
   readonly machineClients: Pick<MachineClients, 'find'>;
   readonly clock: Clock;
 }
@@ -70,7 +72,7 @@ const MAX_GRANTS = 10_000;
 const MAX_OPENED = 10_000;
 
 export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVerifier {
-  const { codec, grants, baseUrl, issuer, machineClients, clock } = deps;
+  const { codec, grants, baseUrl, issuer, assertionIssuers, machineClients, clock } = deps;
   const known = createBoundedMap<string, KnownGrant>(MAX_GRANTS);
   const openedTokens = createBoundedMap<string, AccessToken>(MAX_OPENED);
   const reading = createSingleFlight<string, KnownGrant>();
@@ -120,16 +122,19 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
       return remember(stored);
     });
 
-  const isOfHere = ({ user, clientMark }: Grant): boolean =>
-    user.issuer === (clientMark === undefined ? issuer : baseUrl);
+  const isOfHere = ({ user, clientMark, assertion }: Grant): boolean =>
+    assertion === undefined
+      ? user.issuer === (clientMark === undefined ? issuer : baseUrl)
+      : assertionIssuers.includes(user.issuer);
 
   /** Asked at each call: replicas load the file at different times, and a client must be out at each that knows. */
   const createRequireClient =
-    ({ client, clientMark }: Grant) =>
+    ({ client, clientMark, assertion }: Grant) =>
     (): MachineClient | undefined => {
-      if (clientMark === undefined) return undefined;
+      const mark = clientMark ?? assertion?.clientMark;
+      if (mark === undefined) return undefined;
       const found = machineClients.find(client.id);
-      return found?.mark === clientMark ? found : fail('token_revoked');
+      return found?.mark === mark ? found : fail('token_revoked');
     };
 
   function remember({ grant, version }: StoredGrant): KnownGrant {
@@ -143,8 +148,13 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
       requireMachineClient: createRequireClient(grant),
       createUser: (scopeMask: number, machine: MachineClient | undefined) => {
         const scope = unmaskScopes(grant.scopes, scopeMask).join(' ');
-        if (machine === undefined)
-          return { ...describeClaims(user.sub, { ...claims, scope }), grant: check };
+        // By an assertion of its issuer it is a person who calls, whichever client it is that authenticated.
+        if (machine === undefined || grant.assertion !== undefined)
+          return {
+            ...describeClaims(user.sub, { ...claims, scope }),
+            ...(user.issuer !== issuer && { issuer: user.issuer }),
+            grant: check,
+          };
         const { groups, rateLimit: maxCalls } = machine;
         return {
           ...describeClaims(user.sub, { ...claims, groups, scope }),

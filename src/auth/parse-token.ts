@@ -31,6 +31,8 @@ export interface TokenForm {
   readonly kind: string;
   /** RFC 7519 §5.1: the `typ` of the header, where there is one. */
   readonly type: RegExp;
+  /** Whether a token without it is none. */
+  readonly isTypeRequired?: true;
   /** The same in words. */
   readonly types: string;
   /** Sentences about what is no JWT, about one that is encrypted, and about one that a shared secret signed. */
@@ -100,7 +102,8 @@ function parseHeader(bytes: Buffer, form: TokenForm): TokenHeader {
   if (kid !== undefined && typeof kid !== 'string') {
     return failMalformed('The kid in the header of the token is not a string.');
   }
-  const isRightType = typ === undefined || (typeof typ === 'string' && form.type.test(typ));
+  const isRightType =
+    typ === undefined ? !form.isTypeRequired : typeof typ === 'string' && form.type.test(typ);
   if (!isRightType) failType(typ, form);
   return { alg, kid, algorithm: algorithms.get(alg) ?? failAlgorithm(alg, form) };
 }

@@ -49,10 +49,28 @@ export interface ProviderMetadata {
 
 export interface ProviderMetadataDeps {
   readonly issuer: string;
+  /** The setting that names it; OIDC_ISSUER unless given. */
+  readonly setting?: IssuerSetting;
   readonly fetch: Fetch;
   readonly clock: Clock;
   readonly log: Log;
 }
+
+/** For the log. */
+export interface IssuerSetting {
+  readonly variable: string;
+  /** What to set in its place. */
+  readonly remedy: string;
+  /** What to do about a document of another issuer. */
+  readonly advice: string;
+}
+
+const OIDC_ISSUER: IssuerSetting = {
+  variable: 'OIDC_ISSUER',
+  remedy: 'OIDC_ISSUER, or OIDC_JWKS_URL',
+  advice:
+    'If this is your provider, set OIDC_ISSUER to exactly what it names, which is also the iss of its tokens. If its tokens have your OIDC_ISSUER as iss, set OIDC_JWKS_URL, and in broker mode OAUTH_AUTHORIZATION_URL and OAUTH_TOKEN_URL, in place of the document.',
+};
 
 /** §8.5. */
 const FRESH_MS = 300_000;
@@ -61,7 +79,7 @@ const COOL_DOWN_MS = 2000;
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
 export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMetadata {
-  const { issuer, fetch, clock, log } = deps;
+  const { issuer, setting = OIDC_ISSUER, fetch, clock, log } = deps;
   const url = buildDiscoveryUrl(issuer);
   let kept: { readonly document: ProviderDocument; readonly at: number } | undefined;
   let failed: { readonly cause: unknown; readonly at: number } | undefined;
@@ -75,15 +93,16 @@ export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMeta
       reported = undefined;
       return;
     }
-    const problem = `${describeIssuerMismatch('issuer in the discovery document', found, issuer)} (OIDC_ISSUER)`;
+    const problem = `${describeIssuerMismatch('issuer in the discovery document', found, issuer)} (${setting.variable})`;
     if (reported !== found) {
-      log.error(
-        `${problem}: the document is not used. If this is your provider, set OIDC_ISSUER to exactly what it names, which is also the iss of its tokens. If its tokens have your OIDC_ISSUER as iss, set OIDC_JWKS_URL, and in broker mode OAUTH_AUTHORIZATION_URL and OAUTH_TOKEN_URL, in place of the document.`,
-        { url: stripUri(url), found, expected: issuer },
-      );
+      log.error(`${problem}: the document is not used. ${setting.advice}`, {
+        url: stripUri(url),
+        found,
+        expected: issuer,
+      });
     }
     reported = found;
-    throw new IssuerMismatch(`${problem}; set OIDC_ISSUER, or OIDC_JWKS_URL`);
+    throw new IssuerMismatch(`${problem}; set ${setting.remedy}`);
   }
 
   async function load(): Promise<ProviderDocument> {

@@ -1,5 +1,6 @@
 // What cannot go with OIDC_PROVIDER=github, which has no discovery, no key set and no ID tokens.
 import { isLoopbackHost } from '../platform/address.ts';
+import { idJagSettings } from './groups/id-jag.ts';
 import { loginPolicySettings } from './groups/login-policy.ts';
 import { isBrokerMode } from './groups/oauth-mode.ts';
 import { providerSettings, readProfile } from './groups/provider.ts';
@@ -45,6 +46,12 @@ export const GITHUB_PROBLEM_FINDERS: readonly FindProblem[] = [
     isBrokerMode(read) &&
     isMissing(providerClientSettings.secret) &&
     'OAUTH_CLIENT_SECRET is missing: GitHub gives no tokens without the secret of the OAuth app or GitHub App.',
+
+  (read) =>
+    isGithub(read) &&
+    read(idJagSettings.isEnabled) &&
+    read(idJagSettings.issuers).includes(read(providerSettings.githubUrl)) &&
+    'ID_JAG=true cannot work with OIDC_PROVIDER=github alone: GitHub makes no such assertions. Name the identity provider that makes them in ID_JAG_ISSUERS, or remove ID_JAG.',
 
   (read, isMissing) => {
     const useless = isGithub(read) && USELESS.find((setting) => !isMissing(setting));

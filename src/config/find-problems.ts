@@ -9,6 +9,7 @@ import { auditSettings } from './groups/audit.ts';
 import { brokerSettings } from './groups/broker.ts';
 import { clientSettings } from './groups/clients.ts';
 import { consentSettings } from './groups/consent.ts';
+import { idJagSettings } from './groups/id-jag.ts';
 import { loginPolicySettings } from './groups/login-policy.ts';
 import { isBrokerMode, mode } from './groups/oauth-mode.ts';
 import { outboundSettings } from './groups/outbound.ts';
@@ -170,6 +171,25 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     );
   },
 
+  (read) =>
+    issuesOwnTokens(read) &&
+    !read(idJagSettings.isEnabled) &&
+    !isDefault(idJagSettings.issuers, read) &&
+    'ID_JAG_ISSUERS has no use without ID_JAG=true: no assertion is taken. Set ID_JAG=true, or remove ID_JAG_ISSUERS.',
+
+  // Its clients are users of that issuer.
+  (read) => {
+    const baseUrl = read(serverSettings.baseUrl);
+    const own = read(idJagSettings.issuers).find(
+      (issuer) => issuer.replace(/\/+$/, '') === baseUrl,
+    );
+    return (
+      read(idJagSettings.isEnabled) &&
+      own !== undefined &&
+      `ID_JAG_ISSUERS: ${JSON.stringify(own)} is this gateway (BASE_URL), which makes no such assertions. Name the identity provider of your users.`
+    );
+  },
+
   (read, isMissing) =>
     issuesOwnTokens(read) &&
     read(ownTokenSettings.acceptsProviderTokens) &&
@@ -275,6 +295,7 @@ const OF_PROVIDER_TOKENS: readonly Setting<unknown>[] = [
 
 const OF_OWN_TOKENS: readonly Setting<unknown>[] = [
   ...Object.values(loginPolicySettings),
+  ...Object.values(idJagSettings),
   ...Object.values(ownTokenSettings).filter((setting) => setting !== ownTokenSettings.tokens),
 ];
 

@@ -4,6 +4,7 @@ import { auditSettings } from './groups/audit.ts';
 import { brokerSettings } from './groups/broker.ts';
 import { clientSettings } from './groups/clients.ts';
 import { httpSettings } from './groups/http.ts';
+import { idJagSettings } from './groups/id-jag.ts';
 import { limitSettings } from './groups/limits.ts';
 import { loginPolicySettings } from './groups/login-policy.ts';
 import { mcpSettings } from './groups/mcp.ts';
@@ -37,6 +38,7 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   { title: 'Broker mode', settings: Object.values(brokerSettings) },
   { title: 'Tokens', settings: Object.values(ownTokenSettings) },
   { title: 'Who may log in', settings: Object.values(loginPolicySettings) },
+  { title: 'Enterprises', settings: Object.values(idJagSettings) },
   { title: 'MCP clients', settings: Object.values(clientSettings) },
   { title: 'Pages', settings: Object.values(siteSettings) },
   { title: "Operators' page", settings: Object.values(adminSettings) },

@@ -422,6 +422,24 @@ export const catalogue = {
     'temporarily_unavailable',
     'The keys of the client could not be fetched, so it cannot be authenticated. Try again in a moment.',
   ),
+  /** RFC 7523 §3.1. It says no more, so that nobody learns what would have been taken: the log does. */
+  unusable_assertion: defineOAuthError(
+    400,
+    'invalid_grant',
+    'The assertion is not one that the gateway takes from this client. The log of the gateway says what is wrong; get a new one from the identity provider.',
+  ),
+  /** The person is known, and may not: what is allowed is for the log. */
+  asserted_user_refused: defineOAuthError(
+    400,
+    'invalid_grant',
+    'This user may not use this gateway. Ask its administrator for access.',
+  ),
+  /** Not `invalid_grant`: the assertion may be right. */
+  assertion_keys_unavailable: defineOAuthError(
+    503,
+    'temporarily_unavailable',
+    'The keys of the identity provider could not be fetched, so the assertion cannot be checked. Try again in a moment.',
+  ),
   unregistered_redirect_uri: defineOAuthError(
     400,
     'invalid_redirect_uri',

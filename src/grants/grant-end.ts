@@ -1,5 +1,5 @@
 // §5.11: when a grant ends by itself.
-import { type Grant, isRenewable } from './grant.ts';
+import { type Grant, hasRefreshToken, isRenewable } from './grant.ts';
 
 /** Seconds for which a grant lives from now on. */
 export interface GrantLifetime {
@@ -13,11 +13,11 @@ export interface GrantLifetime {
 
 /** Epoch milliseconds. */
 export function computeGrantEnd(
-  { createdAt, issued, provider, clientMark }: Grant,
+  grant: Grant,
   { idleSeconds, maxSeconds, unrenewedSeconds }: GrantLifetime,
 ): number {
-  // Nothing renews the tokens of a client that logged in as itself: it logs in anew.
-  if (clientMark !== undefined) return issued.expiresAt;
+  const { createdAt, issued, provider } = grant;
+  if (!hasRefreshToken(grant)) return issued.expiresAt;
   const ends = [
     issued.issuedAt + idleSeconds * 1000,
     ...(maxSeconds > 0 ? [createdAt + maxSeconds * 1000] : []),

@@ -20,6 +20,8 @@ export interface Grant {
   readonly client: GrantedClient;
   /** Where the client logged in as itself: the mark that it had then (`MachineClient`). It has no refresh token. */
   readonly clientMark?: string | undefined;
+  /** Where an assertion of the user's issuer stands behind it (ID-JAG). It has no refresh token. */
+  readonly assertion?: GrantedAssertion | undefined;
   /** Those of the consent page. */
   readonly scopes: readonly string[];
   /** RFC 8707: what its tokens are for. */
@@ -43,6 +45,18 @@ export interface Grant {
   /** The refresh token that those took the place of. */
   readonly replaced?: ReplacedToken | undefined;
 }
+
+export interface GrantedAssertion {
+  /** The mark that its client had then; undefined where a document describes the client. */
+  readonly clientMark: string | undefined;
+}
+
+/** A client that authenticates each time it gets a token asks for the next one as it asked for this. */
+export const hasRefreshToken = ({
+  clientMark,
+  assertion,
+}: Pick<Grant, 'clientMark' | 'assertion'>): boolean =>
+  clientMark === undefined && assertion === undefined;
 
 export const createGrantId = (): string => randomBytes(16).toString('base64url');
 

@@ -74,10 +74,12 @@ export function createAuthorizationEndpoints(
   const { oauth } = config;
   const { baseUrl } = config.server;
   const { allowedHosts } = oauth.clientIdMetadata;
+  const takesAssertions = oauth.mode === 'broker' && oauth.idJag.isEnabled;
   const network = parts.network ?? createPublicNetwork({ clock, tunnel: parts.tunnel });
   const clientDocuments = createClientDocuments({
     allowedHosts,
     redirectUris: selectRedirectUriRules(oauth, baseUrl),
+    acceptsKeys: takesAssertions,
     clock,
     log,
     network,

@@ -12,6 +12,7 @@ import type { Endpoint, OpenEndpoint } from '../endpoint/endpoint.ts';
 import { createJsonReply, type GatewayRequest, type Reply } from '../endpoint/message.ts';
 import { type ErrorFormat, JSONRPC, OAUTH } from '../endpoint/render-error.ts';
 import { fail } from '../errors/gateway-error.ts';
+import { JWT_BEARER } from './request/login-facts.ts';
 
 export const createDiscoveryEndpoints = (
   baseUrl: string,
@@ -118,7 +119,10 @@ export function createServerMetadata(
       document,
       members: {
         ...buildServerMetadata(server.baseUrl, oauth, document, areDocumentsOffered),
-        ...(hasMachineClients() && OF_MACHINE_CLIENTS),
+        ...describeProvenClients({
+          hasMachineClients: hasMachineClients(),
+          takesAssertions: oauth.mode === 'broker' && oauth.idJag.isEnabled,
+        }),
       },
     };
   }
@@ -174,17 +178,33 @@ const PUBLIC_CLIENTS = {
   token_endpoint_auth_methods_supported: ['none'],
 } as const;
 
-/** `none` stays the first: it is what clients take that register. */
-const OF_MACHINE_CLIENTS = {
-  grant_types_supported: [...PUBLIC_CLIENTS.grant_types_supported, 'client_credentials'],
-  token_endpoint_auth_methods_supported: [
-    ...PUBLIC_CLIENTS.token_endpoint_auth_methods_supported,
-    'client_secret_basic',
-    'client_secret_post',
-    'private_key_jwt',
-  ],
-  token_endpoint_auth_signing_alg_values_supported: [...algorithms.keys()],
-};
+/** What is there for clients that prove who they are. `none` stays the first method: it is what clients take that register. */
+function describeProvenClients({
+  hasMachineClients,
+  takesAssertions,
+}: {
+  readonly hasMachineClients: boolean;
+  readonly takesAssertions: boolean;
+}) {
+  if (!hasMachineClients && !takesAssertions) return {};
+  return {
+    grant_types_supported: [
+      ...PUBLIC_CLIENTS.grant_types_supported,
+      ...(hasMachineClients ? ['client_credentials'] : []),
+      ...(takesAssertions ? [JWT_BEARER] : []),
+    ],
+    token_endpoint_auth_methods_supported: [
+      ...PUBLIC_CLIENTS.token_endpoint_auth_methods_supported,
+      ...(hasMachineClients ? ['client_secret_basic', 'client_secret_post'] : []),
+      'private_key_jwt',
+    ],
+    token_endpoint_auth_signing_alg_values_supported: [...algorithms.keys()],
+    // draft-ietf-oauth-identity-assertion-authz-grant §7.2.
+    ...(takesAssertions && { authorization_grant_profiles_supported: [ID_JAG_PROFILE] }),
+  };
+}
+
+const ID_JAG_PROFILE = 'urn:ietf:params:oauth:grant-profile:id-jag';
 
 /** A metadata document, which clients and caches may keep for five minutes. */
 const renderMetadata = (document: unknown): Reply =>

@@ -3,7 +3,7 @@ import type { ChosenLimit, Endpoint, PublicEndpoint } from '../endpoint/endpoint
 import { type GatewayRequest, getHeader, getJson, type RequestBody } from '../endpoint/message.ts';
 import { type ErrorFormat, OAUTH } from '../endpoint/render-error.ts';
 import type { OAuthHandlers } from './oauth.ts';
-import { readAskedFacts } from './request/login-facts.ts';
+import { JWT_BEARER, readAskedFacts } from './request/login-facts.ts';
 import { parseBody, type RequestParameters, readAskedTokens } from './request/parameters.ts';
 
 export interface OAuthEndpointOptions {
@@ -110,7 +110,7 @@ function chooseTokenLimit(
   { logins: { findKnownId, findLogin }, findMachineLogin }: TokenLogins,
 ): ChosenLimit {
   const { grant } = readAskedFacts(body);
-  if (grant === 'client_credentials' && findMachineLogin !== undefined) {
+  if ((grant === 'client_credentials' || grant === JWT_BEARER) && findMachineLogin !== undefined) {
     const login = findMachineLogin(body, authorization);
     return { group: 'machine', ...(login && { login }) };
   }

@@ -144,6 +144,7 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
   const broker = createBroker(config, {
     ...parts,
     records,
+    clientDocuments: deps.clientDocuments,
     endpoints,
     clock,
     inspectToken,

@@ -125,6 +125,10 @@ export const buildLogoutTokenKey = (hash: string): string => buildOAuthKey('logo
 /** That an assertion of a client was used; `hash` is that of client and `jti`. */
 export const buildAssertionKey = (hash: string): string => buildOAuthKey('client-assertion', hash);
 
+/** That an assertion about a user was used (ID-JAG); `hash` is that of issuer and `jti`. */
+export const buildUserAssertionKey = (hash: string): string =>
+  buildOAuthKey('user-assertion', hash);
+
 /** The grant of which a client that logs in as itself is given a token again; `hash` is that of client, scopes and resources. */
 export const buildMachineGrantKey = (hash: string): string => buildOAuthKey('machine-grant', hash);
 

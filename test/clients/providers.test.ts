@@ -9,6 +9,7 @@ import { useShared } from '../support/lifetimes.ts';
 import { startEmulator } from '../support/providers/emulator.ts';
 import { EMULATED } from '../support/providers/emulators.ts';
 import { startGatewayInFront } from '../support/providers/gateway-in-front.ts';
+import type { Habits } from '../support/providers/habits.ts';
 import { ADA } from '../support/providers/login-page.ts';
 
 const MINUTE_MS = 60_000;
@@ -16,6 +17,9 @@ const HELLO = [{ type: 'text', text: 'Postern MCP Server: hello' }];
 
 /** Minutes after which the provider has been asked again: OAUTH_RENEWAL_SECONDS. */
 const RENEWED = 61;
+
+/** The others say nothing until they are asked. */
+const tellsOfLogouts = ({ logoutTokenNames }: Habits): boolean => logoutTokenNames.length > 0;
 
 /** Providers that give no refresh token: they are asked again by the access token, which lives until it is revoked. */
 const WITHOUT_REFRESH: ReadonlySet<string> = new Set(['github', 'slack']);
@@ -27,6 +31,7 @@ describe.each([...EMULATED])('%s', (name, habits) => {
     const { log, lines } = collectLog();
     const deps = { clock, log, catalog: specCatalog, network: noInternet };
     const gateway = await startGatewayInFront({ emulator, deps });
+    emulator.logoutUrl = `${gateway.baseUrl}/oauth/backchannel-logout`;
     return {
       clock,
       emulator,
@@ -65,6 +70,22 @@ describe.each([...EMULATED])('%s', (name, habits) => {
       clock.advance(RENEWED * MINUTE_MS);
       await expect(ping()).rejects.toThrow(/Unauthorized/);
       expect(authorizations).toHaveLength(2);
+      await client.close();
+    },
+  );
+
+  test.for(tellsOfLogouts(habits) ? OFFICIAL_CLIENTS.map((row) => [row.title, row] as const) : [])(
+    `§13.4 ${habits.title}, official client %s: is out at the next call once its user logged out there`,
+    async ([title, { connect }]) => {
+      const { emulator } = own;
+      const sub = `who logs out of ${title}`;
+      emulator.person = { ...ADA, sub };
+      const client = await connect(own.mcpUrl);
+      const ping = async () => (await client.call('service_ping', { message: 'hello' })).content;
+      expect(await ping()).toEqual(HELLO);
+      const sent = await emulator.logOutUser({ sub });
+      expect(sent.map(({ status }) => status)).toEqual([200]);
+      await expect(ping()).rejects.toThrow(/Unauthorized/);
       await client.close();
     },
   );

@@ -4,6 +4,7 @@ import { defineSetting, type Read, readAll, requireValue } from '../setting.ts';
 import { type BrokerRequestConfig, brokerSettings } from './broker.ts';
 import { type ClientsConfig, readClientsConfig } from './clients.ts';
 import { type ConsentConfig, consentSettings } from './consent.ts';
+import { type IdJagConfig, readIdJagConfig } from './id-jag.ts';
 import { type IdentityConfig, readIdentityConfig } from './login-policy.ts';
 import { isBrokerMode, mode } from './oauth-mode.ts';
 import { readTokensConfig, type TokensConfig } from './own-tokens.ts';
@@ -26,6 +27,8 @@ export interface BrokerConfig extends CommonConfig, BrokerRequestConfig {
   readonly tokens: TokensConfig;
   /** What the provider is asked of a user, and who may log in. */
   readonly identity: IdentityConfig;
+  /** Whose assertions stand for a login. */
+  readonly idJag: IdJagConfig;
 }
 
 /** §4.6, §4.7: clients are sent on to the provider. With a consent page there are records to seal. */
@@ -99,6 +102,7 @@ export function readOAuthConfig(
       stateSecret: requireValue(stateSecret, stateSecrets),
       tokens: readTokensConfig(read),
       identity: readIdentityConfig(read),
+      idJag: readIdJagConfig(read),
     };
   }
   const proxy = {

@@ -16,6 +16,7 @@ import {
   type SealedRecords,
 } from '../../store/seal/sealed-records.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
+import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Approvals, Browsers } from '../consent/browser.ts';
 import type { RedirectToProvider } from '../consent/consent.ts';
@@ -53,6 +54,7 @@ export interface BrokerDeps {
   readonly recentAnswers: RecentAnswers;
   readonly clock: Clock;
   readonly clients: Clients;
+  readonly clientDocuments: ClientDocuments;
   readonly browsers: Browsers;
   readonly approvals: Approvals;
   readonly api: ProviderApi;

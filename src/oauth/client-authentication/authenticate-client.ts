@@ -1,6 +1,6 @@
 // RFC 6749 §2.3: whether a client is the one that it says it is. The answer to one that is not says nothing more, so that nobody
 // learns by it which clients there are; the log says what was found, and what was expected.
-import { type KeySet, selectCandidates } from '../../auth/key-set.ts';
+import { type KeyHint, type KeySet, selectCandidates } from '../../auth/key-set.ts';
 import type { MachineClient } from '../../auth/machine-clients.ts';
 import type { ParsedToken } from '../../auth/parse-token.ts';
 import { findSigner, verifySignature } from '../../auth/token-verifier.ts';
@@ -24,8 +24,11 @@ import type { ClientKeySets } from './client-key-sets.ts';
 import { isSecretOf } from './client-secret.ts';
 import { type ClientCredentials, hasTriedBasic, readCredentials } from './read-credentials.ts';
 
-export interface AuthenticatedClient {
-  readonly client: MachineClient;
+/** What is needed of a client to tell that it is itself. */
+export type ProvenClient = Pick<MachineClient, 'id' | 'credentials'>;
+
+export interface AuthenticatedClient<Client extends ProvenClient = MachineClient> {
+  readonly client: Client;
   /**
    * Before anything is given for it: an assertion is good once, on all replicas together.
    *
@@ -34,15 +37,15 @@ export interface AuthenticatedClient {
   useUp(): Promise<void>;
 }
 
-export interface ClientAuthentication {
+export interface ClientAuthentication<Client extends ProvenClient = MachineClient> {
   /**
    * Without effect. An assertion that was used already is refused here, too: it counts for whoever sends it, not for its client.
    *
    * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
    */
-  authenticate(request: ClientRequest): Promise<AuthenticatedClient>;
+  authenticate(request: ClientRequest): Promise<AuthenticatedClient<Client>>;
   /** The client whose secret the request brings, where that alone settles it; else undefined. It never throws. */
-  findBySecret(request: ClientRequest): MachineClient | undefined;
+  findBySecret(request: ClientRequest): Client | undefined;
 }
 
 export interface ClientRequest {
@@ -53,20 +56,26 @@ export interface ClientRequest {
   readonly authorization: string | undefined;
 }
 
-export interface ClientAuthenticationDeps {
+export interface ClientAuthenticationDeps<Client extends ProvenClient = MachineClient> {
   readonly rules: AssertionRules;
-  readonly findClient: (id: string) => MachineClient | undefined;
+  readonly findClient: (id: string) => Client | undefined;
+  /** One that is none of those, by its metadata document, with the key that `hint` names; undefined where none counts. */
+  readonly findByDocument?:
+    | ((id: string, hint: KeyHint) => Promise<Client | undefined>)
+    | undefined;
   readonly keySets: Pick<ClientKeySets, 'get'>;
   readonly store: Pick<KeyValue, 'get' | 'compareAndSet'>;
   readonly clock: Clock;
 }
 
-export function createClientAuthentication(deps: ClientAuthenticationDeps): ClientAuthentication {
-  const { rules, findClient, keySets, store, clock } = deps;
+export function createClientAuthentication<Client extends ProvenClient = MachineClient>(
+  deps: ClientAuthenticationDeps<Client>,
+): ClientAuthentication<Client> {
+  const { rules, findClient, findByDocument, keySets, store, clock } = deps;
   const readAssertion = createReadAssertion(rules);
-  const judged = new WeakMap<RequestBody, Promise<AuthenticatedClient>>();
+  const judged = new WeakMap<RequestBody, Promise<AuthenticatedClient<Client>>>();
 
-  function checkSecret({ clientId, secret }: BySecret): AuthenticatedClient {
+  function checkSecret({ clientId, secret }: BySecret): AuthenticatedClient<Client> {
     const client = findClient(clientId);
     const hash = client?.credentials.kind === 'secret' ? client.credentials.hash : undefined;
     if (isSecretOf(secret, hash) && client !== undefined) return { client, useUp: async () => {} };
@@ -80,7 +89,7 @@ export function createClientAuthentication(deps: ClientAuthenticationDeps): Clie
     clientId,
     assertion: text,
     assertionType,
-  }: ByAssertion): Promise<AuthenticatedClient> {
+  }: ByAssertion): Promise<AuthenticatedClient<Client>> {
     if (assertionType !== ASSERTION_TYPE)
       failClient(clientId, {
         found: `client_assertion_type ${truncateForLog(assertionType ?? '')}`,
@@ -89,7 +98,9 @@ export function createClientAuthentication(deps: ClientAuthenticationDeps): Clie
     const assertion = readOrFail(text, clientId);
     if (clientId !== undefined && clientId !== assertion.clientId)
       failClient(clientId, { found: `sub ${assertion.clientId}`, expected: 'the client_id' });
-    const client = findClient(assertion.clientId);
+    const client =
+      findClient(assertion.clientId) ??
+      (await findByDocument?.(assertion.clientId, assertion.token));
     if (client === undefined || client.credentials.kind === 'secret')
       return failClient(assertion.clientId, {
         found: 'an assertion',
@@ -109,7 +120,7 @@ export function createClientAuthentication(deps: ClientAuthenticationDeps): Clie
     }
   }
 
-  async function checkSignature({ id, credentials }: MachineClient, token: ParsedToken) {
+  async function checkSignature({ id, credentials }: ProvenClient, token: ParsedToken) {
     if (credentials.kind === 'keys') {
       const signer = findSigner(token, selectCandidates(credentials.keys, token));
       if (signer === undefined) failSignature(id, token);
@@ -146,7 +157,9 @@ export function createClientAuthentication(deps: ClientAuthenticationDeps): Clie
     failUsed(assertion);
   }
 
-  function check(request: ClientRequest): AuthenticatedClient | Promise<AuthenticatedClient> {
+  function check(
+    request: ClientRequest,
+  ): AuthenticatedClient<Client> | Promise<AuthenticatedClient<Client>> {
     const credentials = readCredentials(request.parameters, request.authorization);
     if (credentials === undefined || credentials === 'malformed')
       return failClient(request.parameters.get('client_id'), {
@@ -158,7 +171,7 @@ export function createClientAuthentication(deps: ClientAuthenticationDeps): Clie
       : checkSecret(credentials);
   }
 
-  async function judge(request: ClientRequest): Promise<AuthenticatedClient> {
+  async function judge(request: ClientRequest): Promise<AuthenticatedClient<Client>> {
     try {
       return await check(request);
     } catch (thrown) {
@@ -190,7 +203,7 @@ export function createClientAuthentication(deps: ClientAuthenticationDeps): Clie
 type ByAssertion = Extract<ClientCredentials, { method: 'private_key_jwt' }>;
 type BySecret = Exclude<ClientCredentials, ByAssertion>;
 
-const describeExpected = (client: MachineClient | undefined, what: string): string => {
+const describeExpected = (client: ProvenClient | undefined, what: string): string => {
   if (client === undefined) return 'a client of the configuration file';
   const { kind } = client.credentials;
   const isRightKind = (kind === 'secret') === (what === 'its secret');

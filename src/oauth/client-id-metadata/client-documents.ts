@@ -2,6 +2,8 @@
 // fetched when they are needed and kept for as long as their host allows.
 
 import type { IncomingHttpHeaders } from 'node:http';
+import type { VerificationKey } from '../../auth/jwk.ts';
+import type { KeyHint } from '../../auth/key-set.ts';
 import type { ClientsConfig } from '../../config/groups/clients.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -14,9 +16,12 @@ import {
   ClientDocumentRefused,
   failDocument,
   isClientDocumentId,
+  type KeyedClientDocument,
+  type PublicClientDocument,
   parseClientDocument,
   parseClientIdUrl,
 } from './client-document.ts';
+import { createFindDocumentKeys } from './document-keys.ts';
 import { fetchDocument } from './fetch-document.ts';
 import type { Network } from './network.ts';
 
@@ -30,12 +35,21 @@ export interface ClientDocuments {
    *
    * @throws ClientDocumentRefused when the URL, its host or its document cannot be accepted.
    */
-  find(clientId: string): Promise<ClientDocument>;
+  find(clientId: string): Promise<PublicClientDocument>;
+  /** Likewise, of a client that has keys: with those that may have signed what names `hint`. */
+  findKeyed(clientId: string, hint: KeyHint): Promise<KeyedClient>;
+}
+
+export interface KeyedClient {
+  readonly document: KeyedClientDocument;
+  readonly keys: readonly VerificationKey[];
 }
 
 export interface ClientDocumentsOptions
   extends Pick<ClientsConfig['clientIdMetadata'], 'allowedHosts'> {
   readonly redirectUris: RedirectUriRules;
+  /** Whether clients may prove by keys who they are. */
+  readonly acceptsKeys?: boolean;
   readonly clock: Clock;
   readonly log: Log;
   readonly network: Network;
@@ -49,11 +63,13 @@ const PAUSE_MS = 5000;
 const MAX_LOGGED = 400;
 
 export function createClientDocuments(options: ClientDocumentsOptions): ClientDocuments {
-  const { allowedHosts, redirectUris, clock, log, network } = options;
+  const { allowedHosts, redirectUris, acceptsKeys = false, clock, log, network } = options;
+  const rules = { redirectUris, acceptsKeys, allowedHosts };
   const documents = createExpiringMap<ClientDocument>(MAX_KEPT, clock.monotonic);
   // Apart: made-up URLs that fail must not push out what is in use.
   const failures = createExpiringMap<ClientDocumentRefused>(MAX_KEPT, clock.monotonic);
   const loads = createSingleFlight<string, ClientDocument>();
+  const findKeys = createFindDocumentKeys({ network, clock });
   const throttle = createLogThrottle(clock, (_kind, leftOut) =>
     log.info('More client metadata documents could not be used in the last minute.', {
       leftOut,
@@ -63,7 +79,7 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
   async function load(url: URL): Promise<ClientDocument> {
     try {
       const { headers, body } = await fetchDocument(url, network, clock);
-      const document = parseClientDocument(url.href, body, redirectUris);
+      const document = parseClientDocument(url.href, body, rules);
       documents.set(url.href, document, clock.monotonic() + readLifetimeMs(headers, clock.now()));
       return document;
     } catch (refusal) {
@@ -92,17 +108,34 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
     return loads.run(url.href, () => load(url));
   }
 
+  async function findAny(clientId: string): Promise<ClientDocument> {
+    const parsed = parseClientIdUrl(clientId, allowedHosts);
+    if ('problem' in parsed) return failDocument(parsed.problem);
+    const document = documents.get(clientId);
+    if (document !== undefined) return document;
+    const failure = failures.get(clientId);
+    if (failure !== undefined) throw failure;
+    return loadOnce(parsed.url);
+  }
+
   return {
     isClientDocumentId,
     isAllowed: (clientId) => 'url' in parseClientIdUrl(clientId, allowedHosts),
     async find(clientId) {
-      const parsed = parseClientIdUrl(clientId, allowedHosts);
-      if ('problem' in parsed) failDocument(parsed.problem);
-      const document = documents.get(clientId);
-      if (document !== undefined) return document;
-      const failure = failures.get(clientId);
-      if (failure !== undefined) throw failure;
-      return loadOnce(parsed.url);
+      const document = await findAny(clientId);
+      return document.token_endpoint_auth_method === 'none'
+        ? document
+        : failDocument(
+            `The client's metadata document ${clientId} asks for a token_endpoint_auth_method other than none, the only one supported for it here.`,
+          );
+    },
+    async findKeyed(clientId, hint) {
+      const document = await findAny(clientId);
+      return document.token_endpoint_auth_method === 'none'
+        ? failDocument(
+            `The client's metadata document ${clientId} names no token_endpoint_auth_method private_key_jwt.`,
+          )
+        : { document, keys: await findKeys(document.keys, hint) };
     },
   };
 }

@@ -1,6 +1,6 @@
 // RFC 6749 §5.1: the token response, made of the grant alone: whoever makes it again makes the same.
 import { createJsonReply, type Reply } from '../../endpoint/message.ts';
-import type { Grant } from '../../grants/grant.ts';
+import { type Grant, hasRefreshToken } from '../../grants/grant.ts';
 import { hashResource, hashUser, maskScopes, type TokenCodec } from '../../grants/token-codec.ts';
 
 export type WriteTokens = (grant: Grant, now: number) => Reply;
@@ -8,7 +8,8 @@ export type WriteTokens = (grant: Grant, now: number) => Reply;
 /** `now` in epoch milliseconds. */
 export const createWriteTokens =
   (codec: Pick<TokenCodec, 'writeAccessToken' | 'writeRefreshToken'>): WriteTokens =>
-  ({ id, user, clientMark, scopes: granted, issued }, now) => {
+  (grant, now) => {
+    const { id, user, scopes: granted, issued } = grant;
     const { generation, issuedAt, expiresAt, scopes, resources } = issued;
     return createJsonReply(
       200,
@@ -24,7 +25,7 @@ export const createWriteTokens =
         }),
         token_type: 'Bearer',
         expires_in: Math.max(0, Math.floor((expiresAt - now) / 1000)),
-        ...(clientMark === undefined && {
+        ...(hasRefreshToken(grant) && {
           refresh_token: codec.writeRefreshToken({ grantId: id, generation }),
         }),
         ...(scopes.length > 0 && { scope: scopes.join(' ') }),

@@ -3,15 +3,20 @@
 import type { KnownLogin } from '../../endpoint/endpoint.ts';
 import type { FindMachineLogin } from '../broker/broker-tokens.ts';
 import type { ClientAuthentication } from '../client-authentication/authenticate-client.ts';
+import type { AssertingClient } from '../id-jag/asserting-client.ts';
+import { JWT_BEARER } from '../request/login-facts.ts';
 import { parseBody } from '../request/parameters.ts';
 
-export const createFindMachineLogin = ({
-  findBySecret,
-  authenticate,
-}: ClientAuthentication): FindMachineLogin =>
+/** `ofAssertions` is asked where the client brings an assertion about a user: other clients may do that, too. */
+export const createFindMachineLogin = (
+  authentication: ClientAuthentication,
+  ofAssertions: ClientAuthentication<AssertingClient> | undefined,
+): FindMachineLogin =>
   function findMachineLogin(body, authorization) {
     try {
       const request = { body, parameters: parseBody(body), authorization };
+      const isAssertion = request.parameters.get('grant_type') === JWT_BEARER;
+      const { findBySecret, authenticate } = (isAssertion && ofAssertions) || authentication;
       // Cheap enough for each request. A signature is not: of those few are looked at while the address is refused.
       const known = findBySecret(request);
       if (known !== undefined) {

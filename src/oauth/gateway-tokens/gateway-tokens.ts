@@ -16,8 +16,12 @@ import type { BrokerTokens } from '../broker/broker-tokens.ts';
 import type { AskedOfProvider, Login, ReadAsked } from '../broker/redirect-to-provider.ts';
 import { createRefreshTokens } from '../broker/refresh-tokens.ts';
 import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
+import { createClientAuthentication } from '../client-authentication/authenticate-client.ts';
+import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Browsers } from '../consent/browser.ts';
+import { type AssertingClient, createFindByDocument } from '../id-jag/asserting-client.ts';
+import { createGiveByAssertion } from '../id-jag/jwt-bearer.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
 import {
   buildAuthorizationParameters,
@@ -43,6 +47,7 @@ import { createGatewayToken } from './token.ts';
 export interface GatewayTokensDeps extends GatewayTokensParts {
   readonly records: RecordsDeps;
   readonly clients: Clients;
+  readonly clientDocuments: Pick<ClientDocuments, 'isClientDocumentId' | 'findKeyed'>;
   readonly endpoints: ProviderEndpoints;
   readonly logins: SealedRecords<Login>;
   readonly browsers: Browsers;
@@ -56,7 +61,7 @@ export interface GatewayTokensDeps extends GatewayTokensParts {
 export interface GatewayTokensConfig
   extends ProviderParametersConfig,
     OwnResources,
-    Pick<BrokerConfig, 'providerClient' | 'refreshTtlSeconds'>,
+    Pick<BrokerConfig, 'providerClient' | 'refreshTtlSeconds' | 'identity'>,
     Pick<ServerConfig, 'displayName'> {}
 
 export function createGatewayTokens(
@@ -112,11 +117,30 @@ export function createGatewayTokens(
     store: records.store,
     writeTokens,
   });
+  const { assertions } = deps;
+  const ofAssertions =
+    assertions &&
+    createClientAuthentication<AssertingClient>({
+      ...deps.clientAuthenticationDeps,
+      findByDocument: createFindByDocument(deps.clientDocuments),
+    });
+  const giveByAssertion =
+    assertions &&
+    ofAssertions &&
+    createGiveByAssertion({
+      ...common,
+      ...assertions,
+      config: { ...ownConfig, groupsClaim: config.identity.groupsClaim },
+      authentication: ofAssertions,
+      store: records.store,
+      writeTokens,
+    });
   const { token, ...logins } = createGatewayToken({
     ...common,
     config: ownConfig,
     writeTokens,
     giveToken,
+    giveByAssertion,
   });
   return {
     readAsked: createReadAsked(providerConfig, endpoints, logouts),
@@ -128,7 +152,7 @@ export function createGatewayTokens(
     }),
     token,
     revoke: createGatewayRevoke({ ...common, authentication }),
-    findMachineLogin: createFindMachineLogin(authentication),
+    findMachineLogin: createFindMachineLogin(authentication, ofAssertions),
     logins,
     grantEndpoints: [...account.endpoints, providerLogout],
   };

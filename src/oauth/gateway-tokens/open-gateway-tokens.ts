@@ -5,6 +5,7 @@ import { createLogoutTokenVerifier, type LogoutTokenVerifier } from '../../auth/
 import type { MachineClients } from '../../auth/machine-clients.ts';
 import { createProviderEndpoints, type ProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
+import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { DEFAULT_SCOPES } from '../../config/scope.ts';
 import type { ServerUrls } from '../../config/server-urls.ts';
 import type { OwnTokens } from '../../grants/open-grants.ts';
@@ -17,9 +18,12 @@ import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
 import {
   type ClientAuthentication,
+  type ClientAuthenticationDeps,
   createClientAuthentication,
 } from '../client-authentication/authenticate-client.ts';
 import { createClientKeySets } from '../client-authentication/client-key-sets.ts';
+import { type AssertionIssuersDeps, createAssertionIssuers } from '../id-jag/assertion-issuers.ts';
+import { createVerifyAssertion, type VerifyAssertion } from '../id-jag/verify-assertion.ts';
 import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
 import { openLoginSource } from '../identity/login-source.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
@@ -49,6 +53,10 @@ export interface GatewayTokensParts {
   readonly endSelectedGrants: EndSelectedGrants;
   readonly machineClients: MachineClients;
   readonly clientAuthentication: ClientAuthentication;
+  /** By which it was made. */
+  readonly clientAuthenticationDeps: ClientAuthenticationDeps;
+  /** Undefined where no assertion is taken. */
+  readonly assertions: { readonly verifyAssertion: VerifyAssertion } | undefined;
   close(): void;
 }
 
@@ -140,6 +148,17 @@ export function openGatewayTokens(
     log,
     metrics: deps.metrics,
   });
+  const clientAuthenticationDeps = {
+    rules: {
+      issuer: server.baseUrl,
+      clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
+    },
+    findClient: machineClients.find,
+    keySets,
+    store: records.store,
+    clock,
+  };
+  const assertions = openAssertions(oauth, server.baseUrl, { ...deps, keySet });
   return {
     ownTokens,
     readIdentity,
@@ -164,17 +183,32 @@ export function openGatewayTokens(
     }),
     renewal,
     machineClients,
-    clientAuthentication: createClientAuthentication({
-      rules: {
-        issuer: server.baseUrl,
-        clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
-      },
-      findClient: machineClients.find,
-      keySets,
-      store: records.store,
-      clock,
-    }),
-    close: keySets.close,
+    clientAuthentication: createClientAuthentication(clientAuthenticationDeps),
+    clientAuthenticationDeps,
+    assertions,
+    close() {
+      keySets.close();
+      assertions?.close();
+    },
+  };
+}
+
+/** ID_JAG. */
+function openAssertions(
+  { idJag, provider, tokens }: BrokerConfig,
+  baseUrl: string,
+  deps: Omit<AssertionIssuersDeps, 'issuers' | 'provider'> & { readonly keySet: KeySet },
+) {
+  if (!idJag.isEnabled) return undefined;
+  const issuers = createAssertionIssuers({
+    ...deps,
+    issuers: idJag.issuers,
+    provider: { issuer: provider.issuer, keySet: deps.keySet },
+  });
+  const rules = { baseUrl, clockToleranceSeconds: tokens.clockToleranceSeconds };
+  return {
+    verifyAssertion: createVerifyAssertion({ rules, issuers, clock: deps.clock }),
+    close: issuers.close,
   };
 }
 

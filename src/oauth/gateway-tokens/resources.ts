@@ -57,7 +57,7 @@ export function readMachineResources(
 }
 
 /** The configuration file may have paths of the gateway. */
-const toUrl = (resource: string, { baseUrl }: Pick<OwnResources, 'baseUrl'>): string =>
+export const toUrl = (resource: string, { baseUrl }: Pick<OwnResources, 'baseUrl'>): string =>
   resource.startsWith('/') ? baseUrl + resource : resource;
 
 /** Those of ours, of a list that may name what the provider was asked for. */

@@ -7,9 +7,10 @@ import { type Grant, noteFirstUse } from '../../grants/grant.ts';
 import type { Grants, StoredGrant } from '../../grants/grants.ts';
 import type { RefreshToken, TokenCodec } from '../../grants/token-codec.ts';
 import type { Client } from '../clients/clients.ts';
+import type { GiveByAssertion } from '../id-jag/jwt-bearer.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
 import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
-import { addFacts } from '../request/login-facts.ts';
+import { addFacts, JWT_BEARER } from '../request/login-facts.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import type { WriteTokens } from './answer.ts';
 import type { createClientCredentials } from './client-credentials.ts';
@@ -29,6 +30,8 @@ export interface GatewayTokenDeps extends Omit<RedeemCodeDeps, 'answer'> {
   readonly earlierLogins: EarlierLogins;
   readonly writeTokens: WriteTokens;
   readonly giveToken: ReturnType<typeof createClientCredentials>;
+  /** Undefined where no assertion is taken. */
+  readonly giveByAssertion: GiveByAssertion | undefined;
   readonly logLogin: LogLogin;
 }
 
@@ -167,6 +170,8 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
       if (grantType === 'refresh_token') return refresh(parameters);
       if (grantType === 'client_credentials')
         return deps.giveToken({ body, parameters, authorization });
+      if (grantType === JWT_BEARER && deps.giveByAssertion !== undefined)
+        return deps.giveByAssertion({ body, parameters, authorization });
       return fail('unsupported_grant_type');
     },
     findKnownId: (refreshToken) => codec.readRefreshToken(refreshToken)?.grantId,

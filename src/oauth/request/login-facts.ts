@@ -18,7 +18,9 @@ export type LoginFacts = Readonly<{
   grant?: (typeof GRANTS)[number];
 }>;
 
-const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials'] as const;
+export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+
+const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials', JWT_BEARER] as const;
 
 /** Judges a request and does the work that is left; both replies and errors have the facts, unless they know better. */
 export async function addFacts(

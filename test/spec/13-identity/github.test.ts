@@ -276,6 +276,7 @@ test.each<{ env: Record<string, string>; said: RegExp }>([
     said: /^OAUTH_REVOCATION_URL has no use/,
   },
   { env: { OIDC_GROUPS_CLAIM: 'teams' }, said: /^OIDC_GROUPS_CLAIM has no use/ },
+  { env: { ID_JAG: 'true' }, said: /^ID_JAG=true cannot work with OIDC_PROVIDER=github alone/ },
   { env: { GITHUB_URL: 'http://github.example.com' }, said: /^GITHUB_URL: .*It must be https/ },
   { env: { GITHUB_URL: 'https://example.com/github' }, said: /^GITHUB_URL: .*without a path/ },
   {
