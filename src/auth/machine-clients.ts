@@ -41,6 +41,11 @@ export const markClient = (client: Omit<MachineClient, 'mark'>): MachineClient =
   return { ...client, mark };
 };
 
+/** Whether the file lets its tokens be for the operators' API: one for all servers would serve that, too. */
+export const mayOperate = ({ resources }: MachineClient, baseUrl: string): boolean =>
+  resources === undefined ||
+  resources.some((one) => ['/admin', `${baseUrl}/admin`].includes(one.replace(/\/$/, '')));
+
 /** How their `sub` begins. No provider's may. */
 export const MACHINE_SUBJECT_PREFIX = 'client:';
 

@@ -19,7 +19,7 @@ import type { Clock } from '../platform/clock.ts';
 import { createSingleFlight } from '../platform/single-flight.ts';
 import { buildGrantKey } from '../store/keys.ts';
 import { describeClaims } from './claims.ts';
-import type { MachineClient, MachineClients } from './machine-clients.ts';
+import { type MachineClient, type MachineClients, mayOperate } from './machine-clients.ts';
 import { failToken } from './parse-token.ts';
 
 export interface OwnTokenVerifier {
@@ -185,9 +185,11 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
       );
   }
 
-  function admit(opened: AccessToken, entry: KnownGrant): UserContext {
+  function admit(opened: AccessToken, entry: KnownGrant, path: string): UserContext {
     // No two grants have an id in common; if they had, nobody should be taken for somebody else.
     if (opened.userKey !== entry.userKey) failUnknown('');
+    const client = ADMIN.test(path) ? entry.requireMachineClient() : undefined;
+    if (client !== undefined && !mayOperate(client, baseUrl)) failResource(baseUrl, path);
     if (!entry.isUseNoted && opened.generation === entry.generation) {
       noteUse(opened.grantId, entry);
     }
@@ -200,10 +202,10 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
       const entry = known.get(opened.grantId);
       // A token of a pair that this process has not heard of: that it is in use has to be noted.
       const isKnown = entry !== undefined && opened.generation <= entry.generation;
-      if (isKnown) return admit(opened, entry);
+      if (isKnown) return admit(opened, entry, path);
       return (async () => {
         await beforeFetch?.();
-        return admit(opened, await read(opened.grantId));
+        return admit(opened, await read(opened.grantId), path);
       })();
     },
     async reload(user) {

@@ -123,7 +123,7 @@ const clientMembers = {
   jwks: defineMember('jwks', jwks, 'The public keys of the client, by which it signs assertions.'),
   jwksUri: defineMember(
     'jwksUri',
-    text(urlRule, { schema: { type: 'string', pattern: '^https?://' } }),
+    text(urlRule, { schema: { type: 'string', pattern: '^https?://' }, isSecret: true }),
     'Where the public keys of the client are.',
   ),
   scopes: defineMember(

@@ -2,16 +2,20 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { closeAfterTest } from '../../support/lifetimes.ts';
+import { assertUser, bringAssertion, ID_JAG_ENV } from '../../support/oauth/id-jag.ts';
 import {
   ASSERTION_TYPE,
   askForToken,
   assertionOf,
   basic,
   fileOf,
+  getToken,
   newKey,
+  SECRET,
   withSecret,
 } from '../../support/oauth/machine-clients.ts';
-import { type OwnTokenOptions, startOwnTokens } from '../../support/oauth/own-tokens.ts';
+import { ask, startOperatedGateways } from '../../support/oauth/operator-logins.ts';
+import { BASE, type OwnTokenOptions, startOwnTokens } from '../../support/oauth/own-tokens.ts';
 
 const start = async (clients: readonly object[], options: OwnTokenOptions = {}) =>
   closeAfterTest(await startOwnTokens({ ...options, deps: { file: await fileOf(clients) } }));
@@ -87,4 +91,39 @@ test('RFC 8017 §3.1, §5.11 machine clients: a key whose exponent makes each si
   const clients = [{ id: 'signs', jwks: { keys: [costly] } }];
   await expect(fileOf(clients)).rejects.toThrow('no key that can be used');
   await fileOf([{ id: 'signs', jwks: { keys: [costly, jwk] } }]);
+});
+
+test('RFC 8707, §22.1, §5.11 machine clients: one whose resources leave out /admin is no operator, nor is its user, whatever else says so', async () => {
+  const operators = { groups: ['operators'] };
+  const named = [
+    withSecret('free', operators),
+    withSecret('listed', { ...operators, resources: ['/mcp', `${BASE}/admin/`] }),
+    withSecret('servers', { ...operators, resources: ['/mcp'] }),
+    withSecret('similar', { ...operators, resources: ['/mcp', '/mcp/admin'] }),
+  ];
+  const file = await fileOf(named, { mcpServers: { admin: { url: 'http://127.0.0.1:9/mcp' } } });
+  const env = { ADMIN_CLIENTS: 'free,listed,servers,similar', ...ID_JAG_ENV };
+  const own = closeAfterTest(await startOperatedGateways({ env, deps: { file } }));
+  async function show(id: string) {
+    const itself = await ask(own, await getToken(own.gateway, id), '/grants');
+    const claims = { client_id: id, ...operators };
+    const assertion = await assertUser(own.provider.issuer, own.clock.now(), { claims });
+    const authorization = basic(id, SECRET);
+    const { json } = await bringAssertion(own.gateway, assertion, { authorization });
+    expect((await own.call(json.access_token)).status).toBe(200);
+    return [itself.status, (await ask(own, json.access_token, '/grants')).status];
+  }
+  for (const id of ['free', 'listed']) expect(await show(id)).toEqual([200, 200]);
+  for (const id of ['servers', 'similar']) expect(await show(id)).toEqual([401, 401]);
+});
+
+test('§18.1, §5.11 machine clients: a jwksUri that is not valid is not shown, as it may have a password', async () => {
+  for (const jwksUri of [
+    'https://me:hidden@keys.example/jwks',
+    'http://keys.example/?key=hidden',
+  ]) {
+    const reading = fileOf([{ id: 'signs', jwksUri }]);
+    await expect(reading).rejects.toThrow('clients[0].jwksUri');
+    await expect(reading).rejects.not.toThrow('hidden');
+  }
 });
