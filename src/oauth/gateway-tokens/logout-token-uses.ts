@@ -48,7 +48,10 @@ export function createUseLogoutToken({
       kind: 'first',
       async finish() {
         const secondsLeft = Math.ceil(acceptedUntil - clock.now() / 1000);
-        await store.compareAndSet(key, claim, USED, Math.max(1, secondsLeft + 1));
+        const ttlSeconds = Math.max(1, secondsLeft + 1);
+        if (await store.compareAndSet(key, claim, USED, ttlSeconds)) return;
+        // It took longer than the claim lasts. Who has claimed it meanwhile will say what came of it.
+        await store.compareAndSet(key, undefined, USED, ttlSeconds);
       },
       async giveBack() {
         await store.compareAndDelete(key, claim).catch(() => false);
