@@ -122,6 +122,8 @@ export interface Algorithm {
 /** Smaller moduli, and exponents below 3, are forgeable. */
 const MIN_RSA_BITS = 2048;
 const MIN_RSA_EXPONENT = 3n;
+/** Nobody needs more, and one as long as the modulus makes each check of a signature a hundred times as dear. */
+const MAX_RSA_EXPONENT = 2n ** 32n;
 
 const createAlgorithm = (
   supportsKey: (key: KeyObject) => boolean,
@@ -141,10 +143,15 @@ const hashForEdwards = (text: string, { asymmetricKeyType: type }: KeyObject): B
     .update(text)
     .digest();
 
-const isRsa = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean =>
-  type === 'rsa' &&
-  (details?.modulusLength ?? 0) >= MIN_RSA_BITS &&
-  (details?.publicExponent ?? 0n) >= MIN_RSA_EXPONENT;
+function isRsa({ asymmetricKeyType: type, asymmetricKeyDetails: details = {} }: KeyObject) {
+  const { modulusLength = 0, publicExponent = 0n } = details;
+  return (
+    type === 'rsa' &&
+    modulusLength >= MIN_RSA_BITS &&
+    publicExponent >= MIN_RSA_EXPONENT &&
+    publicExponent < MAX_RSA_EXPONENT
+  );
+}
 
 const isOnCurve =
   (curve: string) =>

@@ -2,7 +2,7 @@
 // in the step that counts the call (`UserContext.grant`).
 import type { UserContext } from '../endpoint/message.ts';
 import { fail } from '../errors/gateway-error.ts';
-import { type Grant, noteFirstUse } from '../grants/grant.ts';
+import { type Grant, getClientMark, noteFirstUse } from '../grants/grant.ts';
 import type { Grants, StoredGrant } from '../grants/grants.ts';
 import {
   ACCESS_TOKEN_PREFIX,
@@ -128,14 +128,12 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
       : assertionIssuers.includes(user.issuer);
 
   /** Asked at each call: replicas load the file at different times, and a client must be out at each that knows. */
-  const createRequireClient =
-    ({ client, clientMark, assertion }: Grant) =>
-    (): MachineClient | undefined => {
-      const mark = clientMark ?? assertion?.clientMark;
-      if (mark === undefined) return undefined;
-      const found = machineClients.find(client.id);
-      return found?.mark === mark ? found : fail('token_revoked');
-    };
+  const createRequireClient = (grant: Grant) => (): MachineClient | undefined => {
+    const mark = getClientMark(grant);
+    if (mark === undefined) return undefined;
+    const found = machineClients.find(grant.client.id);
+    return found?.mark === mark ? found : fail('token_revoked');
+  };
 
   function remember({ grant, version }: StoredGrant): KnownGrant {
     const { id, user, client, issued, replaced } = grant;

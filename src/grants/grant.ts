@@ -51,6 +51,13 @@ export interface GrantedAssertion {
   readonly clientMark: string | undefined;
 }
 
+/** The mark that a client of the configuration file had then; undefined for the grant of another client. */
+export const getClientMark = ({
+  clientMark,
+  assertion,
+}: Pick<Grant, 'clientMark' | 'assertion'>): string | undefined =>
+  clientMark ?? assertion?.clientMark;
+
 /** A client that authenticates each time it gets a token asks for the next one as it asked for this. */
 export const hasRefreshToken = ({
   clientMark,

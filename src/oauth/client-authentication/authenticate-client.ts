@@ -39,7 +39,7 @@ export interface AuthenticatedClient<Client extends ProvenClient = MachineClient
 
 export interface ClientAuthentication<Client extends ProvenClient = MachineClient> {
   /**
-   * Without effect.
+   * Without effect. An assertion that was used already is refused here, too: it counts for whoever sends it, not for its client.
    *
    * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
    */
@@ -64,7 +64,7 @@ export interface ClientAuthenticationDeps<Client extends ProvenClient = MachineC
     | ((id: string, hint: KeyHint) => Promise<Client | undefined>)
     | undefined;
   readonly keySets: Pick<ClientKeySets, 'get'>;
-  readonly store: Pick<KeyValue, 'compareAndSet'>;
+  readonly store: Pick<KeyValue, 'get' | 'compareAndSet'>;
   readonly clock: Clock;
 }
 
@@ -107,6 +107,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
         expected: describeExpected(client, 'its keys'),
       });
     await checkSignature(client, assertion.token);
+    await checkUnused(assertion);
     return { client, useUp: () => useUp(assertion) };
   }
 
@@ -121,7 +122,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
 
   async function checkSignature({ id, credentials }: ProvenClient, token: ParsedToken) {
     if (credentials.kind === 'keys') {
-      const signer = findSigner(token, selectCandidates(credentials.keys, token));
+      const signer = findClientSigner(token, selectCandidates(credentials.keys, token));
       if (signer === undefined) failSignature(id, token);
     } else if (credentials.kind === 'keysUrl') {
       await checkByKeySet(id, keySets.get(credentials.url), token);
@@ -130,7 +131,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
 
   async function checkByKeySet(id: string, keySet: KeySet, token: ParsedToken): Promise<void> {
     try {
-      await verifySignature(token, { keySet, findSigner });
+      await verifySignature(token, { keySet, findSigner: findClientSigner });
     } catch (thrown) {
       const { row, failure } = toGatewayError(thrown);
       if (row.status === 401) failSignature(id, token);
@@ -143,11 +144,17 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     }
   }
 
-  async function useUp({ clientId, jti, exp }: ClientAssertion): Promise<void> {
-    const key = buildAssertionKey(hashSha256(JSON.stringify([clientId, jti])));
-    const seconds = Math.ceil(exp + rules.clockToleranceSeconds - clock.now() / 1000) + 1;
+  /** One that somebody got hold of after its client had used it says nothing of who sends it, and must not count as its client. */
+  async function checkUnused(assertion: ClientAssertion): Promise<void> {
+    if ((await store.get(buildUseKey(assertion))) !== undefined) failUsed(assertion);
+  }
+
+  async function useUp(assertion: ClientAssertion): Promise<void> {
+    const end = assertion.exp + rules.clockToleranceSeconds;
+    const seconds = Math.ceil(end - clock.now() / 1000) + 1;
+    const key = buildUseKey(assertion);
     if (await store.compareAndSet(key, undefined, '1', Math.max(1, seconds))) return;
-    failClient(clientId, { found: 'a jti that was used', expected: 'a new one' });
+    failUsed(assertion);
   }
 
   function check(
@@ -203,10 +210,22 @@ const describeExpected = (client: ProvenClient | undefined, what: string): strin
   return isRightKind ? what : kind === 'secret' ? 'its secret' : 'an assertion by its key';
 };
 
+/** Of one client: whoever has thousands, or publishes them for a client of his own, must not hold up others by each assertion. */
+const MAX_TRIED_KEYS = 16;
+
+const findClientSigner: typeof findSigner = (token, keys) =>
+  findSigner(token, keys.slice(0, MAX_TRIED_KEYS));
+
+const buildUseKey = ({ clientId, jti }: ClientAssertion): string =>
+  buildAssertionKey(hashSha256(JSON.stringify([clientId, jti])));
+
+const failUsed = ({ clientId }: ClientAssertion): never =>
+  failClient(clientId, { found: 'a jti that was used', expected: 'a new one' });
+
 const failSignature = (clientId: string, { kid }: ParsedToken): never =>
   failClient(clientId, {
     found: `a signature (kid ${quote(kid, 100)})`,
-    expected: 'one by a key of the client',
+    expected: `one by a key of the client (of those that fit kid and alg, ${MAX_TRIED_KEYS} keys are tried)`,
   });
 
 const failClient = (clientId: string | undefined, facts: JsonObject): never =>

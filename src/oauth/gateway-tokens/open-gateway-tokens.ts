@@ -129,7 +129,15 @@ export function openGatewayTokens(
   const tellProviderInTurn = createTellInTurn(tellProvider);
   const endHere = createEndHere({ grants, log });
   const { machineClients } = deps;
-  endOutdatedGrants({ machineClients, grants, endHere, baseUrl: server.baseUrl, log });
+  endOutdatedGrants({
+    machineClients,
+    grants,
+    endHere,
+    baseUrl: server.baseUrl,
+    takesAssertions: oauth.idJag.isEnabled,
+    clock,
+    log,
+  });
   const keySets = createClientKeySets({ ...deps, machineClients });
   const endGrant = createEndGrant({ endHere, tellProvider });
   const { refreshTtlSeconds } = oauth;

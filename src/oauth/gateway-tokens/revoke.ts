@@ -51,7 +51,6 @@ export function createGatewayRevoke(deps: GatewayRevokeDeps) {
   ): Promise<PendingReply> {
     const parameters = parseBody(body);
     const token = parameters.require('token');
-    const identifying = identify({ body, parameters, authorization });
     const own =
       codec.readRefreshToken(token) ??
       codec.readAccessToken(token) ??
@@ -59,7 +58,8 @@ export function createGatewayRevoke(deps: GatewayRevokeDeps) {
     const [stored, earlier, { id: clientId, useUp }] = await Promise.all([
       own && grants.read(own.grantId),
       own === undefined ? earlierLogins.findRecord(token) : undefined,
-      identifying,
+      // Nothing else is awaited meanwhile: nobody would hear that it is refused.
+      identify({ body, parameters, authorization }),
     ]);
     if (earlier !== undefined) {
       requireOwner(earlier.owner, clientId);

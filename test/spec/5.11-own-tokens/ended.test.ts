@@ -5,7 +5,14 @@ import { createLocalCatalog, defineResource, defineTool } from '../../../src/ind
 import { type EventStream, openEvents } from '../../support/clients/event-stream.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
-import { fileOf, getToken, withSecret } from '../../support/oauth/machine-clients.ts';
+import { assertUser, bringAssertion, ID_JAG_ENV } from '../../support/oauth/id-jag.ts';
+import {
+  basic,
+  fileOf,
+  getToken,
+  SECRET,
+  withSecret,
+} from '../../support/oauth/machine-clients.ts';
 import {
   type OwnTokenGateway,
   type OwnTokenOptions,
@@ -175,6 +182,34 @@ test('§5.11 ended: what a client of the configuration file has open ends when i
   await Promise.all(Object.values(ci.calls).map(expectRevoked));
   for (const era of ['session', 'stateless'] as const) {
     events.emit(`go ci ${era}`);
+    events.emit(`go other ${era}`);
+    expect((await other.calls[era]).status).toBe(200);
+  }
+  events.emit('changed');
+  for (const stream of [other.get, other.listen]) {
+    await expect.poll(() => stream.next()).toMatchObject(UPDATED);
+    stream.hangUp();
+  }
+});
+
+test('§13.7, §5.11 ended: what users of such a client have open by their assertions ends with it, and what those of another have stays', async () => {
+  const clients = [withSecret('agent'), withSecret('other')];
+  const file = await fileOf(clients);
+  const env = { ...options.env, ...ID_JAG_ENV };
+  const at = closeAfterTest(await startOwnTokens({ ...options, env, deps: { catalog, file } }));
+  const openBy = async (id: string) => {
+    const claims = { client_id: id };
+    const assertion = await assertUser(at.provider.issuer, at.clock.now(), { claims });
+    const authorization = basic(id, SECRET);
+    const { json } = await bringAssertion(at.gateway, assertion, { authorization });
+    return openAll(at, { access: json.access_token }, id);
+  };
+  const [agent, other] = [await openBy('agent'), await openBy('other')];
+  await at.gateway.gateway.reload({ file: await fileOf(clients.slice(1)) });
+  await Promise.all([agent.get.rest(), agent.listen.rest()]);
+  await Promise.all(Object.values(agent.calls).map(expectRevoked));
+  for (const era of ['session', 'stateless'] as const) {
+    events.emit(`go agent ${era}`);
     events.emit(`go other ${era}`);
     expect((await other.calls[era]).status).toBe(200);
   }
