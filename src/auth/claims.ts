@@ -190,6 +190,16 @@ function readTime(claim: string, found: unknown): number {
 
 export const isTime = (value: unknown): value is number => Number.isFinite(value);
 
+/** Longer than a request takes from the judgement of its token to the note that it was used. */
+const SLOW_REQUEST_SECONDS = 60;
+
+/**
+ * For how long it is noted that a token was used which is good once. Its own times refuse it from `acceptedUntil` on (epoch
+ * seconds); one that was judged just before that must find the note, too.
+ */
+export const computeNotedSeconds = (acceptedUntil: number, nowMs: number): number =>
+  Math.max(0, Math.ceil(acceptedUntil - nowMs / 1000)) + SLOW_REQUEST_SECONDS;
+
 export function formatSeconds(difference: number): string {
   const seconds = Math.ceil(difference);
   return seconds === 1 ? '1 second' : `${seconds} seconds`;

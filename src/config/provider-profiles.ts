@@ -147,6 +147,8 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
       form: /^https:\/\/[^/?]+\/$/,
       why: 'it must be https://<tenant>.auth0.com/, or your custom domain, and end with its slash: the iss of the tokens does',
     },
+    // https://auth0.com/docs/secure/tokens/refresh-tokens/revoke-refresh-tokens (a setting of the tenant, on in old ones)
+    quirks: { revokesAllOfUser: true },
   },
 
   // https://www.keycloak.org/securing-apps/mcp-authz-server (audience by a mapper, not by resource)
@@ -158,6 +160,9 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
       form: /^https?:\/\/[^?]+\/realms\/[^/?]+$/,
       why: 'it must be that of a realm, https://<host>/realms/<realm>, without a slash at the end',
     },
+    // https://github.com/keycloak/keycloak/blob/main/services/src/main/java/org/keycloak/protocol/oidc/endpoints/TokenRevocationEndpoint.java
+    // (a refresh token that is revoked takes all sessions of its user by the same client with it)
+    quirks: { revokesAllOfUser: true },
   },
 
   // https://developers.google.com/identity/openid-connect/reference (issuer, access_type, prompt)

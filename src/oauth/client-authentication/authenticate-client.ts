@@ -1,5 +1,6 @@
 // RFC 6749 §2.3: whether a client is the one that it says it is. The answer to one that is not says nothing more, so that nobody
 // learns by it which clients there are; the log says what was found, and what was expected.
+import { computeNotedSeconds } from '../../auth/claims.ts';
 import { type KeyHint, type KeySet, selectCandidates } from '../../auth/key-set.ts';
 import type { MachineClient } from '../../auth/machine-clients.ts';
 import type { ParsedToken } from '../../auth/parse-token.ts';
@@ -151,9 +152,9 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
 
   async function useUp(assertion: ClientAssertion): Promise<void> {
     const end = assertion.exp + rules.clockToleranceSeconds;
-    const seconds = Math.ceil(end - clock.now() / 1000) + 1;
+    const seconds = computeNotedSeconds(end, clock.now());
     const key = buildUseKey(assertion);
-    if (await store.compareAndSet(key, undefined, '1', Math.max(1, seconds))) return;
+    if (await store.compareAndSet(key, undefined, '1', seconds)) return;
     failUsed(assertion);
   }
 

@@ -59,7 +59,10 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
         return respondOver(identity);
       }
       if (login.account !== undefined) {
-        return await finishAccount(identity, login, answer.id_token);
+        const reply = await finishAccount(identity, login, answer.id_token);
+        // Nobody keeps it. GitHub has room for ten of a user, and revokes the one of a client's login for the next.
+        if (provider.isLasting) void tellProviderInTurn(given);
+        return reply;
       }
       const { clientName, redirectUri, codeChallenge, scopes = [], resources } = login;
       const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };

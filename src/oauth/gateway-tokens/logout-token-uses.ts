@@ -1,5 +1,6 @@
 // §13.4: each logout token is used once, on all replicas (OpenID Connect Back-Channel Logout §2.6): but one whose logout
 // failed half-way can be sent again.
+import { computeNotedSeconds } from '../../auth/claims.ts';
 import type { LogoutToken } from '../../auth/logout-token.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
@@ -47,8 +48,10 @@ export function createUseLogoutToken({
     return {
       kind: 'first',
       async finish() {
-        const secondsLeft = Math.ceil(acceptedUntil - clock.now() / 1000);
-        await store.compareAndSet(key, claim, USED, Math.max(1, secondsLeft + 1));
+        const ttlSeconds = computeNotedSeconds(acceptedUntil, clock.now());
+        if (await store.compareAndSet(key, claim, USED, ttlSeconds)) return;
+        // It took longer than the claim lasts. Who has claimed it meanwhile will say what came of it.
+        await store.compareAndSet(key, undefined, USED, ttlSeconds);
       },
       async giveBack() {
         await store.compareAndDelete(key, claim).catch(() => false);

@@ -1,5 +1,6 @@
 // RFC 7523 §2.1, draft-ietf-oauth-identity-assertion-authz-grant §4.4: a client brings what its user's identity provider says, and gets a
 // token for that user. There is no refresh token: the provider is asked again, so that it goes on deciding.
+import { computeNotedSeconds } from '../../auth/claims.ts';
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { parseScope } from '../../config/scope.ts';
 import type { PendingReply, Reply } from '../../endpoint/message.ts';
@@ -106,8 +107,8 @@ export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
    */
   async function spend({ user, jti, exp }: Assertion): Promise<void> {
     const key = buildUserAssertionKey(hashSha256(JSON.stringify([user.issuer, jti])));
-    const seconds = Math.ceil(exp + config.clockToleranceSeconds - clock.now() / 1000) + 1;
-    if (await store.compareAndSet(key, undefined, '1', Math.max(1, seconds))) return;
+    const seconds = computeNotedSeconds(exp + config.clockToleranceSeconds, clock.now());
+    if (await store.compareAndSet(key, undefined, '1', seconds)) return;
     failMember('jti', jti, 'one that was not used');
   }
 

@@ -75,7 +75,7 @@ export function createReadIdentity(deps: ReadIdentityDeps): ReadIdentity {
       user,
       claims,
       userinfoClaims: listUserinfoClaims(claims, sources, earlier?.userinfoClaims),
-      sid: readText(given.sid),
+      sid: readText(sources.idToken?.sid),
     };
   };
 

@@ -1,7 +1,8 @@
 // OIDC_PROVIDER=github: no discovery, no key set, no ID token; GitHub's API says who logs in.
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
-import { useFresh } from '../../support/lifetimes.ts';
+import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
+import { readCookie } from '../../support/oauth/account-steps.ts';
 import { answerJson, renew, startEmulatedLogins } from '../../support/oauth/emulated-logins.ts';
 import { toTokens } from '../../support/oauth/own-tokens.ts';
 import { GITHUB, GITHUB_APP, toGitHubId } from '../../support/providers/github.ts';
@@ -162,6 +163,18 @@ describe('an OAuth app', () => {
     expect(own.requests).toContain('DELETE /api/v3/applications/gateway-at-provider/token');
   });
 
+  test('§5.11 github: the token of a login at /account, which nobody keeps, is revoked there, and no other', async () => {
+    const tokens = await own.logIn();
+    const begun = await own.steps.get('/account');
+    const back = own.emulator.logIn(new URL(begun.headers.location ?? ''));
+    expect(
+      (await own.steps.callback({ ...back }, readCookie(begun.headers['set-cookie']))).status,
+    ).toBe(303);
+    await expect.poll(() => own.emulator.revoked).toHaveLength(1);
+    own.clock.advance(61 * MINUTE_MS);
+    expect((await own.refresh(tokens)).status).toBe(200);
+  });
+
   test('§4.3 github: the gateway is ready, and its metadata names no key set', async () => {
     expect((await own.gateway.request({ path: '/health/ready' })).status).toBe(200);
     const { status, json } = await own.gateway.request({
@@ -215,6 +228,24 @@ describe('by groups', () => {
     expect(JSON.stringify(team.gateway.log)).toContain('read:org');
   });
 });
+
+test.each([
+  { allowed: 'groups=acme', path: '/user/orgs' },
+  { allowed: 'groups=acme/devs', path: '/user/teams' },
+  { allowed: 'email_verified=true', path: '/user/emails' },
+])(
+  '§13.2, §13.3 github: with LOGIN_ALLOWED_CLAIMS=$allowed, an app that may read $path no more logs nobody out',
+  async ({ allowed, path }) => {
+    const own = closeAfterTest(
+      await startEmulatedLogins(GITHUB, { LOGIN_ALLOWED_CLAIMS: allowed }),
+    );
+    own.person = { ...ADA, groups: ['acme', 'acme/devs'] };
+    const tokens = await own.logIn();
+    own.change = ({ pathname }) => (pathname.endsWith(path) ? answerJson(403, {}) : undefined);
+    own.clock.advance(61 * MINUTE_MS);
+    expect((await own.refresh(tokens)).status).toBe(200);
+  },
+);
 
 describe('a GitHub App', () => {
   const app = useFresh(() => startEmulatedLogins(GITHUB_APP));

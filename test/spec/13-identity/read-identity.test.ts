@@ -125,6 +125,12 @@ describe('a login', () => {
     expect(identity.claims.email).toBe('email' in claims ? claims.email : 'other@example.com');
   });
 
+  test('§13.4 the session at the provider is that of the ID token: userinfo, which nobody signed, names none', async () => {
+    userinfo.answer = { body: { sub: 'user-1', email: 'ada@example.com', sid: 'of-another' } };
+    expect((await readLogin({})).sid).toBeUndefined();
+    expect((await readLogin({ sid: 'session-1' })).sid).toBe('session-1');
+  });
+
   test('§13.2 an address that Entra calls verified needs no email_verified', async () => {
     await readLogin(
       { ...COMPLETE, xms_edov: true },

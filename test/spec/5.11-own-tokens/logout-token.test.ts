@@ -118,8 +118,8 @@ async function expectNothingEnded({ access }: Tokens): Promise<void> {
 
 const send = (logoutToken: string) => sendLogoutAsTimePasses(own, logoutToken);
 
-async function expectRefused(logoutToken: string): Promise<void> {
-  const { status, headers, json } = await send(logoutToken);
+async function expectRefused(logoutToken: string, post = send): Promise<void> {
+  const { status, headers, json } = await post(logoutToken);
   expect(json).toEqual({ error: 'invalid_request', error_description: expect.any(String) });
   expect([status, headers['cache-control']]).toEqual([400, 'no-store']);
   const said = JSON.stringify(json);
@@ -286,12 +286,14 @@ test('§13.4 logout token: one is accepted once, of many at the same moment, too
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
   // Those that came in the middle are told to come again, as the first one may fail.
   for (const { status } of answers) expect([200, 400, 503]).toContain(status);
+  // No time passes while one is judged, or it would no longer be good where it is noted.
+  const sendAtOnce = (text: string) => sendLogout(own.gateway, text);
   const victim = await own.logIn(SESSION);
-  await expectRefused(token);
+  await expectRefused(token, sendAtOnce);
   own.clock.advance(100_000);
-  await expectRefused(token);
+  await expectRefused(token, sendAtOnce);
   own.clock.advance(600_000);
-  await expectRefused(token);
+  await expectRefused(token, sendAtOnce);
   const fresh = await own.logIn(SESSION);
   await expectNothingEnded(fresh);
   expect((await own.refresh(victim)).status).toBe(200);

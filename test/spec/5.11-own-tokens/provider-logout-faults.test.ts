@@ -100,6 +100,27 @@ test('§13.4 provider logout: where the token cannot even be given back, it is g
   expect((await own.call(access)).status).toBe(401);
 });
 
+test('§13.4 provider logout: a token whose logout took long is used up all the same', async () => {
+  const clock = manualClock(1_800_000_000_000);
+  let isSlow = true;
+  const steps = (real: Store): Partial<Store> => ({
+    async readListed(list, request) {
+      if (isSlow && list.startsWith('oauth:sid-grants:')) clock.advance(31_000);
+      isSlow &&= !list.startsWith('oauth:sid-grants:');
+      return real.readListed(list, request);
+    },
+  });
+  const { store, remove } = await wrapStore(steps, clock);
+  closeAfterTest({ close: remove });
+  const own = closeAfterTest(await startOwnTokens({ deps: { store, clock } }));
+  await own.logIn(SESSION);
+  const token = await createLogoutTokens(own).sign();
+  expect((await sendLogout(own.gateway, token)).status).toBe(200);
+  const { access } = await own.logIn(SESSION);
+  expect((await sendLogout(own.gateway, token)).status).toBe(400);
+  expect((await own.call(access)).status).toBe(200);
+});
+
 test.each(['session', 'all'])(
   '§13.4 provider logout: a login that stays in the list of a session that it left does not end with it, nor its user’s others (%s)',
   async (ends) => {

@@ -173,17 +173,20 @@ describe.each(ROWS)(
   },
 );
 
-test('§5.11 google: the end of one login is told to it once the user has no other, as it would end them all', async () => {
-  const own = await startAt('google');
-  const [one, other] = [await own.logIn(), await own.logIn()];
-  const revoke = ({ client, refresh }: Tokens) =>
-    own.steps.post('/oauth/revoke', { client_id: client.id, token: refresh });
-  await revoke(one);
-  expect((await renew(own, other)).status).toBe(200);
-  expect(own.emulator.revoked).toEqual([]);
-  await revoke(other);
-  await expect.poll(() => own.emulator.revoked).toHaveLength(1);
-});
+test.each(['google', 'keycloak', 'auth0'])(
+  '§5.11 %s: the end of one login is told to it once the user has no other, as it would end them all',
+  async (name) => {
+    const own = await startAt(name);
+    const [one, other] = [await own.logIn(), await own.logIn()];
+    const revoke = ({ client, refresh }: Tokens) =>
+      own.steps.post('/oauth/revoke', { client_id: client.id, token: refresh });
+    await revoke(one);
+    expect((await renew(own, other)).status).toBe(200);
+    expect(own.emulator.revoked).toEqual([]);
+    await revoke(other);
+    await expect.poll(() => own.emulator.revoked).toHaveLength(1);
+  },
+);
 
 test('§5.11 google: without prompt=consent the second login of a user has no refresh token, and lives for its time', async () => {
   const own = await startAt('google', { OAUTH_ADDED_PARAMETERS: 'access_type=offline' });

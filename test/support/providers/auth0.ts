@@ -31,6 +31,7 @@ export const AUTH0: Habits = {
     error: 'invalid_grant',
     error_description: 'Unknown or invalid refresh token.',
   },
+  revocationEnds: 'all of the user',
   logoutTokenNames: ['sid', 'sub'],
   createAccessToken({ person, asked, scopes }, here) {
     const audience = asked.get('audience');

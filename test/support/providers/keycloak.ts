@@ -36,6 +36,7 @@ export const KEYCLOAK: Habits = {
   spentRefusal: { error: 'invalid_grant', error_description: 'Token is not active' },
   logoutTokenNames: ['sid', 'sub'],
   survivesLogout: isOffline,
+  revocationEnds: 'all of the user',
   givesRefreshToken: () => true,
   refuseRefresh(login, _form, here) {
     const now = readSeconds(here);

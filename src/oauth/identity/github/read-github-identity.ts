@@ -32,8 +32,11 @@ export function createReadGithubIdentity(deps: GithubIdentityDeps): ReadIdentity
   const api = createGithubApi(buildGithubUrls(issuer).apiUrl, fetch);
   const warnOnce = createWarnOnce(log);
 
+  /** Without it nobody knows who may log in, or what they may. */
   const isNamed = (names: readonly string[]): boolean =>
-    listNamedClaims().some((name) => names.includes(name));
+    [...listNamedClaims(), ...config.allowedClaims.map(([name]) => name)].some((name) =>
+      names.includes(name),
+    );
 
   return async function readGithubIdentity(answer, { earlier, isHeldToken = false }) {
     const { access_token: accessToken } = answer;
