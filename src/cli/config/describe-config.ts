@@ -125,11 +125,12 @@ function describeGiven(
   return { value, fingerprint: createHash('sha256').update(text).digest('hex').slice(0, 8) };
 }
 
-/** A default that is computed from a secret is hidden, too. */
+/** Of a default that is computed from other settings is hidden what is hidden of them. */
 function describeDefault(setting: Setting<unknown>, read: Read): string | null {
-  const { default: fallback, isSecret } = setting;
+  const { default: fallback } = setting;
   if (!('compute' in fallback)) return (fallback.text ?? writeValue(fallback.value)) || null;
-  return isSecret ? null : writeValue(read(setting));
+  const text = writeValue(read(setting));
+  return text && hideSecrets(text, setting);
 }
 
 function writeValue(value: unknown): string | null {
