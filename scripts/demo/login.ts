@@ -44,7 +44,7 @@ export async function logInAs(
       continue;
     }
     const page = await answer.text();
-    if (answer.status >= 400) throw new Error(`${url.origin} refused the login: ${page}`);
+    if (answer.status >= 400) throw new Error(`${url.origin} refused the login: ${readText(page)}`);
     const consent = readConsentForm(page);
     if (consent !== undefined && isLocal(consent.action)) {
       url = consent.action;
@@ -56,6 +56,14 @@ export async function logInAs(
   }
   throw new Error(`The login did not end within ${MAX_HOPS} redirects.`);
 }
+
+/** What a page says to whoever reads it. */
+const readText = (page: string): string =>
+  page
+    .replace(/<(style|script)\b.*?<\/\1>/gs, '')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
 
 /** The form of the gateway's consent page, answered with yes. */
 function readConsentForm(page: string): { action: URL; form: URLSearchParams } | undefined {

@@ -399,7 +399,7 @@ export const catalogue = {
   unsupported_grant_type: defineOAuthError(
     400,
     'unsupported_grant_type',
-    'grant_type must be authorization_code or refresh_token.',
+    'grant_type must be authorization_code or refresh_token. A gateway whose configuration file has clients takes client_credentials, too, and one with ID_JAG=true takes urn:ietf:params:oauth:grant-type:jwt-bearer.',
   ),
   unknown_client: defineOAuthError(
     400,
@@ -415,7 +415,7 @@ export const catalogue = {
   unauthenticated_machine: defineOAuthError(
     401,
     'invalid_client',
-    'The client could not be authenticated. Compare its ID, its secret or key, and its clock with the configuration file of the gateway; the log of the gateway says what is wrong.',
+    'The client could not be authenticated. Compare its ID and its secret or key with the configuration file of the gateway, and check its clock. The log of the gateway says what is wrong.',
   ),
   client_keys_unavailable: defineOAuthError(
     503,

@@ -81,7 +81,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     const hash = client?.credentials.kind === 'secret' ? client.credentials.hash : undefined;
     if (isSecretOf(secret, hash) && client !== undefined) return { client, useUp: async () => {} };
     return failClient(clientId, {
-      found: 'a secret',
+      found: client?.credentials.kind === 'secret' ? 'another secret' : 'a secret',
       expected: describeExpected(client, 'its secret'),
     });
   }

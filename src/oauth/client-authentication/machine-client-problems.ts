@@ -16,8 +16,10 @@ export function findMachineClientProblems(
       {
         place: first.place,
         message: `Only a gateway that issues tokens of its own has "clients"; this one has ${
-          oauth.mode === 'broker' ? 'OAUTH_TOKENS=provider' : 'OAUTH_MODE=proxy'
-        }. Remove that setting, or remove "clients".`,
+          oauth.mode === 'broker'
+            ? 'OAUTH_TOKENS=provider. Remove that setting'
+            : 'OAUTH_MODE=proxy, the default. Set OAUTH_MODE=broker'
+        }, or remove "clients".`,
       },
     ];
   }

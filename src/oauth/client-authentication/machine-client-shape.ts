@@ -199,7 +199,9 @@ function readCredentials({
 }: MemberReader): MachineCredentials | undefined {
   const given = PROOFS.filter(has);
   if (given.length === 0)
-    return reportHere(`${PROOF_NAMES} is missing: by what the client proves that it is itself.`);
+    return reportHere(
+      `${PROOF_NAMES} is missing: the secret or the key by which the client proves who it is.`,
+    );
   if (given.length > 1)
     return reportHere(`Only one of ${PROOF_NAMES} can be given. Remove the others.`, given[1]);
   const hash = read(clientMembers.secretSha256);

@@ -126,7 +126,7 @@ function readScopes(parameters: RequestParameters, { scopes }: MachineClient): r
   );
   if (asked.some((one) => !scopes.includes(one))) {
     return fail('invalid_scope', {
-      details: 'The client may not have this scope. Its scopes stand in the configuration file.',
+      details: `The client may not have this scope. The configuration file gives it ${scopes.length === 0 ? 'no scopes' : scopes.join(' ')}.`,
     });
   }
   return asked.length === 0 ? scopes : scopes.filter((one) => asked.includes(one));

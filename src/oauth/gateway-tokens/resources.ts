@@ -52,7 +52,9 @@ export function readMachineResources(
   const isOwn = (one: string) => one === admin || selectOwnResources([one], own).length > 0;
   const isRight = asked.every((one) => isOwn(one) && coversResource(mayHave, one, own));
   if (!isRight || asked.length > MAX_TOKEN_RESOURCES)
-    fail('invalid_target', { details: 'The client may not have a token for this resource.' });
+    fail('invalid_target', {
+      details: `The client may not have a token for this resource. It may have one for ${mayHave.join(', ')}, or for a server there is under /mcp of these.`,
+    });
   return asked;
 }
 

@@ -52,9 +52,9 @@ const NEEDED_FOR_PROVIDER_TOKENS: Readonly<Record<Provider, string>> = {
   cognito: 'Cognito needs nothing, but its access tokens say neither e-mail nor name',
   authentik: 'authentik needs a client of its own for the gateway: its tokens name nothing else',
   dex: 'dex needs a client of its own for the gateway: its tokens name nothing else',
-  github: 'GitHub would have to issue JWTs, and does not',
-  gitlab: 'GitLab would have to issue JWTs that live longer than two minutes, and does not',
-  slack: 'Slack would have to issue JWTs that live longer than five minutes, and does not',
+  github: 'GitHub does not allow that: nobody else can check its tokens',
+  gitlab: 'GitLab does not allow that: nobody else can check its access tokens',
+  slack: 'Slack does not allow that: nobody else can check its access tokens',
 };
 
 /** What the discovery document says of what a login comes to. */
@@ -112,10 +112,12 @@ function judgeRefreshTokens(
 ): Finding {
   const isAsked = [...scopes, ...addedScopes].includes('offline_access');
   if (isAsked || NEED_NO_SCOPE.has(provider.name)) {
-    const how = isAsked ? 'The gateway asks for offline_access' : 'The provider needs no scope';
+    const how = isAsked
+      ? 'The gateway asks for offline_access, and gets refresh tokens'
+      : 'The provider gives refresh tokens, and needs no scope for that';
     return ok(
       REFRESH_CHECK,
-      `${how}, so that it gets refresh tokens: it asks the provider again every ${tokens.renewalSeconds} s whether a user still may.`,
+      `${how}: the gateway asks it again every ${tokens.renewalSeconds} s whether a user still may.`,
     );
   }
   if (provider.quirks.accessTokensLast) {

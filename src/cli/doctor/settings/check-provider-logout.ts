@@ -28,7 +28,7 @@ function judgeBackchannel(
   if (document.backchannel_logout_supported !== true) {
     return ok(
       BACKCHANNEL_CHECK,
-      'The provider does not say that it can tell the gateway of logouts there (backchannel_logout_supported): who logs out there stays logged in here until the next renewal.',
+      'The provider does not say that it can tell the gateway of logouts there (backchannel_logout_supported). Who logs out there stays logged in here, unless the provider then refuses the next renewal.',
     );
   }
   const namesSessions = document.backchannel_logout_session_supported === true;
