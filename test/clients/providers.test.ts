@@ -18,8 +18,9 @@ const HELLO = [{ type: 'text', text: 'Postern MCP Server: hello' }];
 /** Minutes after which the provider has been asked again: OAUTH_RENEWAL_SECONDS. */
 const RENEWED = 61;
 
-/** The others say nothing until they are asked. */
-const tellsOfLogouts = ({ logoutTokenNames }: Habits): boolean => logoutTokenNames.length > 0;
+/** The others say nothing until they are asked; a logout token that never expires is refused. */
+const tellsOfLogouts = ({ logoutTokenNames, logoutTokenSeconds }: Habits): boolean =>
+  logoutTokenNames.length > 0 && logoutTokenSeconds !== undefined;
 
 /** Providers that give no refresh token: they are asked again by the access token, which lives until it is revoked. */
 const WITHOUT_REFRESH: ReadonlySet<string> = new Set(['github', 'slack']);

@@ -114,6 +114,8 @@ export interface Habits {
   readonly revocationEnds: 'the login' | 'all of the user';
   /** OpenID Connect Back-Channel Logout 1.0: whom its logout tokens name. */
   readonly logoutTokenNames: readonly ('sid' | 'sub')[];
+  /** Seconds for which a logout token is good; undefined where it does not say. */
+  readonly logoutTokenSeconds: number | undefined;
   /** Whether tokens of a login are good after its session has ended. */
   survivesLogout(login: Login): boolean;
 

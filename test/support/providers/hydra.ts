@@ -36,6 +36,8 @@ export const HYDRA: Habits = {
       'The provided authorization grant or refresh token is invalid, expired or revoked. The refresh token was already used.',
   },
   logoutTokenNames: ['sid'],
+  // https://github.com/ory/hydra/blob/master/consent/strategy_default.go (executeBackChannelLogout: no exp)
+  logoutTokenSeconds: undefined,
   survivesLogout: () => true,
   givesRefreshToken: ({ scopes }) =>
     scopes.includes('offline') || scopes.includes('offline_access'),

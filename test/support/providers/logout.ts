@@ -33,7 +33,7 @@ export function createLogout({ habits, here, logins, getLogoutUrl }: LogoutDeps)
       sub: undefined,
       aud: here.clientId,
       iat: now,
-      exp: now + 120,
+      exp: habits.logoutTokenSeconds && now + habits.logoutTokenSeconds,
       jti: randomUUID(),
       events: { 'http://schemas.openid.net/event/backchannel-logout': {} },
       ...names,

@@ -27,6 +27,7 @@ export const OPENID_HABITS: Habits = {
   spentRefusal: { error: 'invalid_grant', error_description: 'The refresh token is not good.' },
   revocationEnds: 'the login',
   logoutTokenNames: [],
+  logoutTokenSeconds: 120,
   survivesLogout: () => false,
   givesRefreshToken: ({ scopes }) => scopes.includes('offline_access'),
   describeInIdToken: describePerson,
