@@ -131,7 +131,7 @@ export function readSubject({ sub }: Claims, baseUrl: string): string {
 }
 
 /** Also as a server may read it that compares addresses: in any case, with slashes at the end. */
-export const isNameOf = (sub: string, baseUrl: string): boolean =>
+const isNameOf = (sub: string, baseUrl: string): boolean =>
   sub.slice(0, baseUrl.length).toLowerCase() === baseUrl.toLowerCase() &&
   /^\/*$/.test(sub.slice(baseUrl.length));
 

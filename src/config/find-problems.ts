@@ -4,6 +4,7 @@
 import { isLoopbackHost } from '../platform/address.ts';
 import { REGISTERED_CLIENT_PREFIX } from '../platform/ids.ts';
 import { GITHUB_PROBLEM_FINDERS } from './find-github-problems.ts';
+import { ID_JAG_PROBLEM_FINDERS } from './find-id-jag-problems.ts';
 import { adminSettings } from './groups/admin.ts';
 import { auditSettings } from './groups/audit.ts';
 import { brokerSettings } from './groups/broker.ts';
@@ -171,24 +172,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     );
   },
 
-  (read) =>
-    issuesOwnTokens(read) &&
-    !read(idJagSettings.isEnabled) &&
-    !isDefault(idJagSettings.issuers, read) &&
-    'ID_JAG_ISSUERS has no use without ID_JAG=true: no assertion is taken. Set ID_JAG=true, or remove ID_JAG_ISSUERS.',
-
-  // Its clients are users of that issuer.
-  (read) => {
-    const baseUrl = read(serverSettings.baseUrl);
-    const own = read(idJagSettings.issuers).find(
-      (issuer) => issuer.replace(/\/+$/, '') === baseUrl,
-    );
-    return (
-      read(idJagSettings.isEnabled) &&
-      own !== undefined &&
-      `ID_JAG_ISSUERS: ${JSON.stringify(own)} is this gateway (BASE_URL), which makes no such assertions. Name the identity provider of your users.`
-    );
-  },
+  ...ID_JAG_PROBLEM_FINDERS,
 
   (read, isMissing) =>
     issuesOwnTokens(read) &&

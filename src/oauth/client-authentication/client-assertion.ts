@@ -29,7 +29,7 @@ export interface AssertionRules {
 }
 
 /** Who makes one uses it now. */
-export const MAX_ASSERTION_SECONDS = 300;
+const MAX_ASSERTION_SECONDS = 300;
 const MAX_BYTES = 8192;
 const MAX_JTI_LENGTH = 256;
 

@@ -15,12 +15,11 @@ import {
   type ClientDocument,
   ClientDocumentRefused,
   failDocument,
-  isClientDocumentId,
   type KeyedClientDocument,
   type PublicClientDocument,
   parseClientDocument,
-  parseClientIdUrl,
 } from './client-document.ts';
+import { isClientDocumentId, parseClientIdUrl } from './client-id-url.ts';
 import { createFindDocumentKeys } from './document-keys.ts';
 import { fetchDocument } from './fetch-document.ts';
 import type { Network } from './network.ts';

@@ -135,6 +135,22 @@ async function expectOpen({ get, listen, calls }: Opened, key: string): Promise<
   listen.hangUp();
 }
 
+/** Once the file was loaded anew. All streams are told of it, whose lists may differ; those of the client end then. */
+async function expectOthersOpen(gone: Opened, key: string, other: Opened): Promise<void> {
+  await Promise.all([gone.get.rest(), gone.listen.rest()]);
+  await Promise.all(Object.values(gone.calls).map(expectRevoked));
+  for (const era of ['session', 'stateless'] as const) {
+    events.emit(`go ${key} ${era}`);
+    events.emit(`go other ${era}`);
+    expect((await other.calls[era]).status).toBe(200);
+  }
+  events.emit('changed');
+  for (const stream of [other.get, other.listen]) {
+    await expect.poll(() => stream.next()).toMatchObject(UPDATED);
+    stream.hangUp();
+  }
+}
+
 const revoke = (at: OwnTokenGateway, { refresh, client }: Tokens) =>
   at.steps.post('/oauth/revoke', { token: refresh, client_id: client.id });
 
@@ -177,19 +193,7 @@ test('§5.11 ended: what a client of the configuration file has open ends when i
   const ci = await openAll(at, { access: await getToken(at.gateway, 'ci') }, 'ci');
   const other = await openAll(at, { access: await getToken(at.gateway, 'other') }, 'other');
   await at.gateway.gateway.reload({ file: await fileOf(clients.slice(1)) });
-  // All streams are told of the file, whose lists may differ; those of the client end then.
-  await Promise.all([ci.get.rest(), ci.listen.rest()]);
-  await Promise.all(Object.values(ci.calls).map(expectRevoked));
-  for (const era of ['session', 'stateless'] as const) {
-    events.emit(`go ci ${era}`);
-    events.emit(`go other ${era}`);
-    expect((await other.calls[era]).status).toBe(200);
-  }
-  events.emit('changed');
-  for (const stream of [other.get, other.listen]) {
-    await expect.poll(() => stream.next()).toMatchObject(UPDATED);
-    stream.hangUp();
-  }
+  await expectOthersOpen(ci, 'ci', other);
 });
 
 test('§13.7, §5.11 ended: what users of such a client have open by their assertions ends with it, and what those of another have stays', async () => {
@@ -206,16 +210,5 @@ test('§13.7, §5.11 ended: what users of such a client have open by their asser
   };
   const [agent, other] = [await openBy('agent'), await openBy('other')];
   await at.gateway.gateway.reload({ file: await fileOf(clients.slice(1)) });
-  await Promise.all([agent.get.rest(), agent.listen.rest()]);
-  await Promise.all(Object.values(agent.calls).map(expectRevoked));
-  for (const era of ['session', 'stateless'] as const) {
-    events.emit(`go agent ${era}`);
-    events.emit(`go other ${era}`);
-    expect((await other.calls[era]).status).toBe(200);
-  }
-  events.emit('changed');
-  for (const stream of [other.get, other.listen]) {
-    await expect.poll(() => stream.next()).toMatchObject(UPDATED);
-    stream.hangUp();
-  }
+  await expectOthersOpen(agent, 'agent', other);
 });
