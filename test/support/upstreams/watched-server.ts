@@ -18,6 +18,8 @@ export interface WatchedServer {
   readonly isForAll: boolean;
   /** Streams that are open for clients' sessions; undefined for processes. */
   countStreams(replicas: number): number | undefined;
+  /** Streams that were opened ever, by whoever; undefined for processes. */
+  countOpened(): number | undefined;
   /** Loses all that it knows, and is there again when this resolves. */
   restart(client: SessionClient): Promise<void>;
   close(): Promise<void>;
@@ -43,6 +45,7 @@ export async function startWatchedHttp(era: 'session' | 'stateless'): Promise<Wa
   /** By the id of the session, or of the stream. */
   const subscribers = new Map<string, Subscriber>();
   let lastId = 0;
+  let opened = 0;
 
   const write = (res: ServerResponse, message: object) =>
     res.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`);
@@ -58,6 +61,7 @@ export async function startWatchedHttp(era: 'session' | 'stateless'): Promise<Wa
   function openStream(res: ServerResponse, subscriber: Subscriber, onClose: () => void): void {
     res.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
     subscriber.stream = res;
+    opened += 1;
     res.on('close', () => {
       if (subscriber.stream === res) subscriber.stream = undefined;
       onClose();
@@ -129,6 +133,7 @@ export async function startWatchedHttp(era: 'session' | 'stateless'): Promise<Wa
     ],
     // In the session era each replica has one for itself, which hears of lists.
     countStreams: (replicas) => listStreams().length - (era === 'session' ? replicas : 0),
+    countOpened: () => opened,
     async restart() {
       const streams = listStreams();
       subscribers.clear();
@@ -160,6 +165,7 @@ export function describeWatchedProcesses(): WatchedServer {
       return [...wanted];
     },
     countStreams: () => undefined,
+    countOpened: () => undefined,
     async restart(client) {
       const former = await run(client, 'pid');
       process.kill(Number(former), 'SIGKILL');
