@@ -32,6 +32,7 @@ const ROOMS: readonly string[] = [
   'store',
   'endpoint',
   'grants',
+  'connections',
   'protocol',
   'auth',
   'policy',

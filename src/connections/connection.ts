@@ -1,0 +1,65 @@
+// §24: a connection is what lets the gateway act for one user at one server: tokens, and where they come from. It belongs to a
+// user (issuer and `sub`), never to a client or a session.
+import type { Owner } from '../store/store.ts';
+
+/** How one logs in at a server: its `auth` of the type `oauth`. */
+export interface ConnectionAuth {
+  readonly type: 'oauth';
+  /** Undefined: by the gateway's client document, or by dynamic registration. */
+  readonly clientId?: string | undefined;
+  readonly clientSecret?: string | undefined;
+  /** Undefined: what the server says of itself (RFC 9728). */
+  readonly authorizationServer?: ConfiguredAuthorizationServer | undefined;
+  /** Undefined: those that the server names. */
+  readonly scopes?: readonly string[] | undefined;
+  /** RFC 8707. Undefined: the server's own identifier. False: none is sent. */
+  readonly resource?: string | false | undefined;
+  /** Of the authorization request, beside the gateway's own. */
+  readonly parameters?: Readonly<Record<string, string>> | undefined;
+  /** Of token requests, beside the gateway's own. */
+  readonly tokenParameters?: Readonly<Record<string, string>> | undefined;
+  readonly clientAuth?: ClientAuthMethod | undefined;
+  /** False only together with a client secret. */
+  readonly pkce: boolean;
+  /** Whose the connection is: each user's, or one that an operator makes for everybody. */
+  readonly owner: 'user' | 'shared';
+  /** Who asks for the list that is shown before one connects; undefined: nobody. */
+  readonly list?: 'anonymous' | 'shared' | undefined;
+  /** Whether what the server names may have addresses that are not public. */
+  readonly allowPrivate: boolean;
+}
+
+export type ClientAuthMethod = 'none' | 'post' | 'basic' | 'private_key_jwt';
+
+export type ConfiguredAuthorizationServer =
+  | { readonly issuer: string }
+  | { readonly authorizationUrl: string; readonly tokenUrl: string };
+
+/** A server, as far as connections to it concern it. */
+export interface ConnectionServer {
+  readonly name: string;
+  readonly url: string;
+  readonly auth: ConnectionAuth;
+}
+
+/** Whose a connection is; `shared` is everybody's, which operators alone make and end. */
+export type ConnectionOwner = Owner | 'shared';
+
+export type ConnectionState = 'missing' | 'active' | 'login needed';
+
+/** What its user and operators may see of a connection: never a token. */
+export interface ConnectionInfo {
+  readonly server: string;
+  readonly state: ConnectionState;
+  /** What the authorization server calls the account: an address or a name; undefined where it does not say. */
+  readonly account: string | undefined;
+  /** Epoch milliseconds; undefined where there is none. */
+  readonly since: number | undefined;
+  /** Those that were granted; undefined where it is not known. */
+  readonly scopes: readonly string[] | undefined;
+  /** Why a login is needed, in words for people; undefined where none is. */
+  readonly problem: string | undefined;
+}
+
+/** Who ended a connection, or was the cause. */
+export type EndedBy = 'user' | 'operator' | 'logout';

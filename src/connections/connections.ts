@@ -1,0 +1,183 @@
+// §24: what others do with connections.
+import type { CancelSignal } from '../platform/cancellation.ts';
+import type {
+  ConnectionInfo,
+  ConnectionOwner,
+  ConnectionServer,
+  ConnectionState,
+  EndedBy,
+} from './connection.ts';
+
+/** By what a request for this owner goes to the server. */
+export type Access =
+  | ActiveAccess
+  /** Nothing may be sent: the doors lead on. `scopes` are those that the server wants beside what was granted. */
+  | {
+      readonly kind: 'missing' | 'login needed';
+      /** For people and models; says server and hop; never a secret. Undefined where there never was a connection. */
+      readonly reason: string | undefined;
+      readonly scopes: readonly string[] | undefined;
+    }
+  /** Nothing may be sent, and nothing was lost: the authorization server, or the store, gave no answer that is good now. */
+  | { readonly kind: 'unavailable'; readonly reason: string };
+
+export interface ActiveAccess {
+  readonly kind: 'active';
+  /** Secret. */
+  readonly token: string;
+  /**
+   * Names the connection, another after each login: sessions at the server and what is kept of it belong to it. Renewals keep it.
+   */
+  readonly connectionId: string;
+}
+
+/** What keeps connections, and their tokens fresh. */
+export interface Connections {
+  /**
+   * Not a promise where it was read in the last 30 s and is good for another minute: such calls wait for nothing.
+   * Never rejects.
+   */
+  getAccess(owner: ConnectionOwner, server: ConnectionServer): Access | Promise<Access>;
+  /** As far as it is known here and now; asks nobody. */
+  peekConnectionId(owner: ConnectionOwner, server: ConnectionServer): string | undefined;
+  /**
+   * The server refused this token. 401: one renewal, and where that token is refused, too, a login is needed. 403 with
+   * `insufficient_scope`: a login is needed for the scopes. Resolves to what to go on with. Never rejects.
+   */
+  noteRefusal(
+    owner: ConnectionOwner,
+    server: ConnectionServer,
+    used: ActiveAccess,
+    refusal: { readonly status: 401 | 403; readonly challenge: string | undefined },
+  ): Promise<Access>;
+  /** @throws StoreUnavailable */
+  describe(owner: ConnectionOwner, server: ConnectionServer): Promise<ConnectionInfo>;
+  /**
+   * Revokes at the authorization server and deletes here, whatever that said. `problem` says what it was that failed
+   * there. False where there was none. @throws StoreUnavailable
+   */
+  end(
+    owner: ConnectionOwner,
+    server: ConnectionServer,
+    by: EndedBy,
+  ): Promise<{ readonly ended: boolean; readonly problem: string | undefined }>;
+  /** All of one user, whatever the configuration file says now. @throws StoreUnavailable */
+  endOfUser(
+    owner: ConnectionOwner,
+    by: EndedBy,
+  ): Promise<{ readonly ended: number; readonly failed: number }>;
+  /** All at one server, whosever. @throws StoreUnavailable */
+  endAtServer(
+    server: string,
+    by: EndedBy,
+  ): Promise<{ readonly ended: number; readonly failed: number }>;
+  /** For operators and metrics. @throws StoreUnavailable */
+  count(server: string): Promise<Readonly<Record<Exclude<ConnectionState, 'missing'>, number>>>;
+  /** Called on each replica when a connection was made, ended, or needs a login. */
+  onChange(
+    listener: (owner: ConnectionOwner, server: string, state: ConnectionState) => void,
+  ): void;
+  close(): void;
+}
+
+/** A link that leads one user to a connection. */
+export interface ConnectionRequest {
+  readonly owner: ConnectionOwner;
+  readonly server: string;
+  /** Asked for beside what the configuration says. */
+  readonly scopes: readonly string[] | undefined;
+}
+
+export type RequestOutcome = 'connected' | 'declined' | 'expired';
+
+/** The links of doors 1 and 2. */
+export interface ConnectionRequests {
+  /**
+   * `<BASE_URL>/connections/<server>?request=<id>`. Good for 10 minutes. The same again for the same owner, server and
+   * scopes within a minute: a model that calls in a loop does not fill the store.
+   *
+   * @throws StoreUnavailable
+   */
+  create(request: ConnectionRequest): Promise<{ readonly id: string; readonly url: string }>;
+  /** Undefined for one that is not there any more. @throws StoreUnavailable */
+  find(id: string): Promise<ConnectionRequest | undefined>;
+  /** The person said no. */
+  decline(id: string): Promise<void>;
+  /**
+   * Resolves when the connection of this owner and server stands, whatever replica or door made it; at the latest after 5
+   * minutes. Never rejects; `expired` where the signal is aborted.
+   */
+  wait(id: string, request: ConnectionRequest, signal: CancelSignal): Promise<RequestOutcome>;
+}
+
+/** From the page to the authorization server and back. */
+export interface Connecting {
+  /**
+   * Where the browser is sent. Finds the authorization server and who the gateway is there; registers where it must.
+   *
+   * @throws ConnectionProblem
+   */
+  begin(
+    request: ConnectionRequest,
+    server: ConnectionServer,
+    browser: { readonly hash: string; readonly requestId: string | undefined },
+  ): Promise<string>;
+  /**
+   * The authorization server brings the browser back: `state` is used up whatever comes of it. The owner is that of the
+   * browser's session at this moment, who must be the one that began.
+   *
+   * @throws ConnectionProblem
+   */
+  finish(
+    query: ReadonlyMap<string, string>,
+    back: {
+      readonly browserHash: string | undefined;
+      readonly owner: ConnectionOwner | undefined;
+      readonly isOperator: boolean;
+    },
+    findServer: (name: string) => ConnectionServer | undefined,
+  ): Promise<{ readonly info: ConnectionInfo }>;
+  /** The gateway's own client document, by which it is known where documents are taken; undefined where BASE_URL is no public https. */
+  getClientDocument(): Readonly<Record<string, unknown>> | undefined;
+}
+
+/** What the person and the operator are told where a connection cannot be made. Never a secret. */
+export class ConnectionProblem extends Error {
+  override readonly name = 'ConnectionProblem';
+  /** Whose fault it is: decides the page's status and advice. */
+  readonly fault: 'browser' | 'person' | 'server' | 'operator' | 'gateway';
+
+  /** `message` names server and hop, and says what to do. */
+  constructor(
+    fault: ConnectionProblem['fault'],
+    message: string,
+    options: { readonly cause?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.fault = fault;
+  }
+}
+
+/** Who is told of what happens to connections: audit log, metrics, operators. Must not throw. */
+export interface ConnectionObserver {
+  made?(event: ConnectionEvent): void;
+  /** A token was renewed. */
+  renewed?(event: ConnectionEvent): void;
+  loginNeeded?(event: ConnectionEvent & { readonly reason: string }): void;
+  ended?(event: ConnectionEvent & { readonly by: EndedBy }): void;
+  /** Each attempt at a token endpoint. */
+  refreshed?(server: string, outcome: 'renewed' | 'login needed' | 'failed'): void;
+}
+
+export interface ConnectionEvent {
+  readonly owner: ConnectionOwner;
+  readonly server: string;
+  readonly connectionId: string;
+}
+
+/** All of it, as `create-connections.ts` makes it. */
+export interface ConnectionParts {
+  readonly connections: Connections;
+  readonly requests: ConnectionRequests;
+  readonly connecting: Connecting;
+}
