@@ -157,7 +157,10 @@ function findTarget(
 ): Sent {
   for (const [whole, tag = ''] of page.html.matchAll(/<form\b([^>]*)>.*?<\/form>/gs)) {
     const buttons = [...whole.matchAll(/<button\b([^>]*)>(.*?)<\/button>/gs)];
-    const button = buttons.find(([, , label = '']) => name.test(readText(label)));
+    const button = buttons.find(
+      ([, own = '', label = '']) =>
+        name.test(readText(label)) || name.test(readAttribute(own, 'aria-label') ?? ''),
+    );
     if (button === undefined) continue;
     const form = new URLSearchParams();
     for (const [input] of whole.matchAll(/<input\b[^>]*>/g)) {
@@ -201,6 +204,11 @@ function createCookieJar() {
         .join('; '),
     /** As they were set. */
     list: (): readonly string[] => [...kept.values()].map(({ line }) => line),
+    /** Of these names. */
+    drop(names: RegExp): void {
+      for (const [key, { pair }] of kept)
+        if (names.test(pair.split('=')[0] ?? '')) kept.delete(key);
+    },
     /** Puts those of another browser in the place of its own. */
     takeFrom(other: { list(): readonly string[] }, url: URL): void {
       kept.clear();

@@ -9,9 +9,9 @@ import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
 import { parseGatewayFile } from '../../../src/gateway/configuration/parse-gateway-file.ts';
 import { createGateway, type Deps, type Gateway } from '../../../src/gateway/gateway.ts';
+import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { type AuditLine, parseAuditLines } from '../gateway/audit-log.ts';
-import { type ManualClock, manualClock } from '../gateway/clock.ts';
 import { onFreePort } from '../gateway/gateway.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
 import { noInternet } from '../gateway/no-internet.ts';
@@ -28,7 +28,6 @@ export interface ConnectingGateway {
   readonly mcpUrl: URL;
   /** At which people log in to the gateway. */
   readonly provider: Emulator;
-  readonly clock: ManualClock;
   readonly log: readonly LogLine[];
   readonly redis: RedisServer | undefined;
   auditLines(): readonly AuditLine[];
@@ -57,7 +56,7 @@ export interface ConnectingGatewayOptions {
   readonly deps?: Partial<Deps>;
   /** More than one share a Redis; one has the embedded store. */
   readonly replicas?: number;
-  readonly clock?: ManualClock;
+  readonly clock?: Clock;
 }
 
 const CHOICE = 'x-replica';
@@ -68,7 +67,7 @@ export async function startConnectingGateway({
   env = {},
   deps = {},
   replicas = 1,
-  clock = manualClock(1_800_000_000_000),
+  clock = systemClock,
 }: ConnectingGatewayOptions): Promise<ConnectingGateway> {
   const provider = await startEmulator(OPENID_HABITS, { clock, asksWho: true });
   const redis = replicas > 1 ? await startRedis() : undefined;
@@ -152,7 +151,6 @@ export async function startConnectingGateway({
     baseUrl,
     mcpUrl: new URL(`${baseUrl}/mcp`),
     provider,
-    clock,
     log: lines,
     redis,
     auditLines: () => parseAuditLines(readFileSync(auditPath, 'utf8')),
