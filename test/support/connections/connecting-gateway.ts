@@ -10,6 +10,8 @@ import { formatProblem } from '../../../src/config/problem.ts';
 import { parseGatewayFile } from '../../../src/gateway/configuration/parse-gateway-file.ts';
 import { createGateway, type Deps, type Gateway } from '../../../src/gateway/gateway.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
+import { openStore } from '../../../src/store/open.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { type AuditLine, parseAuditLines } from '../gateway/audit-log.ts';
 import { onFreePort } from '../gateway/gateway.ts';
@@ -30,6 +32,8 @@ export interface ConnectingGateway {
   readonly provider: Emulator;
   readonly log: readonly LogLine[];
   readonly redis: RedisServer | undefined;
+  /** Of the embedded store. */
+  readonly dataDir: string;
   auditLines(): readonly AuditLine[];
   auditText(): string;
   /** The gateways that run, to be closed one by one. */
@@ -54,6 +58,8 @@ export interface ConnectingGatewayOptions {
   readonly file?: Readonly<Record<string, unknown>>;
   readonly env?: Readonly<Record<string, string>>;
   readonly deps?: Partial<Deps>;
+  /** Makes the store of a replica of the one that it would have. */
+  readonly wrapStore?: (store: Store, replica: number) => Store;
   /** More than one share a Redis; one has the embedded store. */
   readonly replicas?: number;
   readonly clock?: Clock;
@@ -66,6 +72,7 @@ export async function startConnectingGateway({
   file = {},
   env = {},
   deps = {},
+  wrapStore = (store) => store,
   replicas = 1,
   clock = systemClock,
 }: ConnectingGatewayOptions): Promise<ConnectingGateway> {
@@ -119,8 +126,9 @@ export async function startConnectingGateway({
     );
     if (parsed.kind === 'problems') throw new Error(parsed.problems.map(formatProblem).join('\n'));
     gateways = await Promise.all(
-      Array.from({ length: replicas }, () =>
+      Array.from({ length: replicas }, async (_, replica) =>
         createGateway(onFreePort(config), {
+          store: wrapStore(await openStore(config, { clock, log }), replica),
           log,
           clock,
           catalog: specCatalog,
@@ -153,6 +161,7 @@ export async function startConnectingGateway({
     provider,
     log: lines,
     redis,
+    dataDir: folder.path,
     auditLines: () => parseAuditLines(readFileSync(auditPath, 'utf8')),
     auditText: () => readFileSync(auditPath, 'utf8'),
     get gateways() {
