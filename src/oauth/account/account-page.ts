@@ -106,17 +106,6 @@ function renderTime(time: number): string {
   return `<time datetime="${iso}">${iso.slice(0, 16).replace('T', ' ')} UTC</time>`;
 }
 
-/** Where the login for this page came to nothing. */
-export function renderLoginFailed(service: string, description: string, url: string): Reply {
-  const page = renderHtmlPage(
-    'The login did not work',
-    `<p>${escapeHtml(description)}</p>
-<p><a class="button primary" href="${escapeHtml(url)}">Try again</a></p>`,
-    { before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>` },
-  );
-  return { status: 200, ...page };
-}
-
 /** Who comes back from the provider, where the browser was logged out. */
 export function renderLoggedOut(service: string, host: string, url: string): Reply {
   const page = renderHtmlPage(

@@ -1,6 +1,7 @@
 // OAUTH_MODE=broker: an authorization server of its own before the provider's.
 
 import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
+import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
 import type { ServerConfig } from '../../config/groups/server.ts';
@@ -47,7 +48,10 @@ import { createFlightRecords, createRunOnce } from './run-once.ts';
 import { createBrokerToken } from './token.ts';
 
 /** `baseUrl` is the issuer of its own. */
-export type BrokerSettings = BrokerConfig & OwnResources & Pick<ServerConfig, 'displayName'>;
+export type BrokerSettings = BrokerConfig &
+  OwnResources &
+  Pick<ServerConfig, 'displayName'> &
+  Pick<Config, 'admin'>;
 
 export interface BrokerDeps {
   readonly records: RecordsDeps;
