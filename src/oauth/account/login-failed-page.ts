@@ -1,6 +1,7 @@
 // Where the login for a page of the gateway's own came to nothing.
-import { escapeHtml, ICONS, renderHtmlPage } from '../../endpoint/html-page.ts';
+import { escapeHtml, renderHtmlPage } from '../../endpoint/html-page.ts';
 import type { Reply } from '../../endpoint/message.ts';
+import { renderBrand } from './page-parts.ts';
 
 /** `error` is that of the address, `url` leads to the page once more. */
 export function renderLoginFailed(service: string, error: string, url: string): Reply {
@@ -8,7 +9,7 @@ export function renderLoginFailed(service: string, error: string, url: string): 
     'The login did not work',
     `<p>${escapeHtml(explain(error))}</p>
 <p><a class="button primary" href="${escapeHtml(url)}">Try again</a></p>`,
-    { before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>` },
+    { before: renderBrand(service) },
   );
   return { status: 200, ...page };
 }

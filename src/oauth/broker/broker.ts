@@ -80,7 +80,7 @@ const CODE_TTL_SECONDS = 60;
 export interface Broker
   extends Pick<
     BrokerTokens,
-    'token' | 'revoke' | 'logins' | 'grantEndpoints' | 'findMachineLogin'
+    'token' | 'revoke' | 'logins' | 'ownEndpoints' | 'findMachineLogin'
   > {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
@@ -128,7 +128,7 @@ function createProviderTokens(config: BrokerSettings, deps: BrokerDeps): BrokerT
     readAsked: createReadAsked(config),
     finish: createKeepCode(codes),
     logins: recentAnswers,
-    grantEndpoints: [],
+    ownEndpoints: [],
     token: createBrokerToken({
       config,
       clients,

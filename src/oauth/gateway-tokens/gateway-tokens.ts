@@ -166,7 +166,7 @@ export function createGatewayTokens(
     revoke: createGatewayRevoke({ ...common, authentication }),
     findMachineLogin: createFindMachineLogin(authentication, ofAssertions),
     logins,
-    grantEndpoints: [...accountEndpoints, providerLogout],
+    ownEndpoints: [...accountEndpoints, providerLogout],
   };
 }
 
