@@ -8,6 +8,8 @@ import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
 import type { ServerConfig } from '../config/groups/server.ts';
 import { parseScope } from '../config/scope.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
+import type { ConnectionServer } from '../connections/connection.ts';
+import type { ConnectionParts } from '../connections/connections.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -88,6 +90,9 @@ export interface OAuthDeps {
   readonly tracing?: Tracing | undefined;
   /** For OAUTH_TOKENS=gateway. */
   readonly gatewayTokens?: GatewayTokensParts | undefined;
+  /** Likewise. */
+  readonly connections?: ConnectionParts | undefined;
+  readonly listConnectionServers: () => readonly ConnectionServer[];
   /** Undefined without `AUDIT_LOG`. */
   readonly audit?: Audit | undefined;
   readonly log: Log;
@@ -150,6 +155,8 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
     inspectToken,
     noteClient,
     gatewayTokens: deps.gatewayTokens,
+    connections: deps.connections,
+    listConnectionServers: deps.listConnectionServers,
     audit: deps.audit,
     log: deps.log,
   });

@@ -16,6 +16,8 @@ export interface AccountPageContent {
   readonly action: string;
   /** Where the provider logs browsers out; undefined where it does not. */
   readonly providerHost: string | undefined;
+  /** Where users connect servers; undefined where none wants it. */
+  readonly connectionsUrl: string | undefined;
   /** Whether to ask once more before all logins end. */
   readonly asksForAll: boolean;
   /** Whether the provider was to ask who it is, and did not say that it did. */
@@ -34,7 +36,8 @@ ${escapeHtml(service)} on your behalf. One that you log out has to ask you again
 ${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, content)).join('\n')}
 ${grants.length < 2 ? '' : renderAll(content)}
 ${renderForm(content, '<button name="action" value="leave">Leave this page</button>')}
-${renderAtProvider(content, '<button name="action" value="leave_provider">', 'Leave this page, and log out at')}`,
+${renderAtProvider(content, '<button name="action" value="leave_provider">', 'Leave this page, and log out at')}
+${content.connectionsUrl === undefined ? '' : `<p class="links"><a href="${escapeHtml(content.connectionsUrl)}">Your connections to servers</a></p>`}`,
     { before: renderBrand(service) },
   );
   return { status: 200, ...page };

@@ -35,6 +35,8 @@ export interface AccountDeps {
   readonly grants: Pick<Grants, 'listOfUser' | 'read'>;
   readonly endGrant: EndGrant;
   readonly endSelectedGrants: EndSelectedGrants;
+  /** Whether there is a server for which users need a connection. */
+  readonly hasConnections: () => boolean;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
 }
@@ -62,6 +64,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
       grants: latestFirst,
       action: url,
       providerHost,
+      connectionsUrl: deps.hasConnections() ? `${baseUrl}/connections` : undefined,
       asksForAll: false,
       wasNotAsked: false,
       notEnded: 0,

@@ -5,6 +5,8 @@ import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
 import type { ServerConfig } from '../../config/groups/server.ts';
+import type { ConnectionServer } from '../../connections/connection.ts';
+import type { ConnectionParts } from '../../connections/connections.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
@@ -68,6 +70,9 @@ export interface BrokerDeps {
   readonly logLogin: LogLogin;
   /** For OAUTH_TOKENS=gateway. */
   readonly gatewayTokens: GatewayTokensParts | undefined;
+  /** Likewise. */
+  readonly connections: ConnectionParts | undefined;
+  readonly listConnectionServers: () => readonly ConnectionServer[];
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
   readonly log: Log;
@@ -78,10 +83,7 @@ const LOGIN_TTL_SECONDS = 600;
 const CODE_TTL_SECONDS = 60;
 
 export interface Broker
-  extends Pick<
-    BrokerTokens,
-    'token' | 'revoke' | 'logins' | 'ownEndpoints' | 'findMachineLogin'
-  > {
+  extends Pick<BrokerTokens, 'token' | 'revoke' | 'logins' | 'ownEndpoints' | 'findMachineLogin'> {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   readonly callback: ReturnType<typeof createCallback>;

@@ -44,7 +44,10 @@ export function renderConnectPage(
         ? '<strong>everybody</strong> who may use this server here'
         : `<strong><bdi>${escapeHtml(session.displayName)}</bdi></strong><br><span class="aside">your login at ${escapeHtml(displayName)}</span>`,
     ],
-    ['Permissions', scopes?.length ? renderScopes(scopes) : 'the server names them on the next page'],
+    [
+      'Permissions',
+      scopes?.length ? renderScopes(scopes) : 'the server names them on the next page',
+    ],
   ] as const;
   const what = isShared
     ? `Everybody who may use <strong>${name}</strong> through ${escapeHtml(displayName)} will act as the account that you log
@@ -75,7 +78,7 @@ export const renderConnectedPage = (
   renderPage(owner, {
     status: 200,
     title: `You are connected to ${server}`,
-    mark: '<div class="mark good">' + ICONS.done + '</div>',
+    mark: `<div class="mark good">${ICONS.done}</div>`,
     body: `<p>${
       account === undefined
         ? ''

@@ -68,7 +68,7 @@ const PATH = '/connections';
 const CALLBACK = 'callback';
 
 const buildPage = (server: string, requestId: string | undefined): OwnPage =>
-  `${PATH}/${server}${requestId === undefined ? '' : `?request=${requestId}` as const}`;
+  `${PATH}/${server}${requestId === undefined ? '' : (`?request=${requestId}` as const)}`;
 
 export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readonly Endpoint[] {
   const { baseUrl, displayName, issuer, listConnectionServers } = deps;
@@ -191,7 +191,8 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     const requestId = readRequestId(parameters.get('request'));
     const found = await browserSessions.find(cookie);
     // What was on the page is over: whoever comes now logs in first.
-    if (found === undefined) return createRedirectReply(baseUrl + buildPage(server.name, requestId));
+    if (found === undefined)
+      return createRedirectReply(baseUrl + buildPage(server.name, requestId));
     const { session } = found;
     if (!isEqualSecret(parameters.get('csrf') ?? '', session.csrf)) {
       fail('oauth_invalid_request', {
@@ -314,11 +315,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
       // One that there is none of is told so on a page.
       hasParameter: () => true,
       judge: defer((request) =>
-        getServer(
-          request.path.slice(PATH.length + 1),
-          request.query,
-          getHeader(request, 'cookie'),
-        ),
+        getServer(request.path.slice(PATH.length + 1), request.query, getHeader(request, 'cookie')),
       ),
     },
     {

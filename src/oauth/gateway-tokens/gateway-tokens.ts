@@ -4,6 +4,8 @@ import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import type { ServerConfig } from '../../config/groups/server.ts';
+import type { ConnectionServer } from '../../connections/connection.ts';
+import type { ConnectionParts } from '../../connections/connections.ts';
 import { MAX_SCOPES } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
@@ -21,6 +23,7 @@ import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
 import { createClientAuthentication } from '../client-authentication/authenticate-client.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import type { Clients } from '../clients/clients.ts';
+import { createConnectionEndpoints } from '../connections/connection-endpoints.ts';
 import type { Browsers } from '../consent/browser.ts';
 import { type AssertingClient, createFindByDocument } from '../id-jag/asserting-client.ts';
 import { createGiveByAssertion } from '../id-jag/jwt-bearer.ts';
@@ -53,6 +56,8 @@ export interface GatewayTokensDeps extends GatewayTokensParts {
   readonly endpoints: ProviderEndpoints;
   readonly logins: SealedRecords<Login>;
   readonly browsers: Browsers;
+  readonly connections: ConnectionParts | undefined;
+  readonly listConnectionServers: () => readonly ConnectionServer[];
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
   readonly logLogin: LogLogin;
@@ -106,8 +111,12 @@ export function createGatewayTokens(
     ...pages,
     endProviderSession: createEndProviderSession({ ...deps, ...ownClient }),
     grants,
+    hasConnections: () => deps.connections !== undefined && deps.listConnectionServers().length > 0,
   });
   const { issuer } = config.provider;
+  const connectionEndpoints =
+    deps.connections &&
+    createConnectionEndpoints({ ...pages, issuer, connectionParts: deps.connections });
   const providerLogout = createProviderLogout({
     ...deps,
     config: tokens,
@@ -166,7 +175,7 @@ export function createGatewayTokens(
     revoke: createGatewayRevoke({ ...common, authentication }),
     findMachineLogin: createFindMachineLogin(authentication, ofAssertions),
     logins,
-    ownEndpoints: [...accountEndpoints, providerLogout],
+    ownEndpoints: [...accountEndpoints, ...(connectionEndpoints ?? []), providerLogout],
   };
 }
 
