@@ -2,6 +2,7 @@
 
 import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
+import type { ConnectionParts } from '../connections/connections.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GetProviderToken } from '../endpoint/message.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
@@ -47,6 +48,8 @@ export interface UpstreamParts {
   readonly getProviderToken: GetProviderToken;
   /** Undefined without a provider. */
   readonly metadata: ProviderMetadata | undefined;
+  /** Undefined where nobody can connect to a server: without OAUTH_TOKENS=gateway. */
+  readonly connections?: ConnectionParts | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
