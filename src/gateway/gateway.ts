@@ -10,6 +10,7 @@ import type { Config } from '../config/config.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
+import { createConnections } from '../connections/create-connections.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
 import { getOriginalToken } from '../endpoint/message.ts';
@@ -18,7 +19,6 @@ import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
 import { findMachineClientProblems } from '../oauth/client-authentication/machine-client-problems.ts';
-import type { Network } from '../oauth/client-id-metadata/network.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
 import { openGatewayTokens } from '../oauth/gateway-tokens/open-gateway-tokens.ts';
 import { createLoginFailures } from '../oauth/login-failures.ts';
@@ -34,6 +34,7 @@ import { type Clock, pause, systemClock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
+import type { Network } from '../platform/outbound/public-network.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { createLogo } from '../site/logo.ts';
@@ -195,6 +196,16 @@ export async function createGateway(
       log,
       metrics,
     });
+  const connections = createConnections(config, {
+    store,
+    seal: loginSeal,
+    fetch,
+    clock,
+    log,
+    metrics,
+    findServer: () => undefined,
+    observers: [],
+  });
   const getProviderToken = gatewayTokens?.renewal.getProviderToken ?? getOriginalToken;
   // A rule looks at it, a server is told it, or the audit log has it.
   const needsClients = () => audit !== undefined || upstreams?.needsClients() === true;
@@ -217,6 +228,7 @@ export async function createGateway(
             store,
             getSeal,
             getProviderToken,
+            connections,
             fetch,
             metadata,
             clock,
@@ -271,6 +283,7 @@ export async function createGateway(
     getTraceId,
     noteFailure: loginFailures?.note,
     gatewayTokens,
+    connections,
     machineClients,
   });
   const limiter = config.limits.enabled
@@ -361,6 +374,7 @@ export async function createGateway(
       mcp.close();
       ownTokens?.close();
       gatewayTokens?.close();
+      connections?.close();
       auth.close();
       authorization.close();
       await outbound.close();
