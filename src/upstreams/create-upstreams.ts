@@ -47,8 +47,6 @@ export interface UpstreamParts {
   getSeal(): Promise<Seal>;
   readonly fetch: Fetch;
   readonly getProviderToken: GetProviderToken;
-  /** Undefined where clients get the provider's tokens: then nobody can connect. */
-  readonly connections: ConnectionParts | undefined;
   /** Undefined without a provider. */
   readonly metadata: ProviderMetadata | undefined;
   /** Undefined where nobody can connect to a server: without OAUTH_TOKENS=gateway. */
