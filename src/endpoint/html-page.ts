@@ -142,13 +142,16 @@ p { margin: 0 0 1rem; }
   background: var(--danger-tint); color: var(--danger); }
 .mark.good { background: var(--tint); color: var(--accent); }
 .entry { padding: 1.25rem 0; border-top: 1px solid var(--line); }
-.entry-head { display: flex; flex-wrap: wrap; align-items: center; gap: .25rem .75rem; }
+.entry-head { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: .25rem .75rem; }
 .entry-head h2 { margin: 0; font-size: 1.0625rem; line-height: 1.4; }
-.entry > p, .entry > dl { margin: .25rem 0 0; }
-.entry > dl { margin-top: .75rem; border-top: 0; }
-.entry > dl div { border-bottom: 0; padding: .125rem 0; }
+.entry > p { margin: .125rem 0 0; }
+.entry > .warning { margin-top: .75rem; font-size: .9375rem; }
+.entry > dl { margin: .75rem 0 0; border-top: 0; }
+.entry > dl div { grid-template-columns: 6.75rem 1fr; border-bottom: 0; padding: .125rem 0; }
+.entry + .links { margin-top: 0; }
 .entry .actions { margin-top: 1rem; }
-.entry .actions button { flex: 0 1 auto; min-height: 2.5rem; padding: .4375rem 1.125rem; }
+.entry .actions button { flex: 0 1 auto; min-height: 2.5rem; padding: .4375rem 1.125rem; font-size: .9375rem; }
+@media (pointer: coarse) { .entry .actions button { min-height: 2.75rem; } }
 .state { padding: .125rem .625rem; border-radius: 1rem; font-size: .8125rem; font-weight: 500; border: 1px solid var(--line);
   color: var(--muted); }
 .state.good { background: var(--tint); border-color: var(--tint); color: var(--accent); }

@@ -33,7 +33,7 @@ export function renderConnectionsPage(content: ConnectionsPageContent): Reply {
 are: once you connect one, your apps can use it as you, through ${escapeHtml(service)}.</p>
 ${shown.length === 0 ? '<p>There are none.</p>' : shown.map((one) => renderConnection(one, content)).join('\n')}
 <p class="links"><a href="${escapeHtml(baseUrl)}/account">Apps that act for you</a>
-<a href="${escapeHtml(baseUrl)}/">${escapeHtml(service)}</a></p>`,
+<a href="${escapeHtml(baseUrl)}/">Start page</a></p>`,
     { before: renderBrand(service) },
   );
   return { status: 200, ...page };
