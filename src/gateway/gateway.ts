@@ -262,6 +262,7 @@ export async function createGateway(
   const site = createPublicSite(config, {
     logo,
     catalog: upstreams?.catalogs.all ?? ownCatalog,
+    hasConnections: () => connections !== undefined && listConnectionServers().length > 0,
     clock,
     log,
   });
