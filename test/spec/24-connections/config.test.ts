@@ -31,7 +31,7 @@ test.each([
   { parameters: { access_type: 'offline', prompt: 'consent' }, tokenParameters: { audience: 'a' } },
   { owner: 'shared', list: 'shared' },
   { list: 'anonymous' },
-  ,
+  { allowPrivate: true },
 ])('§24.1 connections: auth can have %j', async (given) => {
   expect(await readServer({ ...URL_ONLY, auth: { type: 'oauth', ...given } })).toMatchObject({
     auth: { ...DEFAULTS, ...given },

@@ -15,7 +15,7 @@ const ASKABLE_BY_URL = { [CLIENT_CAPABILITIES]: { elicitation: { url: {} } } };
 
 async function start(
   habits = KEEPS_TO_MCP,
-  { auth = {}, file = {} }: { auth?: object; file?: object } = {},
+  { auth = {}, file = {} }: { auth?: Readonly<Record<string, unknown>>; file?: object } = {},
 ) {
   const clock = manualClock(1_800_000_000_000);
   const server = closeAfterTest(await startProtectedServer({ habits, clock }));
