@@ -47,6 +47,7 @@ describe('the login', () => {
   );
 
   test.each([
+    '',
     'https://evil.example/',
     '../../evil',
     '%0d%0aLocation:https://evil.example',
