@@ -286,6 +286,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     errors: OAUTH,
     limit: 'connections',
     hasErrorPages: true,
+    isPageOfUser: true,
     isNavigation: true,
   } as const;
 

@@ -276,6 +276,19 @@ describe('shared connections', () => {
   });
 });
 
+test('§24.3 pages: a browser is told on a page what was wrong, which is not called a login that failed', async () => {
+  const { cookie } = await open();
+  const { status, text } = await own.gateway.request({
+    method: 'POST',
+    path: '/connections',
+    headers: { cookie, accept: 'text/html' },
+    body: new URLSearchParams({ csrf: 'another', server: 'wiki', action: 'connect' }),
+  });
+  expect(status).toBe(400);
+  expect(text).toContain('<h1>That did not work</h1>');
+  expect(text).toContain('left open for too long');
+});
+
 test('§24.3 pages: below the path of BASE_URL addresses, cookies and links have it, too', async () => {
   const below = closeAfterTest(await start({ BASE_URL: `${BASE}/mcp-gateway` }));
   const { back, cookie } = await openAccount(below, {}, '/connections/wiki?request=abc');
