@@ -317,7 +317,12 @@ export async function createGateway(
     ...authorization.endpoints,
     ...(upstreams?.endpoints ?? []),
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
-    ...(hasMetrics ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
+    ...(hasMetrics
+      ? createMetricsEndpoints(metrics, {
+          countSessions: mcp.countSessions,
+          countConnections: async () => [],
+        })
+      : []),
     ...operatorEndpoints,
     ...site.endpoints,
   ];
