@@ -186,6 +186,7 @@ export async function createGateway(
       records: { store, seal: loginSeal, tracing },
       serverUrls,
       machineClients,
+      connections: undefined,
       listNamedClaims: () => [
         ...(config.admin.groups.length > 0 ? ['groups'] : []),
         ...(upstreams?.listNamedClaims() ?? []),
