@@ -10,6 +10,7 @@ import type { Config } from '../config/config.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
+import { createConnections } from '../connections/create-connections.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
 import { getOriginalToken } from '../endpoint/message.ts';
@@ -196,6 +197,16 @@ export async function createGateway(
       log,
       metrics,
     });
+  const connections = createConnections(config, {
+    store,
+    seal: loginSeal,
+    fetch,
+    clock,
+    log,
+    metrics,
+    findServer: () => undefined,
+    observers: [],
+  });
   const getProviderToken = gatewayTokens?.renewal.getProviderToken ?? getOriginalToken;
   // A rule looks at it, a server is told it, or the audit log has it.
   const needsClients = () => audit !== undefined || upstreams?.needsClients() === true;
@@ -218,6 +229,7 @@ export async function createGateway(
             store,
             getSeal,
             getProviderToken,
+            connections,
             fetch,
             metadata,
             clock,
@@ -272,6 +284,7 @@ export async function createGateway(
     getTraceId,
     noteFailure: loginFailures?.note,
     gatewayTokens,
+    connections,
     machineClients,
   });
   const limiter = config.limits.enabled
@@ -367,6 +380,7 @@ export async function createGateway(
       mcp.close();
       ownTokens?.close();
       gatewayTokens?.close();
+      connections?.close();
       auth.close();
       authorization.close();
       await outbound.close();

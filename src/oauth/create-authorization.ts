@@ -5,6 +5,7 @@ import type { MachineClients } from '../auth/machine-clients.ts';
 import { createProviderEndpoints, type ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
+import type { ConnectionParts } from '../connections/connections.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GatewayRequest } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -52,6 +53,8 @@ export interface AuthorizationParts {
   readonly tracing: Tracing | undefined;
   /** For OAUTH_TOKENS=gateway. */
   readonly gatewayTokens?: GatewayTokensParts | undefined;
+  /** Likewise. */
+  readonly connections?: ConnectionParts | undefined;
   readonly machineClients: Pick<MachineClients, 'list'>;
   readonly getTraceId: (request: GatewayRequest) => string | undefined;
   /** Undefined without an operators' page. */

@@ -2,6 +2,7 @@
 
 import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
+import type { ConnectionParts } from '../connections/connections.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GetProviderToken } from '../endpoint/message.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
@@ -45,6 +46,8 @@ export interface UpstreamParts {
   getSeal(): Promise<Seal>;
   readonly fetch: Fetch;
   readonly getProviderToken: GetProviderToken;
+  /** Undefined where clients get the provider's tokens: then nobody can connect. */
+  readonly connections: ConnectionParts | undefined;
   /** Undefined without a provider. */
   readonly metadata: ProviderMetadata | undefined;
   readonly clock: Clock;
