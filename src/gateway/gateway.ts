@@ -11,6 +11,12 @@ import { ConfigError, formatProblem } from '../config/problem.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createConnections } from '../connections/create-connections.ts';
+import { createOperatedConnections } from '../connections/for-operators.ts';
+import { auditConnections } from '../connections/observers/audit-connections.ts';
+import {
+  createCountConnections,
+  measureRefreshes,
+} from '../connections/observers/measure-connections.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
 import { getOriginalToken } from '../endpoint/message.ts';
@@ -178,6 +184,24 @@ export async function createGateway(
     metrics,
     keySet: overrides.keySet,
   });
+  const connections = createConnections(config, {
+    store,
+    seal: loginSeal,
+    fetch,
+    clock,
+    log,
+    metrics,
+    findServer: () => undefined,
+    observers: [
+      measureRefreshes(metrics),
+      ...(audit ? [auditConnections({ audit, store, clock })] : []),
+    ],
+  });
+  const connectionsDeps = connections && {
+    connections: connections.connections,
+    listServers: () => [],
+    clock,
+  };
   const gatewayTokens =
     ownTokens &&
     openGatewayTokens(config, {
@@ -187,7 +211,7 @@ export async function createGateway(
       records: { store, seal: loginSeal, tracing },
       serverUrls,
       machineClients,
-      connections: undefined,
+      connections: connections?.connections,
       listNamedClaims: () => [
         ...(config.admin.groups.length > 0 ? ['groups'] : []),
         ...(upstreams?.listNamedClaims() ?? []),
@@ -197,16 +221,6 @@ export async function createGateway(
       log,
       metrics,
     });
-  const connections = createConnections(config, {
-    store,
-    seal: loginSeal,
-    fetch,
-    clock,
-    log,
-    metrics,
-    findServer: () => undefined,
-    observers: [],
-  });
   const getProviderToken = gatewayTokens?.renewal.getProviderToken ?? getOriginalToken;
   // A rule looks at it, a server is told it, or the audit log has it.
   const needsClients = () => audit !== undefined || upstreams?.needsClients() === true;
@@ -306,6 +320,7 @@ export async function createGateway(
           describeKeySet: auth.describeKeySet,
           endSession: mcp.endSession,
           grants: ownTokens?.grants,
+          connections: connectionsDeps && createOperatedConnections(connectionsDeps),
           endGrant: gatewayTokens?.endGrant,
           endSelectedGrants: gatewayTokens?.endSelectedGrants,
           listServers: () => upstreams?.listServers() ?? [],
@@ -334,7 +349,9 @@ export async function createGateway(
     ...(hasMetrics
       ? createMetricsEndpoints(metrics, {
           countSessions: mcp.countSessions,
-          countConnections: async () => [],
+          countConnections: connectionsDeps
+            ? createCountConnections(connectionsDeps)
+            : async () => [],
         })
       : []),
     ...operatorEndpoints,
