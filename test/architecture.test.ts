@@ -94,7 +94,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   undici: /^platform\/outbound\//,
   'eventsource-parser': /^upstreams\/http\/answer-body\.ts$/,
   'node:http': /^(edge\/server\.ts$|cli\/)/,
-  'node:https': /^(oauth\/client-id-metadata\/fetch-document\.ts$|cli\/)/,
+  'node:https': /^(platform\/outbound\/public-request\.ts$|cli\/)/,
   'node:child_process': /^(upstreams\/stdio\/child\.ts$|cli\/)/,
   // For nextTick: when all microtasks have run; for signals to groups of processes.
   'node:process': /^(edge\/run-queue\.ts$|upstreams\/stdio\/child\.ts$|cli\/)/,
