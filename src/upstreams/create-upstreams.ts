@@ -50,8 +50,6 @@ export interface UpstreamParts {
   readonly connections: ConnectionParts | undefined;
   /** Undefined without a provider. */
   readonly metadata: ProviderMetadata | undefined;
-  /** Undefined where nobody can connect to a server: without OAUTH_TOKENS=gateway. */
-  readonly connections?: ConnectionParts | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
