@@ -184,6 +184,7 @@ export async function createGateway(
     metrics,
     keySet: overrides.keySet,
   });
+  const listConnectionServers = () => upstreams?.listConnectionServers() ?? [];
   const connections = createConnections(config, {
     store,
     seal: loginSeal,
@@ -191,7 +192,7 @@ export async function createGateway(
     clock,
     log,
     metrics,
-    findServer: () => undefined,
+    findServer: (name) => listConnectionServers().find((one) => one.name === name),
     observers: [
       measureRefreshes(metrics),
       ...(audit ? [auditConnections({ audit, store, clock })] : []),
@@ -199,7 +200,7 @@ export async function createGateway(
   });
   const connectionsDeps = connections && {
     connections: connections.connections,
-    listServers: () => [],
+    listServers: listConnectionServers,
     clock,
   };
   const gatewayTokens =
@@ -276,6 +277,7 @@ export async function createGateway(
   const site = createPublicSite(config, {
     logo,
     catalog: upstreams?.catalogs.all ?? ownCatalog,
+    hasConnections: () => connections !== undefined && listConnectionServers().length > 0,
     clock,
     log,
   });
@@ -299,6 +301,7 @@ export async function createGateway(
     noteFailure: loginFailures?.note,
     gatewayTokens,
     connections,
+    listConnectionServers,
     machineClients,
   });
   const limiter = config.limits.enabled
