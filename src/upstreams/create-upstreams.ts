@@ -47,10 +47,10 @@ export interface UpstreamParts {
   getSeal(): Promise<Seal>;
   readonly fetch: Fetch;
   readonly getProviderToken: GetProviderToken;
+  /** Undefined where clients get the provider's tokens: then nobody can connect. */
+  readonly connections: ConnectionParts | undefined;
   /** Undefined without a provider. */
   readonly metadata: ProviderMetadata | undefined;
-  /** Undefined where nobody can connect to a server: without OAUTH_TOKENS=gateway. */
-  readonly connections?: ConnectionParts | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
