@@ -2,6 +2,7 @@
 
 import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
+import type { ConnectionParts } from '../connections/connections.ts';
 import type { GetProviderToken } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -29,6 +30,8 @@ export interface OpenUpstreamDeps {
   readonly metadata: ProviderMetadata | undefined;
   /** The environment of this process, of which stdio servers get a part. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Undefined where nobody can connect to a server: without OAUTH_TOKENS=gateway, and in commands. */
+  readonly connections?: ConnectionParts | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** Undefined where this process is none of several replicas. */

@@ -140,7 +140,7 @@ export function createConnecting(
         );
       }
       const tokens = await redeem(login, server, code);
-      return { info: await keep(login, tokens) };
+      return { info: await keep(login, tokens), requestId: login.requestId };
     },
   };
 

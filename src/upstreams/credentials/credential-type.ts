@@ -3,11 +3,13 @@ import type { ProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
+import type { ConnectionParts } from '../../connections/connections.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
 import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
-import { isOwnToken } from '../../grants/token-codec.ts';
+import { isOwnToken } from '../../endpoint/own-token.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';
@@ -20,11 +22,13 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   /** For editors; follows the type and a colon. */
   readonly summary: string;
   /** What `auth` may have beside `type`. Types that have the same member share it. */
-  readonly members: readonly Member<string>[];
+  readonly members: readonly Member<unknown>[];
   /** Those without which it cannot be. */
-  readonly required: readonly Member<string>[];
+  readonly required: readonly Member<unknown>[];
   /** Why it has none of the members of other types. */
   readonly whyNoOthers: string;
+  /** More JSON Schema of such an `auth`. */
+  readonly schema?: JsonObject;
   /** Undefined where what is missing was reported. */
   read(members: MemberReader): Auth | undefined;
   /** What it needs of the settings. */
@@ -93,6 +97,8 @@ export interface CredentialDeps {
   readonly metadata: ProviderMetadata | undefined;
   readonly clock: Clock;
   readonly log: Log;
+  /** Undefined where nobody can connect: without OAUTH_TOKENS=gateway, and in commands. */
+  readonly connections?: ConnectionParts | undefined;
 }
 
 export interface OpenCredentials {

@@ -21,10 +21,11 @@ import {
 } from './credential-type.ts';
 import { forward } from './forward.ts';
 import { identity } from './identity.ts';
+import { oauth } from './oauth.ts';
 import { tokenExchange } from './token-exchange.ts';
 
 /** In the order in which people read of them. */
-const CREDENTIAL_TYPES = [identity, tokenExchange, forward] as const;
+const CREDENTIAL_TYPES = [identity, oauth, tokenExchange, forward] as const;
 
 type AuthOf<Type> = Type extends CredentialType<infer Auth> ? Auth : never;
 
@@ -72,11 +73,11 @@ const typeMember = defineMember(
 );
 
 /** Of all types, each once. */
-const typedMembers: readonly Member<string>[] = [
+const typedMembers: readonly Member<unknown>[] = [
   ...new Set(ALL_TYPES.flatMap(({ members }) => members)),
 ];
 
-const listForeign = ({ members }: CredentialType): readonly Member<string>[] =>
+const listForeign = ({ members }: CredentialType): readonly Member<unknown>[] =>
   typedMembers.filter((member) => !members.includes(member));
 
 export const authShape: Shape<UpstreamAuth> = object({
@@ -95,13 +96,14 @@ export const authShape: Shape<UpstreamAuth> = object({
 });
 
 function createTypeSchema(credential: CredentialType): JsonObject {
-  const { type, required } = credential;
+  const { type, required, schema } = credential;
   return {
     if: { required: ['type'], properties: { type: { const: type } } },
     // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
     then: {
       properties: Object.fromEntries(listForeign(credential).map(({ name }) => [name, false])),
       ...(required.length > 0 && { required: required.map(({ name }) => name) }),
+      ...schema,
     },
   };
 }
