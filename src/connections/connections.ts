@@ -136,7 +136,11 @@ export interface Connecting {
       readonly isOperator: boolean;
     },
     findServer: (name: string) => ConnectionServer | undefined,
-  ): Promise<{ readonly info: ConnectionInfo }>;
+  ): Promise<{
+    readonly info: ConnectionInfo;
+    /** As `begin` was told it: of the link that it began with; undefined where it began at the page of connections. */
+    readonly requestId: string | undefined;
+  }>;
   /** The gateway's own client document, by which it is known where documents are taken; undefined where BASE_URL is no public https. */
   getClientDocument(): Readonly<Record<string, unknown>> | undefined;
   /**

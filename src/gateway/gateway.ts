@@ -196,6 +196,7 @@ export async function createGateway(
       log,
       metrics,
     });
+  const listConnectionServers = () => upstreams?.listConnectionServers() ?? [];
   const connections = createConnections(config, {
     store,
     seal: loginSeal,
@@ -204,7 +205,7 @@ export async function createGateway(
     clock,
     log,
     metrics,
-    findServer: () => undefined,
+    findServer: (name) => listConnectionServers().find((one) => one.name === name),
     observers: [],
   });
   const getProviderToken = gatewayTokens?.renewal.getProviderToken ?? getOriginalToken;
@@ -262,6 +263,7 @@ export async function createGateway(
   const site = createPublicSite(config, {
     logo,
     catalog: upstreams?.catalogs.all ?? ownCatalog,
+    hasConnections: () => connections !== undefined && listConnectionServers().length > 0,
     clock,
     log,
   });
@@ -285,6 +287,7 @@ export async function createGateway(
     noteFailure: loginFailures?.note,
     gatewayTokens,
     connections,
+    listConnectionServers,
     machineClients,
   });
   const limiter = config.limits.enabled

@@ -5,6 +5,7 @@ import type { MachineClients } from '../auth/machine-clients.ts';
 import { createProviderEndpoints, type ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
+import type { ConnectionServer } from '../connections/connection.ts';
 import type { ConnectionParts } from '../connections/connections.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GatewayRequest } from '../endpoint/message.ts';
@@ -55,6 +56,8 @@ export interface AuthorizationParts {
   readonly gatewayTokens?: GatewayTokensParts | undefined;
   /** Likewise. */
   readonly connections?: ConnectionParts | undefined;
+  /** Those of the configuration file as it stands now, for which there are connections. */
+  readonly listConnectionServers: () => readonly ConnectionServer[];
   readonly machineClients: Pick<MachineClients, 'list'>;
   readonly getTraceId: (request: GatewayRequest) => string | undefined;
   /** Undefined without an operators' page. */
@@ -104,6 +107,8 @@ export function createAuthorizationEndpoints(
     serverUrls: parts.serverUrls,
     tracing: parts.tracing,
     gatewayTokens: parts.gatewayTokens,
+    connections: parts.connections,
+    listConnectionServers: parts.listConnectionServers,
     audit: parts.audit,
     log,
   });

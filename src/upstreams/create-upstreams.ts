@@ -2,6 +2,7 @@
 
 import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
+import type { ConnectionServer } from '../connections/connection.ts';
 import type { ConnectionParts } from '../connections/connections.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GetProviderToken } from '../endpoint/message.ts';
@@ -49,8 +50,6 @@ export interface UpstreamParts {
   getSeal(): Promise<Seal>;
   readonly fetch: Fetch;
   readonly getProviderToken: GetProviderToken;
-  /** Undefined where clients get the provider's tokens: then nobody can connect. */
-  readonly connections: ConnectionParts | undefined;
   /** Undefined without a provider. */
   readonly metadata: ProviderMetadata | undefined;
   readonly clock: Clock;
@@ -77,6 +76,8 @@ export interface GatewayUpstreams {
     options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
     operator: string | undefined,
   ): Promise<AccessPreview>;
+  /** In the file's order: those at which users log in themselves (§24). */
+  listConnectionServers(): readonly ConnectionServer[];
   /** The claims that rules ask for: without them nobody knows what a user may. */
   listNamedClaims(): readonly string[];
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
@@ -165,6 +166,8 @@ export async function openUpstreams(
         ...server,
         processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
       })),
+    listConnectionServers: () =>
+      catalogs.getPlan().setup.file.servers.flatMap(readConnectionServer),
     listServerTools: catalogs.listServerTools,
     listLockDifferences: catalogs.listLockDifferences,
     lockApproval: catalogs.lockApproval,
@@ -218,6 +221,11 @@ async function compileSetup(
 const MAX_WAITING_PREVIEWS = 20;
 /** A script of one operator must not keep out the others. */
 const MAX_PREVIEWS_OF_ONE = 4;
+
+const readConnectionServer = (server: UpstreamConfig): readonly ConnectionServer[] =>
+  server.kind === 'http' && server.auth.type === 'oauth'
+    ? [{ name: server.name, url: server.url, auth: server.auth }]
+    : [];
 
 const openTraced =
   (open: (config: UpstreamConfig) => Upstream<UpstreamConfig>, tracing: Tracing) =>

@@ -109,7 +109,10 @@ export function createAuthorizationServer(deps: AuthorizationServerDeps) {
     if (misbehave(res, getBehaviour())) return;
     const isRefresh = form.get('grant_type') === 'refresh_token';
     const refuse = (status: number, error: string) =>
-      send(res, habits.renderRefusal({ status, error, isRefresh } satisfies TokenRefusal));
+      send(
+        res,
+        habits.renderRefusal({ status, error, isRefresh, asked: body } satisfies TokenRefusal),
+      );
     if (getBehaviour() === 'refuses the client') return refuse(401, 'invalid_client');
     const clientRefusal = findClientRefusal(req, form);
     if (clientRefusal !== undefined) return refuse(401, clientRefusal);

@@ -30,14 +30,16 @@ export interface Browser {
   pressAsFar(page: BrowserPage, name: RegExp, stop: string): Promise<URL>;
   /** Addresses that it asked for, oldest first. */
   readonly visited: readonly string[];
-  /** All that it was shown. */
-  text(): string;
+  /** All that it was answered by this origin. */
+  textOf(origin: string): string;
   readonly cookies: CookieJar;
 }
 
 export interface BrowserOptions {
   /** At the gateway's provider. */
   readonly person: string;
+  /** Where another provider knows the person by another name: by its origin. */
+  readonly names?: Readonly<Record<string, string>>;
   /** At protected servers; the person's own name unless given. */
   readonly account?: string;
   /** Of each request, as the replica that it is for. */
@@ -54,10 +56,15 @@ interface Sent {
 const MAX_HOPS = 25;
 const LOGIN_FORM = 'postern-dev-login';
 
-export function createBrowser({ person, account = person, headers = {} }: BrowserOptions): Browser {
+export function createBrowser({
+  person,
+  account = person,
+  names = {},
+  headers = {},
+}: BrowserOptions): Browser {
   const cookies = createCookieJar();
   const visited: string[] = [];
-  const shown: string[] = [];
+  const shown: { readonly origin: string; readonly text: string }[] = [];
 
   async function go(first: Sent, stop?: string): Promise<BrowserPage | URL> {
     let { url, form } = first;
@@ -83,14 +90,14 @@ export function createBrowser({ person, account = person, headers = {} }: Browse
       cookies.store(url, answer.headers.getSetCookie());
       const location = answer.headers.get('location');
       const html = await answer.text();
-      shown.push(JSON.stringify([...answer.headers]), html);
+      shown.push({ origin: url.origin, text: `${JSON.stringify([...answer.headers])}\n${html}` });
       if (location !== null) {
         from = url;
         url = new URL(location, url);
         form = undefined;
         continue;
       }
-      const asked = fillIn(html);
+      const asked = fillIn(url, html);
       if (asked === undefined) {
         return { url, status: answer.status, headers: answer.headers, html, text: readText(html) };
       }
@@ -102,8 +109,9 @@ export function createBrowser({ person, account = person, headers = {} }: Browse
   }
 
   /** The forms by which others ask who one is. */
-  function fillIn(html: string): URLSearchParams | undefined {
-    if (html.includes(`name="${LOGIN_FORM}"`)) return new URLSearchParams({ name: person });
+  function fillIn({ origin }: URL, html: string): URLSearchParams | undefined {
+    if (html.includes(`name="${LOGIN_FORM}"`))
+      return new URLSearchParams({ name: names[origin] ?? person });
     if (html.includes(`name="${ACCOUNT_FORM}"`)) return new URLSearchParams({ account });
     return undefined;
   }
@@ -127,7 +135,11 @@ export function createBrowser({ person, account = person, headers = {} }: Browse
     openAsFar: (url, stop) => goAsFar({ url: new URL(url) }, stop),
     pressAsFar: (page, name, stop) => goAsFar(findTarget(page, name), stop),
     visited,
-    text: () => shown.join('\n'),
+    textOf: (origin) =>
+      shown
+        .filter((one) => one.origin === origin)
+        .map(({ text }) => text)
+        .join('\n'),
     cookies,
   };
 }
@@ -157,7 +169,10 @@ function findTarget(
 ): Sent {
   for (const [whole, tag = ''] of page.html.matchAll(/<form\b([^>]*)>.*?<\/form>/gs)) {
     const buttons = [...whole.matchAll(/<button\b([^>]*)>(.*?)<\/button>/gs)];
-    const button = buttons.find(([, , label = '']) => name.test(readText(label)));
+    const button = buttons.find(
+      ([, own = '', label = '']) =>
+        name.test(readText(label)) || name.test(readAttribute(own, 'aria-label') ?? ''),
+    );
     if (button === undefined) continue;
     const form = new URLSearchParams();
     for (const [input] of whole.matchAll(/<input\b[^>]*>/g)) {
@@ -201,6 +216,11 @@ function createCookieJar() {
         .join('; '),
     /** As they were set. */
     list: (): readonly string[] => [...kept.values()].map(({ line }) => line),
+    /** Of these names. */
+    drop(names: RegExp): void {
+      for (const [key, { pair }] of kept)
+        if (names.test(pair.split('=')[0] ?? '')) kept.delete(key);
+    },
     /** Puts those of another browser in the place of its own. */
     takeFrom(other: { list(): readonly string[] }, url: URL): void {
       kept.clear();

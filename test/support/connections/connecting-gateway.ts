@@ -9,9 +9,11 @@ import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
 import { parseGatewayFile } from '../../../src/gateway/configuration/parse-gateway-file.ts';
 import { createGateway, type Deps, type Gateway } from '../../../src/gateway/gateway.ts';
+import { type Clock, systemClock } from '../../../src/platform/clock.ts';
+import { openStore } from '../../../src/store/open.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { type AuditLine, parseAuditLines } from '../gateway/audit-log.ts';
-import { type ManualClock, manualClock } from '../gateway/clock.ts';
 import { onFreePort } from '../gateway/gateway.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
 import { noInternet } from '../gateway/no-internet.ts';
@@ -28,9 +30,10 @@ export interface ConnectingGateway {
   readonly mcpUrl: URL;
   /** At which people log in to the gateway. */
   readonly provider: Emulator;
-  readonly clock: ManualClock;
   readonly log: readonly LogLine[];
   readonly redis: RedisServer | undefined;
+  /** Of the embedded store. */
+  readonly dataDir: string;
   auditLines(): readonly AuditLine[];
   auditText(): string;
   /** The gateways that run, to be closed one by one. */
@@ -55,9 +58,11 @@ export interface ConnectingGatewayOptions {
   readonly file?: Readonly<Record<string, unknown>>;
   readonly env?: Readonly<Record<string, string>>;
   readonly deps?: Partial<Deps>;
+  /** Makes the store of a replica of the one that it would have. */
+  readonly wrapStore?: (store: Store, replica: number) => Store;
   /** More than one share a Redis; one has the embedded store. */
   readonly replicas?: number;
-  readonly clock?: ManualClock;
+  readonly clock?: Clock;
 }
 
 const CHOICE = 'x-replica';
@@ -67,8 +72,9 @@ export async function startConnectingGateway({
   file = {},
   env = {},
   deps = {},
+  wrapStore = (store) => store,
   replicas = 1,
-  clock = manualClock(1_800_000_000_000),
+  clock = systemClock,
 }: ConnectingGatewayOptions): Promise<ConnectingGateway> {
   const provider = await startEmulator(OPENID_HABITS, { clock, asksWho: true });
   const redis = replicas > 1 ? await startRedis() : undefined;
@@ -120,8 +126,9 @@ export async function startConnectingGateway({
     );
     if (parsed.kind === 'problems') throw new Error(parsed.problems.map(formatProblem).join('\n'));
     gateways = await Promise.all(
-      Array.from({ length: replicas }, () =>
+      Array.from({ length: replicas }, async (_, replica) =>
         createGateway(onFreePort(config), {
+          store: wrapStore(await openStore(config, { clock, log }), replica),
           log,
           clock,
           catalog: specCatalog,
@@ -152,9 +159,9 @@ export async function startConnectingGateway({
     baseUrl,
     mcpUrl: new URL(`${baseUrl}/mcp`),
     provider,
-    clock,
     log: lines,
     redis,
+    dataDir: folder.path,
     auditLines: () => parseAuditLines(readFileSync(auditPath, 'utf8')),
     auditText: () => readFileSync(auditPath, 'utf8'),
     get gateways() {

@@ -12,6 +12,8 @@ export interface ServerHabits {
   readonly resourceDocument: Document;
   /** What `scopes_supported` of the resource says, and what the 401 asks for; undefined: nothing. */
   readonly resourceScopes: readonly string[] | undefined;
+  /** Whether the challenge repeats the token that is refused. */
+  readonly repeatsTokens: boolean;
   /** Whether initialize and tools/list are answered without a token. */
   readonly listsToAnybody: boolean;
 
@@ -54,6 +56,8 @@ export interface TokenRefusal {
   readonly status: number;
   readonly error: string;
   readonly isRefresh: boolean;
+  /** The body of the request, which some answers repeat. */
+  readonly asked: string;
 }
 
 export type ResourceMetadata =
@@ -84,6 +88,7 @@ export const KEEPS_TO_MCP: ServerHabits = {
   resourceMetadata: 'here',
   resourceDocument: {},
   resourceScopes: ['mcp:read'],
+  repeatsTokens: false,
   listsToAnybody: false,
   issuerPath: '',
   metadataPlace: 'oauth',

@@ -41,6 +41,7 @@ export function createServerLogins(habits: ServerHabits, getNow: () => number) {
     { readonly login: ServerLogin; readonly expiresAt: number }
   >();
   const logins = new Set<ServerLogin>();
+  const refusedAccounts = new Set<string>();
   /** Codes, tokens and secrets that were ever given out. */
   const issued: string[] = [];
   const isGood = (login: ServerLogin) => !login.hasEnded;
@@ -121,7 +122,8 @@ export function createServerLogins(habits: ServerHabits, getNow: () => number) {
     /** Of an access token that is good. */
     find(access: string): ServerLogin | undefined {
       const { login, expiresAt = 0 } = accessTokens.get(access) ?? {};
-      return login !== undefined && isGood(login) && getNow() < expiresAt ? login : undefined;
+      if (login === undefined || refusedAccounts.has(login.account)) return undefined;
+      return isGood(login) && getNow() < expiresAt ? login : undefined;
     },
     /** RFC 7009: whichever token ends the login. */
     revoke(token: string): void {
@@ -132,6 +134,7 @@ export function createServerLogins(habits: ServerHabits, getNow: () => number) {
     endOf(account: string): void {
       for (const login of logins) if (login.account === account) login.hasEnded = true;
     },
+    refuseAccount: (account: string) => void refusedAccounts.add(account),
     /** Access tokens are not good any more; refresh tokens stay. */
     spoilAccessTokens(): void {
       accessTokens.clear();

@@ -54,6 +54,8 @@ export interface ProtectedServer {
   endLoginsOf(account: string): void;
   /** Access tokens are refused from now on; refresh tokens are good. */
   spoilAccessTokens(): void;
+  /** The MCP server takes no token of this account, however fresh. */
+  refuseAccount(account: string): void;
   /** Registrations are forgotten, and what came of them. */
   forgetClients(): void;
   countActiveLogins(): number;
@@ -169,6 +171,7 @@ export async function startProtectedServer({
     },
     endLoginsOf: logins.endOf,
     spoilAccessTokens: logins.spoilAccessTokens,
+    refuseAccount: logins.refuseAccount,
     forgetClients() {
       logins.clients.clear();
       addMadeClient();

@@ -48,6 +48,7 @@ export function createResourceServer(deps: ResourceServerDeps) {
       const scope = habits.resourceScopes?.join(' ');
       refuseToken(res, 401, {
         ...(hasToken && { error: 'invalid_token' }),
+        ...(habits.repeatsTokens && { error_description: `${readBearer(req)} is not good` }),
         ...(scope !== undefined && { scope }),
       });
       return;
