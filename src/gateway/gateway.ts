@@ -11,6 +11,12 @@ import { ConfigError, formatProblem } from '../config/problem.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createConnections } from '../connections/create-connections.ts';
+import { createOperatedConnections } from '../connections/for-operators.ts';
+import { auditConnections } from '../connections/observers/audit-connections.ts';
+import {
+  createCountConnections,
+  measureRefreshes,
+} from '../connections/observers/measure-connections.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
 import { getOriginalToken } from '../endpoint/message.ts';
@@ -178,24 +184,6 @@ export async function createGateway(
     metrics,
     keySet: overrides.keySet,
   });
-  const gatewayTokens =
-    ownTokens &&
-    openGatewayTokens(config, {
-      ownTokens,
-      metadata,
-      keySet,
-      records: { store, seal: loginSeal, tracing },
-      serverUrls,
-      machineClients,
-      listNamedClaims: () => [
-        ...(config.admin.groups.length > 0 ? ['groups'] : []),
-        ...(upstreams?.listNamedClaims() ?? []),
-      ],
-      fetch,
-      clock,
-      log,
-      metrics,
-    });
   const listConnectionServers = () => upstreams?.listConnectionServers() ?? [];
   const connections = createConnections(config, {
     store,
@@ -206,8 +194,35 @@ export async function createGateway(
     log,
     metrics,
     findServer: (name) => listConnectionServers().find((one) => one.name === name),
-    observers: [],
+    observers: [
+      measureRefreshes(metrics),
+      ...(audit ? [auditConnections({ audit, store, clock })] : []),
+    ],
   });
+  const connectionsDeps = connections && {
+    connections: connections.connections,
+    listServers: listConnectionServers,
+    clock,
+  };
+  const gatewayTokens =
+    ownTokens &&
+    openGatewayTokens(config, {
+      ownTokens,
+      metadata,
+      keySet,
+      records: { store, seal: loginSeal, tracing },
+      serverUrls,
+      machineClients,
+      connections: connections?.connections,
+      listNamedClaims: () => [
+        ...(config.admin.groups.length > 0 ? ['groups'] : []),
+        ...(upstreams?.listNamedClaims() ?? []),
+      ],
+      fetch,
+      clock,
+      log,
+      metrics,
+    });
   const getProviderToken = gatewayTokens?.renewal.getProviderToken ?? getOriginalToken;
   // A rule looks at it, a server is told it, or the audit log has it.
   const needsClients = () => audit !== undefined || upstreams?.needsClients() === true;
@@ -309,6 +324,7 @@ export async function createGateway(
           describeKeySet: auth.describeKeySet,
           endSession: mcp.endSession,
           grants: ownTokens?.grants,
+          connections: connectionsDeps && createOperatedConnections(connectionsDeps),
           endGrant: gatewayTokens?.endGrant,
           endSelectedGrants: gatewayTokens?.endSelectedGrants,
           listServers: () => upstreams?.listServers() ?? [],
@@ -334,7 +350,14 @@ export async function createGateway(
     ...authorization.endpoints,
     ...(upstreams?.endpoints ?? []),
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
-    ...(hasMetrics ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
+    ...(hasMetrics
+      ? createMetricsEndpoints(metrics, {
+          countSessions: mcp.countSessions,
+          countConnections: connectionsDeps
+            ? createCountConnections(connectionsDeps)
+            : async () => [],
+        })
+      : []),
     ...operatorEndpoints,
     ...site.endpoints,
   ];

@@ -167,6 +167,10 @@ export const buildClientKeyName = (month: number): string => `connection:signing
 /** The key of a month by which the gateway signs what it tells servers of a caller (§18.6). */
 export const buildIdentityKeyName = (month: number): string => `identity:key:${month}`;
 
+/** That the audit log has a line of today that says that a connection was renewed (§24.6). */
+export const buildAuditedRenewalKey = (connectionId: string): string =>
+  `connection:audited:${connectionId}`;
+
 /**
  * §2.8: `ratelimit:<group>:<counted>`, where what is counted is an address, `global`,
  * `anonymous`, `refused`, `user:<hash of sub>`, or `grant:<id>`.

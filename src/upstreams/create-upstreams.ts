@@ -50,6 +50,8 @@ export interface UpstreamParts {
   getSeal(): Promise<Seal>;
   readonly fetch: Fetch;
   readonly getProviderToken: GetProviderToken;
+  /** Undefined where clients get the provider's tokens: then nobody can connect. */
+  readonly connections: ConnectionParts | undefined;
   /** Undefined without a provider. */
   readonly metadata: ProviderMetadata | undefined;
   readonly clock: Clock;
