@@ -77,7 +77,6 @@ export function createBrowser({
 
   async function go(first: Sent, stop?: string): Promise<BrowserPage | URL> {
     let { url, form } = first;
-    let from: URL | undefined;
     for (let hop = 0; hop < MAX_HOPS; hop += 1) {
       if (stop !== undefined && url.href.startsWith(stop)) return url;
       visited.push(url.href);
@@ -88,10 +87,7 @@ export function createBrowser({
           cookie: cookies.createHeader(url),
           accept: 'text/html',
           ...(form !== undefined && { origin: url.origin }),
-          'sec-fetch-mode': 'navigate',
-          'sec-fetch-dest': 'document',
-          'sec-fetch-site':
-            from === undefined || from.origin === url.origin ? 'same-origin' : 'cross-site',
+          // No Fetch Metadata: Node's fetch writes `sec-fetch-mode: cors` itself, whatever is given.
           ...headers,
         },
         ...(form !== undefined && { body: form }),
@@ -101,7 +97,6 @@ export function createBrowser({
       const html = await answer.text();
       shown.push({ origin: url.origin, text: `${JSON.stringify([...answer.headers])}\n${html}` });
       if (location !== null) {
-        from = url;
         url = new URL(location, url);
         form = undefined;
         continue;
