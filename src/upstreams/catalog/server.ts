@@ -104,8 +104,11 @@ export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDep
 
   upstream.onStateChange((isUp, why) => {
     reason = isUp ? undefined : why;
+    const isFirst = since === undefined;
     since = deps.clock.now();
     if (isUp) lists.refresh();
+    // That one user was the first to reach it changes nothing for those who have yet to log in at it.
+    if (isUp && isFirst && logins !== undefined) return;
     for (const list of LIST_NAMES) deps.onListChange(server, list);
   });
   const stopListening = isPersonal
