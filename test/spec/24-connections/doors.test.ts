@@ -168,7 +168,7 @@ test('§24.3 list anonymous: a server that lists to anybody shows its tools befo
   const user = await gateway.logIn('ada');
   await expect
     .poll(() => user.listToolNames())
-    .toEqual(expect.arrayContaining(['wiki__slow', 'wiki__whoami', 'wiki__write']));
+    .toEqual(expect.arrayContaining(['wiki__whoami', 'wiki__slow', 'wiki__write']));
   expect(server.seen('mcp').every(({ headers }) => headers.authorization === undefined)).toBe(true);
   const refused = await user.call('wiki__whoami');
   expect(refused.isError).toBe(true);
