@@ -3,11 +3,30 @@ import type { Config } from '../config/config.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
+import type { Network } from '../platform/outbound/public-network.ts';
+import { buildClientKeyName, buildConnectionsChannelName } from '../store/keys.ts';
+import { createReplicas } from '../store/replicas/replicas.ts';
 import type { Seal } from '../store/seal/seal.ts';
+import { createSigningKeys } from '../store/seal/signing-keys.ts';
 import type { Bus, KeyValue } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import { createConnectionAccess } from './access/access.ts';
+import { createKnownAccess } from './access/known-access.ts';
+import { createRenewal } from './access/renewal.ts';
+import { type ConnectionMessage, createConnectionChanges, isConnectionMessage } from './changes.ts';
 import type { ConnectionServer } from './connection.ts';
 import type { ConnectionObserver, ConnectionParts } from './connections.ts';
+import { describeConnection } from './describe.ts';
+import { createConnectionEnds } from './ends.ts';
+import { createConnecting } from './making/connecting.ts';
+import { createLinkRequests } from './making/link-requests.ts';
+import { createPlaces } from './records/place.ts';
+import { createConnectionRecords } from './records/records.ts';
+import { createFindLoginPlace } from './servers/authorization-server.ts';
+import { createOAuthClients } from './servers/clients.ts';
+import { createOutbound } from './servers/outbound.ts';
+import { createAuthenticateForm } from './tokens/client-authentication.ts';
+import { createTokenEndpoint } from './tokens/token-endpoint.ts';
 
 export interface ConnectionsDeps {
   readonly store: KeyValue & Bus;
@@ -15,6 +34,8 @@ export interface ConnectionsDeps {
   readonly seal: Seal | undefined;
   /** For what operators name. */
   readonly fetch: Fetch;
+  /** For what servers name. */
+  readonly network: Network;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
@@ -25,44 +46,63 @@ export interface ConnectionsDeps {
 
 /** Undefined where clients get the provider's tokens. */
 export function createConnections(
-  { oauth }: Pick<Config, 'server' | 'oauth' | 'mcp'>,
-  { seal }: ConnectionsDeps,
+  { server: { baseUrl, displayName }, oauth, mcp }: Pick<Config, 'server' | 'oauth' | 'mcp'>,
+  deps: ConnectionsDeps,
 ): (ConnectionParts & { close(): void }) | undefined {
   if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') return undefined;
+  const { seal, clock } = deps;
   if (seal === undefined) throw new Error('Connections need a secret');
-  // The interface to build on; what stands behind it comes with the next commits.
-  const state = { reason: undefined, scopes: undefined };
+  const findPlace = createPlaces(oauth.provider.issuer);
+  const replicas = createReplicas<ConnectionMessage>({
+    ...deps,
+    getSeal: async () => seal,
+    channel: buildConnectionsChannelName(mcp.sessions.keyPrefix),
+    isMessage: isConnectionMessage,
+  });
+  const keys = createSigningKeys({
+    ...deps,
+    getSeal: async () => seal,
+    buildKeyName: buildClientKeyName,
+  });
+  const outbound = createOutbound(deps);
+  const shared = { ...deps, seal, findPlace, baseUrl };
+  const records = createConnectionRecords(shared);
+  const known = createKnownAccess(clock);
+  const changes = createConnectionChanges({ ...shared, replicas });
+  // Before anybody else hears of a change, what was known here is forgotten.
+  changes.listen(known.forget);
+  const clients = createOAuthClients({ ...shared, outbound, displayName });
+  const tokenEndpoint = createTokenEndpoint(outbound, createAuthenticateForm(keys, clock));
+  const findLoginPlace = createFindLoginPlace(outbound, clock);
+  const parts = { ...shared, records, known, changes, clients, tokenEndpoint, findLoginPlace };
+  const renewal = createRenewal(parts);
+  const requests = createLinkRequests(parts);
   return {
     connections: {
-      getAccess: () => ({ kind: 'missing', ...state }),
-      peekConnectionId: () => undefined,
-      noteRefusal: async () => ({ kind: 'missing', ...state }),
-      describe: async (_owner, server) => ({
-        server: server.name,
-        state: 'missing',
-        account: undefined,
-        since: undefined,
-        scopes: undefined,
-        problem: undefined,
-      }),
-      end: async () => ({ ended: false, problem: undefined }),
-      endOfUser: async () => ({ ended: 0, failed: 0 }),
-      endAtServer: async () => ({ ended: 0, failed: 0 }),
-      count: async () => ({ active: 0, 'login needed': 0 }),
-      onChange: () => {},
-      close: () => {},
+      ...createConnectionAccess({ ...parts, renewal }),
+      ...createConnectionEnds(parts),
+      async describe(owner, server) {
+        const stored = await records.read(findPlace(owner, server.name));
+        return describeConnection(server.name, stored?.record);
+      },
+      async count(server) {
+        const counts = { active: 0, 'login needed': 0 };
+        for await (const { state } of records.listOfServer(server)) counts[state] += 1;
+        return counts;
+      },
+      onChange(listener) {
+        changes.listen(({ owner, server }, what) => {
+          if (what !== 'renewed' && what !== 'declined') listener(owner, server, what);
+        });
+      },
+      close: replicas.close,
     },
-    requests: {
-      create: () => Promise.reject(new Error('not built yet')),
-      find: async () => undefined,
-      decline: async () => {},
-      wait: async () => 'expired',
-    },
+    requests,
     connecting: {
-      begin: () => Promise.reject(new Error('not built yet')),
-      finish: () => Promise.reject(new Error('not built yet')),
-      getClientDocument: () => undefined,
+      ...createConnecting({ ...parts, requests }),
+      getClientDocument: () => clients.document,
+      listPublicKeys: async () => ({ keys: await keys.listPublicKeys() }),
     },
-    close: () => {},
+    close: replicas.close,
   };
 }

@@ -40,7 +40,7 @@ import { type Clock, pause, systemClock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
-import type { Network } from '../platform/outbound/public-network.ts';
+import { createPublicNetwork, type Network } from '../platform/outbound/public-network.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { createLogo } from '../site/logo.ts';
@@ -189,6 +189,7 @@ export async function createGateway(
     store,
     seal: loginSeal,
     fetch,
+    network: overrides.network ?? createPublicNetwork({ clock, tunnel: outbound.openTunnel }),
     clock,
     log,
     metrics,

@@ -155,7 +155,10 @@ export async function openUpstreams(
         processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
       })),
     listConnectionServers: () =>
-      catalogs.getPlan().setup.file.servers.map(readConnectionServer).filter((server) => server !== undefined),
+      catalogs
+        .getPlan()
+        .setup.file.servers.map(readConnectionServer)
+        .filter((server) => server !== undefined),
     listServerTools: catalogs.listServerTools,
     listLockDifferences: catalogs.listLockDifferences,
     lockApproval: catalogs.lockApproval,

@@ -8,6 +8,8 @@ export interface PublicRequest {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** Called when the request begins: what failed before has reached nobody. */
+  onConnected?(): void;
 }
 
 /**
@@ -18,7 +20,7 @@ export interface PublicRequest {
  */
 export async function requestPublicHost(
   url: URL,
-  { method = 'GET', headers, body }: PublicRequest,
+  { method = 'GET', headers, body, onConnected }: PublicRequest,
   network: Network,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
@@ -28,6 +30,7 @@ export async function requestPublicHost(
     network,
     signal,
   );
+  onConnected?.();
   return new Promise((resolve, reject) => {
     request({
       createConnection: () => socket,

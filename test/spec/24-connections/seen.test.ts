@@ -8,7 +8,7 @@ import {
 } from '../../support/connections/connecting-gateway.ts';
 import { startProtectedServer } from '../../support/connections/protected-server.ts';
 import type { AuditLine } from '../../support/gateway/audit-log.ts';
-import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
+import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 
 const MINUTE_MS = 60_000;
@@ -133,5 +133,3 @@ test('§24.6 metrics: however often somebody scrapes, each server is counted onc
   clock.advance(200);
   expect(await active()).toMatch(/ 1$/);
 });
-
-const OPERATORS = { ADMIN_GROUPS: 'operators' };
