@@ -188,6 +188,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
     path: '/account',
     limit: 'account',
     hasErrorPages: true,
+    isPageOfUser: true,
     isNavigation: true,
   } as const;
 

@@ -28,7 +28,12 @@ import type {
 } from '../account/browser-sessions.ts';
 import { renderLoginFailed } from '../account/login-failed-page.ts';
 import type { Browsers } from '../consent/browser.ts';
-import { createNameCheck, parseBody, parseQuery } from '../request/parameters.ts';
+import {
+  createNameCheck,
+  parseBody,
+  parseQuery,
+  type RequestParameters,
+} from '../request/parameters.ts';
 import {
   renderConnectedPage,
   renderConnectPage,
@@ -116,7 +121,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     const server = findServer(name);
     if (server === undefined) return renderUnknownPage(deps);
     const parameters = parseQuery(query, () => {});
-    const requestId = readRequestId(parameters.get('request'));
+    const requestId = readRequestId(parameters);
     const page = buildPage(server.name, requestId);
     const problem = parameters.get('error');
     if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + page);
@@ -142,8 +147,11 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
         });
   }
 
-  const readRequestId = (given: string | undefined): string | undefined =>
-    given === undefined || REQUEST_ID.test(given) ? given : UNKNOWN_ID;
+  /** An empty one is one, too: who lost the id of a link does not come by themselves. */
+  function readRequestId({ pairs }: RequestParameters): string | undefined {
+    const [, given] = pairs.find(([name]) => name === 'request') ?? [];
+    return given === undefined || REQUEST_ID.test(given) ? given : UNKNOWN_ID;
+  }
 
   type Link =
     | { readonly kind: 'good'; readonly request: ConnectionRequest }
@@ -188,7 +196,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     const parameters = parseBody(body, checkFieldName);
     const server = findServer(parameters.require('server'));
     if (server === undefined) return renderUnknownPage(deps);
-    const requestId = readRequestId(parameters.get('request'));
+    const requestId = readRequestId(parameters);
     const found = await browserSessions.find(cookie);
     // What was on the page is over: whoever comes now logs in first.
     if (found === undefined)
@@ -278,6 +286,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     errors: OAUTH,
     limit: 'connections',
     hasErrorPages: true,
+    isPageOfUser: true,
     isNavigation: true,
   } as const;
 

@@ -47,6 +47,7 @@ describe('the login', () => {
   );
 
   test.each([
+    '',
     'https://evil.example/',
     '../../evil',
     '%0d%0aLocation:https://evil.example',
@@ -273,6 +274,19 @@ describe('shared connections', () => {
     const { cookie } = await openAccount(without, OPERATOR, '/connections');
     expect((await without.steps.get('/connections', cookie)).text).not.toContain('Connect crm');
   });
+});
+
+test('§24.3 pages: a browser is told on a page what was wrong, which is not called a login that failed', async () => {
+  const { cookie } = await open();
+  const { status, text } = await own.gateway.request({
+    method: 'POST',
+    path: '/connections',
+    headers: { cookie, accept: 'text/html' },
+    body: new URLSearchParams({ csrf: 'another', server: 'wiki', action: 'connect' }),
+  });
+  expect(status).toBe(400);
+  expect(text).toContain('<h1>That did not work</h1>');
+  expect(text).toContain('left open for too long');
 });
 
 test('§24.3 pages: below the path of BASE_URL addresses, cookies and links have it, too', async () => {
