@@ -21,7 +21,7 @@ const own = useFresh(async () => {
   const server = await startProtectedServer({ clock });
   const gateway = await startConnectingGateway({
     clock,
-    servers: { wiki: server.configure({ allowPrivate: true }) },
+    servers: { wiki: server.configure() },
     replicas: 2,
   });
   const browserOf = (person: string) =>
@@ -204,8 +204,8 @@ test('§24.3 what RFC 9207 has against a mix-up: a callback with another issuer 
     habits: { ...KEEPS_TO_MCP, iss: 'wrong' },
   });
   await own.gateway.restart({
-    wiki: honest.configure({ allowPrivate: true }),
-    hostile: hostile.configure({ allowPrivate: true }),
+    wiki: honest.configure(),
+    hostile: hostile.configure(),
   });
   const page = await expectRefusalOf(own.ada, 'hostile');
   expect(page.text).toMatch(/hostile/);
@@ -224,8 +224,8 @@ async function expectRefusalOf(browser: Browser, server: string) {
 test('§24.3 the code of one server is never sent to another: a callback of the first with the state of the second', async () => {
   const other = await startProtectedServer({ clock: own.clock });
   await own.gateway.restart({
-    wiki: own.server.configure({ allowPrivate: true }),
-    other: other.configure({ allowPrivate: true }),
+    wiki: own.server.configure(),
+    other: other.configure(),
   });
   const first = await connectAsFarAsCallback(own.gateway, own.ada, 'wiki');
   const second = await connectAsFarAsCallback(own.gateway, own.ada, 'other');

@@ -23,7 +23,7 @@ test.for(ROWS)(
       await startConnectingGateway({
         clock,
         servers: {
-          inner: { url: inner.mcpUrl.href, era, auth: { type: 'oauth', allowPrivate: true } },
+          inner: { url: inner.mcpUrl.href, era, auth: { type: 'oauth' } },
         },
       }),
     );

@@ -15,7 +15,7 @@ async function start(habits: ServerHabits, auth: Readonly<Record<string, unknown
   const gateway = closeAfterTest(
     await startConnectingGateway({
       clock,
-      servers: { it: server.configure({ allowPrivate: true, ...auth }) },
+      servers: { it: server.configure(auth) },
     }),
   );
   const browser = gateway.createBrowser({ person: 'ada', account: 'ada@work' });

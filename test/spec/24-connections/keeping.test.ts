@@ -24,7 +24,7 @@ async function start({
   const gateway = closeAfterTest(
     await startConnectingGateway({
       clock,
-      servers: { it: server.configure({ allowPrivate: true }) },
+      servers: { it: server.configure() },
       replicas,
       env: { OAUTH_ACCESS_TTL_SECONDS: '86400' },
     }),

@@ -18,7 +18,7 @@ async function start(habits: ServerHabits) {
   const gateway = closeAfterTest(
     await startConnectingGateway({
       clock,
-      servers: { it: server.configure({ allowPrivate: true }) },
+      servers: { it: server.configure() },
       replicas: 2,
       env: { OAUTH_ACCESS_TTL_SECONDS: String(365 * 86_400) },
       wrapStore: (store, replica) => dyingStore(store, () => dead.has(replica)),

@@ -31,7 +31,7 @@ async function run() {
   const gateway = closeAfterTest(
     await startConnectingGateway({
       clock,
-      servers: { it: server.configure({ allowPrivate: true }) },
+      servers: { it: server.configure() },
       env: { OAUTH_ACCESS_TTL_SECONDS: '86400' },
     }),
   );

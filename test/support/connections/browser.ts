@@ -22,6 +22,12 @@ export interface Browser {
     name: RegExp,
     fields: Readonly<Record<string, string>>,
   ): Promise<BrowserPage>;
+  /** Posts these fields with the CSRF token of the page, as a form would that the page does not have. */
+  submitTo(
+    url: string,
+    page: BrowserPage,
+    fields: Readonly<Record<string, string>>,
+  ): Promise<BrowserPage>;
   /**
    * As `open`, but stops before it asks for an address that begins with this, and resolves to it.
    * `press` presses a button first.
@@ -38,6 +44,8 @@ export interface Browser {
 export interface BrowserOptions {
   /** At the gateway's provider. */
   readonly person: string;
+  /** At the gateway's provider, with commas between them; none unless given. */
+  readonly groups?: string;
   /** Where another provider knows the person by another name: by its origin. */
   readonly names?: Readonly<Record<string, string>>;
   /** At protected servers; the person's own name unless given. */
@@ -59,6 +67,7 @@ const LOGIN_FORM = 'postern-dev-login';
 export function createBrowser({
   person,
   account = person,
+  groups = '',
   names = {},
   headers = {},
 }: BrowserOptions): Browser {
@@ -111,7 +120,7 @@ export function createBrowser({
   /** The forms by which others ask who one is. */
   function fillIn({ origin }: URL, html: string): URLSearchParams | undefined {
     if (html.includes(`name="${LOGIN_FORM}"`))
-      return new URLSearchParams({ name: names[origin] ?? person });
+      return new URLSearchParams({ name: names[origin] ?? person, groups });
     if (html.includes(`name="${ACCOUNT_FORM}"`)) return new URLSearchParams({ account });
     return undefined;
   }
@@ -132,6 +141,10 @@ export function createBrowser({
     open: (url) => goToPage({ url: new URL(url) }),
     press: (page, name) => goToPage(findTarget(page, name)),
     submit: (page, name, fields) => goToPage(findTarget(page, name, fields)),
+    submitTo: (url, { html }, fields) => {
+      const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(html) ?? [];
+      return goToPage({ url: new URL(url), form: new URLSearchParams({ csrf, ...fields }) });
+    },
     openAsFar: (url, stop) => goAsFar({ url: new URL(url) }, stop),
     pressAsFar: (page, name, stop) => goAsFar(findTarget(page, name), stop),
     visited,

@@ -19,7 +19,8 @@ import { collectLog, type LogLine } from '../gateway/log.ts';
 import { noInternet } from '../gateway/no-internet.ts';
 import { GENEROUS } from '../gateway/service.ts';
 import { type Emulator, startEmulator } from '../providers/emulator.ts';
-import { OPENID_HABITS } from '../providers/openid-habits.ts';
+import type { Habits } from '../providers/habits.ts';
+import { describeWithGroups, OPENID_HABITS } from '../providers/openid-habits.ts';
 import { type RedisServer, startRedis } from '../stores/redis.ts';
 import { createTemporaryFolder } from '../temporary-folder.ts';
 import { type Browser, type BrowserOptions, createBrowser } from './browser.ts';
@@ -67,6 +68,13 @@ export interface ConnectingGatewayOptions {
 
 const CHOICE = 'x-replica';
 
+/** It says of a person in which groups they are, and tells the gateway of logouts where the test says to where. */
+const PROVIDER: Habits = {
+  ...OPENID_HABITS,
+  describeInIdToken: describeWithGroups,
+  logoutTokenNames: ['sub'],
+};
+
 export async function startConnectingGateway({
   servers,
   file = {},
@@ -76,7 +84,7 @@ export async function startConnectingGateway({
   replicas = 1,
   clock = systemClock,
 }: ConnectingGatewayOptions): Promise<ConnectingGateway> {
-  const provider = await startEmulator(OPENID_HABITS, { clock, asksWho: true });
+  const provider = await startEmulator(PROVIDER, { clock, asksWho: true });
   const redis = replicas > 1 ? await startRedis() : undefined;
   const folder = await createTemporaryFolder();
   const auditPath = join(folder.path, 'audit.log');
