@@ -28,10 +28,13 @@ import {
   type UpstreamCatalogs,
 } from './catalog/upstream-catalogs.ts';
 import type { UpstreamConfig } from './config/upstream-config.ts';
+import { createConnectUser } from './connect/connect-user.ts';
+import { createDoors } from './connect/doors.ts';
 import { findServerCredentials, readConnectionServer } from './credentials/server-credentials.ts';
 import { createLockPolicy } from './lock/lock.ts';
 import type { StoredLock } from './lock/lock-file.ts';
 import { createUpstreamOpener } from './open-upstream.ts';
+import { createToFailedResult } from './relay/failures.ts';
 import { createRelayCall } from './relay/relay-call.ts';
 import { createRedeemAnswers } from './relay/rounds.ts';
 import { createSuspendedCalls } from './relay/suspended/suspended-calls.ts';
@@ -107,15 +110,22 @@ export async function openUpstreams(
     },
   });
 
+  const doors = createDoors({
+    requests: parts.connections?.requests,
+    baseUrl: config.server.baseUrl,
+  });
+  const toFailedResult = createToFailedResult({ clock, log });
+
   const catalogs = createUpstreamCatalogs(compiled, {
     builtIn,
     openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
     relayCall: createRelayCall({
-      clock,
-      log,
+      doors,
+      toFailedResult,
       suspendedCalls,
       redeemAnswers: createRedeemAnswers(store, keyPrefix),
     }),
+    connectUser: createConnectUser({ doors, toFailedResult }),
     store,
     getSeal,
     sessionKeyPrefix: keyPrefix,
@@ -126,6 +136,10 @@ export async function openUpstreams(
     log,
     metrics,
   });
+
+  parts.connections?.connections.onChange((owner, server) =>
+    catalogs.noteConnectionChange(owner, server),
+  );
 
   const listCredentials = () => catalogs.getPlan().setup.file.servers.map(findServerCredentials);
   let reloading: Promise<void> = Promise.resolve();

@@ -56,7 +56,6 @@ const STORING_MS = 15_000;
 const STORING_PAUSE_MS = 250;
 /** Answers that the store did not take: they are the only copy. */
 const MAX_UNSAVED = 1000;
-const DAY_MS = 86_400_000;
 
 export function createRenewal(deps: RenewalDeps): Renewal {
   const { records, known, clients, tokenEndpoint, changes, observers, clock, log } = deps;
@@ -246,16 +245,12 @@ export function createRenewal(deps: RenewalDeps): Renewal {
       return (await look(place, false, refused)) ?? describeBusy(server);
     }
     const next = apply(stored.record, tokens, refused !== undefined);
-    const isTold = clock.now() - (stored.record.toldAt ?? 0) < DAY_MS;
-    const toldAt = isTold ? stored.record.toldAt : clock.now();
-    const written = await records.replace(place, stored, { ...next, toldAt });
+    const written = await records.replace(place, stored, next);
     if (written === undefined) return undefined;
     observe(server.name, 'renewed');
-    if (!isTold) {
-      const { owner, server: name } = place;
-      const event = { owner, server: name, connectionId: next.id };
-      for (const observer of observers) observer.renewed?.(event);
-    }
+    const { owner } = place;
+    const event = { owner, server: server.name, connectionId: next.id };
+    for (const observer of observers) observer.renewed?.(event);
     changes.announce(place, stored.record.state === 'active' ? 'renewed' : 'active');
     return toAccess(next);
   }

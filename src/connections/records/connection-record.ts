@@ -40,8 +40,6 @@ export interface ConnectionRecord {
   readonly renewal?: { readonly attempt: string; readonly at: number } | undefined;
   /** When this token was asked for because the server had refused the one before. */
   readonly forcedAt?: number | undefined;
-  /** When observers last heard of a renewal. */
-  readonly toldAt?: number | undefined;
   /** Until when the lists name it. */
   readonly listedUntil: number;
 }

@@ -17,6 +17,7 @@ import {
   type CredentialServer,
   type CredentialType,
   type GetHeaders,
+  type NoteRefusal,
   type TypedAuth,
 } from './credential-type.ts';
 import { forward } from './forward.ts';
@@ -40,6 +41,10 @@ export const findCredentialType = ({ type }: TypedAuth): CredentialType | undefi
 
 export interface Credentials {
   createGetHeaders(server: CredentialServer & { readonly auth: UpstreamAuth }): GetHeaders;
+  /** Undefined where what the server says of a token changes nothing. */
+  createNoteRefusal(
+    server: CredentialServer & { readonly auth: UpstreamAuth },
+  ): NoteRefusal | undefined;
   /** `isUsed`: whether some server has such credentials now. */
   createEndpoints(isUsed: (type: CredentialType) => boolean): readonly Endpoint[];
 }
@@ -54,6 +59,13 @@ export function openCredentials(deps: CredentialDeps): Credentials {
         if (getToken !== undefined) return addToken(getToken);
       }
       return () => NO_HEADERS;
+    },
+    createNoteRefusal(server) {
+      for (const { createNoteRefusal } of opened) {
+        const noteRefusal = createNoteRefusal(server);
+        if (noteRefusal !== undefined) return noteRefusal;
+      }
+      return undefined;
     },
     createEndpoints: (isUsed) =>
       opened.flatMap(({ type, createEndpoints }) => createEndpoints?.(() => isUsed(type)) ?? []),

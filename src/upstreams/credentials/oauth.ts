@@ -18,6 +18,8 @@ import type {
   ConnectionAuth,
 } from '../../connections/connection.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
+import { createLogins } from '../connect/logins.ts';
+import { createGetConnectionToken, createNoteConnectionRefusal } from './connection-token.ts';
 import { defineCredentialType } from './credential-type.ts';
 
 const EXAMPLE = 'https://login.example.com';
@@ -245,7 +247,12 @@ export const oauth = defineCredentialType<ConnectionAuth>({
   ],
   needsUser: true,
   passesTokensOn: true,
-  open: () => ({ createGetToken: () => () => undefined }),
+  open: ({ connections }) => ({
+    createGetToken: (server, auth) =>
+      createGetConnectionToken(createLogins({ ...server, auth }, connections)),
+    createNoteRefusal: (server, auth) =>
+      createNoteConnectionRefusal({ name: server.name, url: server.url, auth }, connections),
+  }),
 });
 
 /** What each member allows, and all of them together do not. */
