@@ -2,6 +2,7 @@
 // same call to a tool of the gateway's own. The server's own CPU is not counted: it runs beside the load.
 import { type Contestant, type Era, runPostern } from './contestants.ts';
 import type { Options } from './options.ts';
+import { measureConnections } from './relay/measure-connections.ts';
 import { measureLists } from './relay/measure-lists.ts';
 import { measureSessions } from './relay/measure-sessions.ts';
 import { measureTable } from './relay/measure-table.ts';
@@ -19,6 +20,7 @@ const PARTS: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   calls: measureCalls,
   lists: measureLists,
   sessions: measureSessions,
+  connections: measureConnections,
 };
 
 /** `--only` names some of the parts. */

@@ -3,8 +3,8 @@
 import type { Config } from '../config/config.ts';
 import type { RequiredAuthConfig } from '../config/groups/provider.ts';
 import type { UserContext } from '../endpoint/message.ts';
+import { isOwnToken } from '../endpoint/own-token.ts';
 import type { OwnTokens } from '../grants/open-grants.ts';
-import { isOwnToken } from '../grants/token-codec.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';

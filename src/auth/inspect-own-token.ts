@@ -1,5 +1,6 @@
 // What a token says to those who have the secret that made it (§5.11), for people who ask what it is; never to let anybody in.
-import { createTokenCodec, isOwnToken, REFRESH_TOKEN_PREFIX } from '../grants/token-codec.ts';
+import { isOwnToken, REFRESH_TOKEN_PREFIX } from '../endpoint/own-token.ts';
+import { createTokenCodec } from '../grants/token-codec.ts';
 import { createSeal } from '../store/seal/seal.ts';
 
 export type OwnTokenFacts =

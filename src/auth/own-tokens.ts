@@ -1,15 +1,14 @@
 // §5.11: who is let in by the gateway's own tokens. One is opened and judged here; whether its grant still stands is asked
 // in the step that counts the call (`UserContext.grant`).
 import type { UserContext } from '../endpoint/message.ts';
+import { ACCESS_TOKEN_PREFIX, isOwnToken } from '../endpoint/own-token.ts';
 import { fail } from '../errors/gateway-error.ts';
 import { type Grant, getClientMark, noteFirstUse } from '../grants/grant.ts';
 import type { Grants, StoredGrant } from '../grants/grants.ts';
 import {
-  ACCESS_TOKEN_PREFIX,
   type AccessToken,
   hashResource,
   hashUser,
-  isOwnToken,
   MAX_TOKEN_LENGTH,
   type TokenCodec,
   unmaskScopes,

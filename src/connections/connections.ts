@@ -136,9 +136,18 @@ export interface Connecting {
       readonly isOperator: boolean;
     },
     findServer: (name: string) => ConnectionServer | undefined,
-  ): Promise<{ readonly info: ConnectionInfo }>;
+  ): Promise<{
+    readonly info: ConnectionInfo;
+    /** As `begin` was told it: of the link that it began with; undefined where it began at the page of connections. */
+    readonly requestId: string | undefined;
+  }>;
   /** The gateway's own client document, by which it is known where documents are taken; undefined where BASE_URL is no public https. */
   getClientDocument(): Readonly<Record<string, unknown>> | undefined;
+  /**
+   * RFC 7517: the keys by which the gateway logs in with `private_key_jwt`. They are served at
+   * `<BASE_URL>/oauth/connections-keys.json`, the `jwks_uri` of its registrations. @throws StoreUnavailable
+   */
+  listPublicKeys(): Promise<Readonly<Record<string, unknown>>>;
 }
 
 /** What the person and the operator are told where a connection cannot be made. Never a secret. */

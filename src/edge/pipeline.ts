@@ -113,7 +113,9 @@ function renderThrown(
   if (frontPage) return frontPage;
   const format = endpoint?.errors ?? JSONRPC;
   const isPage = endpoint?.hasErrorPages && prefersHtml(getHeader(received.request, 'accept'));
-  return isPage ? renderErrorPage(error, format) : renderError(error, format);
+  return isPage
+    ? renderErrorPage(error, format, { isLogin: endpoint?.isPageOfUser !== true })
+    : renderError(error, format);
 }
 
 // §4.12: the headers of a reply, put together.

@@ -19,6 +19,8 @@ interface EndpointBase {
   readonly isServedWhenBusy?: true;
   /** A browser comes here: errors are pages where `Accept` prefers them. */
   readonly hasErrorPages?: boolean;
+  /** What fails there is no login of an app: the error page does not say so. */
+  readonly isPageOfUser?: true;
   /** A browser that comes here by mistake is shown the front page, with the status of the error. */
   readonly hasFrontPage?: boolean;
   /**

@@ -91,6 +91,7 @@ export const ICONS = {
   ),
   check: draw('0 0 16 16', 16, `<path d="M3 8.5 6.5 12 13 4.5" ${STROKE}/>`),
   warning: draw('0 0 24 24', 24, `<path d="M12 5v9m0 5v.01" ${STROKE}/>`),
+  done: draw('0 0 24 24', 24, `<path d="M5 12.5 10 17.5 19.5 7" ${STROKE}/>`),
 } as const;
 
 // How the pages look that are made for one request. They load nothing, so all of it is here.
@@ -139,6 +140,26 @@ p { margin: 0 0 1rem; }
 .brand { display: flex; align-items: center; gap: .625rem; margin-bottom: 1.25rem; font-weight: 600; font-size: .9375rem; }
 .mark { width: 3rem; height: 3rem; display: grid; place-items: center; margin-bottom: 1.25rem; border-radius: 50%;
   background: var(--danger-tint); color: var(--danger); }
+.mark.good { background: var(--tint); color: var(--accent); }
+.entry { padding: 1.25rem 0; border-top: 1px solid var(--line); }
+.entry-head { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: .25rem .75rem; }
+.entry-head h2 { margin: 0; font-size: 1.0625rem; line-height: 1.4; }
+.entry > p { margin: .125rem 0 0; }
+.entry > .warning { margin-top: .75rem; font-size: .9375rem; }
+.entry > dl { margin: .75rem 0 0; border-top: 0; }
+.entry > dl div { grid-template-columns: 6.75rem 1fr; border-bottom: 0; padding: .125rem 0; }
+.entry + .links { margin-top: 0; }
+.entry .actions { margin-top: 1rem; }
+.entry .actions button { flex: 0 1 auto; min-height: 2.5rem; padding: .4375rem 1.125rem; font-size: .9375rem; }
+@media (pointer: coarse) { .entry .actions button { min-height: 2.75rem; } }
+.state { padding: .125rem .625rem; border-radius: 1rem; font-size: .8125rem; font-weight: 500; border: 1px solid var(--line);
+  color: var(--muted); }
+.state.good { background: var(--tint); border-color: var(--tint); color: var(--accent); }
+.state.bad { background: var(--danger-tint); border-color: var(--danger-tint); color: var(--danger); }
+.actions { display: flex; flex-wrap: wrap; gap: .75rem; }
+.links { display: flex; flex-wrap: wrap; gap: .5rem 1.5rem; margin: 1.25rem 0 0; padding-top: 1.25rem; border-top: 1px solid var(--line);
+  font-size: .9375rem; }
+a:not(.button) { color: var(--accent); text-underline-offset: .1875em; }
 .grants { list-style: none; margin: 1.125rem 0; padding: 1rem 1.125rem; border-radius: .625rem; background: var(--tint); }
 .grants li { display: flex; gap: .625rem; }
 .grants li + li { margin-top: .5rem; }

@@ -76,16 +76,25 @@ export function describeOAuthError({ row, message }: GatewayError, format: Error
 
 // An error as a page, for a browser that cannot be redirected safely.
 
+interface ErrorPageOptions {
+  /** Whether it is a login by an app that failed. */
+  readonly isLogin?: boolean;
+}
+
 /** The same status and headers as the reply for programs, with a page for its body. */
-export function renderErrorPage(error: GatewayError, format: ErrorFormat): Reply {
+export function renderErrorPage(
+  error: GatewayError,
+  format: ErrorFormat,
+  { isLogin = true }: ErrorPageOptions = {},
+): Reply {
   const reply = renderError(error, format);
   const { redirect } = error.failure;
   if (redirect?.isAutomatic) return reply;
   const code = error.row.oauth === 'body' ? error.key : (error.row.oauth ?? error.key);
   const page = renderHtmlPage(
-    'Login failed',
+    isLogin ? 'Login failed' : 'That did not work',
     `<p>${escapeHtml(error.message)}</p>
-<p class="aside">If this happens again when you start over from your app, send this page to the administrator
+<p class="aside">If this happens again${isLogin ? ' when you start over from your app' : ''}, send this page to the administrator
 of this gateway: <code>${escapeHtml(code)}</code>, status ${error.row.status}.</p>${redirect ? renderReturnLink(redirect.url) : ''}`,
     { before: `<div class="mark">${ICONS.warning}</div>` },
   );

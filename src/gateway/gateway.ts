@@ -10,6 +10,13 @@ import type { Config } from '../config/config.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
+import { createConnections } from '../connections/create-connections.ts';
+import { createOperatedConnections } from '../connections/for-operators.ts';
+import { auditConnections } from '../connections/observers/audit-connections.ts';
+import {
+  createCountConnections,
+  measureRefreshes,
+} from '../connections/observers/measure-connections.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
 import { getOriginalToken } from '../endpoint/message.ts';
@@ -18,7 +25,6 @@ import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
 import { findMachineClientProblems } from '../oauth/client-authentication/machine-client-problems.ts';
-import type { Network } from '../oauth/client-id-metadata/network.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
 import { openGatewayTokens } from '../oauth/gateway-tokens/open-gateway-tokens.ts';
 import { createLoginFailures } from '../oauth/login-failures.ts';
@@ -34,6 +40,7 @@ import { type Clock, pause, systemClock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
+import { createPublicNetwork, type Network } from '../platform/outbound/public-network.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { createLogo } from '../site/logo.ts';
@@ -177,6 +184,26 @@ export async function createGateway(
     metrics,
     keySet: overrides.keySet,
   });
+  const listConnectionServers = () => upstreams?.listConnectionServers() ?? [];
+  const connections = createConnections(config, {
+    store,
+    seal: loginSeal,
+    fetch,
+    network: overrides.network ?? createPublicNetwork({ clock, tunnel: outbound.openTunnel }),
+    clock,
+    log,
+    metrics,
+    findServer: (name) => listConnectionServers().find((one) => one.name === name),
+    observers: [
+      measureRefreshes(metrics),
+      ...(audit ? [auditConnections({ audit, store, clock })] : []),
+    ],
+  });
+  const connectionsDeps = connections && {
+    connections: connections.connections,
+    listServers: listConnectionServers,
+    clock,
+  };
   const gatewayTokens =
     ownTokens &&
     openGatewayTokens(config, {
@@ -186,6 +213,7 @@ export async function createGateway(
       records: { store, seal: loginSeal, tracing },
       serverUrls,
       machineClients,
+      connections: connections?.connections,
       listNamedClaims: () => [
         ...(config.admin.groups.length > 0 ? ['groups'] : []),
         ...(upstreams?.listNamedClaims() ?? []),
@@ -217,6 +245,7 @@ export async function createGateway(
             store,
             getSeal,
             getProviderToken,
+            connections,
             fetch,
             metadata,
             clock,
@@ -249,6 +278,7 @@ export async function createGateway(
   const site = createPublicSite(config, {
     logo,
     catalog: upstreams?.catalogs.all ?? ownCatalog,
+    hasConnections: () => connections !== undefined && listConnectionServers().length > 0,
     clock,
     log,
   });
@@ -271,6 +301,8 @@ export async function createGateway(
     getTraceId,
     noteFailure: loginFailures?.note,
     gatewayTokens,
+    connections,
+    listConnectionServers,
     machineClients,
   });
   const limiter = config.limits.enabled
@@ -292,6 +324,7 @@ export async function createGateway(
           describeKeySet: auth.describeKeySet,
           endSession: mcp.endSession,
           grants: ownTokens?.grants,
+          connections: connectionsDeps && createOperatedConnections(connectionsDeps),
           endGrant: gatewayTokens?.endGrant,
           endSelectedGrants: gatewayTokens?.endSelectedGrants,
           listServers: () => upstreams?.listServers() ?? [],
@@ -317,7 +350,14 @@ export async function createGateway(
     ...authorization.endpoints,
     ...(upstreams?.endpoints ?? []),
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
-    ...(hasMetrics ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
+    ...(hasMetrics
+      ? createMetricsEndpoints(metrics, {
+          countSessions: mcp.countSessions,
+          countConnections: connectionsDeps
+            ? createCountConnections(connectionsDeps)
+            : async () => [],
+        })
+      : []),
     ...operatorEndpoints,
     ...site.endpoints,
   ];
@@ -361,6 +401,7 @@ export async function createGateway(
       mcp.close();
       ownTokens?.close();
       gatewayTokens?.close();
+      connections?.close();
       auth.close();
       authorization.close();
       await outbound.close();

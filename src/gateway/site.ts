@@ -21,6 +21,8 @@ import { createGetPublicTools, type GetPublicTools } from '../site/public-tools.
 interface SiteParts {
   readonly logo: Logo | undefined;
   readonly catalog: ServedCatalog;
+  /** Whether there is a server that users connect themselves now. */
+  readonly hasConnections: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -33,14 +35,17 @@ interface PublicSite {
 
 export function createPublicSite(
   config: Config,
-  { logo, catalog, clock, log }: SiteParts,
+  { logo, catalog, hasConnections, clock, log }: SiteParts,
 ): PublicSite {
   const getPublicTools = config.site.showsTools
     ? createGetPublicTools({ listTools: () => listTools(catalog), clock, log })
     : undefined;
   const facts = listSiteFacts(config, logo?.url);
   return {
-    endpoints: [...createSiteEndpoints(facts, getPublicTools), ...(logo?.endpoints ?? [])],
+    endpoints: [
+      ...createSiteEndpoints(facts, { getPublicTools, hasConnections }),
+      ...(logo?.endpoints ?? []),
+    ],
     getPublicTools,
   };
 }
@@ -95,10 +100,14 @@ function listLoginFacts({ server, oauth, admin }: Config, issuer: string): Login
   };
 }
 
-/** `getPublicTools` is undefined where strangers see none. */
+interface ChangingFacts extends Pick<SiteParts, 'hasConnections'> {
+  /** Undefined where strangers see none. */
+  readonly getPublicTools: GetPublicTools | undefined;
+}
+
 const createSiteEndpoints = (
   facts: SiteFacts,
-  getPublicTools: GetPublicTools | undefined,
+  { getPublicTools, hasConnections }: ChangingFacts,
 ): readonly Endpoint[] => [
   {
     kind: 'open',
@@ -107,7 +116,12 @@ const createSiteEndpoints = (
     errors: JSONRPC,
     async handle() {
       const tools = await getPublicTools?.();
-      return createJsonReply(200, { ...facts, tools }, { 'Cache-Control': 'public, max-age=60' });
+      const connectionsUrl = hasConnections() ? `${facts.baseUrl}/connections` : undefined;
+      return createJsonReply(
+        200,
+        { ...facts, connectionsUrl, tools },
+        { 'Cache-Control': 'public, max-age=60' },
+      );
     },
   },
 ];

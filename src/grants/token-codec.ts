@@ -1,17 +1,10 @@
-// §5.11: the gateway's own tokens: opaque to whoever holds one, and read here without a look at the store. A prefix of its
-// own is what scanners for leaked secrets look for.
+// §5.11: the gateway's own tokens: opaque to whoever holds one, and read here without a look at the store.
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
+import { ACCESS_TOKEN_PREFIX, REFRESH_TOKEN_PREFIX } from '../endpoint/own-token.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
 import { hashSha256 } from '../platform/ids.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { UserIdentity } from './grant.ts';
-
-export const ACCESS_TOKEN_PREFIX = 'pst_';
-export const REFRESH_TOKEN_PREFIX = 'psr_';
-
-/** Whether a text is meant as a token of the gateway's own, a good one or not. */
-export const isOwnToken = (text: string): boolean =>
-  text.startsWith(ACCESS_TOKEN_PREFIX) || text.startsWith(REFRESH_TOKEN_PREFIX);
 
 /** What an access token says. Client, scopes and claims stand in the grant. */
 export interface AccessToken {

@@ -5,12 +5,15 @@ import type { MachineClients } from '../auth/machine-clients.ts';
 import { createProviderEndpoints, type ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
+import type { ConnectionServer } from '../connections/connection.ts';
+import type { ConnectionParts } from '../connections/connections.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GatewayRequest } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import type { OpenTunnel } from '../platform/outbound/outbound-network.ts';
+import { createPublicNetwork, type Network } from '../platform/outbound/public-network.ts';
 import type { GetPublicTools } from '../site/public-tools.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import { warnOfForeignSecrets } from '../store/seal/secrets.ts';
@@ -19,7 +22,6 @@ import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createClientDocuments } from './client-id-metadata/client-documents.ts';
 import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';
-import { createPublicNetwork, type Network } from './client-id-metadata/network.ts';
 import { createDiscoveryEndpoints, createServerMetadata } from './discovery.ts';
 import { createOAuthEndpoints } from './endpoints.ts';
 import type { GatewayTokensParts } from './gateway-tokens/open-gateway-tokens.ts';
@@ -52,6 +54,10 @@ export interface AuthorizationParts {
   readonly tracing: Tracing | undefined;
   /** For OAUTH_TOKENS=gateway. */
   readonly gatewayTokens?: GatewayTokensParts | undefined;
+  /** Likewise. */
+  readonly connections?: ConnectionParts | undefined;
+  /** Those of the configuration file as it stands now, for which there are connections. */
+  readonly listConnectionServers: () => readonly ConnectionServer[];
   readonly machineClients: Pick<MachineClients, 'list'>;
   readonly getTraceId: (request: GatewayRequest) => string | undefined;
   /** Undefined without an operators' page. */
@@ -101,6 +107,8 @@ export function createAuthorizationEndpoints(
     serverUrls: parts.serverUrls,
     tracing: parts.tracing,
     gatewayTokens: parts.gatewayTokens,
+    connections: parts.connections,
+    listConnectionServers: parts.listConnectionServers,
     audit: parts.audit,
     log,
   });

@@ -81,7 +81,7 @@ export function createOAuthEndpoints(
       limit: 'token',
       judge: (request, body) => oauth.revoke(body, getAuthorization(request)),
     },
-    ...oauth.grantEndpoints,
+    ...oauth.ownEndpoints,
   ];
 }
 

@@ -8,7 +8,9 @@ import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
 import type { ServerConfig } from '../config/groups/server.ts';
 import { parseScope } from '../config/scope.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
-import type { PublicEndpoint } from '../endpoint/endpoint.ts';
+import type { ConnectionServer } from '../connections/connection.ts';
+import type { ConnectionParts } from '../connections/connections.ts';
+import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -53,7 +55,7 @@ export interface OAuthHandlers {
   /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
   readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
   /** None where the gateway issues no tokens of its own. */
-  readonly grantEndpoints: readonly PublicEndpoint[];
+  readonly ownEndpoints: readonly Endpoint[];
   /** Undefined where no client can log in as itself. */
   readonly findMachineLogin?: FindMachineLogin | undefined;
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
@@ -88,6 +90,9 @@ export interface OAuthDeps {
   readonly tracing?: Tracing | undefined;
   /** For OAUTH_TOKENS=gateway. */
   readonly gatewayTokens?: GatewayTokensParts | undefined;
+  /** Likewise. */
+  readonly connections?: ConnectionParts | undefined;
+  readonly listConnectionServers: () => readonly ConnectionServer[];
   /** Undefined without `AUDIT_LOG`. */
   readonly audit?: Audit | undefined;
   readonly log: Log;
@@ -97,7 +102,7 @@ export interface OAuthDeps {
 interface Mode
   extends Pick<
     OAuthHandlers,
-    'token' | 'revoke' | 'callback' | 'logins' | 'grantEndpoints' | 'findMachineLogin'
+    'token' | 'revoke' | 'callback' | 'logins' | 'ownEndpoints' | 'findMachineLogin'
   > {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
@@ -150,6 +155,8 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
     inspectToken,
     noteClient,
     gatewayTokens: deps.gatewayTokens,
+    connections: deps.connections,
+    listConnectionServers: deps.listConnectionServers,
     audit: deps.audit,
     log: deps.log,
   });
@@ -169,7 +176,7 @@ function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps):
   return createHandlers(config, deps, parts, {
     ...proxy,
     logins: parts.recentAnswers,
-    grantEndpoints: [],
+    ownEndpoints: [],
     callback: undefined,
     issuer: undefined,
   });
@@ -216,7 +223,7 @@ function createHandlers(
   parts: Parts,
   mode: Mode,
 ): OAuthHandlers {
-  const { token, revoke, callback, logins, grantEndpoints, findMachineLogin } = mode;
+  const { token, revoke, callback, logins, ownEndpoints, findMachineLogin } = mode;
   const { authorize, consent } = createAuthorize(config, deps, parts, mode);
   return {
     authorize,
@@ -229,7 +236,7 @@ function createHandlers(
     revoke,
     consent,
     callback,
-    grantEndpoints,
+    ownEndpoints,
     findMachineLogin,
   };
 }

@@ -4,7 +4,11 @@ import type { Endpoint } from '../endpoint/endpoint.ts';
 import { createJsonReply, type Reply } from '../endpoint/message.ts';
 import { JSONRPC } from '../endpoint/render-error.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
-import { METRICS_CONTENT_TYPE, type Metrics } from '../telemetry/metrics/metrics.ts';
+import {
+  type ConnectionCount,
+  METRICS_CONTENT_TYPE,
+  type Metrics,
+} from '../telemetry/metrics/metrics.ts';
 
 /** Resolves when the dependency can be used; rejects when it cannot. */
 type ReadinessCheck = () => Promise<void>;
@@ -50,13 +54,19 @@ const reportCheck = (result: PromiseSettledResult<void> | undefined) => ({
 
 // §4.11: the metrics endpoint.
 
+/** What asks the store. */
+export interface MetricsSources {
+  countSessions(): Promise<number>;
+  countConnections(): Promise<readonly ConnectionCount[]>;
+}
+
 /**
- * `countSessions` asks the store; when it cannot answer the gauge is left out and the rest of
- * the metrics, needed most during an outage, is still served.
+ * Where the store cannot answer, the gauge is left out and the rest of the metrics, needed most during an outage, is
+ * still served.
  */
 export const createMetricsEndpoints = (
   metrics: Metrics,
-  countSessions: () => Promise<number>,
+  { countSessions, countConnections }: MetricsSources,
 ): readonly Endpoint[] => [
   {
     kind: 'open',
@@ -65,11 +75,14 @@ export const createMetricsEndpoints = (
     errors: JSONRPC,
     isProbe: true,
     async handle() {
-      const activeSessions = await countSessions().catch(() => undefined);
+      const [activeSessions, connections] = await Promise.all([
+        countSessions().catch(() => undefined),
+        countConnections().catch(() => []),
+      ]);
       return {
         status: 200,
         headers: { 'Content-Type': METRICS_CONTENT_TYPE, 'Cache-Control': 'no-store' },
-        body: await metrics.renderOpenMetrics(activeSessions),
+        body: await metrics.renderOpenMetrics({ activeSessions, connections }),
       };
     },
   },

@@ -30,6 +30,20 @@ export function compileGlob(pattern: string): MatchGlob {
   };
 }
 
+/** Whether the pattern fits some text that begins with `start`. */
+export function canBegin(pattern: string, start: string): boolean {
+  if (pattern.length > MAX_GLOB_LENGTH) return false;
+  // What a star stands for may begin with all that is left of `start`.
+  const [first = ''] = pattern.split('*', 1);
+  const head = [...first];
+  const isWhole = head.length === [...pattern].length;
+  const begun = [...start];
+  if (isWhole && begun.length > head.length) return false;
+  return head.every(
+    (character, at) => at >= begun.length || character === '?' || character === begun[at],
+  );
+}
+
 /** Whether the text, and nothing after it, fits a part without stars. */
 const fits = (text: string, part: string): boolean => endAfter(text, 0, part) === text.length;
 

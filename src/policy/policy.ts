@@ -14,6 +14,11 @@ export interface PolicyItem {
   readonly server: string;
   /** The server's own claim; `{}` where it makes none. */
   readonly annotations: JsonObject;
+  /**
+   * Where it stands for all that the server may have, as the tool by which its users log in there (§24.3): how the names of
+   * that begin. Who may use something of such a name may use it.
+   */
+  readonly namesBegin?: string | undefined;
 }
 
 /** Who asks. */

@@ -21,6 +21,10 @@ export const buildChannelName = (sessionKeyPrefix: string): string => `${session
 export const buildEndedGrantsChannelName = (sessionKeyPrefix: string): string =>
   `${sessionKeyPrefix}ended-grants`;
 
+/** The channel on which replicas hear what happened to connections (§24). */
+export const buildConnectionsChannelName = (sessionKeyPrefix: string): string =>
+  `${sessionKeyPrefix}connections`;
+
 /** That a session wants to hear of a resource's changes; `hash` is that of its URI. */
 export const buildSubscriptionKey = (
   sessionKeyPrefix: string,
@@ -135,8 +139,37 @@ export const buildMachineGrantKey = (hash: string): string => buildOAuthKey('mac
 /** The client that got a token in broker mode; `hash` is that of the token. */
 export const buildTokenClientKey = (hash: string): string => buildOAuthKey('token-client', hash);
 
+/** §24: what lets the gateway act for one user at one server; `hash` is that of both. */
+export const buildConnectionKey = (hash: string): string => `connection:record:${hash}`;
+
+/** Held by the replica that renews such a connection, or registers at an authorization server. */
+export const buildConnectionLockKey = (hash: string): string => `connection:lock:${hash}`;
+
+/** The list of one user's connections; `hash` is that of the user. */
+export const buildUserConnectionsKey = (hash: string): string => `connection:user:${hash}`;
+
+/** The list of those at one server; `hash` is that of its name. */
+export const buildServerConnectionsKey = (hash: string): string => `connection:server:${hash}`;
+
+/** A connection in a list, which is that of a user or a server. */
+export const buildListedConnectionKey = (list: 'user' | 'server', hash: string): string =>
+  `connection:listed:${list}:${hash}`;
+
+/** Who the gateway is at an authorization server, where it registered there; `hash` is that of the issuer and the redirect URI. */
+export const buildConnectionClientKey = (hash: string): string => `connection:client:${hash}`;
+
+/** The link that a user was given a moment ago; `hash` is that of user, server and scopes. */
+export const buildConnectionLinkKey = (hash: string): string => `connection:link:${hash}`;
+
+/** The key of a month by which the gateway logs in at authorization servers (RFC 7523). */
+export const buildClientKeyName = (month: number): string => `connection:signing-key:${month}`;
+
 /** The key of a month by which the gateway signs what it tells servers of a caller (§18.6). */
 export const buildIdentityKeyName = (month: number): string => `identity:key:${month}`;
+
+/** That the audit log has a line of today that says that a connection was renewed (§24.6). */
+export const buildAuditedRenewalKey = (connectionId: string): string =>
+  `connection:audited:${connectionId}`;
 
 /**
  * §2.8: `ratelimit:<group>:<counted>`, where what is counted is an address, `global`,

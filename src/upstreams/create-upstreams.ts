@@ -2,6 +2,8 @@
 
 import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
+import type { ConnectionServer } from '../connections/connection.ts';
+import type { ConnectionParts } from '../connections/connections.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GetProviderToken } from '../endpoint/message.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
@@ -26,10 +28,13 @@ import {
   type UpstreamCatalogs,
 } from './catalog/upstream-catalogs.ts';
 import type { UpstreamConfig } from './config/upstream-config.ts';
+import { createConnectUser } from './connect/connect-user.ts';
+import { createDoors } from './connect/doors.ts';
 import { findServerCredentials } from './credentials/server-credentials.ts';
 import { createLockPolicy } from './lock/lock.ts';
 import type { StoredLock } from './lock/lock-file.ts';
 import { createUpstreamOpener } from './open-upstream.ts';
+import { createToFailedResult } from './relay/failures.ts';
 import { createRelayCall } from './relay/relay-call.ts';
 import { createRedeemAnswers } from './relay/rounds.ts';
 import { createSuspendedCalls } from './relay/suspended/suspended-calls.ts';
@@ -45,6 +50,8 @@ export interface UpstreamParts {
   getSeal(): Promise<Seal>;
   readonly fetch: Fetch;
   readonly getProviderToken: GetProviderToken;
+  /** Undefined where clients get the provider's tokens: then nobody can connect. */
+  readonly connections: ConnectionParts | undefined;
   /** Undefined without a provider. */
   readonly metadata: ProviderMetadata | undefined;
   readonly clock: Clock;
@@ -71,6 +78,8 @@ export interface GatewayUpstreams {
     options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
     operator: string | undefined,
   ): Promise<AccessPreview>;
+  /** In the file's order: those at which users log in themselves (§24). */
+  listConnectionServers(): readonly ConnectionServer[];
   /** The claims that rules ask for: without them nobody knows what a user may. */
   listNamedClaims(): readonly string[];
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
@@ -101,15 +110,22 @@ export async function openUpstreams(
     },
   });
 
+  const doors = createDoors({
+    requests: parts.connections?.requests,
+    baseUrl: config.server.baseUrl,
+  });
+  const toFailedResult = createToFailedResult({ clock, log });
+
   const catalogs = createUpstreamCatalogs(compiled, {
     builtIn,
     openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
     relayCall: createRelayCall({
-      clock,
-      log,
+      doors,
+      toFailedResult,
       suspendedCalls,
       redeemAnswers: createRedeemAnswers(store, keyPrefix),
     }),
+    connectUser: createConnectUser({ doors, toFailedResult }),
     store,
     getSeal,
     sessionKeyPrefix: keyPrefix,
@@ -120,6 +136,10 @@ export async function openUpstreams(
     log,
     metrics,
   });
+
+  parts.connections?.connections.onChange((owner, server) =>
+    catalogs.noteConnectionChange(owner, server),
+  );
 
   const listCredentials = () => catalogs.getPlan().setup.file.servers.map(findServerCredentials);
   let reloading: Promise<void> = Promise.resolve();
@@ -148,6 +168,8 @@ export async function openUpstreams(
         ...server,
         processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
       })),
+    listConnectionServers: () =>
+      catalogs.getPlan().setup.file.servers.flatMap(readConnectionServer),
     listServerTools: catalogs.listServerTools,
     listLockDifferences: catalogs.listLockDifferences,
     lockApproval: catalogs.lockApproval,
@@ -201,6 +223,11 @@ async function compileSetup(
 const MAX_WAITING_PREVIEWS = 20;
 /** A script of one operator must not keep out the others. */
 const MAX_PREVIEWS_OF_ONE = 4;
+
+const readConnectionServer = (server: UpstreamConfig): readonly ConnectionServer[] =>
+  server.kind === 'http' && server.auth.type === 'oauth'
+    ? [{ name: server.name, url: server.url, auth: server.auth }]
+    : [];
 
 const openTraced =
   (open: (config: UpstreamConfig) => Upstream<UpstreamConfig>, tracing: Tracing) =>

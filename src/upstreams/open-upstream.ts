@@ -2,6 +2,7 @@
 
 import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { Config } from '../config/config.ts';
+import type { ConnectionParts } from '../connections/connections.ts';
 import type { GetProviderToken } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -10,6 +11,8 @@ import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { UpstreamConfig } from './config/upstream-config.ts';
+import { bindConnections } from './connect/bind-connections.ts';
+import { createLogins } from './connect/logins.ts';
 import { type Credentials, openCredentials } from './credentials/credentials.ts';
 import { createHttpUpstream } from './http/http-upstream.ts';
 import { findInheritedFiles } from './stdio/inherited-files.ts';
@@ -29,6 +32,8 @@ export interface OpenUpstreamDeps {
   readonly metadata: ProviderMetadata | undefined;
   /** The environment of this process, of which stdio servers get a part. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Undefined where nobody can connect to a server: without OAUTH_TOKENS=gateway, and in commands. */
+  readonly connections?: ConnectionParts | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** Undefined where this process is none of several replicas. */
@@ -67,7 +72,12 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
 
   return {
     credentials,
-    openUpstream: (server) => withholdRoots(open(server), log),
+    openUpstream(server) {
+      const opened = withholdRoots(open(server), log);
+      if (server.kind !== 'http' || server.auth.type !== 'oauth') return opened;
+      const { name, url, auth } = server;
+      return bindConnections(opened, createLogins({ name, url, auth }, deps.connections));
+    },
   };
 
   function open(server: UpstreamConfig): Upstream<UpstreamConfig> {
@@ -95,6 +105,7 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
       store,
       getSeal,
       getHeaders: credentials.createGetHeaders(server),
+      noteRefusal: credentials.createNoteRefusal(server),
       maxBytes,
       answerMemory,
       messagePace,

@@ -1,5 +1,7 @@
 // §18.3: an MCP server behind the gateway, whatever its transport and era.
 
+import type { ConnectionInfo, ConnectionOwner } from '../connections/connection.ts';
+import type { Access } from '../connections/connections.ts';
 import type { UserContext } from '../endpoint/message.ts';
 import type { JsonRpcErrorObject } from '../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
@@ -17,6 +19,8 @@ export interface Upstream<Config extends CommonUpstreamConfig = CommonUpstreamCo
   readonly isUp: boolean | undefined;
   /** As it last spoke, to whomever; undefined until it did. */
   readonly era: Era | undefined;
+  /** Of a server where users log in themselves (`"auth": {"type": "oauth"}`), else undefined. */
+  readonly logins?: UpstreamLogins | undefined;
   /**
    * What the server says of itself to this caller, as it was last told; connects where it never was. One for each
    * user, or process, where lists are kept so.
@@ -57,7 +61,24 @@ export interface UpstreamCaller {
   readonly sessionId: string | undefined;
   /** What the client can be asked. */
   readonly capabilities: ClientCapabilities;
+  /**
+   * The connection by which it is asked (§24), where users log in at the server themselves: what is kept of the server belongs to
+   * the connection. Undefined until a request is about to be sent, and for all other servers.
+   */
+  readonly connectionId?: string | undefined;
 }
+
+/**
+ * What a client's session has of its own at the server; undefined for callers without one. With another connection (§24.4) it
+ * is another: sessions at the server, and what they subscribed to, are those of one account.
+ */
+export const nameOwnSession = ({
+  sessionId,
+  connectionId,
+}: Pick<UpstreamCaller, 'sessionId' | 'connectionId'>): string | undefined =>
+  sessionId === undefined || connectionId === undefined
+    ? sessionId
+    : `${sessionId}:${connectionId}`;
 
 /** The gateway itself: it asks for lists, and listens to their changes. Told by being this object. */
 export const GATEWAY_CALLER: UpstreamCaller = {
@@ -123,6 +144,25 @@ export interface UpstreamListener {
   logged?(params: JsonObject): void;
 }
 
+/** §24: a server where users log in themselves: by whose connection it is asked, and whether that stands. */
+export interface UpstreamLogins {
+  /** Not a promise where the connection is at hand. Never rejects. */
+  getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess>;
+  /** As far as it is known here and now; asks nobody. */
+  peekConnectionId(caller: UpstreamCaller): string | undefined;
+  /** Whose the caller's connection is; undefined for those who can have none. */
+  findOwner(caller: UpstreamCaller): ConnectionOwner | undefined;
+  /** For the caller: as whom they are connected. @throws UpstreamError where the store does not answer. */
+  describe(caller: UpstreamCaller): Promise<ConnectionInfo | undefined>;
+  /** A connection was made, ended, or needs a login: what was open by the one before ends. */
+  noteChange(isAbout: (caller: UpstreamCaller) => boolean): void;
+}
+
+export type LoginAccess =
+  | Access
+  /** The caller can have no connection, whatever happens. */
+  | { readonly kind: 'impossible'; readonly reason: string };
+
 /** Why a request to a server failed. */
 export type UpstreamFailure =
   /** It cannot be reached, ended, or refuses the gateway. */
@@ -173,5 +213,19 @@ export class UpstreamError extends Error {
 export class CredentialError extends UpstreamError {
   constructor(reason: string, options: { readonly cause?: unknown } = {}) {
     super('unavailable', reason, options);
+  }
+}
+
+/** The caller has to log in at the server: the doors lead there (§24.3). */
+export class ConnectionNeeded extends CredentialError {
+  /** Why there is none that can be used; undefined where there never was one. Never a secret. */
+  readonly why: string | undefined;
+  /** That the server wants beside those that were granted. */
+  readonly scopes: readonly string[] | undefined;
+
+  constructor({ why, scopes }: Pick<ConnectionNeeded, 'why' | 'scopes'>) {
+    super(why ?? 'its user has not logged in at it');
+    this.why = why;
+    this.scopes = scopes;
   }
 }

@@ -17,7 +17,7 @@ import {
 } from './upstream.ts';
 
 /** The same server, of which some is done in another way. */
-const wrapUpstream = <Config extends UpstreamConfig>(
+export const wrapUpstream = <Config extends UpstreamConfig>(
   upstream: Upstream<Config>,
   changed: Partial<Omit<Upstream, 'config' | 'isUp' | 'era'>>,
 ): Upstream<Config> => ({
@@ -28,6 +28,7 @@ const wrapUpstream = <Config extends UpstreamConfig>(
   get era() {
     return upstream.era;
   },
+  logins: upstream.logins,
   request: upstream.request,
   describe: upstream.describe,
   peekDescription: upstream.peekDescription,

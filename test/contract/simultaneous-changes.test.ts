@@ -8,11 +8,11 @@ import {
 } from '../../src/oauth/clients/registered-clients.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { generateClientId, hashSha256 } from '../../src/platform/ids.ts';
-import { buildSubscriptionKey } from '../../src/store/keys.ts';
+import { buildIdentityKeyName, buildSubscriptionKey } from '../../src/store/keys.ts';
 import { createSeal } from '../../src/store/seal/seal.ts';
+import { createSigningKeys } from '../../src/store/seal/signing-keys.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createLinkedResources } from '../../src/upstreams/catalog/linked-resources.ts';
-import { createIdentityKeys } from '../../src/upstreams/credentials/identity-keys.ts';
 import { createServerSession } from '../../src/upstreams/http/server-session.ts';
 import { createServerSessions } from '../../src/upstreams/http/sessions.ts';
 import { createSessionRecords } from '../../src/upstreams/transport/session-records.ts';
@@ -167,7 +167,13 @@ describe('records that were sealed with a former secret', () => {
   test('§18.6 two replicas that replace a key sign with the same one', async () => {
     const clock = manualClock();
     const openKeys = (seal: typeof SEAL) =>
-      createIdentityKeys({ store: shared.store, getSeal: async () => seal, clock, log });
+      createSigningKeys({
+        store: shared.store,
+        getSeal: async () => seal,
+        buildKeyName: buildIdentityKeyName,
+        clock,
+        log,
+      });
     await openKeys(FORMER).getSigningKey();
     const [one, other] = await Promise.all([
       openKeys(SEAL).getSigningKey(),

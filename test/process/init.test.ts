@@ -9,6 +9,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import type { IncomingHttpHeaders } from 'node:http';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseEnv } from 'node:util';
@@ -16,6 +17,7 @@ import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { callTool, writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { endPosterns, makeFolder, runPostern, startPostern } from '../support/gateway/process.ts';
 import { runInside } from '../support/gateway/run-inside.ts';
+import { listenOnLoopback } from '../support/upstreams/listen.ts';
 
 afterEach(endPosterns);
 
@@ -315,6 +317,49 @@ test('§20.6 init --servers: secrets in arguments and URLs are moved into .env, 
   ])
     expect(table).toMatch(row);
   expect(stdout).not.toMatch(/k-1|t-1|q-1|q-2|p%40ss/);
+});
+
+test('§20.6 init --servers: a server that wants a login of each user gets auth: oauth; it is asked once, without a token', async () => {
+  const asked: { readonly path: string | undefined; readonly headers: IncomingHttpHeaders }[] = [];
+  const { url: origin, close } = await listenOnLoopback(
+    (request, response) => {
+      asked.push({ path: request.url, headers: request.headers });
+      const challenge = request.url?.startsWith('/login')
+        ? 'Bearer resource_metadata="https://x.example/metadata"'
+        : 'Bearer';
+      response.writeHead(401, { 'WWW-Authenticate': challenge }).end();
+    },
+    0,
+    '',
+  );
+  onTestFinished(close);
+  const cwd = await makeFolder();
+  const mcpServers = {
+    login: { url: `${origin}/login` },
+    'login-sse': { url: `${origin}/login/sse`, type: 'sse' },
+    key: { url: `${origin}/key` },
+    token: { url: `${origin}/login/token`, headers: { 'X-Api-Key': 'k-1' } },
+    secret: { url: `${origin}/login/secret?key=q-1` },
+    off: { url: `${origin}/login/off`, disabled: true },
+    down: { url: 'http://127.0.0.1:1/mcp' },
+  };
+  await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers }));
+  const { code, stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
+  expect(code).toBe(0);
+  expect(
+    read(cwd, 'postern.yaml').match(/^ {2}[\w-]+:\n(?: {4}(?!auth).*\n)*(?: {4}auth.*\n)/gm),
+  ).toEqual([
+    `  login:\n    url: "${origin}/login"\n    auth: {"type":"oauth"}\n`,
+    `  login-sse:\n    url: "${origin}/login/sse"\n    type: sse\n    auth: {"type":"oauth"}\n`,
+  ]);
+  expect(stdout).toMatch(
+    /^ {2}login +auth +added, with the type oauth: it wants each user to log in/m,
+  );
+  expect(asked.map(({ path }) => path).sort()).toEqual(['/key', '/login', '/login/sse']);
+  expect(asked.filter(({ headers }) => headers.authorization !== undefined)).toEqual([]);
+  const env = { OIDC_ISSUER: 'https://id.example', OAUTH_CLIENT_ID: 'x', OAUTH_MODE: 'broker' };
+  const shown = await runInside(env, { args: ['config'], cwd });
+  expect(shown.code, shown.stdout).toBe(0);
 });
 
 /** Longer than any word, as tokens are. */

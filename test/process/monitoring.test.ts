@@ -75,6 +75,8 @@ const WITHOUT_ALERT: Readonly<Record<string, string>> = {
     'People log in and out as they like. Where logins end that are still in use, PosternTokensRefused tells it.',
   oauth_logout_tokens_total:
     'Anybody can send one that is refused; the log has a warning that says what was wrong. PosternServerErrors tells of those that failed.',
+  upstream_connections:
+    'How many users connect is up to them; that connections are lost or cannot be renewed is told by PosternConnectionsLost and PosternConnectionsNotRenewed.',
   upstream_processes:
     'How many there are depends on the users; one that does not run is told by PosternUpstreamDown.',
 };

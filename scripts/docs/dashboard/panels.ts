@@ -127,6 +127,24 @@ export const ROWS: readonly Row[] = [
         queries: [['{{server}}', 'sum by (server) (upstream_processes{job="$job"})']],
       },
       {
+        title: "Users' connections",
+        about:
+          "Logins of users at servers (auth: oauth). login_needed: the server's login has ended, and the user has to connect again.",
+        unit: 'short',
+        queries: [
+          ['{{server}}: {{state}}', 'max by (server, state) (upstream_connections{job="$job"})'],
+        ],
+      },
+      {
+        title: 'Renewals of connections',
+        about:
+          'What token endpoints of servers said. failed: no answer, or none that is good; the connection stays, and is asked for again.',
+        unit: 'ops',
+        queries: [
+          ['{{server}}: {{outcome}}', sumBy('server, outcome', 'upstream_token_refreshes_total')],
+        ],
+      },
+      {
         title: 'Hidden by postern.lock',
         about:
           'What a server lists and nobody has approved. changed: it was approved in other words.',

@@ -1,8 +1,8 @@
 // What is checked, in this order. Of a running gateway it is that in which a client meets it.
 
 import { createDocumentOffer } from '../../oauth/client-id-metadata/document-offer.ts';
-import { createPublicNetwork } from '../../oauth/client-id-metadata/network.ts';
 import { isObject } from '../../platform/json.ts';
+import { createPublicNetwork } from '../../platform/outbound/public-network.ts';
 import { type Check, type Found, ok, warning } from './finding.ts';
 import { createCollectingLog } from './instruments.ts';
 import { checkClient, checkClientSecret } from './provider/client-secret.ts';

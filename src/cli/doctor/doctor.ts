@@ -1,12 +1,11 @@
 // `postern doctor [URL]`: says why a login fails, and which setting to change.
-import { loadConfig } from '../../config/load.ts';
-import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import { addScheme } from '../command/add-scheme.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
 import type { Flags, Invocation, Texts } from '../command/invocation.ts';
 import { stayAlive } from '../command/process-end.ts';
 import { readSecretOption } from '../command/secret-option.ts';
+import { loadOutbound } from '../setup/load-outbound.ts';
 import { diagnoseGateway, diagnoseSettings } from './diagnose.ts';
 import { type Finding, hasFailure, type Report } from './finding.ts';
 import { useInstruments } from './instruments.ts';
@@ -46,7 +45,8 @@ export async function doctor(
   await stayAlive(
     baseUrl === undefined
       ? diagnoseHere(env, token, report, findings)
-      : useInstruments(loadOutbound(env), token, (instruments) =>
+      : // A gateway elsewhere has settings of its own. How requests leave this machine is set here.
+        useInstruments(loadOutbound(env), token, (instruments) =>
           diagnoseGateway(baseUrl, instruments, report, findings),
         ),
   );
@@ -65,12 +65,6 @@ async function diagnoseHere(
   await useInstruments(usable.config.outbound, token, (instruments) =>
     diagnoseSettings(usable, instruments, report, found),
   );
-}
-
-/** A gateway elsewhere has settings of its own. How requests leave this machine is set here. */
-function loadOutbound(env: NodeJS.ProcessEnv): OutboundConfig {
-  const proxies = Object.entries(env).filter(([name]) => /^(https?|no)_proxy$/i.test(name));
-  return loadConfig({ ...Object.fromEntries(proxies), AUTH_REQUIRED: 'false' }).outbound;
 }
 
 const EXAMPLE = 'for example postern doctor https://mcp.example.com';

@@ -3,10 +3,14 @@ import { existsSync, lstatSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { getErrorCode } from '../../platform/error-code.ts';
+import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
+import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import { PACKAGE_ROOT } from '../../platform/own-files.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
 import { type Flags, type Invocation, isInCheckout, type Texts } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';
+import { loadOutbound } from '../setup/load-outbound.ts';
+import { addLogins } from './add-logins.ts';
 import { type Answers, checkGivenAnswers, completeAnswers, type GivenAnswers } from './answers.ts';
 import {
   describeImport,
@@ -49,7 +53,10 @@ export async function init(
   checkGivenAnswers(given);
   const { askForAnswers, askToOverwrite } = await import('./ask.ts');
   const answers = isAsking ? await askForAnswers(given) : completeAnswers(given);
-  const imported = answers.servers === undefined ? NO_SERVERS : importServers(answers.servers);
+  const imported =
+    answers.servers === undefined
+      ? NO_SERVERS
+      : await addLoginsOver(loadOutbound(process.env), importServers(answers.servers));
   const files = await planFiles(answers, imported);
   const written = await writeFiles(files, force, isAsking ? askToOverwrite : undefined);
   if (answers.servers !== undefined && imported.changes.length > 0)
@@ -57,6 +64,18 @@ export async function init(
   const secretsFile = Object.keys(imported.secrets).length === 0 ? undefined : answers.servers;
   const result = { answers, written, secretsFile, isInstalled: isInstalled() };
   console.log(describeNextSteps(result, process));
+}
+
+async function addLoginsOver(
+  outbound: OutboundConfig,
+  imported: ImportedServers,
+): Promise<ImportedServers> {
+  const network = await openOutboundNetwork(outbound);
+  try {
+    return await addLogins(imported, network.fetch);
+  } finally {
+    await network.close();
+  }
 }
 
 const isInstalled = (): boolean => existsSync(INSTALLED_SCHEMA);

@@ -164,7 +164,7 @@ export function findIdlePatterns(
     may
       .filter((pattern) => parsePattern(pattern).kind !== 'resource')
       .filter((pattern) => {
-        const mayUse = compileMay([pattern]);
+        const { fits: mayUse } = compileMay([pattern]);
         return !items.some(({ kind, name }) => mayUse(kind, name));
       })
       .map((pattern) => `${JSON.stringify(pattern)} fits nothing that is there: ${place}`),

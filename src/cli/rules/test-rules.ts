@@ -159,7 +159,8 @@ async function listItems(
     {
       builtIn: serveOwnCatalog(builtInCatalog),
       openUpstream: servers.openUpstream,
-      relayCall: () => Promise.reject(new Error('Nothing is called here')),
+      relayCall: failCall,
+      connectUser: { connect: failCall, connectAndTell: failCall },
       store: {
         get: async () => undefined,
         getOrSet: async (_key, value) => value,
@@ -185,6 +186,8 @@ async function listItems(
     await servers.close();
   }
 }
+
+const failCall = () => Promise.reject(new Error('Nothing is called here'));
 
 async function readList({ list }: ServedCatalog, kind: ListKind): Promise<void> {
   let cursor: Cursor;

@@ -127,6 +127,7 @@ const GROUPS = {
     globalMax: 10_000,
   }),
   account: defineLimit('ACCOUNT', 'calls of /account', { max: 60, globalMax: 3000 }),
+  connections: defineLimit('CONNECTIONS', 'calls of /connections', { max: 60, globalMax: 3000 }),
   admin: defineLimit('ADMIN', 'calls of /admin/api', { max: 300, globalMax: 3000 }),
 };
 

@@ -20,6 +20,8 @@ export interface TokensConfig {
   readonly renewalGraceSeconds: number;
   /** What a logout at the provider ends. */
   readonly backchannelEnds: 'session' | 'all';
+  /** Whether a user whose logins all end has no connection to a server (§24) afterwards. */
+  readonly endsConnections: boolean;
   /** By which the provider's clock may differ, in ID tokens. */
   readonly clockToleranceSeconds: number;
 }
@@ -85,6 +87,13 @@ export const ownTokenSettings = {
     summary: 'Which logins end where the provider says that somebody logged out there.',
     details:
       '`session`: those that the session at the provider led to, or all of the user where the provider names no session. `all`: all of the user. The provider says it to /oauth/backchannel-logout, if you register that address there: see [Providers](providers.md#logout-from-the-provider).',
+    mode: 'broker',
+  }),
+  endsConnections: defineSetting('CONNECTIONS_END_WITH_LOGOUT', flag, {
+    default: { value: false },
+    summary: 'End the connections to servers of a user who is logged out everywhere.',
+    details:
+      'That is: by the user at /account, by an operator, or by a logout at the provider. Their tokens are revoked at the servers, and deleted here. Without it, connections stay for the next login: see [Servers that want a login](connections.md#when-somebody-leaves).',
     mode: 'broker',
   }),
 };

@@ -1,9 +1,10 @@
 // The page on which users see which apps may act for them, and end that.
-import { escapeHtml, ICONS, renderHtmlPage } from '../../endpoint/html-page.ts';
+import { escapeHtml, renderHtmlPage } from '../../endpoint/html-page.ts';
 import type { Reply } from '../../endpoint/message.ts';
 import type { Grant } from '../../grants/grant.ts';
 import { shorten } from '../../platform/text.ts';
 import type { BrowserSession } from './browser-sessions.ts';
+import { renderBrand, renderRows, renderTime } from './page-parts.ts';
 
 export interface AccountPageContent {
   /** `SERVICE_DISPLAY_NAME`. */
@@ -15,6 +16,8 @@ export interface AccountPageContent {
   readonly action: string;
   /** Where the provider logs browsers out; undefined where it does not. */
   readonly providerHost: string | undefined;
+  /** Where users connect servers; undefined where none wants it. */
+  readonly connectionsUrl: string | undefined;
   /** Whether to ask once more before all logins end. */
   readonly asksForAll: boolean;
   /** Whether the provider was to ask who it is, and did not say that it did. */
@@ -33,8 +36,9 @@ ${escapeHtml(service)} on your behalf. One that you log out has to ask you again
 ${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, content)).join('\n')}
 ${grants.length < 2 ? '' : renderAll(content)}
 ${renderForm(content, '<button name="action" value="leave">Leave this page</button>')}
-${renderAtProvider(content, '<button name="action" value="leave_provider">', 'Leave this page, and log out at')}`,
-    { before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>` },
+${renderAtProvider(content, '<button name="action" value="leave_provider">', 'Leave this page, and log out at')}
+${content.connectionsUrl === undefined ? '' : `<p class="links"><a href="${escapeHtml(content.connectionsUrl)}">Your connections to servers</a></p>`}`,
+    { before: renderBrand(service) },
   );
   return { status: 200, ...page };
 }
@@ -47,16 +51,14 @@ const NOT_ASKED =
 
 function renderGrant(grant: Grant, content: AccountPageContent): string {
   const { client } = grant;
-  const rows = [
+  const rows: readonly (readonly [string, string])[] = [
     ['App', `<strong><bdi>${escapeHtml(nameClient(grant))}</bdi></strong>`],
     ['Logs in at', `<code>${escapeHtml(shorten(client.redirectHost ?? '', MAX_HOST))}</code>`],
     ['Since', renderTime(grant.createdAt)],
     ['Last refreshed', renderTime(grant.issued.issuedAt)],
   ];
   return `<section>
-<dl>
-${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
-</dl>
+${renderRows(rows)}
 ${renderForm(
   content,
   `<input type="hidden" name="grant" value="${escapeHtml(grant.id)}">
@@ -100,23 +102,6 @@ const MAX_HOST = 200;
 
 const nameClient = ({ client }: Grant): string => shorten(client.name ?? client.id, MAX_NAME);
 
-/** To the minute, as this page knows no time zone of its reader. */
-function renderTime(time: number): string {
-  const iso = new Date(time).toISOString();
-  return `<time datetime="${iso}">${iso.slice(0, 16).replace('T', ' ')} UTC</time>`;
-}
-
-/** Where the login for this page came to nothing. */
-export function renderLoginFailed(service: string, description: string, url: string): Reply {
-  const page = renderHtmlPage(
-    'The login did not work',
-    `<p>${escapeHtml(description)}</p>
-<p><a class="button primary" href="${escapeHtml(url)}">Try again</a></p>`,
-    { before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>` },
-  );
-  return { status: 200, ...page };
-}
-
 /** Who comes back from the provider, where the browser was logged out. */
 export function renderLoggedOut(service: string, host: string, url: string): Reply {
   const page = renderHtmlPage(
@@ -124,7 +109,7 @@ export function renderLoggedOut(service: string, host: string, url: string): Rep
     `<p>You are logged out of this page. To log you out there, too, it sent you to
 <strong>${escapeHtml(shorten(host, MAX_HOST))}</strong>, from where you come back.</p>
 <p><a class="button" href="${escapeHtml(url)}">Log in again</a></p>`,
-    { before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>` },
+    { before: renderBrand(service) },
   );
   return { status: 200, ...page };
 }

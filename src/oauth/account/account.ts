@@ -15,20 +15,14 @@ import type { Grants } from '../../grants/grants.ts';
 import { hashUser } from '../../grants/token-codec.ts';
 import { isEqualSecret } from '../../platform/ids.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
-import type { Login } from '../broker/redirect-to-provider.ts';
 import type { EndGrant } from '../gateway-tokens/end-grant.ts';
 import type { EndSelectedGrants } from '../gateway-tokens/end-selected-grants.ts';
-import type { Identity } from '../identity/identity.ts';
 import { createNameCheck, parseBody, parseQuery } from '../request/parameters.ts';
-import {
-  type AccountPageContent,
-  renderAccountPage,
-  renderLoggedOut,
-  renderLoginFailed,
-} from './account-page.ts';
+import { type AccountPageContent, renderAccountPage, renderLoggedOut } from './account-page.ts';
 import type { BeginLogin } from './begin-login.ts';
 import type { BrowserSession, BrowserSessions, OpenBrowserSession } from './browser-sessions.ts';
-import { type EndProviderSession, selectHint } from './end-provider-session.ts';
+import type { EndProviderSession } from './end-provider-session.ts';
+import { renderLoginFailed } from './login-failed-page.ts';
 
 export interface AccountDeps {
   /** `BASE_URL`. */
@@ -41,36 +35,16 @@ export interface AccountDeps {
   readonly grants: Pick<Grants, 'listOfUser' | 'read'>;
   readonly endGrant: EndGrant;
   readonly endSelectedGrants: EndSelectedGrants;
+  /** Whether there is a server for which users need a connection. */
+  readonly hasConnections: () => boolean;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
 }
 
-export interface Account {
-  readonly endpoints: readonly PublicEndpoint[];
-  /** The provider says who came for this page. */
-  finish(
-    identity: Identity,
-    login: Pick<Login, 'account' | 'logoutMark'>,
-    idToken: unknown,
-  ): Promise<Reply>;
-}
-
-/** OpenID Connect Core §3.1.2.1: without `auth_time` nobody knows. The provider's clock may be behind. */
-const wasAskedSince = (authTime: unknown, since: number): boolean =>
-  typeof authTime === 'number' && authTime * 1000 >= since - TOLERANCE_MS;
-
-const TOLERANCE_MS = 60_000;
-
-/** Anybody can write what stands in an address: of that nothing is shown. */
-const explain = (error: string): string =>
-  error === 'access_denied'
-    ? 'The identity provider did not let you in, or the login was cancelled.'
-    : 'The identity provider could not log you in. Try again; if it fails again, tell whoever runs this gateway.';
-
 /** Fields of the forms. */
 const checkFieldName = createNameCheck(['csrf', 'action', 'grant']);
 
-export function createAccount(deps: AccountDeps): Account {
+export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoint[] {
   const { baseUrl, displayName, browserSessions, grants, audit } = deps;
   const { beginLogin, endProviderSession } = deps;
   const url = `${baseUrl}/account`;
@@ -90,6 +64,7 @@ export function createAccount(deps: AccountDeps): Account {
       grants: latestFirst,
       action: url,
       providerHost,
+      connectionsUrl: deps.hasConnections() ? `${baseUrl}/connections` : undefined,
       asksForAll: false,
       wasNotAsked: false,
       notEnded: 0,
@@ -100,7 +75,7 @@ export function createAccount(deps: AccountDeps): Account {
   async function get(query: string, cookie: string | undefined): Promise<Reply> {
     const parameters = parseQuery(query, () => {});
     const problem = parameters.get('error');
-    if (problem !== undefined) return renderLoginFailed(displayName, explain(problem), url);
+    if (problem !== undefined) return renderLoginFailed(displayName, problem, url);
     const found = await browserSessions.find(cookie);
     if (found === undefined) return getWithoutSession(parameters.get('state'), cookie);
     const { session } = found;
@@ -116,7 +91,9 @@ export function createAccount(deps: AccountDeps): Account {
     cookie: string | undefined,
   ): Promise<Reply> {
     const host = state && (await endProviderSession.findReturn(state, cookie));
-    return host ? renderLoggedOut(displayName, host, url) : beginLogin(cookie, false);
+    return host
+      ? renderLoggedOut(displayName, host, url)
+      : beginLogin(cookie, { page: '/account', isFresh: false });
   }
 
   async function post(body: RequestBody, cookie: string | undefined, ip: string): Promise<Reply> {
@@ -137,7 +114,9 @@ export function createAccount(deps: AccountDeps): Account {
     }
     const endsAll = action === 'end_all' || action === 'end_all_provider';
     if (action === 'ask_all' || (endsAll && !session.isFresh)) {
-      return session.isFresh ? createRedirectReply(`${url}?all=1`) : beginLogin(cookie, true);
+      return session.isFresh
+        ? createRedirectReply(`${url}?all=1`)
+        : beginLogin(cookie, { page: '/account', isFresh: true });
     }
     if (action === 'end_all') return endAll(found, ip);
     if (action === 'end_all_provider') return endAll(found, ip, () => leave(found, cookie, true));
@@ -209,41 +188,28 @@ export function createAccount(deps: AccountDeps): Account {
     path: '/account',
     limit: 'account',
     hasErrorPages: true,
+    isPageOfUser: true,
     isNavigation: true,
   } as const;
 
-  return {
-    async finish({ user, claims, sid }, { account, logoutMark }, idToken) {
-      const { freshSince } = account ?? {};
-      const isFresh = freshSince !== undefined && wasAskedSince(claims.auth_time, freshSince);
-      const names = [claims.email, claims.name].filter((one) => typeof one === 'string');
-      const displayed = names.find((one) => one !== '') ?? user.sub;
-      const login = { user, sid, idToken: selectHint(idToken), logoutMark };
-      const session = { ...login, displayName: displayed, isFresh };
-      const headers = await browserSessions.create(session);
-      const notice = freshSince === undefined ? '' : isFresh ? '?all=1' : '?unsure=1';
-      const reply = createRedirectReply(`${url}${notice}`);
-      return { ...reply, headers: { ...reply.headers, ...headers } };
+  return [
+    {
+      ...common,
+      method: 'GET',
+      judge:
+        async (request): Promise<PendingReply> =>
+        () =>
+          get(request.query, getHeader(request, 'cookie')),
     },
-    endpoints: [
-      {
-        ...common,
-        method: 'GET',
-        judge:
-          async (request): Promise<PendingReply> =>
-          () =>
-            get(request.query, getHeader(request, 'cookie')),
-      },
-      {
-        ...common,
-        method: 'POST',
-        body: 'json or form',
-        maxBodyBytes: 16_384,
-        judge:
-          async (request, body): Promise<PendingReply> =>
-          () =>
-            post(body, getHeader(request, 'cookie'), request.clientIp),
-      },
-    ],
-  };
+    {
+      ...common,
+      method: 'POST',
+      body: 'json or form',
+      maxBodyBytes: 16_384,
+      judge:
+        async (request, body): Promise<PendingReply> =>
+        () =>
+          post(body, getHeader(request, 'cookie'), request.clientIp),
+    },
+  ];
 }

@@ -1,4 +1,4 @@
-// §5.11: whoever comes to /account without a session is sent to the provider to log in for it.
+// §5.11, §24.3: whoever comes to a page of the gateway's own without a session is sent to the provider to log in for it.
 import { ACCOUNT_CLIENT_ID } from '../../auth/own-clients.ts';
 import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import { createRedirectReply, type Reply } from '../../endpoint/message.ts';
@@ -24,13 +24,22 @@ export interface BeginLoginDeps {
   readonly logouts: Pick<Logouts, 'getMark'>;
 }
 
-/** `isFresh`: asked even where the provider knows the browser, as it has to be sure who sits there. */
-export type BeginLogin = (cookie: string | undefined, isFresh: boolean) => Promise<Reply>;
+/** A path of the gateway's own, with its query. Pages make it themselves: nothing that somebody sent leads anywhere else. */
+export type OwnPage = '/account' | '/connections' | `/connections/${string}`;
+
+export interface LoginForPage {
+  /** Where the browser is led back to. */
+  readonly page: OwnPage;
+  /** Asked even where the provider knows the browser, as it has to be sure who sits there. */
+  readonly isFresh: boolean;
+}
+
+export type BeginLogin = (cookie: string | undefined, login: LoginForPage) => Promise<Reply>;
 
 export function createBeginLogin(deps: BeginLoginDeps): BeginLogin {
   const { baseUrl, clientId, endpoints, logins, browsers, logouts, clock } = deps;
 
-  return async function beginLogin(cookie, isFresh) {
+  return async function beginLogin(cookie, { page, isFresh }) {
     const { scope, authorization } = deps.buildParameters();
     const logoutMark = await logouts.getMark();
     const browser = browsers.getOrCreate(cookie);
@@ -39,7 +48,7 @@ export function createBeginLogin(deps: BeginLoginDeps): BeginLogin {
     const state = await logins.put({
       browser: browser.hash,
       clientId: ACCOUNT_CLIENT_ID,
-      redirectUri: `${baseUrl}/account`,
+      redirectUri: baseUrl + page,
       state: undefined,
       codeChallenge: '',
       resources: [],

@@ -18,6 +18,8 @@ export interface BrowserSession {
   readonly createdAt: number;
   /** Whether the provider asked who it is, whatever it knew: what concerns all logins needs that. */
   readonly isFresh: boolean;
+  /** Whether they were in one of `ADMIN_GROUPS` when they logged in. Such a session is short, as that may change. */
+  readonly isOperator: boolean;
   /** Of the session at the provider, where it names one. */
   readonly sid: string | undefined;
   /** Of its login: the provider wants to see it where it is to log the browser out. Undefined for one that is too long. */
@@ -51,6 +53,7 @@ export interface BrowserSessions {
 
 const IDLE_SECONDS = 900;
 const FRESH_MS = 300_000;
+const OPERATOR_MAX_SECONDS = 3600;
 
 export interface BrowserSessionsDeps extends RecordsDeps {
   readonly logouts: Pick<Logouts, 'isOver'>;
@@ -72,11 +75,10 @@ export function createBrowserSessions(
   const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
   const buildKey = (secret: string) => buildOAuthKey('browser-session', hashSha256(secret));
 
-  const getSecondsLeft = ({ createdAt }: BrowserSession): number =>
-    Math.min(
-      IDLE_SECONDS,
-      BROWSER_SESSION_MAX_SECONDS - Math.floor((clock.now() - createdAt) / 1000),
-    );
+  function getSecondsLeft({ createdAt, isOperator }: BrowserSession): number {
+    const maxSeconds = isOperator ? OPERATOR_MAX_SECONDS : BROWSER_SESSION_MAX_SECONDS;
+    return Math.min(IDLE_SECONDS, maxSeconds - Math.floor((clock.now() - createdAt) / 1000));
+  }
 
   async function write(key: string, session: BrowserSession): Promise<void> {
     const record = JSON.stringify({ ...session, version: RECORD_VERSION });
@@ -99,7 +101,9 @@ export function createBrowserSessions(
       if (text === undefined) return undefined;
       // What opens was written by this code: no other check of its shape is needed.
       const record = JSON.parse(text) as BrowserSession & { readonly version: number };
-      const { version, ...session } = record;
+      // Records of 0.2.0 say nothing of operators.
+      const { version, isOperator = false, ...rest } = record;
+      const session = { ...rest, isOperator };
       checkRecordVersion(version, 'A browser session');
       if (getSecondsLeft(session) <= 0) return undefined;
       if (await logouts.isOver({ ...session, clientId: ACCOUNT_CLIENT_ID })) return undefined;

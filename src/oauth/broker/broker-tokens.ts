@@ -1,5 +1,5 @@
 // What of broker mode depends on whose tokens clients get: those of the provider, or the gateway's own.
-import type { LoginSearch, PublicEndpoint } from '../../endpoint/endpoint.ts';
+import type { Endpoint, LoginSearch } from '../../endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../../endpoint/message.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import type { FinishLogin } from './callback.ts';
@@ -12,8 +12,8 @@ export type FindMachineLogin = (
 
 export interface BrokerTokens {
   readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
-  /** Where grants are ended: by users at their page, and by the provider. */
-  readonly grantEndpoints: readonly PublicEndpoint[];
+  /** The gateway's own pages for users, and where the provider ends grants. */
+  readonly ownEndpoints: readonly Endpoint[];
   readonly readAsked: ReadAsked;
   readonly finish: FinishLogin;
   /** `authorization` is the header, by which a client may authenticate. */

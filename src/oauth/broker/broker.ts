@@ -1,9 +1,12 @@
 // OAUTH_MODE=broker: an authorization server of its own before the provider's.
 
 import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
+import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
 import type { ServerConfig } from '../../config/groups/server.ts';
+import type { ConnectionServer } from '../../connections/connection.ts';
+import type { ConnectionParts } from '../../connections/connections.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
@@ -47,7 +50,10 @@ import { createFlightRecords, createRunOnce } from './run-once.ts';
 import { createBrokerToken } from './token.ts';
 
 /** `baseUrl` is the issuer of its own. */
-export type BrokerSettings = BrokerConfig & OwnResources & Pick<ServerConfig, 'displayName'>;
+export type BrokerSettings = BrokerConfig &
+  OwnResources &
+  Pick<ServerConfig, 'displayName'> &
+  Pick<Config, 'admin'>;
 
 export interface BrokerDeps {
   readonly records: RecordsDeps;
@@ -64,6 +70,9 @@ export interface BrokerDeps {
   readonly logLogin: LogLogin;
   /** For OAUTH_TOKENS=gateway. */
   readonly gatewayTokens: GatewayTokensParts | undefined;
+  /** Likewise. */
+  readonly connections: ConnectionParts | undefined;
+  readonly listConnectionServers: () => readonly ConnectionServer[];
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
   readonly log: Log;
@@ -74,10 +83,7 @@ const LOGIN_TTL_SECONDS = 600;
 const CODE_TTL_SECONDS = 60;
 
 export interface Broker
-  extends Pick<
-    BrokerTokens,
-    'token' | 'revoke' | 'logins' | 'grantEndpoints' | 'findMachineLogin'
-  > {
+  extends Pick<BrokerTokens, 'token' | 'revoke' | 'logins' | 'ownEndpoints' | 'findMachineLogin'> {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   readonly callback: ReturnType<typeof createCallback>;
@@ -124,7 +130,7 @@ function createProviderTokens(config: BrokerSettings, deps: BrokerDeps): BrokerT
     readAsked: createReadAsked(config),
     finish: createKeepCode(codes),
     logins: recentAnswers,
-    grantEndpoints: [],
+    ownEndpoints: [],
     token: createBrokerToken({
       config,
       clients,

@@ -44,8 +44,8 @@ export interface Login {
    */
   readonly sendsIssuer?: boolean | undefined;
   /**
-   * Of a login for the gateway's own page, `/account`, which gets no code. `freshSince`: since when, in epoch milliseconds,
-   * the provider has to have asked who it is.
+   * Of a login for a page of the gateway's own, which gets no code: `redirectUri` is the page. `freshSince`: since when, in
+   * epoch milliseconds, the provider has to have asked who it is.
    */
   readonly account?: { readonly freshSince?: number } | undefined;
 }

@@ -8,6 +8,7 @@ import type { ClientsConfig } from '../../config/groups/clients.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
+import type { Network } from '../../platform/outbound/public-network.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { createLogThrottle } from '../../platform/throttle.ts';
 import type { RedirectUriRules } from '../redirect-uri.ts';
@@ -22,7 +23,6 @@ import {
 import { isClientDocumentId, parseClientIdUrl } from './client-id-url.ts';
 import { createFindDocumentKeys } from './document-keys.ts';
 import { fetchDocument } from './fetch-document.ts';
-import type { Network } from './network.ts';
 
 export interface ClientDocuments {
   /** Whether a client id is an https URL, thus for `find` to judge; most of them are not. */

@@ -4,10 +4,10 @@ import type { VerificationKey } from '../../auth/jwk.ts';
 import { type KeyHint, selectCandidates } from '../../auth/key-set.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
+import type { Network } from '../../platform/outbound/public-network.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { type DocumentKeySource, failDocument, parseDocumentKeys } from './client-document.ts';
 import { fetchDocument } from './fetch-document.ts';
-import type { Network } from './network.ts';
 
 /** Those that may have signed what names the key so. @throws ClientDocumentRefused */
 export type FindDocumentKeys = (

@@ -4,9 +4,8 @@
 import type { ClientsConfig } from '../../config/groups/clients.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { describeCause, type Log } from '../../platform/log.ts';
-import { ClientDocumentRefused } from './client-document.ts';
-import type { Network } from './network.ts';
-import { openConnection } from './open-connection.ts';
+import { HostNotPublic, openPublicConnection } from '../../platform/outbound/public-connection.ts';
+import type { Network } from '../../platform/outbound/public-network.ts';
 
 export interface DocumentOffer {
   /**
@@ -127,9 +126,11 @@ async function connectTo(host: string, network: Network, signal: AbortSignal): P
   const aborted = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason));
   });
-  await Promise.race([openConnection(host, network, signal), aborted]);
+  await Promise.race([openPublicConnection(host, HTTPS_PORT, network, signal), aborted]);
 }
 
 /** What is said to clients of a refusal is vague on purpose; its cause is not. */
 const describeReason = (error: unknown): string =>
-  describeCause(error instanceof ClientDocumentRefused ? (error.cause ?? error) : error);
+  describeCause(error instanceof HostNotPublic ? (error.cause ?? error) : error);
+
+const HTTPS_PORT = 443;

@@ -1,12 +1,11 @@
 // §4.6, OAuth Client ID Metadata Document (draft) §5, §8.6, §8.7: one GET to a host that
 // anybody could have named.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { request } from 'node:https';
-import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
+import { HostNotPublic } from '../../platform/outbound/public-connection.ts';
+import type { Network } from '../../platform/outbound/public-network.ts';
+import { requestPublicHost } from '../../platform/outbound/public-request.ts';
 import { ClientDocumentRefused, createUnreachableError } from './client-document.ts';
-import type { Network } from './network.ts';
-import { openConnection } from './open-connection.ts';
 
 export interface FetchedDocument {
   readonly headers: IncomingHttpHeaders;
@@ -42,6 +41,7 @@ export async function fetchDocument(
     ]);
   } catch (cause) {
     if (cause instanceof ClientDocumentRefused) throw cause;
+    if (cause instanceof HostNotPublic) throw describeInnerHost(url.hostname, cause);
     // Where the connection failed is for the log: it would tell strangers of the network inside.
     throw createUnreachableError(url.hostname, describeProblem(url, 'cannot be fetched'), cause);
   } finally {
@@ -56,30 +56,18 @@ async function requestDocument(
   network: Network,
   signal: AbortSignal,
 ): Promise<FetchedDocument> {
-  const socket = await openConnection(url.hostname, network, signal);
-  const response = await sendRequest(url, socket);
+  const response = await requestPublicHost(url, {}, network, signal);
   const problem = findResponseProblem(response);
   if (problem !== undefined) throw createRefusal(url, problem);
   return { headers: response.headers, body: await readBody(url, response) };
 }
 
-const sendRequest = (url: URL, socket: TLSSocket): Promise<IncomingMessage> =>
-  new Promise((resolve, reject) => {
-    request({
-      createConnection: () => socket,
-      path: url.pathname,
-      headers: {
-        Host: url.hostname,
-        Accept: 'application/json',
-        'Accept-Encoding': 'identity',
-        // Some hosts turn away whoever does not say what they are.
-        'User-Agent': 'postern',
-      },
-    })
-      .once('response', resolve)
-      .on('error', reject)
-      .end();
-  });
+const describeInnerHost = (host: string, { cause }: HostNotPublic): ClientDocumentRefused =>
+  createUnreachableError(
+    host,
+    `The host ${host} of the client_id does not resolve to public addresses only.`,
+    cause,
+  );
 
 function findResponseProblem({ statusCode = 0, headers }: IncomingMessage): string | undefined {
   if (statusCode >= 300 && statusCode < 400) {

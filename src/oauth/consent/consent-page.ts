@@ -130,7 +130,7 @@ function renderDestination({ kind }: Client, redirectUri: string): string {
 }
 
 /** RFC 6749 §3.3: printable ASCII; whatever else a link may have in it is not shown as it is. */
-const renderScopes = (scopes: readonly string[]): string =>
+export const renderScopes = (scopes: readonly string[]): string =>
   scopes
     .map((scope) => scope.replace(/[^\x21-\x7E]/g, '?'))
     .map((scope) => `<code>${escapeHtml(shorten(scope, MAX_SCOPE))}</code>`)

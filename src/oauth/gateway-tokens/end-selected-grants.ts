@@ -5,6 +5,7 @@ import type { Grants } from '../../grants/grants.ts';
 import { hashUser } from '../../grants/token-codec.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
+import type { EndConnections } from './end-connections.ts';
 import type { EndedBy, EndGrant } from './end-grant.ts';
 import type { GrantSelection, Logouts } from './logouts.ts';
 import type { EndedLogin, TellProvider } from './tell-provider.ts';
@@ -33,6 +34,8 @@ export interface EndSelectedGrantsDeps {
   readonly endHere: EndGrant;
   readonly logouts: Pick<Logouts, 'note'>;
   readonly tellProviderInTurn: TellProvider;
+  /** Undefined without CONNECTIONS_END_WITH_LOGOUT. */
+  readonly endConnections: EndConnections | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -44,7 +47,7 @@ const MAX_PASSES = 10;
 const MAX_TOLD = 100;
 
 export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelectedGrants {
-  const { grants, endHere, logouts, tellProviderInTurn, clock, log } = deps;
+  const { grants, endHere, logouts, tellProviderInTurn, endConnections, clock, log } = deps;
 
   async function listIds(selection: GrantSelection): Promise<readonly string[]> {
     const owner = findOwner(selection);
@@ -96,6 +99,7 @@ export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelecte
     } finally {
       // Also of those that had ended when the store failed.
       void tellOfAll(ended);
+      endConnections?.(selection, ended);
     }
     for (const [grant, cause] of [...failures].slice(0, MAX_LOGGED)) {
       log.error('A login could not be ended.', { grant, cause });

@@ -1,17 +1,21 @@
 // OAUTH_TOKENS=gateway: what a login in broker mode comes to where clients get tokens of the gateway's own.
 import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
+import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import type { ServerConfig } from '../../config/groups/server.ts';
+import type { ConnectionServer } from '../../connections/connection.ts';
+import type { ConnectionParts } from '../../connections/connections.ts';
 import { MAX_SCOPES } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { RecordsDeps, SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
-import { createAccount } from '../account/account.ts';
+import { createAccountEndpoints } from '../account/account.ts';
 import { createBeginLogin } from '../account/begin-login.ts';
 import { createBrowserSessions } from '../account/browser-sessions.ts';
 import { createEndProviderSession } from '../account/end-provider-session.ts';
+import { createFinishPageLogin } from '../account/finish-login.ts';
 import type { BrokerTokens } from '../broker/broker-tokens.ts';
 import type { AskedOfProvider, Login, ReadAsked } from '../broker/redirect-to-provider.ts';
 import { createRefreshTokens } from '../broker/refresh-tokens.ts';
@@ -19,6 +23,7 @@ import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
 import { createClientAuthentication } from '../client-authentication/authenticate-client.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import type { Clients } from '../clients/clients.ts';
+import { createConnectionEndpoints } from '../connections/connection-endpoints.ts';
 import type { Browsers } from '../consent/browser.ts';
 import { type AssertingClient, createFindByDocument } from '../id-jag/asserting-client.ts';
 import { createGiveByAssertion } from '../id-jag/jwt-bearer.ts';
@@ -51,6 +56,8 @@ export interface GatewayTokensDeps extends GatewayTokensParts {
   readonly endpoints: ProviderEndpoints;
   readonly logins: SealedRecords<Login>;
   readonly browsers: Browsers;
+  readonly connections: ConnectionParts | undefined;
+  readonly listConnectionServers: () => readonly ConnectionServer[];
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
   readonly logLogin: LogLogin;
@@ -62,7 +69,8 @@ export interface GatewayTokensConfig
   extends ProviderParametersConfig,
     OwnResources,
     Pick<BrokerConfig, 'providerClient' | 'refreshTtlSeconds' | 'identity'>,
-    Pick<ServerConfig, 'displayName'> {}
+    Pick<ServerConfig, 'displayName'>,
+    Pick<Config, 'admin'> {}
 
 export function createGatewayTokens(
   config: GatewayTokensConfig,
@@ -86,20 +94,29 @@ export function createGatewayTokens(
   });
   const common = { ...deps, codec, grants, codes, issueGrant, earlierLogins };
   const ownClient = { baseUrl: config.baseUrl, clientId: config.providerClient.id };
-  const account = createAccount({
+  const browserSessions = createBrowserSessions(config.baseUrl, { ...deps, ...records });
+  const beginLogin = createBeginLogin({
+    ...deps,
+    ...ownClient,
+    buildParameters: () => buildAuthorizationParameters(providerConfig, undefined, []),
+  });
+  const pages = {
     ...deps,
     baseUrl: config.baseUrl,
     displayName: config.displayName,
-    beginLogin: createBeginLogin({
-      ...deps,
-      ...ownClient,
-      buildParameters: () => buildAuthorizationParameters(providerConfig, undefined, []),
-    }),
+    beginLogin,
+    browserSessions,
+  };
+  const accountEndpoints = createAccountEndpoints({
+    ...pages,
     endProviderSession: createEndProviderSession({ ...deps, ...ownClient }),
-    browserSessions: createBrowserSessions(config.baseUrl, { ...deps, ...records }),
     grants,
+    hasConnections: () => deps.connections !== undefined && deps.listConnectionServers().length > 0,
   });
   const { issuer } = config.provider;
+  const connectionEndpoints =
+    deps.connections &&
+    createConnectionEndpoints({ ...pages, issuer, connectionParts: deps.connections });
   const providerLogout = createProviderLogout({
     ...deps,
     config: tokens,
@@ -148,13 +165,17 @@ export function createGatewayTokens(
       ...common,
       baseUrl: config.baseUrl,
       issuer: config.provider.issuer,
-      finishAccount: account.finish,
+      finishPageLogin: createFinishPageLogin({
+        baseUrl: config.baseUrl,
+        adminGroups: config.admin.groups,
+        browserSessions,
+      }),
     }),
     token,
     revoke: createGatewayRevoke({ ...common, authentication }),
     findMachineLogin: createFindMachineLogin(authentication, ofAssertions),
     logins,
-    grantEndpoints: [...account.endpoints, providerLogout],
+    ownEndpoints: [...accountEndpoints, ...(connectionEndpoints ?? []), providerLogout],
   };
 }
 

@@ -3,7 +3,7 @@
 import type { Reply } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { fail, type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
-import type { Account } from '../account/account.ts';
+import type { FinishPageLogin } from '../account/finish-login.ts';
 import type { FinishLogin } from '../broker/callback.ts';
 import type { Login } from '../broker/redirect-to-provider.ts';
 import type { Identity } from '../identity/identity.ts';
@@ -27,13 +27,12 @@ export interface LogInDeps {
   readonly providerLogins: Pick<ProviderLogins, 'redeem'>;
   readonly readIdentity: ReadIdentity;
   readonly findLoginRefusal: FindLoginRefusal;
-  /** A login for the gateway's own page. */
-  readonly finishAccount: Account['finish'];
+  readonly finishPageLogin: FinishPageLogin;
 }
 
 export function createLogIn(deps: LogInDeps): FinishLogin {
   const { baseUrl, issuer, codes, logouts, providerLogins, readIdentity } = deps;
-  const { findLoginRefusal, finishAccount, tellProviderInTurn } = deps;
+  const { findLoginRefusal, finishPageLogin, tellProviderInTurn } = deps;
 
   return async function finishLogin(login, code, respond) {
     /** What the provider gave: it ends there where nobody gets anything for it. */
@@ -59,7 +58,7 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
         return respondOver(identity);
       }
       if (login.account !== undefined) {
-        const reply = await finishAccount(identity, login, answer.id_token);
+        const reply = await finishPageLogin(identity, login, answer.id_token);
         // Nobody keeps it. GitHub has room for ten of a user, and revokes the one of a client's login for the next.
         if (provider.isLasting) void tellProviderInTurn(given);
         return reply;

@@ -8,6 +8,7 @@ import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { DEFAULT_SCOPES } from '../../config/scope.ts';
 import type { ServerUrls } from '../../config/server-urls.ts';
+import type { Connections } from '../../connections/connections.ts';
 import type { OwnTokens } from '../../grants/open-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
@@ -29,6 +30,7 @@ import { openLoginSource } from '../identity/login-source.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
 import { createProviderApi } from '../provider/provider-api.ts';
 import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
+import { createEndConnections } from './end-connections.ts';
 import { createEndGrant, createEndHere, type EndGrant } from './end-grant.ts';
 import { endOutdatedGrants } from './end-outdated-grants.ts';
 import { createEndSelectedGrants, type EndSelectedGrants } from './end-selected-grants.ts';
@@ -72,6 +74,7 @@ export interface OpenGatewayTokensDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly machineClients: MachineClients;
+  readonly connections: Pick<Connections, 'endOfUser'> | undefined;
   readonly metrics: Metrics;
 }
 
@@ -186,6 +189,14 @@ export function openGatewayTokens(
       endHere,
       logouts,
       tellProviderInTurn,
+      endConnections:
+        deps.connections && oauth.tokens.endsConnections
+          ? createEndConnections({
+              connections: deps.connections,
+              issuer: oauth.provider.issuer,
+              log,
+            })
+          : undefined,
       clock,
       log,
     }),

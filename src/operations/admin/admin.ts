@@ -16,6 +16,7 @@ import type { Sessions, Store } from '../../store/store.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import type { AccessPreview, PreviewOptions } from '../../upstreams/catalog/tools-for-operators.ts';
 import type { ServerFacts, UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
+import { type ConnectionSources, createConnectionLists } from './connection-lists.ts';
 import { createGrantLists, type GrantSources } from './grant-lists.ts';
 import { createLockActions, type LockSources } from './lock-actions.ts';
 import { MAX_TEXT, renderNext, renderNextOf, renderTime } from './read-request.ts';
@@ -33,6 +34,7 @@ const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
 export interface AdminSources
   extends SessionSources,
     GrantSources,
+    ConnectionSources,
     LockSources,
     Pick<UpstreamCatalogs, 'listServerTools'> {
   readonly store: Pick<Sessions, 'listSessions' | 'countSessions'> &
@@ -62,6 +64,7 @@ const MAX_REFUSALS = 100;
 export const createAdmin = (sources: AdminSources) => ({
   ...createSessionLists(sources),
   ...createGrantLists(sources),
+  ...createConnectionLists(sources),
   ...createLockActions(sources),
   async listClients(request: PageRequest) {
     const page = await sources.clients.list(request);

@@ -14,6 +14,7 @@ import type { ReviewedChange } from '../../upstreams/catalog/review-lock.ts';
 import type { Admin } from './admin.ts';
 import {
   readAdminPageRequest,
+  readConnectionSelection,
   readDigests,
   readGrantSelection,
   readPageRequest,
@@ -89,6 +90,15 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
           : admin.findGrants(readAdminPageRequest(query), person);
       },
     ],
+    [
+      '/connections',
+      (query) => {
+        const person = query.get('person') ?? '';
+        return person === ''
+          ? admin.countConnections()
+          : admin.findConnections(readAdminPageRequest(query), person);
+      },
+    ],
     ['/clients', (query) => admin.listClients(readPageRequest(query))],
     ['/login-failures', admin.listLoginFailures],
     ['/limits', admin.describeLimits],
@@ -154,15 +164,29 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
   /** The lines of the audit log say which: one for the request, and one for each login. */
   const endSelected = createEndpoint('DELETE', '/grants', (call) => {
     const query = new URLSearchParams(call.request.query);
-    const target = [...query].map((parameter) => parameter.join(' ')).join(', ');
-    return runAudited(call, { action: 'end_grants', target }, async (note) => {
-      const selection = readGrantSelection(query, deps);
-      if (endSelectedGrants === undefined) return fail('bad_request', { details: NO_GRANTS });
-      const { ended, failed } = await endSelectedGrants(selection, 'operator', ({ id }) =>
-        note({ action: 'end_grant', target: id }),
-      );
-      if (failed > 0) failNotEnded(ended, failed);
-      return createJsonReply(200, { ended });
+    return runAudited(
+      call,
+      { action: 'end_grants', target: describeSelection(query) },
+      async (note) => {
+        const selection = readGrantSelection(query, deps);
+        if (endSelectedGrants === undefined) return fail('bad_request', { details: NO_GRANTS });
+        const { ended, failed } = await endSelectedGrants(selection, 'operator', ({ id }) =>
+          note({ action: 'end_grant', target: id }),
+        );
+        if (failed > 0) failNotEnded(ended, failed);
+        return createJsonReply(200, { ended });
+      },
+    );
+  });
+
+  /** Each connection that ends has a line of its own, of the event `connection`. */
+  const endConnections = createEndpoint('DELETE', '/connections', (call) => {
+    const query = new URLSearchParams(call.request.query);
+    const what = { action: 'end_connections', target: describeSelection(query) };
+    return runAudited(call, what, async () => {
+      const { server, user } = readConnectionSelection(query);
+      const { ended, failed } = await admin.endConnections(server, user);
+      return createJsonReply(200, { ended, failed });
     });
   });
 
@@ -201,6 +225,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     ...shown.map(createShowEndpoint),
     ...acts.map(createActEndpoint),
     endSelected,
+    endConnections,
     approve,
   ];
 }
@@ -211,6 +236,9 @@ function describeShow(path: string, query: URLSearchParams): What {
   const target = whose.length === 0 ? path.slice(1) : `${path.slice(1)} of ${whose.join(', ')}`;
   return { action: 'show', target };
 }
+
+const describeSelection = (query: URLSearchParams): string =>
+  [...query].map((parameter) => parameter.join(' ')).join(', ');
 
 const failNotEnded = (ended: number, failed: number): never =>
   fail('grants_not_ended', {

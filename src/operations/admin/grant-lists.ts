@@ -91,7 +91,7 @@ function describeGrant(grant: Grant): JsonObject {
 }
 
 /** As the provider said it last. */
-const readPerson = ({ claims }: Grant): Person =>
+export const readPerson = ({ claims }: Grant): Person =>
   describePerson({
     ...(typeof claims.name === 'string' && { name: claims.name }),
     ...readEmail(claims),

@@ -123,6 +123,21 @@ export function readGrantSelection(
   });
 }
 
+/** Whose connections are to end, or those at which server; or those of one user at one server. @throws GatewayError `bad_request`, likewise. */
+export function readConnectionSelection(query: URLSearchParams) {
+  const isClear = [...query].every(
+    ([name, value]) =>
+      (name === 'server' || name === 'user') && value !== '' && query.getAll(name).length === 1,
+  );
+  if (!isClear || query.size === 0) {
+    fail('bad_request', {
+      details:
+        'Say which connections are to end: server=NAME, user=SUB, or both, each once and with a value.',
+    });
+  }
+  return { server: query.get('server') ?? undefined, user: query.get('user') ?? undefined };
+}
+
 const SELECTED: ReadonlySet<string> = new Set(['user', 'client']);
 
 // §22.4: the person whose tools an operator asks about, as a token would name them.

@@ -14,6 +14,11 @@ export interface CompiledRule {
   address(caller: RuleCaller): RuleDecision;
   /** By the text that patterns are compared with. */
   isAbout(item: RuledItem, text: string): boolean;
+  /**
+   * Whether it may hold for something whose name begins so, whatever that is. A condition that looks at the tool or its
+   * arguments may.
+   */
+  mayHoldFor(namesBegin: string, item: RuledItem, caller: RuleCaller): boolean;
   /** Works out what its condition needs of the caller. */
   bindCaller(caller: RuleCaller): void;
   /** Whether its condition is fulfilled. */
@@ -55,7 +60,7 @@ const NEVER: Condition = { ...NOTHING, holds: () => false };
 const DENIED: RuleDecision = { kind: 'denied' };
 
 function compileRule({ who, may, place }: RuleConfig, condition: Condition): CompiledRule {
-  const mayUse = compileMay(may);
+  const { fits: mayUse, fitsSome } = compileMay(may);
   const { fits, scopes } = compileWho(who);
   const allowed: RuleDecision = { kind: 'allowed', rule: place };
   // One of them is enough: the client is told the first.
@@ -78,6 +83,8 @@ function compileRule({ who, may, place }: RuleConfig, condition: Condition): Com
     },
     // There is nothing at a read that a condition on arguments could look at.
     isAbout: ({ kind }, text) => !(looksAtArgs && kind === 'resource') && mayUse(kind, text),
+    mayHoldFor: (namesBegin, item, caller) =>
+      fitsSome(namesBegin) && (looksAtTool || looksAtArgs || holds(item, caller)),
     bindCaller,
     holds,
   };

@@ -93,6 +93,11 @@ function judge(
   let decision = DENIED;
   for (const addressed of rules) {
     const { rule } = addressed;
+    if (item.namesBegin !== undefined) {
+      if (rule.mayHoldFor(item.namesBegin, item, caller))
+        decision = choose(decision, addressed.decision);
+      continue;
+    }
     if (!rule.isAbout(item, text)) continue;
     if (rule.looksAtArgs) pending.push(addressed);
     else if (rule.holds(item, caller)) decision = choose(decision, addressed.decision);
@@ -140,8 +145,8 @@ function hasSameMembers(one: JsonObject, other: JsonObject): boolean {
 
 export const createRulesPolicy = (rules: Rules): Policy => ({
   prepareFor: rules.prepareFor,
-  judge({ kind, name, server, annotations }, caller, args) {
-    const decision = rules.decide({ kind, name, server, annotations, args }, caller);
+  judge({ kind, name, server, annotations, namesBegin }, caller, args) {
+    const decision = rules.decide({ kind, name, server, annotations, namesBegin, args }, caller);
     return decision.kind === 'denied' ? DENIED_BY_RULES : decision;
   },
 });

@@ -1,6 +1,6 @@
 // §18.5: what a rule is about: its patterns, and the one form of a resource's URI or template that they are compared with.
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { compileGlob, MAX_TEXT_LENGTH, type MatchGlob } from '../../platform/glob.ts';
+import { canBegin, compileGlob, MAX_TEXT_LENGTH, type MatchGlob } from '../../platform/glob.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 
@@ -16,8 +16,14 @@ export function parsePattern(pattern: string): Pattern {
   return { kind: kind === 'prompt' ? 'prompt' : 'resource', glob };
 }
 
-/** Whether one of the patterns fits an item of that kind, by the text that it is compared by. */
-export function compileMay(patterns: readonly string[]): (kind: ItemKind, text: string) => boolean {
+export interface CompiledMay {
+  /** Whether one of the patterns fits an item of that kind, by the text that it is compared by. */
+  fits(kind: ItemKind, text: string): boolean;
+  /** Whether one of them fits some tool or prompt whose name begins so. */
+  fitsSome(namesBegin: string): boolean;
+}
+
+export function compileMay(patterns: readonly string[]): CompiledMay {
   const parsed = patterns.map(parsePattern);
   const globsOf = (wanted: ItemKind): readonly MatchGlob[] =>
     parsed.filter(({ kind }) => kind === wanted).map(({ glob }) => compileGlob(glob));
@@ -27,7 +33,11 @@ export function compileMay(patterns: readonly string[]): (kind: ItemKind, text: 
     resource: globsOf('resource'),
   };
 
-  return (kind, text) => globs[kind].some((matches) => matches(text));
+  const ofNames = parsed.filter(({ kind }) => kind !== 'resource');
+  return {
+    fits: (kind, text) => globs[kind].some((matches) => matches(text)),
+    fitsSome: (namesBegin) => ofNames.some(({ glob }) => canBegin(glob, namesBegin)),
+  };
 }
 
 /**

@@ -9,6 +9,8 @@ export type AuditEvent =
   | 'tool_call'
   | 'prompt_get'
   | 'resource_read'
+  /** §24.6: a user's login at a server behind the gateway. */
+  | 'connection'
   | 'admin'
   /** Lines before it could not be written. */
   | 'gap';
@@ -40,9 +42,11 @@ export interface AuditedAction {
   readonly prompt?: string | undefined;
   /** URI, of which query, fragment and user info are left out. */
   readonly resource?: string | undefined;
-  /** Of `admin`: what was done, such as `end_session`, and to what. */
+  /** Of `admin`: what was done, such as `end_session`, and to what. Of `connection`: what became of it. */
   readonly action?: string | undefined;
   readonly target?: string | undefined;
+  /** Of a connection that ended: by whom, or because of what. */
+  readonly by?: string | undefined;
   /** W3C trace ID. */
   readonly trace?: string | undefined;
 }
@@ -50,7 +54,7 @@ export interface AuditedAction {
 /** How it ended. */
 export interface AuditedEnd extends Pick<AuditedAction, 'user' | 'client' | 'grant' | 'server'> {
   readonly outcome: AuditOutcome;
-  /** Why not: a key of the error catalogue. */
+  /** Why not: a key of the error catalogue; of a connection that needs a login, a sentence. */
   readonly reason?: string | undefined;
 }
 

@@ -45,11 +45,29 @@ export interface Metrics {
   recordLockRefusal(server: string, kind: string, reason: 'new' | 'changed'): void;
   /** §21.1: a line of the audit log; `error` is one that could not be written. */
   recordAuditLine(event: string, status: 'success' | 'error'): void;
+  /** §24.6: a token endpoint was asked to renew a user's connection to a server. */
+  recordUpstreamTokenRefresh(server: string, outcome: 'renewed' | 'login_needed' | 'failed'): void;
   /** It is no longer behind the gateway. */
   removeUpstream(server: string): void;
-  /** The text that is scraped, ended by `# EOF`; without sessions their gauge is left out. */
-  renderOpenMetrics(activeSessions: number | undefined): Promise<string>;
+  /** The text that is scraped, ended by `# EOF`. */
+  renderOpenMetrics(counts: StoredCounts): Promise<string>;
 }
+
+/** What is counted in the store when somebody asks. What is not known is left out: an old figure would be untrue. */
+export interface StoredCounts {
+  readonly activeSessions: number | undefined;
+  /** §24.6: users' connections to servers. */
+  readonly connections: readonly ConnectionCount[];
+}
+
+export interface ConnectionCount {
+  readonly server: string;
+  readonly state: 'active' | 'login_needed';
+  readonly count: number;
+}
+
+/** Where the store is not asked. */
+export const NO_COUNTS: StoredCounts = { activeSessions: undefined, connections: [] };
 
 export const METRICS_CONTENT_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
 
@@ -75,6 +93,7 @@ export const noMetrics: Metrics = {
   recordUpstreamProcesses() {},
   recordLockRefusal() {},
   recordAuditLine() {},
+  recordUpstreamTokenRefresh() {},
   removeUpstream() {},
   renderOpenMetrics: async () => '# EOF\n',
 };

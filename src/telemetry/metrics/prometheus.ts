@@ -147,6 +147,17 @@ export function createPrometheusMetrics(): Metrics {
       'What the lock hid of a server behind the gateway, each time that it was listed.',
       ['server', 'kind', 'reason'],
     ),
+    tokenRefreshes: createCounter(
+      'upstream_token_refreshes_total',
+      "Renewals of users' connections to servers behind the gateway, by what the token endpoint said.",
+      ['server', 'outcome'],
+    ),
+    connections: new Gauge({
+      name: 'upstream_connections',
+      help: "Users' connections to servers behind the gateway in the store, the same on every replica.",
+      labelNames: ['server', 'state'],
+      registers,
+    }),
     up: new Gauge({
       name: 'upstream_up',
       help: 'Whether a server behind the gateway could be reached when last tried.',
@@ -209,14 +220,19 @@ export function createPrometheusMetrics(): Metrics {
     recordUpstreamProcesses: (server, count) => upstreams.processes.set({ server }, count),
     recordLockRefusal: (server, kind, reason) => upstreams.lockRefusals(server, kind, reason).inc(),
     recordAuditLine: (event, status) => audit.lines(event, status).inc(),
+    recordUpstreamTokenRefresh: (server, outcome) =>
+      upstreams.tokenRefreshes(server, outcome).inc(),
     removeUpstream(server) {
       upstreams.up.remove({ server });
       upstreams.processes.remove({ server });
     },
-    renderOpenMetrics(activeSessions) {
-      // When the store cannot be asked the gauge is left out: an old figure would be untrue.
+    renderOpenMetrics({ activeSessions, connections }) {
       if (activeSessions === undefined) mcp.activeSessions.remove();
       else mcp.activeSessions.set(activeSessions);
+      upstreams.connections.reset();
+      for (const { server, state, count } of connections) {
+        upstreams.connections.set({ server, state }, count);
+      }
       return registry.metrics();
     },
   };

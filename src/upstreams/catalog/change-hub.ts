@@ -13,6 +13,8 @@ export interface ChangeHub {
   add(listener: ListListener): () => void;
   /** A list of the server has changed: for this audience, or for everybody. */
   announce(server: Server, list: ListName, audience: string | undefined): void;
+  /** The same for some callers. */
+  announceTo(server: Server, list: ListName, isAbout: (caller: UpstreamCaller) => boolean): void;
   /** Servers have come or gone. */
   announceServers(): void;
 }
@@ -56,6 +58,11 @@ export function createChangeHub({
       bus.publish(ALL, ({ caller, hears, listChanged }) => {
         const isForAll = audience === undefined || audience === server.lists.getAudience(caller);
         if (isForAll && hears(server)) listChanged(list);
+      });
+    },
+    announceTo(server, list, isAbout) {
+      bus.publish(ALL, ({ caller, hears, listChanged }) => {
+        if (isAbout(caller) && hears(server)) listChanged(list);
       });
     },
     announceServers() {

@@ -19,6 +19,11 @@ export interface FetchedList {
   readonly bytes: number;
   /** Why the rest was left out; undefined when all is there. */
   readonly cut: string | undefined;
+  /**
+   * §24.3: nobody sees what the server has before they have logged in at it. Where that is possible, the tool by which one does is
+   * shown in its place.
+   */
+  readonly needsLogin?: 'possible' | 'impossible';
 }
 
 const MAX_PAGES = 100;

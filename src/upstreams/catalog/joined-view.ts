@@ -126,7 +126,7 @@ export function createJoinedView(getPlan: () => Plan): View {
       const loaded = await loadPrepared(planned, kind, who);
       const entry = loaded?.prepared.byName.get(name);
       if (entry) return { kind: 'entry', entry };
-      if (loaded || !naming.hasPrefix(name)) continue;
+      if (isComplete(loaded) || !naming.hasPrefix(name)) continue;
       const ownName = naming.toOwnName(planned.config, name);
       if (ownName === undefined || planned.mayHave(kind, ownName)) {
         return { kind: 'absent', server: planned.server, name };
@@ -191,6 +191,10 @@ export interface LoadedList {
   readonly prepared: PreparedList;
   readonly ttlMs: number;
 }
+
+/** Whether a name that is not in it is not there: a server may not have said yet what it has, or not to this caller. */
+export const isComplete = (loaded: LoadedList | undefined): boolean =>
+  loaded !== undefined && !loaded.prepared.needsLogin;
 
 /** Undefined while the server has not said what it has. */
 export function loadPrepared(

@@ -13,6 +13,12 @@ import {
   NAME_HASH_CHARACTERS,
   type UpstreamConfig,
 } from '../config/upstream-config.ts';
+import {
+  CONNECT,
+  canConnect,
+  createConnectTool,
+  HIDDEN_BY_CONNECT,
+} from '../connect/connect-tool.ts';
 import { findItemProblem, showName, type WarnOfItem } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
 import type { FetchedList } from './fetch-list.ts';
@@ -22,6 +28,8 @@ export interface PreparedList {
   readonly entries: readonly Entry[];
   readonly byOwnName: ReadonlyMap<string, Entry>;
   readonly byName: ReadonlyMap<string, Entry>;
+  /** §24.3: what the server has is not shown before its user has logged in at it. */
+  readonly needsLogin: boolean;
 }
 
 interface PrepareDeps {
@@ -47,17 +55,22 @@ export function createPrepareList(deps: PrepareDeps): PrepareList {
 
 function prepare(
   kind: ListKind,
-  { items, cut }: FetchedList,
+  { items, cut, needsLogin }: FetchedList,
   selected: SelectedTools,
   deps: PrepareDeps,
 ): PreparedList {
   const { config, warn } = deps;
+  const connect = kind === 'tools' && canConnect(config) ? createConnectEntry(deps) : undefined;
   const byOwnName = new Map<string, Entry>();
   const byName = new Map<string, Entry>();
   if (cut !== undefined) warn(config.name, kind, undefined, `is cut: ${cut}`);
   for (const raw of items) {
     const ownName = String(raw[LIST_KINDS[kind].key]);
     if (kind === 'tools' && !selected.has(ownName)) continue;
+    if (ownName === connect?.ownName) {
+      warn(config.name, kind, ownName, HIDDEN_BY_CONNECT);
+      continue;
+    }
     const problem = findProblem(kind, raw, byOwnName.has(ownName), deps);
     if (problem !== undefined) {
       warn(config.name, kind, ownName, problem);
@@ -84,7 +97,31 @@ function prepare(
     byOwnName.set(ownName, entry);
     byName.set(entry.name, entry);
   }
-  return { entries: [...byOwnName.values()], byOwnName, byName };
+  const entries = [
+    ...byOwnName.values(),
+    ...(connect !== undefined && needsLogin === 'possible' ? [connect] : []),
+  ];
+  // Whoever knows it may call it at any time.
+  if (connect !== undefined) {
+    byOwnName.set(connect.ownName, connect);
+    byName.set(connect.name, connect);
+  }
+  return { entries, byOwnName, byName, needsLogin: needsLogin !== undefined };
+}
+
+function createConnectEntry({ config, naming }: PrepareDeps): Entry {
+  const ownItem = createConnectTool(config.name);
+  const name = naming.join(config, CONNECT);
+  return {
+    kind: 'tool',
+    server: config.name,
+    ownName: CONNECT,
+    name,
+    ownItem,
+    item: { ...ownItem, name },
+    annotations: {},
+    namesBegin: naming.findStart(config),
+  };
 }
 
 function findProblem(
@@ -154,6 +191,8 @@ export interface Naming {
    * such prefix, and nobody else's; otherwise those without a prefix.
    */
   findOwners(name: string): readonly string[];
+  /** How all names of the server begin. */
+  findStart(server: Pick<UpstreamConfig, 'prefix'>): string;
   /** Whether the name can only be that of a server with a prefix. */
   hasPrefix(name: string): boolean;
   /** What the server itself would call it; undefined where the name may be cut or made strict, so that nobody can tell. */
@@ -201,6 +240,7 @@ export function createNaming({
 
   return {
     join: ({ prefix }, ownName) => shorten(toStart(prefix) + ownName),
+    findStart: ({ prefix }) => toMark(prefix),
     findOwners: (name) => findMark(name)?.[1] ?? [],
     hasPrefix: (name) => (findMark(name)?.[0] ?? '') !== '',
     toOwnName,
@@ -222,6 +262,8 @@ export interface Entry {
   readonly item: RawItem;
   /** The server's own claim. */
   readonly annotations: JsonObject;
+  /** Of the tool by which users log in at the server: how all names of the server begin, as policies judge it by. */
+  readonly namesBegin?: string;
 }
 
 export const BUILT_IN = '';

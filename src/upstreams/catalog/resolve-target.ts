@@ -12,11 +12,14 @@ import type {
 } from '../../mcp/catalog/served-catalog.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
+import type { ConnectUser } from '../connect/connect-user.ts';
 import { isUnread } from '../messages/unread-result.ts';
 import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
 import { type LinkedResources, nameLinkOwner } from './linked-resources.ts';
 import { findMirroredParams } from './mirrored-params.ts';
+import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
+import type { Server } from './server.ts';
 import {
   type FindItem,
   type Found,
@@ -32,14 +35,19 @@ type ResolveTarget = (wanted: WantedItem, context: CallerContext) => Target | Pr
 
 interface ResolveTargetDeps extends FindItem {
   readonly passOn: PassOn;
+  readonly view: View;
+  readonly connectUser: ConnectUser;
+  getPlan(): Pick<Plan, 'policies'>;
   /** What the gateway has itself; undefined where this path does not serve it. */
   getBuiltIn(): OwnCatalog | undefined;
 }
 
 export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
-  const { find, findResource, failAsUnknown, passOn, getBuiltIn } = deps;
+  const { find, findResource, failAsUnknown, passOn, getBuiltIn, connectUser, getPlan } = deps;
 
-  return function resolveTarget(wanted, context) {
+  return resolveTarget;
+
+  function resolveTarget(wanted: WantedItem, context: CallerContext): Target | Promise<Target> {
     const who = toWho(context, context);
     if (wanted.list === 'resources') {
       return findResource(wanted.name, who).then((found) =>
@@ -51,7 +59,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     return finding instanceof Promise
       ? finding.then((found) => toTarget(found, wanted, who, context))
       : toTarget(finding, wanted, who, context);
-  };
+  }
 
   function toTarget(
     found: Found,
@@ -63,6 +71,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     const { entry } = found;
     if (entry.server === BUILT_IN) return toBuiltInTarget(entry, wanted, who, context);
     const { list } = wanted;
+    if (entry.namesBegin !== undefined) return toConnectTarget(entry, wanted, who);
     return {
       item: entry,
       server: entry.server,
@@ -72,17 +81,63 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     };
   }
 
+  /** §24.3: the tool by which a user logs in at a server. */
+  function toConnectTarget(entry: Entry, { list, name }: WantedItem, who: Who): Target {
+    return {
+      item: entry,
+      server: entry.server,
+      listMirroredParams: () => NO_PARAMS,
+      run(_args, context) {
+        const { usage, upstream } = deps.view.findServer(entry.server) ?? failGone(entry.server);
+        const call = { upstream, caller: who.upstream, method: METHODS[list], context };
+        return usage.run(() => connectUser.connectAndTell(call));
+      },
+      failAsUnknown: (_running, facts) => failAsUnknown(list, name, who, facts),
+    };
+  }
+
+  /** §24.3: what it is, is known once its user has logged in at the server. Then it is judged as what it is. */
+  async function runOnceConnected(
+    server: Server,
+    wanted: WantedItem,
+    who: Who,
+    args: JsonObject,
+    context: CallerContext,
+  ): Promise<object> {
+    const call = {
+      upstream: server.upstream,
+      caller: who.upstream,
+      method: METHODS[wanted.list],
+      context,
+    };
+    const refused = await server.usage.run(() => connectUser.connect(call));
+    if (refused !== undefined) return refused;
+    const found = await find(wanted.list === 'prompts' ? 'prompts' : 'tools', wanted.name, who);
+    if (found.kind === 'absent') return failAbsent(server, who);
+    const target = await toTarget(found, wanted, who, context);
+    const verdict = getPlan().policies.judge(target.item, who.policy, args);
+    if (verdict.kind === 'allowed') return target.run(args, context);
+    const facts = { server: server.name };
+    return verdict.kind === 'denied'
+      ? target.failAsUnknown(context, { ...facts, deniedBy: verdict.by })
+      : fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
+  }
+
   /** It is a name of a server that has not said what it has. */
   function toAbsentTarget(
     { server, name }: Extract<Found, { kind: 'absent' }>,
-    { list, name: askedName }: WantedItem,
+    wanted: WantedItem,
     who: Who,
   ): Target {
+    const { list, name: askedName } = wanted;
     return {
       item: { kind: LIST_KINDS[list].ruled, name, server: server.name, annotations: NONE },
       server: server.name,
       listMirroredParams: () => NO_PARAMS,
-      run: async () => failAbsent(server, who),
+      run: async (args, context) =>
+        server.upstream.logins === undefined
+          ? failAbsent(server, who)
+          : runOnceConnected(server, wanted, who, args, context),
       failAsUnknown: (_running, facts) => failAsUnknown(list, askedName, who, facts),
     };
   }
@@ -124,6 +179,12 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     return own instanceof Promise ? own.then(ruled) : ruled(own);
   }
 }
+
+const METHODS = {
+  tools: 'tools/call',
+  prompts: 'prompts/get',
+  resources: 'resources/read',
+} as const satisfies Readonly<Record<CallableList, RelayedRequest['method']>>;
 
 const NONE: JsonObject = {};
 const NO_PARAMS: readonly MirroredParam[] = [];

@@ -60,6 +60,8 @@ export interface ServerLists {
   refresh(): void;
   /** Whose lists they are: the same for all who share them. */
   getAudience(caller: UpstreamCaller): string;
+  /** What is kept for these callers is theirs no longer. */
+  forget(isAbout: (caller: UpstreamCaller) => boolean): void;
 }
 
 export interface ServerListsDeps {
@@ -262,6 +264,9 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     countTools: () =>
       isPersonal ? undefined : holders.get(EVERYBODY)?.lists.tools.peek()?.items.length,
     getAudience,
+    forget(isAbout) {
+      for (const [audience, { caller }] of holders) if (isAbout(caller)) holders.delete(audience);
+    },
   };
 }
 

@@ -3,7 +3,7 @@
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { createFindTemplate } from './find-template.ts';
 import { indexEntries, type JoinedList } from './join-lists.ts';
-import { loadPrepared, peekPrepared } from './joined-view.ts';
+import { isComplete, loadPrepared, peekPrepared } from './joined-view.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
 import type { Entry, PreparedList } from './prepare-list.ts';
 import type { Found, ListView, View, Who } from './view.ts';
@@ -63,9 +63,9 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     const planned = servers.get(name);
     if (planned === undefined) return undefined;
     const loaded = await loadPrepared(planned, kind, who);
-    if (!loaded) return findAbsent(planned, kind, ownName, who);
-    const entry = loaded.prepared.byOwnName.get(ownName);
-    if (entry === undefined) return undefined;
+    const entry = loaded?.prepared.byOwnName.get(ownName);
+    if (entry === undefined)
+      return isComplete(loaded) ? undefined : findAbsent(planned, kind, ownName, who);
     if (!dependsOnJoined(kind)) return { kind: 'entry', entry };
     const found = await findJoinedEntry(kind, entry, who);
     return found?.kind === 'entry' && found.entry.server === name ? found : undefined;

@@ -4,10 +4,11 @@ import type { Log } from '../../platform/log.ts';
 import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
+import { createConnectionLists } from '../connect/connection-lists.ts';
 import { dependsOnUser } from '../credentials/server-credentials.ts';
 import type { Lock } from '../lock/lock.ts';
 import { createUsage, type Usage } from '../transport/usage.ts';
-import { GATEWAY_CALLER, type Upstream } from '../upstream.ts';
+import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../upstream.ts';
 import { createServerLists, type ServerLists } from './server-lists.ts';
 
 export interface Server {
@@ -20,6 +21,8 @@ export interface Server {
   isDown(): boolean;
   /** For operators. */
   describe(): ServerState;
+  /** §24: a connection was made, ended, or needs a login: those whose it is have other lists now. */
+  noteConnectionChange(isAbout: (caller: UpstreamCaller) => boolean): void;
   /** Until work that it runs is done the server is not let go: it may be more than one request. */
   readonly usage: Pick<Usage, 'run'>;
   /** Stops listening; what is under way ends, for `graceMs` at most. */
@@ -48,6 +51,12 @@ export interface ServerDeps {
   getLock(): Lock | undefined;
   /** A list that clients may have is not the same any more; for everybody without an audience. */
   onListChange(server: Server, list: ListName, audience?: string): void;
+  /** The same for some callers, whatever their lists were before. */
+  onConnectionChange(
+    server: Server,
+    list: ListName,
+    isAbout: (caller: UpstreamCaller) => boolean,
+  ): void;
 }
 
 export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDeps): Server {
@@ -57,12 +66,14 @@ export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDep
   const usage = createUsage(deps.clock);
   let reason: string | undefined;
   let since: number | undefined;
-  const lists = createServerLists(upstream, {
+  const ownLists = createServerLists(upstream, {
     ...deps,
     isPersonal,
     signal: closing.signal,
     onChange: (list, audience) => deps.onListChange(server, list, audience),
   });
+  const { logins } = upstream;
+  const lists = logins === undefined ? ownLists : createConnectionLists(ownLists, logins, config);
   const server: Server = {
     name: config.name,
     upstream,
@@ -78,6 +89,11 @@ export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDep
       isPersonal,
       tools: lists.countTools(),
     }),
+    noteConnectionChange(isAbout) {
+      lists.forget(isAbout);
+      logins?.noteChange(isAbout);
+      for (const list of LIST_NAMES) deps.onConnectionChange(server, list, isAbout);
+    },
     async close(graceMs) {
       stopListening();
       closing.abort();

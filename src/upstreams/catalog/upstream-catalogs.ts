@@ -1,12 +1,15 @@
 // §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
 import { isDeepStrictEqual } from 'node:util';
+import type { ConnectionOwner } from '../../connections/connection.ts';
 import type { OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Policies } from '../../policy/policy.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
+import type { ConnectUser } from '../connect/connect-user.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { RelayCall } from '../relay/server-request.ts';
 import type { Upstream } from '../upstream.ts';
@@ -36,6 +39,7 @@ export interface UpstreamCatalogsDeps {
   /** Nothing has to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
   readonly relayCall: RelayCall;
+  readonly connectUser: ConnectUser;
   readonly store: LinkedResourcesDeps['store'];
   readonly getSeal: () => Promise<Seal>;
   readonly sessionKeyPrefix: string;
@@ -63,6 +67,8 @@ export interface UpstreamCatalogs {
    * calls have.
    */
   reload(next: CompiledSetup): Promise<void>;
+  /** §24: a connection to the server was made, ended, or needs a login. */
+  noteConnectionChange(owner: ConnectionOwner, server: string): void;
   /** What is served now. */
   getPlan(): Plan;
   /** Each server that must be up for the gateway to be ready, and whether it is. */
@@ -112,6 +118,7 @@ export function createUpstreamCatalogs(
   const shared = {
     access: createAccess(() => plan.policies),
     relayCall: deps.relayCall,
+    connectUser: deps.connectUser,
     links: createLinkedResources(deps),
     hub,
     clock,
@@ -127,6 +134,7 @@ export function createUpstreamCatalogs(
       maxUsers: deps.maxUsers ?? MAX_USERS,
       getLock: () => plan.setup.lock,
       onListChange: hub.announce,
+      onConnectionChange: hub.announceTo,
     });
   }
 
@@ -176,6 +184,12 @@ export function createUpstreamCatalogs(
       }
       hub.announceServers();
     },
+    noteConnectionChange(owner, name) {
+      const { server } = plan.servers.get(name) ?? {};
+      const { logins } = server?.upstream ?? {};
+      if (logins === undefined) return;
+      server?.noteConnectionChange((caller) => isSameOwner(logins.findOwner(caller), owner));
+    },
     listRequired: () =>
       [...plan.servers.values()]
         .filter(({ config }) => config.required)
@@ -209,6 +223,11 @@ export function createUpstreamCatalogs(
     },
   };
 }
+
+const isSameOwner = (one: ConnectionOwner | undefined, other: ConnectionOwner): boolean =>
+  one === 'shared' || other === 'shared'
+    ? one === other
+    : one !== undefined && nameOwner(one) === nameOwner(other);
 
 /** What clients see of a server, and under which names, is none of its connection. */
 const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>

@@ -11,6 +11,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { isObject, isStringArray } from '../../platform/json.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
+import type { ConnectUser } from '../connect/connect-user.ts';
 import { canSubscribe } from '../messages/description.ts';
 import type { RelayCall } from '../relay/server-request.ts';
 import { UpstreamError } from '../upstream.ts';
@@ -40,6 +41,7 @@ export interface ViewCatalogDeps {
   readonly joined: View;
   readonly access: Access;
   readonly relayCall: RelayCall;
+  readonly connectUser: ConnectUser;
   readonly links: LinkedResources;
   readonly hub: ChangeHub;
   readonly clock: Clock;

@@ -10,6 +10,10 @@ export const RECORD_MEMBERS: readonly string[] = ['env', 'headers'];
 /** Its address, also as other programs call it. */
 export const ADDRESS_MEMBERS: readonly string[] = ['url', 'serverUrl', 'httpUrl'];
 
+const AUTH_MEMBER = 'auth';
+/** Most of its members sound like secrets and are none, such as authorizationServer. */
+const SECRET_AUTH_MEMBER = /secret|password/i;
+
 interface PlainSecret {
   readonly line: number;
   readonly path: string;
@@ -44,6 +48,7 @@ function findInServer({ name: server, value }: MemberNode): readonly PlainSecret
         .map((member) => ({ line: member.line, path: `${here}.${member.name}` }));
     if (ADDRESS_MEMBERS.includes(name))
       return isPlainSecret(node) ? [{ line: node.line, path: here }] : [];
+    if (name === AUTH_MEMBER) return findInAuth(node, here);
     if (name !== 'args' || node.kind !== 'list') return [];
     return node.items.flatMap((item, index) =>
       isPlainSecret(item, { before: toText(node.items[index - 1]) })
@@ -52,6 +57,16 @@ function findInServer({ name: server, value }: MemberNode): readonly PlainSecret
     );
   });
 }
+
+/** Its own members, and those of the records among them. */
+const findInAuth = (auth: FileNode, path: string): readonly PlainSecret[] =>
+  listMembers(auth).flatMap(({ name, line, value }) =>
+    value.kind === 'object'
+      ? findInAuth(value, `${path}.${name}`)
+      : SECRET_AUTH_MEMBER.test(name) && isPlainSecret(value, { name })
+        ? [{ line, path: `${path}.${name}` }]
+        : [],
+  );
 
 /** Of an object, or of the one that is its member `name`. */
 function listMembers(node: FileNode, name?: string): readonly MemberNode[] {

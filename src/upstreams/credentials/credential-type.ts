@@ -3,11 +3,13 @@ import type { ProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
+import type { ConnectionParts } from '../../connections/connections.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
 import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
-import { isOwnToken } from '../../grants/token-codec.ts';
+import { isOwnToken } from '../../endpoint/own-token.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';
@@ -20,11 +22,13 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   /** For editors; follows the type and a colon. */
   readonly summary: string;
   /** What `auth` may have beside `type`. Types that have the same member share it. */
-  readonly members: readonly Member<string>[];
+  readonly members: readonly Member<unknown>[];
   /** Those without which it cannot be. */
-  readonly required: readonly Member<string>[];
+  readonly required: readonly Member<unknown>[];
   /** Why it has none of the members of other types. */
   readonly whyNoOthers: string;
+  /** More JSON Schema of such an `auth`. */
+  readonly schema?: JsonObject;
   /** Undefined where what is missing was reported. */
   read(members: MemberReader): Auth | undefined;
   /** What it needs of the settings. */
@@ -46,8 +50,9 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
 /** `open` is told the server's own `auth`. */
 export interface CredentialDefinition<Auth extends TypedAuth>
   extends Omit<CredentialType<Auth>, 'open'> {
-  open(deps: CredentialDeps): Omit<OpenCredentials, 'createGetToken'> & {
+  open(deps: CredentialDeps): Omit<OpenCredentials, 'createGetToken' | 'createNoteRefusal'> & {
     createGetToken(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): GetToken;
+    createNoteRefusal?(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): NoteRefusal;
   };
 }
 
@@ -64,6 +69,8 @@ export function defineCredentialType<Auth extends TypedAuth>(
         ...opened,
         createGetToken: (server) =>
           isOwn(server.auth) ? opened.createGetToken(server, server.auth) : undefined,
+        createNoteRefusal: (server) =>
+          isOwn(server.auth) ? opened.createNoteRefusal?.(server, server.auth) : undefined,
       };
     },
   };
@@ -93,11 +100,15 @@ export interface CredentialDeps {
   readonly metadata: ProviderMetadata | undefined;
   readonly clock: Clock;
   readonly log: Log;
+  /** Undefined where nobody can connect: without OAUTH_TOKENS=gateway, and in commands. */
+  readonly connections?: ConnectionParts | undefined;
 }
 
 export interface OpenCredentials {
   /** Undefined where the server has another type of credentials. */
   createGetToken(server: CredentialServer): GetToken | undefined;
+  /** Undefined as well where what the server says of a token changes nothing. */
+  createNoteRefusal(server: CredentialServer): NoteRefusal | undefined;
   /** `isUsed`: whether some server has this type now. */
   createEndpoints?(isUsed: () => boolean): readonly Endpoint[];
 }
@@ -119,18 +130,47 @@ export type CredentialHeaders = Readonly<Record<string, string>>;
  */
 export type GetHeaders = (caller: UpstreamCaller) => CredentialHeaders | Promise<CredentialHeaders>;
 
+/**
+ * Told that the server refused a token of ours. Resolves to whether another one is at hand now, with which the request can be
+ * sent again.
+ *
+ * @throws CredentialError where nothing may be sent any more.
+ */
+export type NoteRefusal = (
+  caller: UpstreamCaller,
+  used: CredentialHeaders,
+  refusal: TokenRefusal,
+) => Promise<boolean>;
+
+export interface TokenRefusal {
+  readonly status: 401 | 403;
+  /** `WWW-Authenticate`. */
+  readonly challenge: string | undefined;
+}
+
 /** Undefined for who has no token: the gateway itself, and callers without authentication. */
 export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<string | undefined>;
 
+/** At once where the token is at hand: then nothing is waited for. */
 export const addToken = (getToken: GetToken): GetHeaders =>
-  async function getHeaders(caller) {
-    const token = await getToken(caller);
-    if (token === undefined) return {};
-    // MCP, "Token Passthrough": whatever it was taken for, no server gets by it what its user may do here.
-    if (isOwnToken(token))
-      throw new CredentialError('a token of the gateway’s own is sent to no server');
-    return { authorization: `Bearer ${token}` };
+  function getHeaders(caller) {
+    const token = getToken(caller);
+    return token instanceof Promise ? token.then(toHeaders) : toHeaders(token);
   };
+
+function toHeaders(token: string | undefined): CredentialHeaders {
+  if (token === undefined) return {};
+  // MCP, "Token Passthrough": whatever it was taken for, no server gets by it what its user may do here.
+  if (isOwnToken(token))
+    throw new CredentialError('a token of the gateway’s own is sent to no server');
+  return { authorization: `${SCHEME}${token}` };
+}
+
+const SCHEME = 'Bearer ';
+
+/** What `addToken` made the headers of. */
+export const readToken = ({ authorization = '' }: CredentialHeaders): string =>
+  authorization.slice(SCHEME.length);
 
 /** What a user without a token of the provider is told. */
 export const describeMissingToken = ({ grant }: UserContext): string =>

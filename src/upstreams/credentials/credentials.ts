@@ -17,14 +17,16 @@ import {
   type CredentialServer,
   type CredentialType,
   type GetHeaders,
+  type NoteRefusal,
   type TypedAuth,
 } from './credential-type.ts';
 import { forward } from './forward.ts';
 import { identity } from './identity.ts';
+import { oauth } from './oauth.ts';
 import { tokenExchange } from './token-exchange.ts';
 
 /** In the order in which people read of them. */
-const CREDENTIAL_TYPES = [identity, tokenExchange, forward] as const;
+const CREDENTIAL_TYPES = [identity, oauth, tokenExchange, forward] as const;
 
 type AuthOf<Type> = Type extends CredentialType<infer Auth> ? Auth : never;
 
@@ -39,6 +41,10 @@ export const findCredentialType = ({ type }: TypedAuth): CredentialType | undefi
 
 export interface Credentials {
   createGetHeaders(server: CredentialServer & { readonly auth: UpstreamAuth }): GetHeaders;
+  /** Undefined where what the server says of a token changes nothing. */
+  createNoteRefusal(
+    server: CredentialServer & { readonly auth: UpstreamAuth },
+  ): NoteRefusal | undefined;
   /** `isUsed`: whether some server has such credentials now. */
   createEndpoints(isUsed: (type: CredentialType) => boolean): readonly Endpoint[];
 }
@@ -53,6 +59,13 @@ export function openCredentials(deps: CredentialDeps): Credentials {
         if (getToken !== undefined) return addToken(getToken);
       }
       return () => NO_HEADERS;
+    },
+    createNoteRefusal(server) {
+      for (const { createNoteRefusal } of opened) {
+        const noteRefusal = createNoteRefusal(server);
+        if (noteRefusal !== undefined) return noteRefusal;
+      }
+      return undefined;
     },
     createEndpoints: (isUsed) =>
       opened.flatMap(({ type, createEndpoints }) => createEndpoints?.(() => isUsed(type)) ?? []),
@@ -72,11 +85,11 @@ const typeMember = defineMember(
 );
 
 /** Of all types, each once. */
-const typedMembers: readonly Member<string>[] = [
+const typedMembers: readonly Member<unknown>[] = [
   ...new Set(ALL_TYPES.flatMap(({ members }) => members)),
 ];
 
-const listForeign = ({ members }: CredentialType): readonly Member<string>[] =>
+const listForeign = ({ members }: CredentialType): readonly Member<unknown>[] =>
   typedMembers.filter((member) => !members.includes(member));
 
 export const authShape: Shape<UpstreamAuth> = object({
@@ -95,13 +108,14 @@ export const authShape: Shape<UpstreamAuth> = object({
 });
 
 function createTypeSchema(credential: CredentialType): JsonObject {
-  const { type, required } = credential;
+  const { type, required, schema } = credential;
   return {
     if: { required: ['type'], properties: { type: { const: type } } },
     // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
     then: {
       properties: Object.fromEntries(listForeign(credential).map(({ name }) => [name, false])),
       ...(required.length > 0 && { required: required.map(({ name }) => name) }),
+      ...schema,
     },
   };
 }

@@ -1,5 +1,4 @@
 // §18.6: `identity`: a token of the gateway that says who calls.
-import { sign } from 'node:crypto';
 import { isSharedStore } from '../../config/groups/store.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
 import { createJsonReply } from '../../endpoint/message.ts';
@@ -9,9 +8,10 @@ import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateTokenId, hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { buildIdentityKeyName } from '../../store/keys.ts';
+import { createSigningKeys, type SigningKeys, signJwt } from '../../store/seal/signing-keys.ts';
 import { CredentialError, GATEWAY_CALLER, type UpstreamCaller } from '../upstream.ts';
 import { defineCredentialType, type GetToken } from './credential-type.ts';
-import { createIdentityKeys, type IdentityKey, type IdentityKeys } from './identity-keys.ts';
 
 export const identity = defineCredentialType<{ readonly type: 'identity' }>({
   type: 'identity',
@@ -31,7 +31,7 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
   namesClient: true,
   signsTokens: true,
   open({ config, clock, ...deps }) {
-    const keys = createIdentityKeys({ ...deps, clock });
+    const keys = createSigningKeys({ ...deps, buildKeyName: buildIdentityKeyName, clock });
     const { server, auth, oauth } = config;
     const provider = auth.required ? auth.provider : oauth.provider;
     const issuer = createIdentity({
@@ -83,7 +83,7 @@ export interface IdentityDeps {
   readonly baseUrl: string;
   /** `OIDC_ISSUER`: a `sub` alone says nothing of whose user it is. Undefined without a provider. */
   readonly providerIssuer: string | undefined;
-  readonly keys: IdentityKeys;
+  readonly keys: SigningKeys;
   readonly clock: Clock;
 }
 
@@ -111,7 +111,7 @@ export function createIdentity(deps: IdentityDeps): Identity {
       const key = await keys.getSigningKey();
       const iat = Math.floor(clock.now() / 1000);
       const exp = iat + LIFETIME_SECONDS;
-      const token = signToken({ ...claims, iat, exp, jti: generateTokenId() }, key);
+      const token = signJwt({ ...claims, iat, exp, jti: generateTokenId() }, key);
       memory.set(hash, token, exp * 1000 - RESERVE_MS);
       return token;
     },
@@ -141,16 +141,3 @@ function describeCaller({ user, clientId }: UpstreamCaller) {
     ...(clientId !== undefined && { client: clientId }),
   };
 }
-
-function signToken(claims: JsonObject, { kid, privateKey }: IdentityKey): string {
-  const text = `${encode({ alg: 'ES256', typ: 'JWT', kid })}.${encode(claims)}`;
-  // RFC 7518 §3.4: R and S side by side, not in DER.
-  const signature = sign('sha256', Buffer.from(text), {
-    key: privateKey,
-    dsaEncoding: 'ieee-p1363',
-  });
-  return `${text}.${signature.toString('base64url')}`;
-}
-
-const encode = (value: JsonObject): string =>
-  Buffer.from(JSON.stringify(value)).toString('base64url');

@@ -53,7 +53,7 @@ export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
   summary: 'a token of the provider for this server.',
   members: [AUDIENCE.member, scopeMember],
   required: [AUDIENCE.member],
-  whyNoOthers: '',
+  whyNoOthers: 'the identity provider makes the token, for the client of this gateway',
   read(members) {
     const scope = members.read(scopeMember);
     const audience = AUDIENCE.read(members);

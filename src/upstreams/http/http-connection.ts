@@ -9,7 +9,12 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import { createTurnEnd } from '../../platform/turn-end.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
-import type { CredentialHeaders, GetHeaders } from '../credentials/credential-type.ts';
+import type {
+  CredentialHeaders,
+  GetHeaders,
+  NoteRefusal,
+  TokenRefusal,
+} from '../credentials/credential-type.ts';
 import { type HeaderList, toHeaderList } from '../messages/envelope.ts';
 import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import type { AnswerMemory, AnswerOwner } from '../transport/answer-memory.ts';
@@ -66,6 +71,8 @@ export interface HttpConnectionDeps {
   readonly openPool: () => Promise<Dispatcher>;
   /** What tells the server who calls. */
   readonly getHeaders: GetHeaders;
+  /** Undefined where what the server says of a token changes nothing. */
+  readonly noteRefusal: NoteRefusal | undefined;
   readonly maxBytes: number;
   readonly answerMemory: AnswerMemory;
   readonly messagePace: MessagePace;
@@ -120,19 +127,32 @@ export function createHttpConnection(
   }
 
   /** Where credentials and connections are at hand, as for nearly all calls, nothing is waited for. */
-  function callOnce(caller: UpstreamCaller, sending: Sending): Promise<CallOutcome> {
-    const credentials = deps.getHeaders(caller);
-    return opened === undefined || credentials instanceof Promise
-      ? callLater(caller, credentials, sending)
-      : sendCall(caller, opened, joinHeaders(posted, credentials, sending.headers), sending);
+  function callOnce(
+    caller: UpstreamCaller,
+    sending: Sending,
+    onCredentials?: OnCredentials,
+  ): Promise<CallOutcome> {
+    let credentials: CredentialHeaders | Promise<CredentialHeaders>;
+    try {
+      credentials = deps.getHeaders(caller);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    if (opened === undefined || credentials instanceof Promise)
+      return callLater(caller, credentials, sending, onCredentials);
+    onCredentials?.(credentials);
+    return sendCall(caller, opened, joinHeaders(posted, credentials, sending.headers), sending);
   }
 
   async function callLater(
     caller: UpstreamCaller,
-    credentials: CredentialHeaders | Promise<CredentialHeaders>,
+    given: CredentialHeaders | Promise<CredentialHeaders>,
     sending: Sending,
+    onCredentials: OnCredentials | undefined,
   ): Promise<CallOutcome> {
-    const headers = joinHeaders(posted, await credentials, sending.headers);
+    const credentials = await given;
+    onCredentials?.(credentials);
+    const headers = joinHeaders(posted, credentials, sending.headers);
     return sendCall(caller, opened ?? (await openRoute()), headers, sending);
   }
 
@@ -161,12 +181,45 @@ export function createHttpConnection(
     );
   }
 
-  function callOnceOrTwice(caller: UpstreamCaller, sending: Sending): Promise<CallOutcome> {
-    const calling = callOnce(caller, sending);
+  function callOnceOrTwice(
+    caller: UpstreamCaller,
+    sending: Sending,
+    onCredentials?: OnCredentials,
+  ): Promise<CallOutcome> {
+    const calling = callOnce(caller, sending, onCredentials);
     if (!mayRepeat(sending)) return calling;
     return calling.catch((failure: unknown) => {
       if (sending.signal?.aborted || !isBroken(failure)) throw failure;
-      return callOnce(caller, sending);
+      return callOnce(caller, sending, onCredentials);
+    });
+  }
+
+  /**
+   * §24.4: a request that was refused for its token was not carried out: it is sent once more where there is another token. What is
+   * said of that one decides.
+   */
+  function callWithConnection(
+    caller: UpstreamCaller,
+    sending: Sending,
+    noteRefusal: NoteRefusal,
+  ): Promise<CallOutcome> {
+    let used: CredentialHeaders = {};
+    const send = () =>
+      callOnceOrTwice(caller, sending, (credentials) => {
+        used = credentials;
+      });
+
+    async function sendAgain(outcome: CallOutcome, refusal: TokenRefusal): Promise<CallOutcome> {
+      if (!(await noteRefusal(caller, used, refusal))) return outcome;
+      const second = await send();
+      const refusedAgain = findTokenRefusal(second);
+      if (refusedAgain !== undefined) await noteRefusal(caller, used, refusedAgain);
+      return second;
+    }
+
+    return send().then((outcome) => {
+      const refusal = findTokenRefusal(outcome);
+      return refusal === undefined ? outcome : sendAgain(outcome, refusal);
     });
   }
 
@@ -191,7 +244,10 @@ export function createHttpConnection(
 
   return {
     call(caller, sending) {
-      const calling = callOnceOrTwice(caller, sending);
+      const calling =
+        deps.noteRefusal === undefined
+          ? callOnceOrTwice(caller, sending)
+          : callWithConnection(caller, sending, deps.noteRefusal);
       // Noted before whoever waits goes on, and beside it: each promise between a server and its caller costs both.
       calling.then(
         (outcome) => deps.judge.noteOutcome(outcome, sending.isHandshake === true),
@@ -239,6 +295,19 @@ export function createHttpConnection(
       await route?.dispatcher.destroy();
     },
   };
+}
+
+/** Told what goes with a request, just before it is sent. */
+type OnCredentials = (credentials: CredentialHeaders) => void;
+
+/** RFC 6750 §3.1: the token is refused, or is good for less. Any other 403 concerns what was asked for. */
+function findTokenRefusal(outcome: CallOutcome): TokenRefusal | undefined {
+  if (outcome.kind !== 'refused') return undefined;
+  const challenge = outcome.headers['www-authenticate'];
+  if (outcome.status === 401) return { status: 401, challenge };
+  return outcome.status === 403 && /\binsufficient_scope\b/.test(challenge ?? '')
+    ? { status: 403, challenge }
+    : undefined;
 }
 
 const createRoute = (dispatcher: Dispatcher): Route => ({

@@ -32,6 +32,7 @@ export function createHttpUpstream(
       openServerPool(url, { ca: config.ca, connectTimeoutMs: CONNECT_TIMEOUT_MS, outbound }),
     getHeaders: (caller) =>
       caller.user === undefined && isForUsers ? {} : deps.getHeaders(caller),
+    noteRefusal: deps.noteRefusal,
     maxBytes,
     answerMemory: deps.answerMemory,
     messagePace: deps.messagePace,

@@ -7,7 +7,12 @@ import type { Log } from '../../platform/log.ts';
 import { findListsThatChange } from '../messages/description.ts';
 import { readChange, tellListener } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
-import type { UpstreamCaller, UpstreamDescription, UpstreamListener } from '../upstream.ts';
+import {
+  nameOwnSession,
+  type UpstreamCaller,
+  type UpstreamDescription,
+  type UpstreamListener,
+} from '../upstream.ts';
 import { nameSharer } from './server-session.ts';
 
 export interface Listeners {
@@ -70,7 +75,7 @@ export function createListeners(deps: ListenersDeps): Listeners {
   });
 
   function startWatch(sharer: string, { caller }: Entry): Watch {
-    const { sessionId } = caller;
+    const sessionId = nameOwnSession(caller);
     const sessionHash = sessionId === undefined ? undefined : deps.hashSession(sessionId);
     let isGone = false;
     const audience: Audience = {

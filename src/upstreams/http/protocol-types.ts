@@ -3,7 +3,7 @@ import type { Log } from '../../platform/log.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Bus, KeyValue } from '../../store/store.ts';
-import type { GetHeaders } from '../credentials/credential-type.ts';
+import type { GetHeaders, NoteRefusal } from '../credentials/credential-type.ts';
 import type { AnswerMemory } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
 import type { Upstream } from '../upstream.ts';
@@ -21,7 +21,8 @@ export interface Protocol
   close(): Promise<void>;
 }
 
-export interface ProtocolDeps extends Omit<HttpUpstreamDeps, 'getHeaders' | 'maxBytes'> {
+export interface ProtocolDeps
+  extends Omit<HttpUpstreamDeps, 'getHeaders' | 'noteRefusal' | 'maxBytes'> {
   readonly connection: HttpConnection;
   readonly availability: Availability;
   readonly judge: Judge;
@@ -35,6 +36,8 @@ export interface HttpUpstreamDeps {
   readonly getSeal: () => Promise<Seal>;
   /** What tells the server who calls (§18.6), beside the headers of the configuration. */
   readonly getHeaders: GetHeaders;
+  /** Undefined where what the server says of a token changes nothing. */
+  readonly noteRefusal?: NoteRefusal | undefined;
   /** Bytes of an answer, or of an event of a stream. */
   readonly maxBytes: number;
   /** Both are the same for all servers. */

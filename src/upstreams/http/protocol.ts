@@ -11,6 +11,7 @@ import { createOptionalRecords, createSessionRecords } from '../transport/sessio
 import { createSubscriptionMemory, hashSession } from '../transport/subscription-memory.ts';
 import {
   GATEWAY_CALLER,
+  nameOwnSession,
   type UpstreamCaller,
   UpstreamError,
   type UpstreamRequest,
@@ -167,7 +168,8 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
 
     async endSession(caller) {
       await sessionEra.sessions.end(caller);
-      if (caller.sessionId !== undefined) await subscriptions.forget(caller.sessionId);
+      const sessionId = nameOwnSession(caller);
+      if (sessionId !== undefined) await subscriptions.forget(sessionId);
     },
 
     async close() {

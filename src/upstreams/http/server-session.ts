@@ -6,7 +6,12 @@ import type { HeaderList } from '../messages/envelope.ts';
 import { readChange } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { createServerQuestions, type ServerQuestions } from '../transport/server-questions.ts';
-import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
+import {
+  nameOwnSession,
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamRequest,
+} from '../upstream.ts';
 import { type CallOutcome, findError, type Refusal } from './server-call.ts';
 
 export interface ServerSession {
@@ -68,11 +73,14 @@ export const readSessionId = (value: string | string[] | undefined): string | un
   typeof value === 'string' && /^[\x21-\x7E]{1,1024}$/.test(value) ? value : undefined;
 
 /** Who shares a session: the requests of one client's session, or of one user and client. */
-export function nameSharer({ sessionId, user, clientId, capabilities }: UpstreamCaller): string {
-  if (sessionId !== undefined) return sessionId;
+export function nameSharer(caller: UpstreamCaller): string {
+  const { user, clientId, capabilities, connectionId } = caller;
+  const ownSession = nameOwnSession(caller);
+  if (ownSession !== undefined) return ownSession;
   const { elicitation, elicitationUrl = false, sampling, roots } = capabilities;
   const declared = [elicitation, elicitationUrl, sampling, roots].map(Number).join('');
-  return JSON.stringify([user ? nameOwner(user) : null, clientId ?? null, declared]);
+  const sharer = [user ? nameOwner(user) : null, clientId ?? null, declared];
+  return JSON.stringify(connectionId === undefined ? sharer : [...sharer, connectionId]);
 }
 
 /** A notification about what goes on in the session, on whichever of its streams it comes; false for any other. */

@@ -21,6 +21,7 @@ import {
   type SubscriptionMemory,
 } from '../transport/subscription-memory.ts';
 import {
+  nameOwnSession,
   type UpstreamCaller,
   type UpstreamDescription,
   UpstreamError,
@@ -111,7 +112,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
 
   /** What the client subscribed to in the session before. What the server no longer has is not told of. */
   async function restore(caller: UpstreamCaller, session: ServerSession): Promise<void> {
-    const { sessionId } = caller;
+    const sessionId = nameOwnSession(caller);
     const uris = sessionId === undefined ? [] : await subscriptions.read(sessionId).catch(() => []);
     for (const uri of uris) {
       const asked = connection.call(caller, {

@@ -3,7 +3,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { SessionRecords } from '../transport/session-records.ts';
-import type { UpstreamCaller } from '../upstream.ts';
+import { nameOwnSession, type UpstreamCaller } from '../upstream.ts';
 import { fromRecord, nameSharer, type ServerSession, toRecord } from './server-session.ts';
 
 export interface ServerSessions {
@@ -56,11 +56,12 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     return entry.session;
   }
 
-  function touch({ sessionId }: UpstreamCaller, session: ServerSession): void {
+  function touch(caller: UpstreamCaller, session: ServerSession): void {
     const now = clock.monotonic();
     session.usedAt = now;
-    if (sessionId === undefined || session.id === undefined) return;
     if (now - session.storedAt < WRITE_AGAIN_MS) return;
+    const sessionId = nameOwnSession(caller);
+    if (sessionId === undefined || session.id === undefined) return;
     session.storedAt = now;
     void keepRecord(sessionId, session, session);
   }
@@ -119,7 +120,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
   }
 
   async function openFirst(caller: UpstreamCaller): Promise<ServerSession> {
-    const { sessionId } = caller;
+    const sessionId = nameOwnSession(caller);
     if (sessionId === undefined) return initialize(caller);
     const stored = await read(sessionId);
     if (stored !== undefined) return stored;
@@ -135,7 +136,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
   }
 
   async function openAgain(caller: UpstreamCaller, lost: ServerSession): Promise<ServerSession> {
-    const { sessionId } = caller;
+    const sessionId = nameOwnSession(caller);
     const text = sessionId === undefined ? undefined : await records.read(sessionId);
     const stored = text === undefined ? undefined : fromRecord(text, clock.monotonic());
     // Another replica has noticed before.
@@ -165,7 +166,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
       await openings.find(sharer)?.catch(() => {});
       const remembered = entries.get(sharer)?.session;
       entries.delete(sharer);
-      const { sessionId } = caller;
+      const sessionId = nameOwnSession(caller);
       const text = sessionId === undefined ? undefined : await records.take(sessionId);
       const stored = text === undefined ? undefined : fromRecord(text, clock.monotonic());
       // Another replica may have replaced the one that is remembered here.

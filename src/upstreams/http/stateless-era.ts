@@ -9,7 +9,12 @@ import {
   SUBSCRIBING,
   type SubscriptionMemory,
 } from '../transport/subscription-memory.ts';
-import type { UpstreamCaller, UpstreamDescription, UpstreamRequest } from '../upstream.ts';
+import {
+  nameOwnSession,
+  type UpstreamCaller,
+  type UpstreamDescription,
+  type UpstreamRequest,
+} from '../upstream.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { Audience } from './listeners.ts';
 import { type CallOutcome, findError, getResult } from './server-call.ts';
@@ -76,7 +81,7 @@ export function createStatelessEra(deps: StatelessEraDeps): StatelessEra {
     },
     async openStream(audience, signal, onOpen) {
       const { caller } = audience;
-      const { sessionId } = caller;
+      const sessionId = nameOwnSession(caller);
       const subscribed = sessionId === undefined ? [] : await subscriptions.read(sessionId);
       const uris = [...new Set([...audience.uris, ...subscribed])];
       const params = toListenParams(deps.describe(caller), uris);

@@ -24,7 +24,7 @@ interface FailureDeps {
  *
  * @throws GatewayError; and what is no failure of a server, as it was thrown.
  */
-type ToFailedResult = (
+export type ToFailedResult = (
   server: string,
   method: RelayedRequest['method'],
   thrown: unknown,

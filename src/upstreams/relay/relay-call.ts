@@ -4,11 +4,10 @@ import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Context, RawResult, SessionRelay } from '../../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
-import { UpstreamError, type UpstreamQuestion } from '../upstream.ts';
-import { CallRefusedError, createToFailedResult } from './failures.ts';
+import { type Doors, withoutDoorAnswer } from '../connect/doors.ts';
+import { ConnectionNeeded, UpstreamError, type UpstreamQuestion } from '../upstream.ts';
+import { CallRefusedError, type ToFailedResult } from './failures.ts';
 import { findQuestionProblem, nameAsker, refuseQuestion, toQuestionError } from './questions.ts';
 import { addAnswers, NO_ANSWERS, type Questions, type RedeemAnswers, runRounds } from './rounds.ts';
 import {
@@ -22,25 +21,42 @@ import { relayToStatelessClient } from './stateless-client.ts';
 import type { SuspendedCalls } from './suspended/suspended-calls.ts';
 
 export interface RelayCallDeps {
-  readonly clock: Clock;
-  readonly log: Log;
   readonly suspendedCalls: SuspendedCalls;
   readonly redeemAnswers: RedeemAnswers;
+  readonly doors: Doors;
+  readonly toFailedResult: ToFailedResult;
 }
 
 export function createRelayCall(deps: RelayCallDeps): RelayCall {
-  const toFailedResult = createToFailedResult(deps);
+  const { doors, toFailedResult } = deps;
 
   const relay = (call: RelayedCall, context: Context): Promise<JsonObject> => {
-    const { relay: client } = context;
+    const client = withoutDoorAnswer(context.relay);
     return client.era === 'session'
       ? relayToSessionClient(call, client, context)
       : relayToStatelessClient(deps, call, client, context);
   };
 
+  /** §24.3: once its user has logged in at the server, a call goes on by itself. */
+  function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
+    const mayAsk = call.request.method !== 'completion/complete';
+    return relay(call, context).catch(async (thrown: unknown) => {
+      if (!(thrown instanceof ConnectionNeeded)) throw thrown;
+      await doors.pass(thrown, call, context, mayAsk);
+      return relay(call, context).catch(async (again: unknown) => {
+        // A client that is asked twice in one call would be asked without end.
+        if (again instanceof ConnectionNeeded) await doors.pass(again, call, context, false);
+        throw again;
+      });
+    });
+  }
+
   return async function relayCall(upstream, caller, request, context) {
     try {
-      const result = await relay({ upstream, caller, request }, context);
+      const call = { upstream, caller, request };
+      const result = await (upstream.logins === undefined
+        ? relay(call, context)
+        : relayThroughDoors(call, context));
       return toRawResult(request.method, result, context);
     } catch (thrown) {
       return toFailedResult(upstream.config.name, request.method, thrown, {

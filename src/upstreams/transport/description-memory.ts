@@ -90,12 +90,16 @@ export const createNameAudience = (isPersonal: boolean): NameAudience =>
 
 export const EVERYBODY = '';
 
-/** Users choose their names: as a hash none can be taken for the gateway itself, and all are of one length. */
+/**
+ * An account of a server is one audience, whoever uses it. Users choose their names: as a hash none can be taken for the
+ * gateway itself, and all are of one length.
+ */
 const nameCaller: NameAudience = (caller) =>
   caller === GATEWAY_CALLER
     ? 'gateway'
-    : hash(
+    : (caller.connectionId ??
+      hash(
         'sha256',
         JSON.stringify([caller.user && nameOwner(caller.user), caller.clientId]),
         'base64url',
-      );
+      ));

@@ -4,7 +4,12 @@
 import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import type { Bus } from '../../store/store.ts';
-import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
+import {
+  nameOwnSession,
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamRequest,
+} from '../upstream.ts';
 import type { SessionRecords } from './session-records.ts';
 
 /** Each method throws StoreUnavailable where the store does not answer: that nobody subscribed to anything is something else. */
@@ -100,9 +105,10 @@ export interface SubscriptionChange {
 
 /** Undefined for what is no such request. */
 export function readSubscriptionChange(
-  { sessionId }: UpstreamCaller,
+  caller: UpstreamCaller,
   { method, params: { uri } }: UpstreamRequest,
 ): SubscriptionChange | undefined {
+  const sessionId = nameOwnSession(caller);
   const isWanted = SUBSCRIBING.get(method);
   return isWanted === undefined || sessionId === undefined || typeof uri !== 'string'
     ? undefined

@@ -1,10 +1,11 @@
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
 import { describe, expect, test } from 'vitest';
+import { buildIdentityKeyName } from '../../../src/store/keys.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
+import { createSigningKeys } from '../../../src/store/seal/signing-keys.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { addToken } from '../../../src/upstreams/credentials/credential-type.ts';
 import { createGetIdentity, createIdentity } from '../../../src/upstreams/credentials/identity.ts';
-import { createIdentityKeys } from '../../../src/upstreams/credentials/identity-keys.ts';
 import { GATEWAY_CALLER, type UpstreamCaller } from '../../../src/upstreams/upstream.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
@@ -59,7 +60,13 @@ function startReplica(
   const { log, lines } = collectLog();
   const { clock } = shared;
   const seal = createSeal(secrets);
-  const keys = createIdentityKeys({ store, getSeal: async () => seal, clock, log });
+  const keys = createSigningKeys({
+    store,
+    getSeal: async () => seal,
+    buildKeyName: buildIdentityKeyName,
+    clock,
+    log,
+  });
   const identity = createIdentity({ baseUrl: BASE, providerIssuer, keys, clock });
   const getHeaders = addToken(createGetIdentity(identity, URL_OF_SERVER));
   return {

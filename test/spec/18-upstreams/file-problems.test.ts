@@ -351,7 +351,10 @@ test.each([
 });
 
 test.each([
-  { auth: {}, says: 'auth: "type" is missing. It must be identity, token-exchange or forward.' },
+  {
+    auth: {},
+    says: 'auth: "type" is missing. It must be identity, oauth, token-exchange or forward.',
+  },
   { auth: { type: 'identiy' }, says: 'auth.type: "identiy" is not valid.' },
   { auth: { type: 'forward' }, says: 'auth: "audience" is missing' },
   { auth: { type: 'token-exchange' }, says: 'auth: "audience" is missing' },

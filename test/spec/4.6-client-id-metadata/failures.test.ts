@@ -1,6 +1,6 @@
 // §14: what the page and the log say when the document of a client cannot be fetched.
 import { describe, expect, test } from 'vitest';
-import type { Network } from '../../../src/oauth/client-id-metadata/network.ts';
+import type { Network } from '../../../src/platform/outbound/public-network.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';

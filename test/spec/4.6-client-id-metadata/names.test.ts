@@ -5,7 +5,7 @@ import { createClientDocuments } from '../../../src/oauth/client-id-metadata/cli
 import {
   createPublicNetwork,
   type Network,
-} from '../../../src/oauth/client-id-metadata/network.ts';
+} from '../../../src/platform/outbound/public-network.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';

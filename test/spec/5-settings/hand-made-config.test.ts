@@ -158,6 +158,7 @@ describe('OAuth endpoints without what they need', () => {
       providerEndpoints: createProviderEndpoints(config.oauth.endpoints, metadata),
       inspectToken: () => ({ sub: undefined, problem: undefined }),
       needsClients: () => false,
+      listConnectionServers: () => [],
       log,
     };
     return () => createOAuth(config, { ...deps, [missing]: undefined });

@@ -70,6 +70,8 @@ export interface Connection {
 export interface Making<Client> {
   readonly newClient?: () => Client;
   readonly fetch?: typeof fetch;
+  /** Who logs in, of the client 2.x; `ada` unless given. */
+  readonly name?: string;
 }
 
 /** Connects, logging `name` in where the gateway asks for it. */

@@ -33,12 +33,12 @@ export interface Connection {
   readonly transport: StreamableHTTPClientTransport;
 }
 
-/** Connects, logging `ada` in where the gateway asks for it; `change` has the callback's query. */
+/** Connects, logging the person in where the gateway asks for it; `change` has the callback's query. */
 export async function connect(
   url: URL,
   memory: Memory,
   change: (query: URLSearchParams) => void = () => {},
-  { newClient = plainClient, fetch }: Making<Client> = {},
+  { newClient = plainClient, fetch, name = 'ada' }: Making<Client> = {},
 ): Promise<Connection> {
   const newTransport = () =>
     new StreamableHTTPClientTransport(url, { authProvider: memory, ...(fetch && { fetch }) });
@@ -50,7 +50,7 @@ export async function connect(
   }
   const authorization = memory.saved.authorizations.at(-1);
   if (authorization === undefined) throw new Error('The client was not sent to log in.');
-  const back = await logInAs('ada', authorization, REDIRECT_URI);
+  const back = await logInAs(name, authorization, REDIRECT_URI);
   const query = new URLSearchParams(back?.search);
   change(query);
   await first.finishAuth(query);

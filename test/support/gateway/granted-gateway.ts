@@ -13,6 +13,7 @@ import { createMcp } from '../../../src/mcp/mcp.ts';
 import { joinPolicies } from '../../../src/policy/policy.ts';
 import { createReplicaSeal } from '../../../src/store/seal/secrets.ts';
 import { GRANT_VERSION_LENGTH, type Store } from '../../../src/store/store.ts';
+import { NO_COUNTS } from '../../../src/telemetry/metrics/metrics.ts';
 import { createPrometheusMetrics } from '../../../src/telemetry/metrics/prometheus.ts';
 import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { type ManualClock, manualClock } from './clock.ts';
@@ -145,7 +146,7 @@ export async function startGrantedGateway(
     send,
     countReloads: () => reloads,
     /** All metrics, as `/metrics` shows them. */
-    readMetrics: () => metrics.renderOpenMetrics(undefined),
+    readMetrics: () => metrics.renderOpenMetrics(NO_COUNTS),
     /** Stores a grant; what this process knows of it stays as it was, unless `isKnown`. Resolves to its token. */
     async grant(id: string, version: string, user: GrantedUser, isKnown = true): Promise<string> {
       await store.set(grantKeyOf(id), version + JSON.stringify(user), 3600);

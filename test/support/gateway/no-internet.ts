@@ -1,4 +1,4 @@
-import type { Network } from '../../../src/oauth/client-id-metadata/network.ts';
+import type { Network } from '../../../src/platform/outbound/public-network.ts';
 
 /** What tests have unless they bring hosts of their own: nobody else is asked or connected to. */
 export const noInternet: Network = {

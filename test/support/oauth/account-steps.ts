@@ -1,4 +1,4 @@
-// /account as a browser sees it: a login at the page, its forms and its cookies.
+// /account, and other pages of the gateway's own, as a browser sees them: a login at the page, its forms and its cookies.
 import { expect } from 'vitest';
 import type { Claims, OpaqueProvider } from '../providers/opaque-provider.ts';
 import type { OwnTokenLogins, OwnTokenSetup } from './own-tokens.ts';
@@ -18,8 +18,9 @@ export interface AccountVisit {
 export async function openAccount(
   { steps, provider }: Pick<OwnTokenLogins, 'steps'> & { readonly provider: OpaqueProvider },
   claims?: Claims,
+  path = '/account',
 ): Promise<AccountVisit> {
-  const begun = await steps.get('/account');
+  const begun = await steps.get(path);
   const asked = new URL(begun.headers.location ?? '');
   const cookie = readCookie(begun.headers['set-cookie']);
   const back = await steps.callback(provider.logIn(asked, claims), cookie);

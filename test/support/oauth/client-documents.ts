@@ -1,7 +1,7 @@
 // The client documents of the service, with a host for `client.example` and further names.
 import { createClientDocuments } from '../../../src/oauth/client-id-metadata/client-documents.ts';
-import type { Network } from '../../../src/oauth/client-id-metadata/network.ts';
 import type { RedirectUriRules } from '../../../src/oauth/redirect-uri.ts';
+import type { Network } from '../../../src/platform/outbound/public-network.ts';
 import { type ManualClock, manualClock } from '../gateway/clock.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
 import { startDocumentHost } from './document-host.ts';

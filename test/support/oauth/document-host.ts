@@ -9,7 +9,7 @@ import {
 } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
-import type { Network } from '../../../src/oauth/client-id-metadata/network.ts';
+import type { Network } from '../../../src/platform/outbound/public-network.ts';
 
 /** A public address; in these tests it leads to the host. */
 export const PUBLIC = '93.184.216.34';

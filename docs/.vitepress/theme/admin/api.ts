@@ -49,6 +49,35 @@ export interface GrantPage {
   readonly nextCursor?: string;
 }
 
+/** Users' logins at a server behind the gateway. */
+export interface ConnectionCount {
+  readonly server: string;
+  readonly owner: 'user' | 'shared';
+  readonly active: number;
+  readonly loginNeeded: number;
+}
+
+export interface ConnectedPerson extends Named {
+  readonly user: string;
+  readonly connections: readonly {
+    readonly server: string;
+    readonly state: string;
+    readonly account?: string;
+    readonly since?: string;
+    readonly problem?: string;
+  }[];
+}
+
+export interface ConnectionPage {
+  readonly people: readonly ConnectedPerson[];
+  readonly nextCursor?: string;
+}
+
+export interface EndedConnections {
+  readonly ended: number;
+  readonly failed: number;
+}
+
 export interface Client {
   readonly id: string;
   readonly name?: string;
@@ -212,6 +241,11 @@ export async function show<Shown>(path: string): Promise<Shown> {
 /** @throws Error in words for the user. */
 export async function remove(path: string): Promise<void> {
   await request(path, 'DELETE');
+}
+
+/** What says how much has ended. @throws Error in words for the user. */
+export async function removeAll<Answer>(path: string): Promise<Answer> {
+  return (await request(path, 'DELETE')).json();
 }
 
 /** @throws Error in words for the user. */

@@ -26,6 +26,8 @@ export interface Facts {
   readonly logo?: string;
   /** Undefined where nobody has to log in. */
   readonly login?: LogInFacts;
+  /** Where users connect servers that want a login of theirs; undefined where none does. */
+  readonly connectionsUrl?: string;
   readonly tools?: readonly PublicTool[];
 }
 

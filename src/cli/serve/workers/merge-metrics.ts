@@ -95,7 +95,12 @@ export const keepCounters = (text: string): string =>
 /** A sum of these says nothing: of delays the worst counts, of start times the last. */
 const hasNoSum = (name: string): boolean =>
   name.startsWith('nodejs_eventloop_lag_') ||
-  ['process_start_time_seconds', 'nodejs_version_info', 'mcp_sessions_active'].includes(name);
+  [
+    'process_start_time_seconds',
+    'nodejs_version_info',
+    'mcp_sessions_active',
+    'upstream_connections',
+  ].includes(name);
 
 function addSamples({ name, samples }: Family, added: ReadonlyMap<string, number>): void {
   for (const [series, value] of added) {

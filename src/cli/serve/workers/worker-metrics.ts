@@ -1,5 +1,5 @@
 // A worker: whichever is asked for the metrics answers for all.
-import type { Metrics } from '../../../telemetry/metrics/metrics.ts';
+import { type Metrics, NO_COUNTS, type StoredCounts } from '../../../telemetry/metrics/metrics.ts';
 import { createPrometheusMetrics } from '../../../telemetry/metrics/prometheus.ts';
 import { isWorkerMessage, type WorkerMessage } from './messages.ts';
 
@@ -10,9 +10,9 @@ export function createWorkerMetrics(): Metrics {
   let lastId = 0;
   let rendering: Promise<unknown> = Promise.resolve();
 
-  /** One after the other: the gauge of the sessions is in the text of the one that is asked only. */
-  function renderOwn(activeSessions: number | undefined): Promise<string> {
-    const text = rendering.then(() => own.renderOpenMetrics(activeSessions));
+  /** One after the other: what the store counts is in the text of the one that is asked only. */
+  function renderOwn(counts: StoredCounts): Promise<string> {
+    const text = rendering.then(() => own.renderOpenMetrics(counts));
     rendering = text.catch(() => {});
     return text;
   }
@@ -20,7 +20,7 @@ export function createWorkerMetrics(): Metrics {
   process.on('message', async (message: unknown) => {
     if (!isWorkerMessage(message)) return;
     const { kind, id, text } = message;
-    if (kind === 'render') sendToMain({ kind: 'rendered', id, text: await renderOwn(undefined) });
+    if (kind === 'render') sendToMain({ kind: 'rendered', id, text: await renderOwn(NO_COUNTS) });
     if (kind === 'merged') {
       waiting.get(id)?.(text);
       waiting.delete(id);
@@ -29,8 +29,8 @@ export function createWorkerMetrics(): Metrics {
 
   return {
     ...own,
-    async renderOpenMetrics(activeSessions) {
-      const text = await renderOwn(activeSessions);
+    async renderOpenMetrics(counts) {
+      const text = await renderOwn(counts);
       lastId += 1;
       const id = lastId;
       return new Promise((resolve) => {

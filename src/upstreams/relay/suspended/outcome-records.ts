@@ -2,11 +2,16 @@
 
 import type { JsonRpcErrorObject } from '../../../errors/gateway-error.ts';
 import { hashSha256 } from '../../../platform/ids.ts';
-import { isObject, type JsonObject, parseObject } from '../../../platform/json.ts';
+import { isObject, isStringArray, type JsonObject, parseObject } from '../../../platform/json.ts';
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
 import type { Seal } from '../../../store/seal/seal.ts';
 import type { ByteEntry, KeyValue, Windows } from '../../../store/store.ts';
-import { UpstreamError, type UpstreamFailure, type UpstreamQuestion } from '../../upstream.ts';
+import {
+  ConnectionNeeded,
+  UpstreamError,
+  type UpstreamFailure,
+  type UpstreamQuestion,
+} from '../../upstream.ts';
 import { readQuestion } from '../questions.ts';
 
 /** Another user's look does not find it. */
@@ -143,6 +148,8 @@ export type Outcome =
       readonly failure: UpstreamFailure;
       readonly message: string;
       readonly jsonRpcError?: JsonRpcErrorObject | undefined;
+      /** §24: its user has to log in at the server. */
+      readonly login?: Pick<ConnectionNeeded, 'why' | 'scopes'> | undefined;
     };
 
 export const toFailedOutcome = (thrown: unknown): Outcome =>
@@ -152,6 +159,9 @@ export const toFailedOutcome = (thrown: unknown): Outcome =>
         failure: thrown.failure,
         message: thrown.message,
         jsonRpcError: thrown.jsonRpcError,
+        ...(thrown instanceof ConnectionNeeded && {
+          login: { why: thrown.why, scopes: thrown.scopes },
+        }),
       }
     : { kind: 'failed', failure: 'invalid', message: 'the call failed unexpectedly' };
 
@@ -159,22 +169,32 @@ export const toUpstreamError = ({
   failure,
   message,
   jsonRpcError,
+  login,
 }: Extract<Outcome, { kind: 'failed' }>): UpstreamError =>
-  new UpstreamError(failure, message, jsonRpcError && { jsonRpcError });
+  login === undefined
+    ? new UpstreamError(failure, message, jsonRpcError && { jsonRpcError })
+    : new ConnectionNeeded(login);
 
 /** What another replica wrote. Undefined for what this version does not know. */
 function parseOutcome(text: string): Outcome | undefined {
-  const { kind, result, key, failure, message, jsonRpcError, ...rest } = parseObject(text) ?? {};
+  const { kind, result, key, failure, message, jsonRpcError, login, ...rest } =
+    parseObject(text) ?? {};
   const question = readQuestion(rest.question);
   if (kind === 'result' && isObject(result)) return { kind, result };
   if (kind === 'question' && typeof key === 'string' && question !== undefined) {
     return { kind, key, question };
   }
   if (kind !== 'failed' || !isFailure(failure) || typeof message !== 'string') return undefined;
+  if (isObject(login)) return { kind, failure, message, login: readLogin(login) };
   return isJsonRpcError(jsonRpcError)
     ? { kind, failure, message, jsonRpcError }
     : { kind, failure, message };
 }
+
+const readLogin = ({ why, scopes }: JsonObject) => ({
+  why: typeof why === 'string' ? why : undefined,
+  scopes: isStringArray(scopes) ? scopes : undefined,
+});
 
 const FAILURES: Readonly<Record<UpstreamFailure, true>> = {
   unavailable: true,

@@ -1,12 +1,12 @@
-// §4.6: the way out to a client's host. A test brings its own, with a public address that
-// leads to a server of its own.
+// §4.6, §24: the way out to a host that others named: clients, and servers of what they say of themselves. A test brings its
+// own, with a public address that leads to a server of its own.
 
 import { Resolver } from 'node:dns/promises';
 import { connect, isIP, type Socket } from 'node:net';
-import type { Clock } from '../../platform/clock.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
-import type { OpenTunnel } from '../../platform/outbound/outbound-network.ts';
-import { createWorkQueue } from '../../platform/work-queue.ts';
+import type { Clock } from '../clock.ts';
+import { getErrorCode } from '../error-code.ts';
+import { createWorkQueue } from '../work-queue.ts';
+import type { OpenTunnel } from './outbound-network.ts';
 
 export interface Network {
   /** The way by a proxy, where there is one; it comes first. */
@@ -70,7 +70,7 @@ export const createPublicNetwork = ({
     }),
 });
 
-// Anybody can name the hosts of client documents, so they are looked up apart. The
+// Anybody can name these hosts, so they are looked up apart. The
 // resolver of the system has a few threads for the whole process, and a name whose servers stay
 // silent holds one of them for half a minute, while calls to the provider wait behind it.
 

@@ -1,31 +1,39 @@
-// §18.6: the keys of the gateway's own tokens. All replicas find the same ones in the store.
-import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
+// §18.6, §24: keys by which the gateway signs what it tells others: servers of a caller, authorization servers of itself. All
+// replicas find the same ones in the store.
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPair,
+  type KeyObject,
+  sign,
+} from 'node:crypto';
 import { promisify } from 'node:util';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { buildIdentityKeyName } from '../../store/keys.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import type { KeyValue } from '../../store/store.ts';
+import type { KeyValue } from '../store.ts';
+import type { Seal } from './seal.ts';
 
-export interface IdentityKeys {
+export interface SigningKeys {
   /** Of this month. @throws StoreUnavailable when it was never read and cannot be now. */
-  getSigningKey(): Promise<IdentityKey>;
+  getSigningKey(): Promise<SigningKey>;
   /** Those whose tokens may be valid now or tomorrow, as JWK (RFC 7517). */
   listPublicKeys(): Promise<readonly JsonObject[]>;
 }
 
-export interface IdentityKey {
+export interface SigningKey {
   /** RFC 7638: the thumbprint of the public key. */
   readonly kid: string;
   readonly privateKey: KeyObject;
   readonly publicJwk: JsonObject;
 }
 
-export interface IdentityKeysDeps {
+export interface SigningKeysDeps {
   readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'compareAndSet'>;
   readonly getSeal: () => Promise<Seal>;
+  /** Under which key the one of a month lies: what signs for one purpose signs for no other. */
+  readonly buildKeyName: (month: number) => string;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -41,11 +49,17 @@ const OVERLAP_MS = DAY_MS;
 /** A store that has lost its data has other keys, or none: replicas must not go on with their own. */
 const KEPT_MS = 60_000;
 
-export function createIdentityKeys({ store, getSeal, clock, log }: IdentityKeysDeps): IdentityKeys {
-  const kept = new Map<number, { readonly loading: Promise<IdentityKey>; readonly at: number }>();
+export function createSigningKeys({
+  store,
+  getSeal,
+  buildKeyName,
+  clock,
+  log,
+}: SigningKeysDeps): SigningKeys {
+  const kept = new Map<number, { readonly loading: Promise<SigningKey>; readonly at: number }>();
 
   /** The key of a month; of many that ask, one asks the store. */
-  function getKey(month: number): Promise<IdentityKey> {
+  function getKey(month: number): Promise<SigningKey> {
     const known = kept.get(month);
     if (known !== undefined && clock.monotonic() - known.at < KEPT_MS) return known.loading;
     const loading = reloadKey(month, known?.loading);
@@ -53,7 +67,7 @@ export function createIdentityKeys({ store, getSeal, clock, log }: IdentityKeysD
     return loading;
   }
 
-  async function reloadKey(month: number, known: Promise<IdentityKey> | undefined) {
+  async function reloadKey(month: number, known: Promise<SigningKey> | undefined) {
     const former = await known?.catch(() => undefined);
     try {
       return await loadOrCreateKey(month, former);
@@ -67,12 +81,12 @@ export function createIdentityKeys({ store, getSeal, clock, log }: IdentityKeysD
 
   async function loadOrCreateKey(
     month: number,
-    former: IdentityKey | undefined,
-  ): Promise<IdentityKey> {
-    const name = buildIdentityKeyName(month);
+    former: SigningKey | undefined,
+  ): Promise<SigningKey> {
+    const name = buildKeyName(month);
     const seal = await getSeal();
     const ttlSeconds = Math.ceil(((month + 1) * MONTH_MS + 2 * OVERLAP_MS - clock.now()) / 1000);
-    const write = (one: IdentityKey) => seal.seal(name, exportKey(one));
+    const write = (one: SigningKey) => seal.seal(name, exportKey(one));
     const stored =
       (await store.get(name)) ??
       (await store.getOrSet(name, write(former ?? (await generateKey())), ttlSeconds));
@@ -81,7 +95,7 @@ export function createIdentityKeys({ store, getSeal, clock, log }: IdentityKeysD
       // Another secret sealed it: of a replica that has the new one already, or the former one of all.
       if (former !== undefined) return former;
       log.warn(
-        'The key of identity tokens in the store was sealed with another OAUTH_STATE_SECRET: a new key takes its place. Set the same list of secrets on all replicas.',
+        'A signing key in the store was sealed with another OAUTH_STATE_SECRET: a new key takes its place. Set the same list of secrets on all replicas.',
       );
       const fresh = await generateKey();
       return replaceKey(fresh);
@@ -91,7 +105,7 @@ export function createIdentityKeys({ store, getSeal, clock, log }: IdentityKeysD
     return seal.isSealedByFirst(stored) ? key : replaceKey(key);
 
     /** Where another replica was faster, its key is the one of all. */
-    async function replaceKey(one: IdentityKey): Promise<IdentityKey> {
+    async function replaceKey(one: SigningKey): Promise<SigningKey> {
       const isReplaced = await store.compareAndSet(name, stored, write(one), ttlSeconds);
       return isReplaced ? one : loadOrCreateKey(month, former);
     }
@@ -113,18 +127,32 @@ const findMonth = (now: number): number => Math.floor(now / MONTH_MS);
 
 const generatePair = promisify(generateKeyPair);
 
-async function generateKey(): Promise<IdentityKey> {
+async function generateKey(): Promise<SigningKey> {
   const { privateKey } = await generatePair('ec', { namedCurve: 'P-256' });
   return describeKey(privateKey);
 }
 
-const exportKey = ({ privateKey }: IdentityKey): string =>
+const exportKey = ({ privateKey }: SigningKey): string =>
   privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
 
-const importKey = (pem: string): IdentityKey => describeKey(createPrivateKey(pem));
+const importKey = (pem: string): SigningKey => describeKey(createPrivateKey(pem));
 
-function describeKey(privateKey: KeyObject): IdentityKey {
+function describeKey(privateKey: KeyObject): SigningKey {
   const { kty, crv, x, y } = createPublicKey(privateKey).export({ format: 'jwk' });
   const kid = hashSha256(JSON.stringify({ crv, kty, x, y }));
   return { kid, privateKey, publicJwk: { kty, crv, x, y, kid, alg: 'ES256', use: 'sig' } };
 }
+
+/** RFC 7519, ES256. */
+export function signJwt(claims: JsonObject, { kid, privateKey }: SigningKey): string {
+  const text = `${encode({ alg: 'ES256', typ: 'JWT', kid })}.${encode(claims)}`;
+  // RFC 7518 §3.4: R and S side by side, not in DER.
+  const signature = sign('sha256', Buffer.from(text), {
+    key: privateKey,
+    dsaEncoding: 'ieee-p1363',
+  });
+  return `${text}.${signature.toString('base64url')}`;
+}
+
+const encode = (value: JsonObject): string =>
+  Buffer.from(JSON.stringify(value)).toString('base64url');

@@ -1,32 +1,39 @@
-// §4.6, OAuth Client ID Metadata Document (draft) §8.6: a connection to a host that anybody
-// could have named.
+// §4.6, §24, OAuth Client ID Metadata Document (draft) §8.6: a connection to a host that anybody could have named.
 import { once } from 'node:events';
 import { BlockList, isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
-import { createUnreachableError } from './client-document.ts';
-import type { Network } from './network.ts';
+import { normalizeHost } from '../address.ts';
+import type { Network } from './public-network.ts';
 
-const PORT = 443;
+/** The host is not one of the public internet. The cause may name what is inside the network: it is for the log. */
+export class HostNotPublic extends Error {
+  override readonly name = 'HostNotPublic';
+}
 
 /**
  * TLS with the host, which has to prove its name. The name is resolved once; every one of its
  * addresses must be public, and the connection goes to one of them. Through a proxy, which
- * resolves the name itself, only hosts are reached that an operator named.
+ * resolves the name itself, it is the proxy that says which hosts are reached.
  *
- * @throws ClientDocumentRefused for a host without public addresses, else what went wrong.
+ * @throws HostNotPublic for a host without public addresses, else what went wrong.
  */
-export async function openConnection(
+export async function openPublicConnection(
   host: string,
+  port: number,
   network: Network,
   signal: AbortSignal,
 ): Promise<TLSSocket> {
-  const connection = await (network.tunnel?.(host, PORT, signal) ??
-    dialPublic(host, network, signal));
+  const name = normalizeHost(host);
+  const isLiteral = isIP(name) !== 0;
+  if (isLiteral) requirePublic(host, [name]);
+  const connection = await (network.tunnel?.(host, port, signal) ??
+    dialPublic(name, port, network, signal));
   if (signal.aborted) connection.destroy();
   signal.throwIfAborted();
   const socket = connect({
     socket: connection,
-    servername: host,
+    // TLS names no addresses (RFC 6066 §3).
+    ...(isLiteral ? { host: name } : { servername: name }),
     rejectUnauthorized: true,
     ALPNProtocols: ['http/1.1'],
     ...(network.ca !== undefined && { ca: network.ca }),
@@ -36,29 +43,35 @@ export async function openConnection(
   return socket;
 }
 
-async function dialPublic(host: string, network: Network, signal: AbortSignal) {
-  const addresses = await resolvePublicAddresses(host, network, signal);
+async function dialPublic(name: string, port: number, network: Network, signal: AbortSignal) {
+  const addresses = isIP(name) !== 0 ? [name] : await resolvePublicAddresses(name, network, signal);
   signal.throwIfAborted();
-  return network.dial({ addresses, port: PORT, signal });
+  return network.dial({ addresses, port, signal });
 }
 
-/** One that is not public among them is enough: the host, or its name, is not what it should be. */
 async function resolvePublicAddresses(
   host: string,
   network: Network,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  // The same words for every case: they would tell strangers which names exist inside.
-  const problem = `The host ${host} of the client_id does not resolve to public addresses only.`;
   const addresses = await network.resolve(host, signal).catch((cause: unknown) => {
-    throw createUnreachableError(host, problem, cause);
+    throw createRefusal(host, cause);
   });
-  if (addresses.length === 0) throw createUnreachableError(host, problem, 'it has no address');
-  const privateAddress = addresses.find((address) => !isPublicAddress(address));
-  if (privateAddress !== undefined)
-    throw createUnreachableError(host, problem, `it has the address ${privateAddress}`);
+  if (addresses.length === 0) throw createRefusal(host, 'it has no address');
+  requirePublic(host, addresses);
   return addresses;
 }
+
+/** One that is not public among them is enough: the host, or its name, is not what it should be. */
+function requirePublic(host: string, addresses: readonly string[]): void {
+  const privateAddress = addresses.find((address) => !isPublicAddress(address));
+  if (privateAddress !== undefined)
+    throw createRefusal(host, `it has the address ${privateAddress}`);
+}
+
+/** The same words for every case: they would tell strangers which names exist inside. */
+const createRefusal = (host: string, cause: unknown) =>
+  new HostNotPublic(`The host ${host} does not resolve to public addresses only`, { cause });
 
 function destroyOnAbort(signal: AbortSignal, socket: TLSSocket): void {
   // Whoever waits for the socket has its error; afterwards it is nobody's.

@@ -1,0 +1,126 @@
+// §24: by what a request for an owner goes to a server, and what follows where the server refuses it.
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import type { ConnectionServer } from '../connection.ts';
+import type { Access, ActiveAccess, Connections } from '../connections.ts';
+import type { StoredConnection } from '../records/connection-record.ts';
+import type { FindPlace, Place } from '../records/place.ts';
+import type { ConnectionRecords } from '../records/records.ts';
+import { readBearerChallenge } from '../servers/protected-resource.ts';
+import { findRenewalTime, type KnownAccess } from './known-access.ts';
+import { describeLogin, describeMissing, type Renewal } from './renewal.ts';
+
+export interface ConnectionAccessDeps {
+  readonly records: ConnectionRecords;
+  readonly known: KnownAccess;
+  readonly renewal: Renewal;
+  readonly findPlace: FindPlace;
+  readonly clock: Clock;
+}
+
+/** A model tries again at once: the authorization server must not hear of each try. */
+const FAILURE_MS = 5000;
+const MAX_FAILURES = 2000;
+/** A token that came because the one before was refused, and is refused itself, is worth nothing; later it has expired. */
+const FRESH_MS = 120_000;
+const DAY_MS = 86_400_000;
+
+export function createConnectionAccess({
+  records,
+  known,
+  renewal,
+  findPlace,
+  clock,
+}: ConnectionAccessDeps): Pick<Connections, 'getAccess' | 'peekConnectionId' | 'noteRefusal'> {
+  const loads = createSingleFlight<string, Access>();
+  const failures = createExpiringMap<Access>(MAX_FAILURES, clock.monotonic);
+
+  function noteFailure({ hash }: Place, access: Access): Access {
+    if (access.kind === 'unavailable') failures.set(hash, access, clock.monotonic() + FAILURE_MS);
+    return access;
+  }
+
+  async function load(place: Place, server: ConnectionServer): Promise<Access> {
+    const since = clock.monotonic();
+    let stored: StoredConnection | undefined;
+    try {
+      stored = await records.read(place);
+    } catch {
+      return describeUnreadable(server);
+    }
+    if (stored === undefined) return describeMissing();
+    const { record } = stored;
+    if (record.state === 'login needed') return describeLogin(record);
+    if (clock.now() >= findRenewalTime(record))
+      return noteFailure(place, await renewal.renew(place, server));
+    if (clock.now() - record.usedAt > DAY_MS) void noteUse(place, stored);
+    return known.note(place, record, since);
+  }
+
+  /** So that what is used does not expire. Whoever else changes it does the same. */
+  async function noteUse(place: Place, stored: StoredConnection): Promise<void> {
+    const next = { ...stored.record, usedAt: clock.now() };
+    await records.replace(place, stored, next).catch(() => undefined);
+  }
+
+  async function renewRefused(
+    place: Place,
+    server: ConnectionServer,
+    used: ActiveAccess,
+  ): Promise<Access> {
+    known.forget(place);
+    const stored = await records.read(place);
+    if (stored === undefined) return describeMissing();
+    const { record } = stored;
+    if (record.state === 'login needed') return describeLogin(record);
+    const isCurrent = record.accessToken === used.token;
+    const isFresh = record.forcedAt !== undefined && clock.now() - record.forcedAt < FRESH_MS;
+    if (isCurrent && isFresh) {
+      const reason = `${server.name} refuses the token that its authorization server has just made for this account: log in again`;
+      const required = await renewal.requireLogin(place, stored, reason);
+      if (required !== undefined) return required;
+    }
+    const access = await renewal.renew(place, server, used.token);
+    // One that was under way for another reason came to the token that was refused.
+    return access.kind === 'active' && access.token === used.token
+      ? renewal.renew(place, server, used.token)
+      : access;
+  }
+
+  const refusals = createSingleFlight<string, Access>();
+
+  return {
+    getAccess(owner, server) {
+      const place = findPlace(owner, server.name);
+      const found = known.get(place) ?? failures.get(place.hash);
+      return found ?? loads.run(place.hash, () => load(place, server));
+    },
+    peekConnectionId: (owner, server) => known.get(findPlace(owner, server.name))?.connectionId,
+    async noteRefusal(owner, server, used, { status, challenge }) {
+      const place = findPlace(owner, server.name);
+      if (status === 403) {
+        const { scopes } = readBearerChallenge(challenge);
+        const names = scopes === undefined ? 'more than was granted' : scopes.join(' ');
+        // What it is good for it stays good for.
+        return {
+          kind: 'login needed',
+          reason: `${server.name} asks for more scopes (${names}): log in again to grant them`,
+          scopes,
+        };
+      }
+      const key = `${place.hash} ${used.token}`;
+      return refusals
+        .run(key, () => renewRefused(place, server, used))
+        .then(
+          (access) => noteFailure(place, access),
+          () => describeUnreadable(server),
+        );
+    },
+  };
+}
+
+const describeUnreadable = ({ name }: ConnectionServer): Access => ({
+  kind: 'unavailable',
+  reason: `the connection to ${name} could not be read just now; try again in a moment`,
+});

@@ -1,0 +1,52 @@
+// §24: what was read of connections a moment ago, so that most calls wait for nothing. Bounded: it does not grow with users.
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { ActiveAccess } from '../connections.ts';
+import type { ConnectionRecord } from '../records/connection-record.ts';
+import type { Place } from '../records/place.ts';
+
+/** Of all users and servers; tokens have 16 KiB at most, and 2 KiB mostly. */
+const MAX_KNOWN = 4000;
+const KNOWN_MS = 30_000;
+const FORGOTTEN_MS = 60_000;
+const RENEWED_BEFORE_MS = 60_000;
+
+export interface KnownAccess {
+  get(place: Place): ActiveAccess | undefined;
+  /** `since` is when it began to be read (monotonic): what was forgotten meanwhile is not known again by it. */
+  note(place: Place, record: ConnectionRecord, since: number): ActiveAccess;
+  forget(place: Place): void;
+}
+
+export function createKnownAccess(clock: Clock): KnownAccess {
+  const known = createExpiringMap<ActiveAccess>(MAX_KNOWN, clock.now);
+  /** When it was; longer than anything is read. */
+  const forgotten = createExpiringMap<number>(MAX_KNOWN, clock.monotonic);
+
+  return {
+    get: ({ hash }) => known.get(hash),
+    note({ hash }, record, since) {
+      const access = toAccess(record);
+      if ((forgotten.get(hash) ?? Number.NEGATIVE_INFINITY) >= since) return access;
+      known.set(hash, access, Math.min(clock.now() + KNOWN_MS, findRenewalTime(record)));
+      return access;
+    },
+    forget({ hash }) {
+      known.delete(hash);
+      const now = clock.monotonic();
+      forgotten.set(hash, now, now + FORGOTTEN_MS);
+    },
+  };
+}
+
+export const toAccess = ({ accessToken, id }: ConnectionRecord): ActiveAccess => ({
+  kind: 'active',
+  token: accessToken,
+  connectionId: id,
+});
+
+/** A minute before its end; where the whole life of a token is short, in its middle: else each call would renew it. */
+export function findRenewalTime({ expiresAt, tokenAt }: ConnectionRecord): number {
+  if (expiresAt === undefined) return Number.POSITIVE_INFINITY;
+  return expiresAt - Math.min(RENEWED_BEFORE_MS, (expiresAt - tokenAt) / 2);
+}

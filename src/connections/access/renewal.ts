@@ -1,0 +1,384 @@
+// §24: a token takes the place of another: once at a time on all replicas, and the answer stored before it is used. Where an
+// answer was lost, the same is asked again: many servers take a refresh token until the one that took its place is used, or for
+// some minutes. The others say `invalid_grant`, and a login is needed; what was lost cannot be had there in any other way.
+
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { type Clock, pause } from '../../platform/clock.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import { describeCause, type Log } from '../../platform/log.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import type { KeyValue } from '../../store/store.ts';
+import type { ConnectionChanges } from '../changes.ts';
+import type { ConnectionServer } from '../connection.ts';
+import type { Access, ConnectionObserver } from '../connections.ts';
+import type { ConnectionRecord, StoredConnection } from '../records/connection-record.ts';
+import type { Place } from '../records/place.ts';
+import type { ConnectionRecords } from '../records/records.ts';
+import {
+  createRunExclusively,
+  type LockReleases,
+  StillUnderWay,
+} from '../records/run-exclusively.ts';
+import type { FindLoginPlace } from '../servers/authorization-server.ts';
+import type { OAuthClients } from '../servers/clients.ts';
+import { NoAnswer } from '../servers/outbound.ts';
+import type { FormPair, OAuthClient } from '../tokens/client-authentication.ts';
+import type { IssuedTokens, TokenAnswer } from '../tokens/token-answer.ts';
+import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
+import { findRenewalTime, type KnownAccess, toAccess } from './known-access.ts';
+
+export interface Renewal {
+  /**
+   * What to go on with: by the token that is stored, where it is good, and is not `refused`; else by a new one. Never
+   * rejects.
+   */
+  renew(place: Place, server: ConnectionServer, refused?: string): Promise<Access>;
+  /** The owner must log in again; undefined where the connection has changed meanwhile. @throws StoreUnavailable */
+  requireLogin(
+    place: Place,
+    standing: StoredConnection,
+    reason: string,
+  ): Promise<Access | undefined>;
+}
+
+export interface RenewalDeps {
+  readonly store: KeyValue;
+  readonly locks: LockReleases;
+  readonly records: ConnectionRecords;
+  readonly known: KnownAccess;
+  readonly clients: OAuthClients;
+  readonly tokenEndpoint: TokenEndpoint;
+  readonly findLoginPlace: FindLoginPlace;
+  readonly changes: ConnectionChanges;
+  readonly observers: readonly ConnectionObserver[];
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** A token that is good for so long can still be used while another replica gets the next one. */
+const RESERVE_MS = 5000;
+/** For which an answer that the store does not take is offered to it, while the lock is held. */
+const STORING_MS = 15_000;
+const STORING_PAUSE_MS = 250;
+/** Answers that the store did not take: they are the only copy. */
+const MAX_UNSAVED = 1000;
+
+export function createRenewal(deps: RenewalDeps): Renewal {
+  const { records, known, clients, tokenEndpoint, changes, observers, clock, log } = deps;
+  const runExclusively = createRunExclusively<Access>(deps);
+  const unsaved = createBoundedMap<string, IssuedTokens>(MAX_UNSAVED);
+  const warn = createWarnThrottle(clock, (server: string, reason: string, cause: unknown) =>
+    log.warn('A token for a server was not renewed; its users keep their connections.', {
+      server,
+      reason,
+      ...(cause !== undefined && { cause }),
+    }),
+  );
+
+  function renew(place: Place, server: ConnectionServer, refused?: string): Promise<Access> {
+    return runExclusively({
+      hash: place.hash,
+      look: (isElsewhere) => look(place, isElsewhere, refused),
+      run: () => run(place, server, refused),
+    }).catch((error: unknown) => ({
+      kind: 'unavailable',
+      reason:
+        error instanceof StillUnderWay
+          ? `another renewal of the token for ${server.name} has not finished; try again in a moment`
+          : `the connection to ${server.name} could not be read or written just now; try again in a moment`,
+    }));
+  }
+
+  /** Undefined where a new token is needed. */
+  async function look(
+    place: Place,
+    isElsewhere: boolean,
+    refused: string | undefined,
+  ): Promise<Access | undefined> {
+    const since = clock.monotonic();
+    const stored = await records.read(place);
+    if (stored === undefined) return describeMissing();
+    const { record } = stored;
+    if (record.state === 'login needed') return describeLogin(record);
+    if (record.accessToken === refused) return undefined;
+    const until = isElsewhere ? (record.expiresAt ?? 0) - RESERVE_MS : findRenewalTime(record);
+    return clock.now() < until ? known.note(place, record, since) : undefined;
+  }
+
+  /** With the lock. */
+  async function run(
+    place: Place,
+    server: ConnectionServer,
+    refused: string | undefined,
+  ): Promise<Access> {
+    const stored = await records.read(place);
+    if (stored === undefined) return describeMissing();
+    const { record } = stored;
+    const waiting = record.renewal && unsaved.get(record.renewal.attempt);
+    if (record.renewal !== undefined && waiting !== undefined)
+      return store(place, server, record, waiting, refused);
+    const { refreshToken } = record;
+    if (refreshToken === undefined) {
+      return endUse(place, stored, refused, describeNoRefresh(server, refused));
+    }
+    const attempt = generateSecret();
+    const renewal = { attempt, at: clock.now() };
+    const marked = await records.replace(place, stored, { ...record, renewal });
+    // Somebody has ended it, or has logged in again.
+    if (marked === undefined) return (await look(place, false, refused)) ?? describeBusy(server);
+    return send(place, server, marked, refreshToken, refused);
+  }
+
+  async function send(
+    place: Place,
+    server: ConnectionServer,
+    marked: StoredConnection,
+    refreshToken: string,
+    refused: string | undefined,
+  ): Promise<Access> {
+    const { record } = marked;
+    let answer: TokenAnswer;
+    let client: OAuthClient;
+    try {
+      client = await clients.findForRecord(server, record);
+      answer = await ask(server, record, client, refreshToken);
+    } catch (error) {
+      // Where its outcome is not known the mark stays, and says so.
+      if (!(error instanceof NoAnswer) || !error.mayHaveArrived) await unmark(place, marked);
+      const isNothingSent = error instanceof TooManyRequests;
+      const what = isNothingSent || error instanceof NoAnswer ? error.message : 'was not asked';
+      return fail(server, record, what, error);
+    }
+    switch (answer.kind) {
+      case 'issued':
+        return store(place, server, record, answer.tokens, refused);
+      case 'invalid_grant': {
+        observe(server.name, 'login needed');
+        const reason = `${server.name}’s token endpoint ${answer.said}: log in again`;
+        const required = await requireLogin(place, marked, reason);
+        return required ?? (await look(place, false, refused)) ?? describeBusy(server);
+      }
+      case 'invalid_client': {
+        await unmark(place, marked);
+        const isOurs = record.client.source === 'registered';
+        const said = isOurs
+          ? await replaceClient(server, record, client.id, answer.said)
+          : answer.said;
+        return fail(server, record, said);
+      }
+      case 'failed':
+        await unmark(place, marked);
+        return fail(server, record, answer.said);
+    }
+  }
+
+  function ask(
+    server: ConnectionServer,
+    record: ConnectionRecord,
+    client: OAuthClient,
+    refreshToken: string,
+  ): Promise<TokenAnswer> {
+    const form: readonly FormPair[] = [
+      ['grant_type', 'refresh_token'],
+      ['refresh_token', refreshToken],
+      ...(record.resource === undefined ? [] : [['resource', record.resource] as const]),
+      ...Object.entries(server.auth.tokenParameters ?? {}),
+    ];
+    return tokenEndpoint.request(record.tokenUrl, client, form, server);
+  }
+
+  /**
+   * What happened, in words. The connection keeps the client that it was made with: its tokens are of no use to another, and
+   * the server may have been wrong.
+   */
+  async function replaceClient(
+    server: ConnectionServer,
+    record: ConnectionRecord,
+    forgottenId: string,
+    said: string,
+  ): Promise<string> {
+    try {
+      const { authorizationServer } = await deps.findLoginPlace(server);
+      const isSame = authorizationServer.issuer === record.issuer;
+      const isNew =
+        isSame && (await clients.replaceForgotten(server, authorizationServer, forgottenId));
+      return isNew
+        ? `${said}: the registration is gone; it was made anew. If this goes on, reconnect it at the page of connections`
+        : said;
+    } catch (cause) {
+      return `${said}: the registration is gone, and could not be made anew (${describeCause(cause)})`;
+    }
+  }
+
+  /** Before the token is used; the store may be down for a moment. */
+  async function store(
+    place: Place,
+    server: ConnectionServer,
+    marked: ConnectionRecord,
+    tokens: IssuedTokens,
+    refused: string | undefined,
+  ): Promise<Access> {
+    const attempt = marked.renewal?.attempt ?? '';
+    unsaved.set(attempt, tokens);
+    const deadline = clock.monotonic() + STORING_MS;
+    for (;;) {
+      try {
+        const access = await storeOnce(place, server, marked, tokens, refused);
+        if (access !== undefined) {
+          unsaved.delete(attempt);
+          return access;
+        }
+      } catch (cause) {
+        if (clock.monotonic() >= deadline) {
+          log.warn(
+            'A renewed token could not be stored, so it is not used. It is kept in memory, and offered to the store with the next call.',
+            { server: server.name, cause },
+          );
+          throw cause;
+        }
+        await pause(clock, STORING_PAUSE_MS);
+      }
+    }
+  }
+
+  /** Undefined where the record changed under it. @throws StoreUnavailable */
+  async function storeOnce(
+    place: Place,
+    server: ConnectionServer,
+    marked: ConnectionRecord,
+    tokens: IssuedTokens,
+    refused: string | undefined,
+  ): Promise<Access | undefined> {
+    const stored = await records.read(place);
+    if (stored === undefined || stored.record.renewal?.attempt !== marked.renewal?.attempt) {
+      // It was ended, or made anew, meanwhile: nobody needs these tokens, and nobody else can end them.
+      if (stored?.record.accessToken !== tokens.accessToken) await discard(server, marked, tokens);
+      return (await look(place, false, refused)) ?? describeBusy(server);
+    }
+    const next = apply(stored.record, tokens, refused !== undefined);
+    const written = await records.replace(place, stored, next);
+    if (written === undefined) return undefined;
+    observe(server.name, 'renewed');
+    const { owner } = place;
+    const event = { owner, server: server.name, connectionId: next.id };
+    for (const observer of observers) observer.renewed?.(event);
+    changes.announce(place, stored.record.state === 'active' ? 'renewed' : 'active');
+    return toAccess(next);
+  }
+
+  async function discard(
+    server: ConnectionServer,
+    record: ConnectionRecord,
+    { refreshToken, accessToken }: IssuedTokens,
+  ): Promise<void> {
+    if (record.revocationUrl === undefined) return;
+    const token =
+      refreshToken === undefined
+        ? ({ value: accessToken, hint: 'access_token' } as const)
+        : ({ value: refreshToken, hint: 'refresh_token' } as const);
+    const client = await clients.findForRecord(server, record);
+    await tokenEndpoint.revoke(record.revocationUrl, client, token, server);
+  }
+
+  function apply(
+    record: ConnectionRecord,
+    { accessToken, refreshToken, expiresInSeconds, scopes }: IssuedTokens,
+    isForced: boolean,
+  ): ConnectionRecord {
+    const now = clock.now();
+    return {
+      ...record,
+      state: 'active',
+      problem: undefined,
+      accessToken,
+      tokenAt: now,
+      expiresAt: expiresInSeconds === undefined ? undefined : now + expiresInSeconds * 1000,
+      refreshToken: refreshToken ?? record.refreshToken,
+      scopes: scopes ?? record.scopes,
+      usedAt: now,
+      renewal: undefined,
+      forcedAt: isForced ? now : undefined,
+    };
+  }
+
+  async function unmark(place: Place, marked: StoredConnection): Promise<void> {
+    await records.replace(place, marked, { ...marked.record, renewal: undefined });
+  }
+
+  /** There is no way to another token: the one that there is serves until its end, unless the server has refused it. */
+  async function endUse(
+    place: Place,
+    stored: StoredConnection,
+    refused: string | undefined,
+    reason: string,
+  ): Promise<Access> {
+    const { record } = stored;
+    const isUsable =
+      record.accessToken !== refused &&
+      (record.expiresAt === undefined || clock.now() < record.expiresAt - RESERVE_MS);
+    if (isUsable) return toAccess(record);
+    observe(place.server, 'login needed');
+    const required = await requireLogin(place, stored, reason);
+    return required ?? { kind: 'unavailable', reason: `${reason}; it has just changed, try again` };
+  }
+
+  /** Nothing is lost. */
+  function fail(
+    server: ConnectionServer,
+    { tokenUrl }: ConnectionRecord,
+    said: string,
+    cause?: unknown,
+  ): Access {
+    observe(server.name, 'failed');
+    const { host } = new URL(tokenUrl);
+    const reason = `${server.name}’s token endpoint (${host}) ${said.replace(`${host} `, '')}`;
+    warn(server.name, reason, cause);
+    return {
+      kind: 'unavailable',
+      reason: `${reason}; the connection is kept, try again in a moment`,
+    };
+  }
+
+  async function requireLogin(
+    place: Place,
+    standing: StoredConnection,
+    reason: string,
+  ): Promise<Access | undefined> {
+    const next = { ...standing.record, state: 'login needed' as const, problem: reason };
+    const written = await records.replace(place, standing, next);
+    if (written === undefined) return undefined;
+    const { owner, server } = place;
+    const event = { owner, server, connectionId: next.id, reason };
+    for (const observer of observers) observer.loginNeeded?.(event);
+    changes.announce(place, 'login needed');
+    return describeLogin(next);
+  }
+
+  function observe(server: string, outcome: 'renewed' | 'login needed' | 'failed'): void {
+    for (const observer of observers) observer.refreshed?.(server, outcome);
+  }
+
+  return { renew, requireLogin };
+}
+
+export const describeMissing = (): Access => ({
+  kind: 'missing',
+  reason: undefined,
+  scopes: undefined,
+});
+
+export const describeLogin = ({ problem }: ConnectionRecord): Access => ({
+  kind: 'login needed',
+  reason: problem,
+  scopes: undefined,
+});
+
+const describeBusy = ({ name }: ConnectionServer): Access => ({
+  kind: 'unavailable',
+  reason: `the connection to ${name} has just changed; try again`,
+});
+
+const describeNoRefresh = ({ name }: ConnectionServer, refused: string | undefined): string =>
+  refused === undefined
+    ? `the token for ${name} has expired, and its authorization server gave none to renew it: log in again`
+    : `${name} refused its token, and its authorization server gave none to renew it: log in again`;

@@ -1,0 +1,108 @@
+// For the composition root: what keeps connections, where the gateway knows who somebody is without asking the provider.
+import type { Config } from '../config/config.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Fetch } from '../platform/fetch-with-limits.ts';
+import type { Log } from '../platform/log.ts';
+import type { Network } from '../platform/outbound/public-network.ts';
+import { buildClientKeyName, buildConnectionsChannelName } from '../store/keys.ts';
+import { createReplicas } from '../store/replicas/replicas.ts';
+import type { Seal } from '../store/seal/seal.ts';
+import { createSigningKeys } from '../store/seal/signing-keys.ts';
+import type { Bus, KeyValue } from '../store/store.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import { createConnectionAccess } from './access/access.ts';
+import { createKnownAccess } from './access/known-access.ts';
+import { createRenewal } from './access/renewal.ts';
+import { type ConnectionMessage, createConnectionChanges, isConnectionMessage } from './changes.ts';
+import type { ConnectionServer } from './connection.ts';
+import type { ConnectionObserver, ConnectionParts } from './connections.ts';
+import { describeConnection } from './describe.ts';
+import { createConnectionEnds } from './ends.ts';
+import { createConnecting } from './making/connecting.ts';
+import { createLinkRequests } from './making/link-requests.ts';
+import { createPlaces } from './records/place.ts';
+import { createConnectionRecords } from './records/records.ts';
+import { createFindLoginPlace } from './servers/authorization-server.ts';
+import { createOAuthClients } from './servers/clients.ts';
+import { createOutbound } from './servers/outbound.ts';
+import { createAuthenticateForm } from './tokens/client-authentication.ts';
+import { createTokenEndpoint } from './tokens/token-endpoint.ts';
+
+export interface ConnectionsDeps {
+  readonly store: KeyValue & Bus;
+  /** Undefined where nothing is sealed. */
+  readonly seal: Seal | undefined;
+  /** For what operators name. */
+  readonly fetch: Fetch;
+  /** For what servers name. */
+  readonly network: Network;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
+  /** As the configuration file has it now; undefined for a server that is not in it, or has another `auth`. */
+  readonly findServer: (name: string) => ConnectionServer | undefined;
+  readonly observers: readonly ConnectionObserver[];
+}
+
+/** Undefined where clients get the provider's tokens. */
+export function createConnections(
+  { server: { baseUrl, displayName }, oauth, mcp }: Pick<Config, 'server' | 'oauth' | 'mcp'>,
+  deps: ConnectionsDeps,
+): (ConnectionParts & { close(): void }) | undefined {
+  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') return undefined;
+  const { seal, clock } = deps;
+  if (seal === undefined) throw new Error('Connections need a secret');
+  const findPlace = createPlaces(oauth.provider.issuer);
+  const replicas = createReplicas<ConnectionMessage>({
+    ...deps,
+    getSeal: async () => seal,
+    channel: buildConnectionsChannelName(mcp.sessions.keyPrefix),
+    isMessage: isConnectionMessage,
+  });
+  const keys = createSigningKeys({
+    ...deps,
+    getSeal: async () => seal,
+    buildKeyName: buildClientKeyName,
+  });
+  const outbound = createOutbound(deps);
+  const shared = { ...deps, seal, findPlace, baseUrl };
+  const records = createConnectionRecords(shared);
+  const known = createKnownAccess(clock);
+  const changes = createConnectionChanges({ ...shared, replicas });
+  // Before anybody else hears of a change, what was known here is forgotten.
+  changes.listen(known.forget);
+  const clients = createOAuthClients({ ...shared, locks: changes, outbound, displayName });
+  const tokenEndpoint = createTokenEndpoint(outbound, createAuthenticateForm(keys, clock));
+  const findLoginPlace = createFindLoginPlace(outbound, clock);
+  const parts = { ...shared, records, known, changes, clients, tokenEndpoint, findLoginPlace };
+  const renewal = createRenewal({ ...parts, locks: changes });
+  const requests = createLinkRequests(parts);
+  return {
+    connections: {
+      ...createConnectionAccess({ ...parts, renewal }),
+      ...createConnectionEnds(parts),
+      async describe(owner, server) {
+        const stored = await records.read(findPlace(owner, server.name));
+        return describeConnection(server.name, stored?.record);
+      },
+      async count(server) {
+        const counts = { active: 0, 'login needed': 0 };
+        for await (const { state } of records.listOfServer(server)) counts[state] += 1;
+        return counts;
+      },
+      onChange(listener) {
+        changes.listen(({ owner, server }, change) => {
+          if (change !== 'renewed' && change !== 'declined') listener(owner, server, change);
+        });
+      },
+      close: replicas.close,
+    },
+    requests,
+    connecting: {
+      ...createConnecting({ ...parts, requests }),
+      getClientDocument: () => clients.document,
+      listPublicKeys: async () => ({ keys: await keys.listPublicKeys() }),
+    },
+    close: replicas.close,
+  };
+}

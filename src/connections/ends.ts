@@ -1,0 +1,120 @@
+// §24: connections end: here at once, and at the authorization server where it can be told (RFC 7009).
+import { createWorkQueue } from '../platform/work-queue.ts';
+import type { KnownAccess } from './access/known-access.ts';
+import type { ConnectionChanges } from './changes.ts';
+import type { ConnectionServer, EndedBy } from './connection.ts';
+import type { ConnectionObserver, Connections } from './connections.ts';
+import type { ConnectionRecord } from './records/connection-record.ts';
+import type { FindPlace, Place } from './records/place.ts';
+import type { ConnectionRecords } from './records/records.ts';
+import type { OAuthClients } from './servers/clients.ts';
+import type { TokenEndpoint } from './tokens/token-endpoint.ts';
+
+export interface ConnectionEndsDeps {
+  readonly records: ConnectionRecords;
+  readonly known: KnownAccess;
+  readonly clients: OAuthClients;
+  readonly tokenEndpoint: TokenEndpoint;
+  readonly changes: ConnectionChanges;
+  readonly observers: readonly ConnectionObserver[];
+  readonly findPlace: FindPlace;
+  readonly findServer: (name: string) => ConnectionServer | undefined;
+}
+
+interface End {
+  readonly isEnded: boolean;
+  readonly problem: string | undefined;
+}
+
+/** Of those that end together. */
+const MAX_AT_ONCE = 20;
+
+export function createConnectionEnds(
+  deps: ConnectionEndsDeps,
+): Pick<Connections, 'end' | 'endOfUser' | 'endAtServer'> {
+  const { records, known, clients, tokenEndpoint, changes, observers, findPlace, findServer } =
+    deps;
+
+  /** First here: whatever the authorization server says, nothing is sent by it from now on. */
+  async function endOne(
+    place: Place,
+    server: ConnectionServer | undefined,
+    by: EndedBy,
+  ): Promise<End> {
+    const taken = await records.take(place);
+    known.forget(place);
+    if (taken === undefined) return { isEnded: false, problem: undefined };
+    changes.announce(place, 'missing');
+    const { record } = taken;
+    if (record !== undefined) {
+      const { owner, server: name } = place;
+      const event = { owner, server: name, connectionId: record.id, by };
+      for (const observer of observers) observer.ended?.(event);
+    }
+    return { isEnded: true, problem: await revoke(place, server, record) };
+  }
+
+  async function revoke(
+    place: Place,
+    server: ConnectionServer | undefined,
+    record: ConnectionRecord | undefined,
+  ): Promise<string | undefined> {
+    if (record === undefined)
+      return `the connection to ${place.server} could not be read, so nothing was revoked there`;
+    const { issuer, revocationUrl, refreshToken, accessToken } = record;
+    const advice = `end it at ${issuer}, too`;
+    if (server === undefined)
+      return `${place.server} is not configured any more, so nothing was revoked there: ${advice}`;
+    if (revocationUrl === undefined)
+      return `the authorization server of ${place.server} revokes no tokens (RFC 7009): ${advice}`;
+    try {
+      const client = await clients.findForRecord(server, record);
+      // With a refresh token goes what was made by it (RFC 7009 §2.1).
+      const token =
+        refreshToken === undefined
+          ? ({ value: accessToken, hint: 'access_token' } as const)
+          : ({ value: refreshToken, hint: 'refresh_token' } as const);
+      const said = await tokenEndpoint.revoke(revocationUrl, client, token, server);
+      return said && `${place.server}’s revocation endpoint ${said}: ${advice}`;
+    } catch {
+      return `the token for ${place.server} could not be revoked: ${advice}`;
+    }
+  }
+
+  async function endAll(places: readonly Place[], by: EndedBy) {
+    const queue = createWorkQueue({
+      maxRunning: MAX_AT_ONCE,
+      maxWaiting: places.length,
+      createRefusal: () => new Error('unreachable'),
+    });
+    const ends = await Promise.all(
+      places.map((place) => queue.run(() => endOne(place, findServer(place.server), by))),
+    );
+    const ended = ends.filter(({ isEnded }) => isEnded);
+    return {
+      ended: ended.length,
+      failed: ended.filter(({ problem }) => problem !== undefined).length,
+    };
+  }
+
+  return {
+    async end(owner, server, by) {
+      const { isEnded, problem } = await endOne(findPlace(owner, server.name), server, by);
+      return { ended: isEnded, problem };
+    },
+    async endOfUser(owner, by) {
+      // Any server will do: the list is the user's.
+      const servers = await records.listOfUser(findPlace(owner, ''));
+      return endAll(
+        servers.map((server) => findPlace(owner, server)),
+        by,
+      );
+    },
+    async endAtServer(server, by) {
+      const places: Place[] = [];
+      for await (const { owner } of records.listOfServer(server))
+        places.push(findPlace(owner, server));
+      return endAll(places, by);
+    },
+  };
+}

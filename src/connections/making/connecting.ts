@@ -1,0 +1,337 @@
+// §24: from the page to the authorization server and back (RFC 6749 §4.1, RFC 7636, RFC 9207, RFC 8707).
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../../platform/clock.ts';
+import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';
+import { quote } from '../../platform/text.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import { createSealedRecords } from '../../store/seal/sealed-records.ts';
+import type { KeyValue } from '../../store/store.ts';
+import type { KnownAccess } from '../access/known-access.ts';
+import type { ConnectionChanges } from '../changes.ts';
+import type { ConnectionOwner, ConnectionServer } from '../connection.ts';
+import {
+  type Connecting,
+  type ConnectionObserver,
+  ConnectionProblem,
+  type ConnectionRequest,
+} from '../connections.ts';
+import { describeConnection } from '../describe.ts';
+import type { ConnectionRecord } from '../records/connection-record.ts';
+import type { FindPlace, Place } from '../records/place.ts';
+import type { ConnectionRecords } from '../records/records.ts';
+import type { AuthorizationServer, FindLoginPlace } from '../servers/authorization-server.ts';
+import type { KnownClient, OAuthClients } from '../servers/clients.ts';
+import { NoAnswer } from '../servers/outbound.ts';
+import type { FormPair } from '../tokens/client-authentication.ts';
+import { cleanText, type IssuedTokens } from '../tokens/token-answer.ts';
+import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
+import type { LinkRequests } from './link-requests.ts';
+
+export interface ConnectingDeps {
+  readonly store: KeyValue;
+  readonly seal: Seal;
+  readonly records: ConnectionRecords;
+  readonly known: KnownAccess;
+  readonly clients: OAuthClients;
+  readonly tokenEndpoint: TokenEndpoint;
+  readonly findLoginPlace: FindLoginPlace;
+  readonly requests: Pick<LinkRequests, 'complete' | 'decline'>;
+  readonly changes: ConnectionChanges;
+  readonly observers: readonly ConnectionObserver[];
+  readonly findPlace: FindPlace;
+  readonly clock: Clock;
+}
+
+/** Found by `state`, which only this login's browser brings back. It names server and issuer: an answer of another is none. */
+interface Login {
+  readonly owner: ConnectionOwner;
+  readonly server: string;
+  readonly browserHash: string;
+  readonly requestId: string | undefined;
+  readonly issuer: string;
+  readonly isIssuerKnown: boolean;
+  readonly sendsIssuer: boolean;
+  readonly tokenUrl: string;
+  readonly revocationUrl: string | undefined;
+  readonly client: ConnectionRecord['client'];
+  /** Undefined where the authorization server takes none. */
+  readonly verifier: string | undefined;
+  readonly resource: string | undefined;
+  readonly scopes: readonly string[] | undefined;
+}
+
+const LOGIN_SECONDS = 600;
+const CONNECTION_ID_BYTES = 16;
+
+export function createConnecting(
+  deps: ConnectingDeps,
+): Omit<Connecting, 'getClientDocument' | 'listPublicKeys'> {
+  const { store, seal, records, clients, tokenEndpoint, findLoginPlace, findPlace, clock } = deps;
+  const logins = createSealedRecords<Login>({ store, seal }, 'connection-login', LOGIN_SECONDS);
+
+  return {
+    async begin(request, server, browser) {
+      const { authorizationServer: at, resource, scopes: asked } = await findLoginPlace(server);
+      const client = await clients.findForLogin(server, at);
+      const scopes = await chooseScopes(request, server, asked, at);
+      const verifier = server.auth.pkce ? generateSecret() : undefined;
+      if (verifier !== undefined) requirePkce(server, at);
+      const place = findPlace(request.owner, server.name);
+      const state = await logins.put({
+        owner: place.owner,
+        server: server.name,
+        browserHash: browser.hash,
+        requestId: browser.requestId,
+        issuer: at.issuer,
+        isIssuerKnown: at.isIssuerKnown,
+        sendsIssuer: at.sendsIssuer,
+        tokenUrl: at.tokenUrl,
+        revocationUrl: at.revocationUrl,
+        client: describeClient(client),
+        verifier,
+        resource,
+        scopes,
+      });
+      return buildAuthorizationUrl(at.authorizationUrl, [
+        ...Object.entries(server.auth.parameters ?? {}),
+        ['response_type', 'code'],
+        ['client_id', client.id],
+        ['redirect_uri', clients.redirectUri],
+        ['state', state],
+        ...(scopes === undefined ? [] : [['scope', scopes.join(' ')] as const]),
+        ...(resource === undefined ? [] : [['resource', resource] as const]),
+        ...(verifier === undefined
+          ? []
+          : ([
+              ['code_challenge', hashSha256(verifier)],
+              ['code_challenge_method', 'S256'],
+            ] as const)),
+      ]);
+    },
+    async finish(query, back, findServer) {
+      const login = await logins.take(query.get('state') ?? '');
+      if (login === undefined) throw new ConnectionProblem('browser', STATE_UNKNOWN);
+      const { server: name, browserHash } = login;
+      if (back.browserHash === undefined || !isEqualSecret(back.browserHash, browserHash))
+        throw new ConnectionProblem(
+          'browser',
+          `The login for ${name} began in another browser. ${BEGIN_AGAIN}`,
+        );
+      requireOwner(login, back);
+      const server = findServer(name);
+      if (server === undefined) {
+        throw new ConnectionProblem(
+          'operator',
+          `${name} is not a server of this gateway any more, or needs no login.`,
+        );
+      }
+      requireIssuer(login, query.get('iss'));
+      const error = query.get('error');
+      if (error !== undefined) await failRefused(login, error, query.get('error_description'));
+      const code = query.get('code');
+      if (code === undefined || code === '') {
+        throw new ConnectionProblem(
+          'server',
+          `${name}: its authorization server ${login.issuer} sent the browser back without a code. ${BEGIN_AGAIN}`,
+        );
+      }
+      const tokens = await redeem(login, server, code);
+      return { info: await keep(login, tokens), requestId: login.requestId };
+    },
+  };
+
+  /** What the operator chose, else what the server asks for; and what this request needs, beside what was granted before. */
+  async function chooseScopes(
+    { owner, scopes: needed }: ConnectionRequest,
+    { name, auth }: ConnectionServer,
+    asked: readonly string[] | undefined,
+    { supportedScopes }: AuthorizationServer,
+  ): Promise<readonly string[] | undefined> {
+    const chosen = auth.scopes ?? asked ?? [];
+    const stored = needed && (await records.read(findPlace(owner, name)));
+    // OpenID Connect Core §11: where it is offered, there are no refresh tokens without it.
+    const isOffline = auth.scopes === undefined && supportedScopes?.includes('offline_access');
+    const scopes = new Set([
+      ...chosen,
+      ...(stored?.record.scopes ?? []),
+      ...(needed ?? []),
+      ...(isOffline ? ['offline_access'] : []),
+    ]);
+    return scopes.size === 0 ? undefined : [...scopes];
+  }
+
+  function requireOwner(
+    { owner, server }: Login,
+    back: { readonly owner: ConnectionOwner | undefined; readonly isOperator: boolean },
+  ): void {
+    if (owner === 'shared') {
+      if (back.isOperator) return;
+      throw new ConnectionProblem('person', `Only operators connect ${server} for everybody.`);
+    }
+    const began = findPlace(owner, server);
+    const isSame = back.owner !== undefined && findPlace(back.owner, server).hash === began.hash;
+    if (isSame) return;
+    throw new ConnectionProblem(
+      'person',
+      `The login for ${server} was begun by another user of this gateway than the one who is logged in now. ${BEGIN_AGAIN}`,
+    );
+  }
+
+  /** RFC 9207 §2.4. What is not said cannot be compared, unless it was promised. */
+  function requireIssuer(login: Login, iss: string | undefined): void {
+    const { server, issuer, isIssuerKnown, sendsIssuer, tokenUrl } = login;
+    if (iss === undefined && !sendsIssuer) return;
+    const isSame = isIssuerKnown
+      ? iss === issuer
+      : iss !== undefined && URL.canParse(iss) && new URL(iss).origin === new URL(tokenUrl).origin;
+    if (isSame) return;
+    throw new ConnectionProblem(
+      'server',
+      `${server}: the browser came back from ${iss === undefined ? 'an authorization server that does not say who it is' : quote(iss, 200)}, and the login was begun at ${issuer} (RFC 9207). Nothing was sent to either. ${BEGIN_AGAIN}`,
+    );
+  }
+
+  async function failRefused(
+    { server, issuer, requestId }: Login,
+    error: string,
+    description: string | undefined,
+  ): Promise<never> {
+    if (error === 'access_denied') {
+      if (requestId !== undefined) await deps.requests.decline(requestId).catch(() => {});
+      throw new ConnectionProblem(
+        'person',
+        `${server} was not connected: its authorization server ${issuer} says that this was declined there.`,
+      );
+    }
+    const code = /^[\w.-]{1,60}$/.test(error) ? error : 'an error';
+    const said = description === undefined ? code : `${code}: ${cleanText(description, 200)}`;
+    throw new ConnectionProblem(
+      OPERATORS.has(error) ? 'operator' : 'server',
+      `${server}: its authorization server ${issuer} refused the login: ${said}.`,
+    );
+  }
+
+  async function redeem(
+    login: Login,
+    server: ConnectionServer,
+    code: string,
+  ): Promise<IssuedTokens> {
+    const { tokenUrl, verifier, resource } = login;
+    const client = clients.findForRecord(server, login);
+    const form: readonly FormPair[] = [
+      ['grant_type', 'authorization_code'],
+      ['code', code],
+      ['redirect_uri', clients.redirectUri],
+      ...(verifier === undefined ? [] : [['code_verifier', verifier] as const]),
+      ...(resource === undefined ? [] : [['resource', resource] as const]),
+      ...Object.entries(server.auth.tokenParameters ?? {}),
+    ];
+    const hop = `${server.name}’s token endpoint (${new URL(tokenUrl).host})`;
+    const answer = await tokenEndpoint
+      .request(tokenUrl, client, form, server)
+      .catch((cause: unknown) => {
+        if (!(cause instanceof NoAnswer || cause instanceof TooManyRequests)) throw cause;
+        throw new ConnectionProblem('server', `${hop} did not answer. ${BEGIN_AGAIN}`, { cause });
+      });
+    if (answer.kind === 'issued') return answer.tokens;
+    if (answer.kind === 'invalid_client') await failClient(login, server, hop, answer.said);
+    throw new ConnectionProblem('server', `${hop} ${answer.said}. ${BEGIN_AGAIN}`);
+  }
+
+  async function failClient(
+    { client, issuer }: Login,
+    server: ConnectionServer,
+    hop: string,
+    said: string,
+  ): Promise<never> {
+    if (client.source !== 'registered')
+      throw new ConnectionProblem(
+        'operator',
+        `${hop} ${said}. Check "clientId", "clientSecret" and "clientAuth" of ${server.name}.`,
+      );
+    const { authorizationServer: at } = await findLoginPlace(server);
+    const isNew = at.issuer === issuer && (await clients.replaceForgotten(server, at, client.id));
+    const what = isNew ? ': the registration is gone; it was made anew' : '';
+    throw new ConnectionProblem('server', `${hop} ${said}${what}. ${BEGIN_AGAIN}`);
+  }
+
+  async function keep(login: Login, tokens: IssuedTokens) {
+    const place: Place = findPlace(login.owner, login.server);
+    const now = clock.now();
+    const { record } = await records.create(place, {
+      id: randomBytes(CONNECTION_ID_BYTES).toString('base64url'),
+      state: 'active',
+      issuer: login.issuer,
+      client: login.client,
+      tokenUrl: login.tokenUrl,
+      revocationUrl: login.revocationUrl,
+      resource: login.resource,
+      accessToken: tokens.accessToken,
+      tokenAt: now,
+      expiresAt:
+        tokens.expiresInSeconds === undefined ? undefined : now + tokens.expiresInSeconds * 1000,
+      refreshToken: tokens.refreshToken,
+      scopes: tokens.scopes ?? login.scopes,
+      account: tokens.account,
+      since: now,
+      usedAt: now,
+    });
+    deps.known.forget(place);
+    const event = { owner: place.owner, server: place.server, connectionId: record.id };
+    for (const observer of deps.observers) observer.made?.(event);
+    if (login.requestId !== undefined) await deps.requests.complete(login.requestId);
+    deps.changes.announce(place, 'active');
+    return describeConnection(place.server, record);
+  }
+}
+
+/** A secret of the configuration may change there, and is read there. */
+const describeClient = ({
+  id,
+  secret,
+  source,
+  method,
+}: KnownClient): ConnectionRecord['client'] => ({
+  id,
+  ...(source === 'registered' && { secret }),
+  source,
+  method,
+});
+
+const BEGIN_AGAIN = 'Begin again from the list of connections.';
+
+const STATE_UNKNOWN = `This login is not known, or was used already: each works once, and within ten minutes. ${BEGIN_AGAIN}`;
+
+/** Of RFC 6749 §4.1.2.1, those that the configuration or the client is the cause of. */
+const OPERATORS: ReadonlySet<string> = new Set([
+  'unauthorized_client',
+  'invalid_scope',
+  'invalid_request',
+  'unsupported_response_type',
+  'invalid_target',
+]);
+
+/**
+ * RFC 7636 §4.2. One that lists other methods alone cannot check what is sent; one that lists none often can (Entra, say), and
+ * loses nothing by being sent it.
+ */
+function requirePkce(
+  { name }: ConnectionServer,
+  { issuer, challengeMethods }: AuthorizationServer,
+) {
+  if (challengeMethods === undefined || challengeMethods.includes('S256')) return;
+  throw new ConnectionProblem(
+    'operator',
+    `${name}: its authorization server ${issuer} does not offer PKCE with S256 (RFC 7636). With a client secret, "pkce": false does without.`,
+  );
+}
+
+function buildAuthorizationUrl(
+  authorizationUrl: string,
+  parameters: readonly (readonly [name: string, value: string])[],
+): string {
+  const url = new URL(authorizationUrl);
+  // The gateway's own come last, and alone.
+  for (const [name, value] of parameters) url.searchParams.set(name, value);
+  return url.href;
+}

@@ -1,0 +1,160 @@
+// §24: links that lead one user to a connection, and those who wait for what comes of them.
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import { buildConnectionLinkKey } from '../../store/keys.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import { createSealedRecords, createSealedValues } from '../../store/seal/sealed-records.ts';
+import type { KeyValue } from '../../store/store.ts';
+import type { ConnectionChanges } from '../changes.ts';
+import type { ConnectionRequest, ConnectionRequests, RequestOutcome } from '../connections.ts';
+import type { FindPlace, Place } from '../records/place.ts';
+import type { ConnectionRecords } from '../records/records.ts';
+
+export interface LinkRequestsDeps {
+  readonly store: KeyValue;
+  readonly seal: Seal;
+  readonly records: ConnectionRecords;
+  readonly changes: ConnectionChanges;
+  readonly findPlace: FindPlace;
+  readonly clock: Clock;
+  readonly baseUrl: string;
+}
+
+export interface LinkRequests extends ConnectionRequests {
+  /** The connection stands: the link leads nowhere any more. Never rejects. */
+  complete(id: string): Promise<void>;
+}
+
+interface LinkRecord extends ConnectionRequest {
+  /** The connection that there was before: what comes of the link is another one. */
+  readonly before: string | undefined;
+  readonly outcome?: 'connected' | 'declined' | undefined;
+}
+
+const LINK_SECONDS = 600;
+/** A model that calls in a loop is given the same link again. */
+const SAME_LINK_SECONDS = 60;
+const WAIT_MS = 300_000;
+/** Messages between replicas may be lost. */
+const POLL_MS = 2000;
+
+export function createLinkRequests(deps: LinkRequestsDeps): LinkRequests {
+  const { store, seal, records, changes, findPlace, clock, baseUrl } = deps;
+  const links = createSealedRecords<LinkRecord>(
+    { store, seal },
+    'connection-request',
+    LINK_SECONDS,
+  );
+  const recent = createSealedValues({ store, getSeal: async () => seal });
+
+  /** The one that is good, or is to be made anew where it needs a login. */
+  async function findActiveId(place: Place): Promise<string | undefined> {
+    const stored = await records.read(place);
+    return stored?.record.state === 'active' ? stored.record.id : undefined;
+  }
+
+  const buildLink = (id: string, server: string) => ({
+    id,
+    url: `${baseUrl}/connections/${encodeURIComponent(server)}?request=${id}`,
+  });
+
+  const isOpen = (link: LinkRecord | undefined): link is LinkRecord =>
+    link !== undefined && link.outcome === undefined;
+
+  async function close(
+    id: string,
+    outcome: 'connected' | 'declined',
+  ): Promise<LinkRecord | undefined> {
+    let closed: LinkRecord | undefined;
+    await links.update(id, LINK_SECONDS, (link) => {
+      closed = isOpen(link) ? link : undefined;
+      return closed && { ...closed, outcome };
+    });
+    return closed;
+  }
+
+  /** Undefined while nothing has come of it. @throws StoreUnavailable */
+  async function look(id: string, place: Place): Promise<RequestOutcome | undefined> {
+    const link = await links.get(id);
+    if (link === undefined) return 'expired';
+    if (link.outcome !== undefined) return link.outcome;
+    const activeId = await findActiveId(place);
+    return activeId !== undefined && activeId !== link.before ? 'connected' : undefined;
+  }
+
+  return {
+    async create(request) {
+      const { server, scopes } = request;
+      const place = findPlace(request.owner, server);
+      const before = await findActiveId(place);
+      const named = JSON.stringify([place.ownerName, server, scopes ?? [], before]);
+      const key = buildConnectionLinkKey(hashSha256(named));
+      const known = await recent.get(key);
+      if (known !== undefined && isOpen(await links.get(known))) return buildLink(known, server);
+      const id = await links.put({ owner: place.owner, server, scopes, before });
+      // Of many at the same moment all get the same.
+      const standing = await recent.getOrSet(key, id, SAME_LINK_SECONDS);
+      return buildLink(isOpen(await links.get(standing)) ? standing : id, server);
+    },
+    async find(id) {
+      const link = await links.get(id);
+      if (!isOpen(link)) return undefined;
+      const { owner, server, scopes } = link;
+      return { owner, server, scopes };
+    },
+    async decline(id) {
+      const link = await close(id, 'declined');
+      if (link !== undefined) changes.announce(findPlace(link.owner, link.server), 'declined');
+    },
+    complete: (id) =>
+      close(id, 'connected').then(
+        () => {},
+        // Whoever waits sees the connection itself.
+        () => {},
+      ),
+    wait(id, request, signal) {
+      const place = findPlace(request.owner, request.server);
+      return waitFor(() => look(id, place), place, signal);
+    },
+  };
+
+  function waitFor(
+    ask: () => Promise<RequestOutcome | undefined>,
+    place: Place,
+    signal: CancelSignal,
+  ): Promise<RequestOutcome> {
+    return new Promise((resolve) => {
+      let isLooking = false;
+      let hasChanged = false;
+      let cancelPoll = () => {};
+      const end = (outcome: RequestOutcome) => {
+        cancelPoll();
+        cancelDeadline();
+        stopListening();
+        signal.removeEventListener('abort', onAbort);
+        resolve(outcome);
+      };
+      const onAbort = () => end('expired');
+      const cancelDeadline = clock.after(WAIT_MS, () => end('expired'));
+      const stopListening = changes.listen(({ hash }) => {
+        if (hash === place.hash) void check();
+      });
+      async function check(): Promise<void> {
+        hasChanged = isLooking;
+        if (isLooking) return;
+        isLooking = true;
+        cancelPoll();
+        // A store that fails now may answer with the next look.
+        const outcome = await ask().catch(() => undefined);
+        isLooking = false;
+        if (outcome !== undefined) end(outcome);
+        else if (hasChanged) void check();
+        else if (!signal.aborted) cancelPoll = clock.after(POLL_MS, () => void check());
+      }
+      signal.addEventListener('abort', onAbort);
+      if (signal.aborted) onAbort();
+      else void check();
+    });
+  }
+}

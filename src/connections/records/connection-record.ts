@@ -1,0 +1,94 @@
+// §24: what the store has of a connection. It is sealed with a key of its owner and server.
+import { parseObject } from '../../platform/json.ts';
+import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
+import { createSeal, type Seal } from '../../store/seal/seal.ts';
+import type { ClientAuthMethod, ConnectionState } from '../connection.ts';
+import type { Place } from './place.ts';
+
+/** Times are epoch milliseconds. */
+export interface ConnectionRecord {
+  /** Another after each login; renewals keep it. */
+  readonly id: string;
+  readonly state: Exclude<ConnectionState, 'missing'>;
+  /** Why a login is needed. */
+  readonly problem?: string | undefined;
+  /** What the authorization server calls itself; where an operator named endpoints alone, the token endpoint. */
+  readonly issuer: string;
+  readonly tokenUrl: string;
+  readonly revocationUrl?: string | undefined;
+  readonly client: {
+    readonly id: string;
+    /** Where it was registered; that of a configured one stands in the configuration alone. */
+    readonly secret?: string | undefined;
+    readonly source: ClientSource;
+    readonly method: ClientAuthMethod;
+  };
+  /** RFC 8707: what the tokens are for; undefined where that is not sent. */
+  readonly resource?: string | undefined;
+  readonly accessToken: string;
+  /** Undefined for a token that does not expire, or does not say so. */
+  readonly expiresAt?: number | undefined;
+  /** When this token came. */
+  readonly tokenAt: number;
+  readonly refreshToken?: string | undefined;
+  /** As granted; undefined where it is not known. */
+  readonly scopes?: readonly string[] | undefined;
+  readonly account?: string | undefined;
+  readonly since: number;
+  readonly usedAt: number;
+  /** A renewal whose outcome is not noted: it is under way, or the replica that began it has died. */
+  readonly renewal?: { readonly attempt: string; readonly at: number } | undefined;
+  /** When this token was asked for because the server had refused the one before. */
+  readonly forcedAt?: number | undefined;
+  /** Until when the lists name it. */
+  readonly listedUntil: number;
+}
+
+/** By what the gateway is known at an authorization server: the configuration, its client document, a registration. */
+export type ClientSource = 'configured' | 'document' | 'registered';
+
+export interface StoredConnection {
+  readonly record: ConnectionRecord;
+  /** What stands under its key. */
+  readonly text: string;
+}
+
+/** As it stands under its key: its issuer must be known to open it. */
+interface Envelope {
+  readonly version: number;
+  readonly issuer: string;
+  readonly sealed: string;
+}
+
+export function writeRecord(seal: Seal, place: Place, record: ConnectionRecord): StoredConnection {
+  const { issuer } = record;
+  const envelope: Envelope = {
+    version: RECORD_VERSION,
+    issuer,
+    sealed: derive(seal, place).seal(buildContext(place, issuer), JSON.stringify(record)),
+  };
+  return { record, text: JSON.stringify(envelope) };
+}
+
+/** Undefined for what no secret opens here: it is of another user, server or issuer, or of another secret. */
+export function openRecord(seal: Seal, place: Place, text: string): StoredConnection | undefined {
+  const { version, issuer, sealed } = parseObject(text) ?? {};
+  if (typeof issuer !== 'string' || typeof sealed !== 'string') return undefined;
+  checkRecordVersion(version, 'A connection');
+  const opened = derive(seal, place).open(buildContext(place, issuer), sealed);
+  // What opens was written by this code: no other check of its shape is needed.
+  return opened === undefined
+    ? undefined
+    : { record: JSON.parse(opened) as ConnectionRecord, text };
+}
+
+/** A key for each owner and server: what else is known of one opens no other. */
+const derive = (seal: Seal, { ownerName, server }: Place): Seal =>
+  createSeal(
+    seal
+      .deriveKeys(`postern connection ${JSON.stringify([ownerName, server])}`)
+      .map(({ bytes }) => bytes.toString('base64url')),
+  );
+
+const buildContext = ({ ownerName, server }: Place, issuer: string): string =>
+  JSON.stringify(['connection', ownerName, server, issuer]);

@@ -1,0 +1,105 @@
+// §24: work that one of all replicas does at a time.
+import type { Clock } from '../../platform/clock.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import { buildConnectionLockKey } from '../../store/keys.ts';
+import type { KeyValue } from '../../store/store.ts';
+
+export interface ExclusiveWork<Result> {
+  /** Names the work. */
+  readonly hash: string;
+  /**
+   * What there is without it; undefined where it is needed. `isElsewhere` while another replica does it: then whatever is
+   * good for the moment will do.
+   */
+  look(isElsewhere: boolean): Promise<Result | undefined>;
+  run(): Promise<Result>;
+}
+
+/** Longer than the work may take: a replica that holds the lock for longer has died. */
+const LOCK_SECONDS = 45;
+/** A call has no longer to wait. */
+const WAIT_MS = 20_000;
+const POLL_MS = 100;
+
+/** Another replica was at it for longer than anybody waits. */
+export class StillUnderWay extends Error {
+  override readonly name = 'StillUnderWay';
+}
+
+/** Told by replicas to each other, so that nobody has to wait for the next look. */
+export interface LockReleases {
+  /** Never rejects: it may be lost. */
+  announceRelease(hash: string): void;
+  /** Returns a function that ends it. */
+  onRelease(hash: string, listener: () => void): () => void;
+}
+
+export interface RunExclusivelyDeps {
+  readonly store: Pick<KeyValue, 'getOrSet' | 'compareAndDelete'>;
+  readonly locks: LockReleases;
+  readonly clock: Clock;
+}
+
+export function createRunExclusively<Result>({ store, locks, clock }: RunExclusivelyDeps) {
+  /** Of this process: of many that wait for the same, one asks the store how far it is. */
+  const running = createSingleFlight<string, Result>();
+
+  async function runInTurn(work: ExclusiveWork<Result>): Promise<Result> {
+    const { hash, look } = work;
+    const key = buildConnectionLockKey(hash);
+    const lock = generateSecret();
+    const deadline = clock.monotonic() + WAIT_MS;
+    let holder: string | undefined;
+    let isReleased = false;
+    let wake = () => {};
+    const stopListening = locks.onRelease(hash, () => {
+      isReleased = true;
+      wake();
+    });
+    try {
+      return await waitForTurn();
+    } finally {
+      stopListening();
+    }
+
+    async function waitForTurn(): Promise<Result> {
+      do {
+        const found = await look(holder !== undefined);
+        if (found !== undefined) return found;
+        isReleased = false;
+        holder = await store.getOrSet(key, lock, LOCK_SECONDS);
+        if (holder === lock) return runLocked(key, lock, work);
+        if (!isReleased) await pauseUntilReleased();
+      } while (clock.monotonic() < deadline);
+      throw new StillUnderWay('another replica has been at it for too long');
+    }
+
+    const pauseUntilReleased = (): Promise<void> =>
+      new Promise((resolve) => {
+        const cancel = clock.after(POLL_MS, resolve);
+        wake = () => {
+          cancel();
+          resolve();
+        };
+      });
+  }
+
+  async function runLocked(
+    key: string,
+    lock: string,
+    { hash, look, run }: ExclusiveWork<Result>,
+  ): Promise<Result> {
+    try {
+      // Another may have done it between the look and the lock.
+      return (await look(false)) ?? (await run());
+    } finally {
+      await store.compareAndDelete(key, lock).catch(() => {});
+      locks.announceRelease(hash);
+    }
+  }
+
+  /** @throws StillUnderWay, StoreUnavailable, and what the work throws. */
+  return (work: ExclusiveWork<Result>): Promise<Result> =>
+    running.run(work.hash, () => runInTurn(work));
+}

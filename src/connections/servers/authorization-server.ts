@@ -1,0 +1,261 @@
+// §24, RFC 8414, OpenID Connect Discovery: where one logs in for a server, as its operator or the server itself says.
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import { stripUri } from '../../platform/strip-uri.ts';
+import { quote } from '../../platform/text.ts';
+import type { ConnectionServer } from '../connection.ts';
+import { ConnectionProblem } from '../connections.ts';
+import { findUrlProblem, NoAnswer, type Outbound } from './outbound.ts';
+import { cleanScopes, findProtectedResource } from './protected-resource.ts';
+
+export interface AuthorizationServer {
+  /** Where an operator named endpoints alone: the token endpoint, which stands for it. */
+  readonly issuer: string;
+  /** Whether `issuer` is what it calls itself (RFC 9207 can be checked). */
+  readonly isIssuerKnown: boolean;
+  readonly authorizationUrl: string;
+  readonly tokenUrl: string;
+  readonly registrationUrl: string | undefined;
+  readonly revocationUrl: string | undefined;
+  /** RFC 9207 §3. */
+  readonly sendsIssuer: boolean;
+  /** OAuth Client ID Metadata Document (draft) §5. */
+  readonly takesClientDocuments: boolean;
+  /** Undefined where it does not say. */
+  readonly authMethods: readonly string[] | undefined;
+  readonly challengeMethods: readonly string[] | undefined;
+  readonly supportedScopes: readonly string[] | undefined;
+}
+
+/** Where one logs in for a server, and for what. */
+export interface LoginPlace {
+  readonly authorizationServer: AuthorizationServer;
+  /** RFC 8707; undefined where none is sent. */
+  readonly resource: string | undefined;
+  /** Those that the server asks for. */
+  readonly scopes: readonly string[] | undefined;
+}
+
+/** @throws ConnectionProblem that names server and hop. */
+export type FindLoginPlace = (server: ConnectionServer) => Promise<LoginPlace>;
+
+const FRESH_MS = 300_000;
+/** Who clicks again at once is told the same: the server need not hear of it. */
+const FAILURE_MS = 5000;
+/** Servers of a configuration file are few; each reload may bring others. */
+const MAX_KEPT = 500;
+
+type Found = { readonly place: LoginPlace } | { readonly problem: ConnectionProblem };
+
+export function createFindLoginPlace(outbound: Outbound, clock: Clock): FindLoginPlace {
+  const kept = createExpiringMap<Found>(MAX_KEPT, clock.monotonic);
+  const searches = createSingleFlight<string, Found>();
+
+  async function search(key: string, server: ConnectionServer): Promise<Found> {
+    const found = await findLoginPlace(server, outbound).then(
+      (place) => ({ place }),
+      (problem: unknown) => {
+        if (!(problem instanceof ConnectionProblem)) throw problem;
+        return { problem };
+      },
+    );
+    kept.set(key, found, clock.monotonic() + ('place' in found ? FRESH_MS : FAILURE_MS));
+    return found;
+  }
+
+  return async function findKept(server) {
+    const { name, url, auth } = server;
+    const key = JSON.stringify([
+      name,
+      url,
+      auth.authorizationServer,
+      auth.resource,
+      auth.allowPrivate,
+    ]);
+    const found = kept.get(key) ?? (await searches.run(key, () => search(key, server)));
+    if ('problem' in found) throw found.problem;
+    return found.place;
+  };
+}
+
+async function findLoginPlace(server: ConnectionServer, outbound: Outbound): Promise<LoginPlace> {
+  const { authorizationServer: configured, resource: wanted } = server.auth;
+  if (configured !== undefined && 'tokenUrl' in configured) {
+    const place = {
+      authorizationServer: describeConfigured(configured, server),
+      scopes: undefined,
+    };
+    return { ...place, resource: chooseResource(wanted, server.url) };
+  }
+  const isOperatorsWord = configured !== undefined;
+  // An operator who names the issuer does so because the server says something else, or nothing.
+  const described = await findProtectedResource(server, outbound).catch((problem: unknown) => {
+    if (isOperatorsWord) return undefined;
+    throw problem;
+  });
+  // Before there was such metadata, a server was its own authorization server (MCP 2025-03-26).
+  const issuers = isOperatorsWord
+    ? [configured.issuer]
+    : (described?.issuers ?? [new URL(server.url).origin]);
+  return {
+    authorizationServer: await findFirst(issuers, server, outbound, described !== undefined),
+    resource: chooseResource(wanted, described?.resource ?? server.url),
+    scopes: described?.scopes,
+  };
+}
+
+const chooseResource = (wanted: string | false | undefined, own: string): string | undefined =>
+  wanted === false ? undefined : (wanted ?? own);
+
+function describeConfigured(
+  { authorizationUrl, tokenUrl }: { readonly authorizationUrl: string; readonly tokenUrl: string },
+  server: ConnectionServer,
+): AuthorizationServer {
+  for (const url of [authorizationUrl, tokenUrl]) {
+    const problem = findUrlProblem(url, server);
+    if (problem !== undefined)
+      throw new ConnectionProblem(
+        'operator',
+        `${server.name}: "authorizationServer" has ${problem}.`,
+      );
+  }
+  return {
+    issuer: tokenUrl,
+    isIssuerKnown: false,
+    authorizationUrl,
+    tokenUrl,
+    registrationUrl: undefined,
+    revocationUrl: undefined,
+    sendsIssuer: false,
+    takesClientDocuments: false,
+    authMethods: undefined,
+    challengeMethods: undefined,
+    supportedScopes: undefined,
+  };
+}
+
+/** The first that can be used: a server may name several (RFC 9728 §2). */
+async function findFirst(
+  issuers: readonly string[],
+  server: ConnectionServer,
+  outbound: Outbound,
+  isNamed: boolean,
+): Promise<AuthorizationServer> {
+  let first: unknown;
+  for (const issuer of issuers.slice(0, MAX_ISSUERS)) {
+    try {
+      return await fetchMetadata(issuer, server, outbound, isNamed);
+    } catch (problem) {
+      first ??= problem;
+    }
+  }
+  throw first;
+}
+
+const MAX_ISSUERS = 3;
+
+async function fetchMetadata(
+  issuer: string,
+  server: ConnectionServer,
+  outbound: Outbound,
+  isNamed: boolean,
+): Promise<AuthorizationServer> {
+  const hop = `${server.name}: the metadata of its authorization server ${stripUri(issuer)}`;
+  const urlProblem = findIssuerProblem(issuer, server, isNamed);
+  if (urlProblem !== undefined)
+    throw new ConnectionProblem(
+      'server',
+      `${server.name}: its authorization server is ${urlProblem}.`,
+    );
+  const heard: string[] = [];
+  for (const url of listMetadataUrls(issuer)) {
+    const answer = await outbound.send(url, {}, server).catch((cause: unknown) => {
+      if (!(cause instanceof NoAnswer)) throw cause;
+      throw new ConnectionProblem('server', `${hop} could not be fetched: ${cause.message}.`, {
+        cause,
+      });
+    });
+    const members = answer.status === 200 ? parseObject(answer.body) : undefined;
+    if (members !== undefined) return readMetadata(members, issuer, server, hop);
+    heard.push(describeAnswer(url, answer));
+  }
+  throw new ConnectionProblem(
+    isNamed ? 'server' : 'operator',
+    `${hop} is at none of the places where it belongs (${heard.join('; ')}). If the server documents its endpoints, set "authorizationServer" to { "authorizationUrl", "tokenUrl" }.`,
+  );
+}
+
+/** Where it named nothing, the origin of the server itself stands for it, as the operator wrote it. */
+const findIssuerProblem = (issuer: string, server: ConnectionServer, isNamed: boolean) =>
+  !isNamed && new URL(server.url).origin === issuer ? undefined : findUrlProblem(issuer, server);
+
+function describeAnswer(
+  url: string,
+  { status, location }: { readonly status: number; readonly location: string | undefined },
+): string {
+  const { pathname } = new URL(url);
+  if (status === 200) return `${pathname} is no JSON object`;
+  return location === undefined
+    ? `${pathname} answered ${status}`
+    : `${pathname} redirects to ${quote(stripUri(location), 200)}, which is not followed`;
+}
+
+/** RFC 8414 §3.1, OpenID Connect Discovery §4.1: in the order that MCP has them. */
+function listMetadataUrls(issuer: string): readonly string[] {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/+$/, '');
+  const inFront = [
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}/.well-known/openid-configuration${path}`,
+  ];
+  return path === '' ? inFront : [...inFront, `${origin}${path}/.well-known/openid-configuration`];
+}
+
+function readMetadata(
+  members: JsonObject,
+  expected: string,
+  server: ConnectionServer,
+  hop: string,
+): AuthorizationServer {
+  const { issuer } = members;
+  if (typeof issuer !== 'string' || !isSameIssuer(issuer, expected)) {
+    throw new ConnectionProblem(
+      'server',
+      `${hop} is of another issuer: ${quote(issuer, 200)} (RFC 8414 §3.3). It is not used: it could be somebody else's.`,
+    );
+  }
+  const readUrl = (name: string): string | undefined => {
+    const url = members[name];
+    if (url === undefined || url === null) return undefined;
+    const problem = findUrlProblem(url, server);
+    if (problem !== undefined)
+      throw new ConnectionProblem('server', `${hop} has a ${name} that is ${problem}.`);
+    return String(url);
+  };
+  const require = (name: string): string => {
+    const url = readUrl(name);
+    if (url === undefined) throw new ConnectionProblem('server', `${hop} has no ${name}.`);
+    return url;
+  };
+  const readList = (name: string) => (isStringArray(members[name]) ? members[name] : undefined);
+  const scopes = readList('scopes_supported');
+  return {
+    issuer,
+    isIssuerKnown: true,
+    authorizationUrl: require('authorization_endpoint'),
+    tokenUrl: require('token_endpoint'),
+    registrationUrl: readUrl('registration_endpoint'),
+    revocationUrl: readUrl('revocation_endpoint'),
+    sendsIssuer: members.authorization_response_iss_parameter_supported === true,
+    takesClientDocuments: members.client_id_metadata_document_supported === true,
+    authMethods: readList('token_endpoint_auth_methods_supported'),
+    challengeMethods: readList('code_challenge_methods_supported'),
+    supportedScopes: scopes && cleanScopes(scopes),
+  };
+}
+
+/** A slash at the end is the one difference that names nobody else: many write their issuer with it in one place only. */
+const isSameIssuer = (one: string, other: string): boolean =>
+  one.replace(/\/$/, '') === other.replace(/\/$/, '');

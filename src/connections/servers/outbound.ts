@@ -1,0 +1,186 @@
+// §24: requests to what a server, or its operator, names: metadata, registration and token endpoints. Each is bounded, and no
+// redirect is followed.
+import type { IncomingMessage } from 'node:http';
+import { isOnThisMachine, isSafeForTokens } from '../../platform/address.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
+import type { Network } from '../../platform/outbound/public-network.ts';
+import { requestPublicHost } from '../../platform/outbound/public-request.ts';
+import { quote } from '../../platform/text.ts';
+import type { ConnectionServer } from '../connection.ts';
+
+export interface Outbound {
+  /** @throws NoAnswer */
+  send(url: string, request: OutboundRequest, server: ConnectionServer): Promise<OutboundAnswer>;
+  /** How the server answers somebody without a token: the `WWW-Authenticate` of its 401, where it has one. Never rejects. */
+  readChallenge(server: ConnectionServer): Promise<string | undefined>;
+}
+
+export interface OutboundRequest {
+  readonly method?: 'GET' | 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+export interface OutboundAnswer {
+  readonly status: number;
+  /** Of a redirect, which is not followed. */
+  readonly location: string | undefined;
+  readonly body: Buffer;
+}
+
+/** Nobody answered. The cause says why; it may name what is inside the network. */
+export class NoAnswer extends Error {
+  override readonly name = 'NoAnswer';
+  /** Whether the other side may have got the request. */
+  readonly mayHaveArrived: boolean;
+
+  constructor(message: string, mayHaveArrived: boolean, cause: unknown) {
+    super(message, { cause });
+    this.mayHaveArrived = mayHaveArrived;
+  }
+}
+
+export interface OutboundDeps {
+  /** For what an operator named. */
+  readonly fetch: Fetch;
+  /** For what a server named. */
+  readonly network: Network;
+  readonly clock: Clock;
+}
+
+const TIMEOUT_MS = 10_000;
+const MAX_BYTES = 262_144;
+/** A server that does not answer at once has its metadata looked for where it belongs. */
+const CHALLENGE_MS = 5000;
+
+export function createOutbound({ fetch, network, clock }: OutboundDeps): Outbound {
+  async function sendTrusted(url: string, request: OutboundRequest): Promise<OutboundAnswer> {
+    try {
+      const { status, headers, body } = await fetchWithLimits(fetch, url, withAccept(request), {
+        timeoutMs: TIMEOUT_MS,
+        maxBytes: MAX_BYTES,
+        acceptsRedirects: true,
+      });
+      return { status, location: headers.get('location') ?? undefined, body };
+    } catch (cause) {
+      throw new NoAnswer(`${new URL(url).host} did not answer`, isArrivalPossible(cause), cause);
+    }
+  }
+
+  async function sendPublic(url: string, request: OutboundRequest): Promise<OutboundAnswer> {
+    const abort = new AbortController();
+    const { signal } = abort;
+    const cancel = clock.after(TIMEOUT_MS, () =>
+      abort.abort(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)),
+    );
+    let isConnected = false;
+    const onConnected = () => {
+      isConnected = true;
+    };
+    try {
+      return await Promise.race([
+        requestPublicHost(new URL(url), { ...request, onConnected }, network, signal).then(
+          readAnswer,
+        ),
+        rejectOnAbort(signal),
+      ]);
+    } catch (cause) {
+      throw new NoAnswer(`${new URL(url).host} did not answer`, isConnected, cause);
+    } finally {
+      cancel();
+      // Closes whatever is open.
+      abort.abort();
+    }
+  }
+
+  return {
+    send: (url, request, server) =>
+      isOperatorsWord(url, server) ? sendTrusted(url, request) : sendPublic(url, request),
+    async readChallenge({ url }) {
+      try {
+        const response = await fetch(url, {
+          method: 'POST',
+          redirect: 'manual',
+          signal: AbortSignal.timeout(CHALLENGE_MS),
+          headers: {
+            'Content-Type': 'application/json',
+            Accept: 'application/json, text/event-stream',
+          },
+          // It begins no session where no login is needed.
+          body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' }),
+        });
+        await response.body?.cancel();
+        return (response.status === 401 && response.headers.get('www-authenticate')) || undefined;
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+const withAccept = ({ headers, ...request }: OutboundRequest) => ({
+  ...request,
+  headers: { Accept: 'application/json', ...headers },
+});
+
+async function readAnswer(response: IncomingMessage): Promise<OutboundAnswer> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of response) {
+    length += chunk.length;
+    if (length > MAX_BYTES) throw new Error(`answered with more than ${MAX_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  const { statusCode: status = 0, headers } = response;
+  return { status, location: headers.location, body: Buffer.concat(chunks) };
+}
+
+const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason));
+  });
+
+/** Where these stand in the chain of causes, no connection came about. */
+const NOT_CONNECTED =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*|UNABLE_TO_\w+|EPROTO)$/;
+
+function isArrivalPossible(error: unknown): boolean {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    if (NOT_CONNECTED.test(getErrorCode(at) ?? '')) return false;
+    if (at instanceof AggregateError) return at.errors.some(isArrivalPossible);
+  }
+  return true;
+}
+
+// What a server names is fetched as the documents of clients are: at public addresses only (§14). Not so what the operator
+// named, where it is the operator who knows what lies there: the server itself and a configured authorization server. A server
+// on this machine may name others on it, because whoever configured it there has nothing else in mind: nobody outside can.
+
+function isOperatorsWord(url: string, { url: serverUrl, auth }: ConnectionServer): boolean {
+  const { origin, hostname } = new URL(url);
+  if (auth.allowPrivate) return true;
+  if (isOnThisMachine(new URL(serverUrl).hostname) && isOnThisMachine(hostname)) return true;
+  return [serverUrl, ...Object.values(auth.authorizationServer ?? {})].some(
+    (named) => URL.canParse(named) && new URL(named).origin === origin,
+  );
+}
+
+/**
+ * Why tokens and codes must not go to a URL, or undefined. Https only: what goes there is secret. A server on this machine
+ * may have endpoints on it without.
+ */
+export function findUrlProblem(url: unknown, { url: serverUrl, auth }: ConnectionServer) {
+  if (typeof url !== 'string' || !URL.canParse(url)) return `${quote(url, 200)}, which is no URL`;
+  const { username, password, hash, protocol } = new URL(url);
+  if (username !== '' || password !== '' || hash !== '') return 'a URL with a user or a fragment';
+  if (protocol === 'https:') return undefined;
+  const isOurs = isOnThisMachine(new URL(serverUrl).hostname) || isNamed(url, auth);
+  return isSafeForTokens(url) && isOurs ? undefined : `${quote(url, 200)}, which is not https`;
+}
+
+const isNamed = (url: string, { authorizationServer }: ConnectionServer['auth']): boolean =>
+  Object.values(authorizationServer ?? {}).some(
+    (named) => URL.canParse(named) && new URL(named).origin === new URL(url).origin,
+  );

@@ -1,0 +1,190 @@
+// §24, RFC 6749 §5: what a token endpoint answers, read without trust: many do not keep to the RFC.
+
+import { createUnseenPattern, UNSEEN } from '../../platform/invisible.ts';
+import {
+  decodeUtf8,
+  isObject,
+  isStringArray,
+  type JsonObject,
+  parseObject,
+} from '../../platform/json.ts';
+import { shorten } from '../../platform/text.ts';
+import type { OutboundAnswer } from '../servers/outbound.ts';
+import { cleanScopes } from '../servers/protected-resource.ts';
+import { type FormPair, formEncode } from './client-authentication.ts';
+
+export interface IssuedTokens {
+  readonly accessToken: string;
+  readonly refreshToken: string | undefined;
+  /** Undefined where the token does not expire, or nothing says when. */
+  readonly expiresInSeconds: number | undefined;
+  /** Undefined where nothing was said: then it is what was asked for (RFC 6749 §5.1). */
+  readonly scopes: readonly string[] | undefined;
+  /** How the account is called, for people to see; nothing is decided by it. */
+  readonly account: string | undefined;
+}
+
+export type TokenAnswer =
+  | { readonly kind: 'issued'; readonly tokens: IssuedTokens }
+  /** What was sent is worth nothing any more: code or refresh token. */
+  | { readonly kind: 'invalid_grant'; readonly said: string }
+  | { readonly kind: 'invalid_client'; readonly said: string }
+  /** Nothing is known of what was sent. */
+  | { readonly kind: 'failed'; readonly said: string };
+
+/** `said` is `answered 400 invalid_grant`: what it sent is in none of it. */
+export function readTokenAnswer(
+  { status, body, location }: OutboundAnswer,
+  sent: readonly FormPair[],
+): TokenAnswer {
+  const members = parseObject(body) ?? parseForm(body);
+  const error = readError(members);
+  if (status === 200 && error === undefined) {
+    const problem = 'answered 200';
+    const tokens = members && readTokens(members);
+    if (typeof tokens === 'object') return { kind: 'issued', tokens };
+    return { kind: 'failed', said: `${problem} ${tokens ?? 'with what is no token answer'}` };
+  }
+  const said = `answered ${status}${describeError(error, members, sent)}`;
+  if (location !== undefined) return { kind: 'failed', said: `${said}, a redirect` };
+  if (error !== undefined && INVALID_GRANT.has(error) && status < 500)
+    return { kind: 'invalid_grant', said };
+  if (error === 'invalid_client' || (error === undefined && status === 401))
+    return { kind: 'invalid_client', said };
+  return { kind: 'failed', said };
+}
+
+/** RFC 6749 §5.2, and how GitHub and Slack say the same, with 200. */
+const INVALID_GRANT: ReadonlySet<string> = new Set([
+  'invalid_grant',
+  'invalid_refresh_token',
+  'bad_refresh_token',
+  'token_expired',
+  'bad_verification_code',
+  'invalid_code',
+  'code_already_used',
+]);
+
+/** GitHub answers so whoever does not ask for JSON, and some always do. */
+function parseForm(body: Buffer): JsonObject | undefined {
+  const text = decodeUtf8(body);
+  if (text === undefined || !/^[\w.~*%+-]+=/.test(text)) return undefined;
+  return Object.fromEntries(new URLSearchParams(text));
+}
+
+function readError(members: JsonObject | undefined): string | undefined {
+  if (members === undefined) return undefined;
+  const { error, ok } = members;
+  const code = isObject(error) ? (error.code ?? error.type) : error;
+  // A token beside it is no failure: some send an empty or a null error always.
+  if (typeof code === 'string' && code !== '' && findHolder(members) === undefined)
+    return /^[\w.-]{1,60}$/.test(code) ? code : 'an error';
+  return ok === false ? 'an error' : undefined;
+}
+
+function describeError(
+  error: string | undefined,
+  members: JsonObject | undefined,
+  sent: readonly FormPair[],
+): string {
+  if (error === undefined) return '';
+  const description = members?.error_description ?? members?.message;
+  if (typeof description !== 'string' || description === '') return ` ${error}`;
+  return ` ${error}: ${cleanText(redact(description.slice(0, 2000), sent), 200)}`;
+}
+
+const SECRETS: ReadonlySet<string> = new Set([
+  'code',
+  'code_verifier',
+  'refresh_token',
+  'token',
+  'client_secret',
+  'client_assertion',
+]);
+
+/** Some repeat what they were sent, as it was or encoded. */
+export const redact = (text: string, sent: readonly FormPair[]): string =>
+  sent
+    .filter(([name, value]) => SECRETS.has(name) && value !== '')
+    .flatMap(([, value]) => [value, encodeURIComponent(value), formEncode(value)])
+    .reduce((redacted, spelling) => redacted.replaceAll(spelling, '…'), text);
+
+const unseen = createUnseenPattern(UNSEEN);
+
+/** On one line, and with what people see only. */
+export const cleanText = (text: string, max: number): string =>
+  shorten(text.replace(/\s+/g, ' ').replace(unseen, '').trim(), max);
+
+// What was issued.
+
+const MAX_TOKEN = 16_384;
+/** RFC 6750 §2.1: what stands in the header; other characters would be another header. */
+const TOKEN = /^[\x21-\x7e]+$/;
+/** A proof would have to go with these, which the gateway does not have. */
+const OTHER_TYPES = /^(dpop|pop|mac)$/i;
+const ONE_YEAR_SECONDS = 31_536_000;
+
+/** Or why it is none. */
+function readTokens(members: JsonObject): IssuedTokens | string {
+  const holder = findHolder(members);
+  if (holder === undefined) return 'without an access token';
+  const { access_token: accessToken, refresh_token: refreshToken, token_type: type } = holder;
+  if (!isToken(accessToken))
+    return `with an access token that is no text of at most ${MAX_TOKEN} visible characters`;
+  if (typeof type === 'string' && OTHER_TYPES.test(type))
+    return `with a token of the type ${type}, which needs proofs that this gateway does not make`;
+  if (
+    refreshToken !== undefined &&
+    refreshToken !== null &&
+    refreshToken !== '' &&
+    !isToken(refreshToken)
+  )
+    return `with a refresh token that is no text of at most ${MAX_TOKEN} visible characters`;
+  return {
+    accessToken,
+    refreshToken: isToken(refreshToken) ? refreshToken : undefined,
+    expiresInSeconds: readSeconds(holder.expires_in),
+    scopes: readScopes(holder.scope),
+    account: readAccount(members.id_token),
+  };
+}
+
+const isToken = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= MAX_TOKEN && TOKEN.test(value);
+
+/** Slack has the user's token within, and the bot's, where there is one, without. */
+function findHolder(members: JsonObject): JsonObject | undefined {
+  if (members.access_token !== undefined) return members;
+  const { authed_user: user } = members;
+  return isObject(user) && user.access_token !== undefined ? user : undefined;
+}
+
+/** Some write it as text. What is no time, or zero as of tokens that last, says nothing. */
+function readSeconds(value: unknown): number | undefined {
+  const seconds = typeof value === 'string' && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value;
+  if (typeof seconds !== 'number' || !Number.isFinite(seconds) || seconds <= 0) return undefined;
+  return Math.min(Math.floor(seconds), ONE_YEAR_SECONDS);
+}
+
+/** GitHub and Slack put commas between them, some write an array. */
+function readScopes(value: unknown): readonly string[] | undefined {
+  const words = typeof value === 'string' ? value.split(/[\s,]+/) : value;
+  if (!isStringArray(words)) return undefined;
+  const scopes = cleanScopes(words);
+  return scopes.length === 0 ? undefined : scopes;
+}
+
+/**
+ * OpenID Connect Core §5.1. It came from the token endpoint itself, by TLS (§3.1.3.7), and is only shown: no signature is
+ * checked.
+ */
+function readAccount(idToken: unknown): string | undefined {
+  if (typeof idToken !== 'string' || idToken.length > 2 * MAX_TOKEN) return undefined;
+  const claims = parseObject(Buffer.from(idToken.split('.')[1] ?? '', 'base64url'));
+  for (const name of ['email', 'preferred_username', 'name', 'sub']) {
+    const value = claims?.[name];
+    const shown = typeof value === 'string' ? cleanText(value, 200) : '';
+    if (shown !== '') return shown;
+  }
+  return undefined;
+}

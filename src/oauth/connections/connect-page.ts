@@ -1,0 +1,237 @@
+// §24.3: the pages of one connection: what one is about to connect, what came of it, and why it cannot be.
+import type { ConnectionInfo, ConnectionServer } from '../../connections/connection.ts';
+import type { ConnectionProblem } from '../../connections/connections.ts';
+import { escapeHtml, ICONS, renderHtmlPage } from '../../endpoint/html-page.ts';
+import type { Reply } from '../../endpoint/message.ts';
+import { shorten } from '../../platform/text.ts';
+import type { BrowserSession } from '../account/browser-sessions.ts';
+import { renderBrand, renderRows } from '../account/page-parts.ts';
+import { renderScopes } from '../consent/consent-page.ts';
+
+/** The gateway whose page it is. */
+export interface PageOwner {
+  /** `SERVICE_DISPLAY_NAME`. */
+  readonly displayName: string;
+  /** `BASE_URL`. */
+  readonly baseUrl: string;
+}
+
+export interface ConnectPageContent {
+  readonly server: ConnectionServer;
+  readonly session: BrowserSession;
+  /** Of the link that led here; undefined for who came by themselves. */
+  readonly requestId: string | undefined;
+  /** That are asked for; undefined for those that the server names. */
+  readonly scopes: readonly string[] | undefined;
+}
+
+/** What one is about to connect. */
+export function renderConnectPage(
+  owner: PageOwner,
+  { server, session, requestId, scopes }: ConnectPageContent,
+): Reply {
+  const { displayName } = owner;
+  const name = escapeHtml(server.name);
+  const isShared = server.auth.owner === 'shared';
+  const rows = [
+    [
+      'Server',
+      `<strong>${name}</strong><br><span class="aside"><code>${escapeHtml(shorten(new URL(server.url).host, MAX_HOST))}</code></span>`,
+    ],
+    [
+      isShared ? 'For' : 'For you',
+      isShared
+        ? '<strong>everybody</strong> who may use this server here'
+        : `<strong><bdi>${escapeHtml(session.displayName)}</bdi></strong><br><span class="aside">your login at ${escapeHtml(displayName)}</span>`,
+    ],
+    [
+      'Permissions',
+      scopes?.length ? renderScopes(scopes) : 'the server names them on the next page',
+    ],
+  ] as const;
+  const what = isShared
+    ? `Everybody who may use <strong>${name}</strong> through ${escapeHtml(displayName)} will act as the account that you log
+in with on the next page. Use an account that is meant for it, and not your own.`
+    : `Your apps will be able to use <strong>${name}</strong> as you, through ${escapeHtml(displayName)}. On the next page you
+log in there, with an account of yours.`;
+  const advice =
+    requestId === undefined
+      ? ''
+      : '\n<p class="aside">An app sent you here. If you did not just use one, do not go on.</p>';
+  return renderPage(owner, {
+    status: 200,
+    title: `Connect ${server.name}?`,
+    body: `<p>${what}</p>
+${renderRows(rows)}${advice}
+${renderForm(owner, session, { server: server.name, requestId }, [
+  '<button class="primary" name="action" value="connect">Continue</button>',
+  '<button name="action" value="decline">Not now</button>',
+])}`,
+  });
+}
+
+/** The connection stands. */
+export const renderConnectedPage = (
+  owner: PageOwner,
+  { server, account }: Pick<ConnectionInfo, 'server' | 'account'>,
+): Reply =>
+  renderPage(owner, {
+    status: 200,
+    title: `You are connected to ${server}`,
+    mark: `<div class="mark good">${ICONS.done}</div>`,
+    body: `<p>${
+      account === undefined
+        ? ''
+        : `The account there is <strong><bdi>${escapeHtml(shorten(account, MAX_ACCOUNT))}</bdi></strong>. `
+    }Go back to your app: what it was asked for goes on by itself. If it does not, ask once more.</p>
+<p class="aside">You can close this page.</p>
+${renderLinks(owner)}`,
+  });
+
+export const renderDeclinedPage = (owner: PageOwner, server: string): Reply =>
+  renderPage(owner, {
+    status: 200,
+    title: 'Nothing was connected',
+    body: `<p>Your apps cannot use <strong>${escapeHtml(server)}</strong> as you. You can connect it later, at
+<a href="${escapeHtml(owner.baseUrl)}/connections">your connections</a>.</p>
+<p class="aside">You can close this page.</p>`,
+  });
+
+/** The link was made for somebody else, who is not named: it can still be used by them. */
+export const renderForeignPage = (
+  owner: PageOwner,
+  session: BrowserSession,
+  link: { readonly server: string; readonly requestId: string },
+): Reply =>
+  renderPage(owner, {
+    status: 403,
+    title: 'This link is for somebody else',
+    mark: WARNING,
+    body: `<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>, and this link was made for
+another login. Nothing was connected.</p>
+<p>If somebody sent it to you, tell them that they have to open it themselves. If you have another account, log in with
+that one.</p>
+${renderForm(owner, session, link, [
+  '<button name="action" value="switch">Log in as somebody else</button>',
+])}
+${renderLinks(owner)}`,
+  });
+
+export const renderExpiredPage = (owner: PageOwner): Reply =>
+  renderPage(owner, {
+    status: 410,
+    title: 'This link has expired',
+    body: `<p>It was good for ten minutes. Go back to your app and ask once more, or connect the server at your connections.</p>
+<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/connections">Your connections</a></p>`,
+  });
+
+/** Nothing of the address is shown: anybody can write one. */
+export const renderUnknownPage = (owner: PageOwner): Reply =>
+  renderPage(owner, {
+    status: 404,
+    title: 'There is no such server',
+    body: `<p>No server of this name wants a login of yours here. It may have been renamed or removed.</p>
+<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/connections">Your connections</a></p>`,
+  });
+
+export const renderOperatorsOnlyPage = (owner: PageOwner, server: string): Reply =>
+  renderPage(owner, {
+    status: 403,
+    title: 'Your operators connect this server',
+    mark: WARNING,
+    body: `<p><strong>${escapeHtml(server)}</strong> has one connection for everybody, which only operators of
+${escapeHtml(owner.displayName)} can make and end. Ask them to connect it.</p>
+${renderLinks(owner)}`,
+  });
+
+/** By whose fault it is: what the page is called, and what helps beside what the problem says itself. */
+const PROBLEMS: {
+  readonly [Fault in ConnectionProblem['fault']]: {
+    readonly status: number;
+    readonly title: string;
+    readonly advice: string;
+  };
+} = {
+  browser: {
+    status: 400,
+    title: 'This connection was not begun here',
+    advice: 'Begin again in the browser in which you want to log in, with cookies turned on.',
+  },
+  person: {
+    status: 403,
+    title: 'Nothing was connected',
+    advice: 'You can try again whenever you like.',
+  },
+  server: {
+    status: 502,
+    title: 'The server did not let us connect',
+    advice: 'Try again in a few minutes. If it happens again, tell whoever runs this gateway.',
+  },
+  operator: {
+    status: 502,
+    title: 'This server is not set up yet',
+    advice: 'Send this page to whoever runs this gateway. Trying again does not help.',
+  },
+  gateway: {
+    status: 503,
+    title: 'That did not work',
+    advice: 'Nothing was lost. Try again in a moment.',
+  },
+};
+
+export function renderProblemPage(owner: PageOwner, problem: ConnectionProblem): Reply {
+  const { status, title, advice } = PROBLEMS[problem.fault];
+  const { message, cause } = problem;
+  return {
+    ...renderPage(owner, {
+      status,
+      title,
+      mark: WARNING,
+      body: `<p>${escapeHtml(message)}</p>
+<p>${advice}</p>
+<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/connections">Your connections</a></p>`,
+    }),
+    error: { key: 'connection_failed', message, cause },
+  };
+}
+
+const WARNING = `<div class="mark">${ICONS.warning}</div>`;
+
+interface PageParts {
+  readonly status: number;
+  readonly title: string;
+  /** HTML. */
+  readonly mark?: string;
+  /** HTML. */
+  readonly body: string;
+}
+
+const renderPage = (
+  { displayName }: PageOwner,
+  { status, title, mark = '', body }: PageParts,
+): Reply => ({
+  status,
+  ...renderHtmlPage(title, body, { before: renderBrand(displayName) + mark }),
+});
+
+const renderLinks = ({ baseUrl }: PageOwner): string =>
+  `<p class="links"><a href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;
+
+const renderForm = (
+  { baseUrl }: PageOwner,
+  { csrf }: BrowserSession,
+  link: { readonly server: string; readonly requestId: string | undefined },
+  buttons: readonly string[],
+): string => `<form method="post" action="${escapeHtml(baseUrl)}/connections" class="actions">
+<input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
+<input type="hidden" name="server" value="${escapeHtml(link.server)}">${
+  link.requestId === undefined
+    ? ''
+    : `\n<input type="hidden" name="request" value="${escapeHtml(link.requestId)}">`
+}
+${buttons.join('\n')}
+</form>`;
+
+/** Characters. */
+const MAX_HOST = 200;
+const MAX_ACCOUNT = 100;

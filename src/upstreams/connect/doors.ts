@@ -1,0 +1,188 @@
+// §24.3: a call to a server that its user has not logged in at leads there: a client that can open pages is asked to, and the
+// call goes on once the user has; any other client gets the link to show.
+import { randomUUID } from 'node:crypto';
+import type { ConnectionRequest, ConnectionRequests } from '../../connections/connections.ts';
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { Context, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
+import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import { CallRefusedError } from '../relay/failures.ts';
+import type { ConnectionNeeded, Upstream, UpstreamCaller, UpstreamQuestion } from '../upstream.ts';
+
+export interface Doors {
+  /**
+   * Resolves once the caller has logged in at the server. `mayAsk`: whether the client may be asked, else it gets the link.
+   *
+   * @throws CallRefusedError for the client's model; GatewayError; in the stateless era what ends a call that asks.
+   */
+  pass(
+    needed: ConnectionNeeded,
+    call: DoorCall,
+    context: Pick<Context, 'relay'>,
+    mayAsk: boolean,
+  ): Promise<void>;
+}
+
+export interface DoorCall {
+  readonly upstream: Upstream;
+  readonly caller: UpstreamCaller;
+}
+
+export interface DoorsDeps {
+  /** Undefined where nobody can connect. */
+  readonly requests: ConnectionRequests | undefined;
+  /** `BASE_URL`. */
+  readonly baseUrl: string;
+}
+
+/** A link that its user was sent to. */
+interface SentLink extends ConnectionRequest {
+  readonly id: string;
+}
+
+export function createDoors({ requests, baseUrl }: DoorsDeps): Doors {
+  return {
+    async pass(needed, { upstream, caller }, { relay }, mayAsk) {
+      const server = upstream.config.name;
+      const owner = upstream.logins?.findOwner(caller);
+      if (requests === undefined || owner === undefined) throw needed;
+      const need = describeNeed(server, needed);
+      if (owner === 'shared') throw new CallRefusedError(tellOperator(need, baseUrl, server));
+
+      const answer = findDoorAnswer(relay);
+      if (answer !== undefined && mayAsk) {
+        if (answer.server !== server) throw new CallRefusedError(CALL_AGAIN);
+        checkAccepted(server, answer.response);
+        const { id, scopes } = answer;
+        return wait(requests, { owner, server, scopes, id }, relay);
+      }
+
+      const request = { owner, server, scopes: needed.scopes };
+      const { id, url } = await createLink(requests, request);
+      if (!mayAsk || caller.capabilities.elicitationUrl !== true)
+        throw new CallRefusedError(tellLink(need, url));
+      const elicitationId = randomUUID();
+      const question = createQuestion({ elicitationId, url, message: tellUser(need) });
+      if (relay.era === 'stateless') {
+        const state = { server, [KEY]: id, ...(needed.scopes && { scopes: needed.scopes }) };
+        return relay.requireInput({ [KEY]: question }, state);
+      }
+      checkAccepted(server, await ask(relay, question));
+      await wait(requests, { ...request, id }, relay);
+      relay.completeElicitation(elicitationId);
+    },
+  };
+}
+
+/** @throws GatewayError where the store does not answer. */
+const createLink = (requests: ConnectionRequests, request: ConnectionRequest) =>
+  requests.create(request).catch((cause: unknown) => fail('internal_error', { cause }));
+
+const createQuestion = (params: JsonObject): UpstreamQuestion => ({
+  method: 'elicitation/create',
+  params: { mode: 'url', ...params },
+});
+
+/**
+ * Resolves to the client's response.
+ *
+ * @throws GatewayError; MCP 2025-11-25 "URL Elicitation Required Errors" where a question would not reach the client.
+ */
+async function ask(relay: SessionRelay, question: UpstreamQuestion): Promise<JsonObject> {
+  try {
+    const answer = await relay.ask(question);
+    return 'result' in answer ? answer.result : NO_ANSWER;
+  } catch (thrown) {
+    if (relay.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
+    if (thrown.key !== 'client_cannot_be_asked') return NO_ANSWER;
+    const { message } = question.params;
+    return fail('upstream_error', {
+      jsonRpc: {
+        code: URL_REQUIRED,
+        message: String(message),
+        data: { elicitations: [question.params] },
+      },
+    });
+  }
+}
+
+const URL_REQUIRED = -32042;
+/** As somebody who does not want to decide. */
+const NO_ANSWER = { action: 'cancel' } as const;
+
+/** @throws CallRefusedError */
+function checkAccepted(server: string, response: unknown): void {
+  const { action } = isObject(response) ? response : NO_ANSWER;
+  if (action === 'accept') return;
+  const who = action === 'decline' ? 'The user declined to log in' : 'The user did not log in';
+  throw new CallRefusedError(
+    `${who} at ${server}, so nothing was done. Do not call again unless the user wants to.`,
+  );
+}
+
+/** @throws CallRefusedError */
+async function wait(requests: ConnectionRequests, link: SentLink, relay: Relay): Promise<void> {
+  const { id, ...request } = link;
+  const outcome = await requests.wait(id, request, relay.signal);
+  if (outcome === 'connected') return;
+  // Nobody reads it any more.
+  if (relay.signal.aborted) fail('request_cancelled');
+  throw new CallRefusedError(
+    outcome === 'declined'
+      ? `The user declined to connect ${link.server}, so nothing was done. Do not call again unless the user wants to.`
+      : `The user did not log in at ${link.server} in time, so nothing was done. Call again once the user is ready to.`,
+  );
+}
+
+// MCP 2026-07-28 "Multi Round-Trip Requests": the state says which link the client was sent to. It is sealed, and bound to
+// the user and the call.
+
+/** Names the question in the client's response, and the link in the state. */
+const KEY = 'connect';
+
+interface DoorAnswer {
+  readonly server: unknown;
+  readonly id: string;
+  readonly scopes: readonly string[] | undefined;
+  readonly response: unknown;
+}
+
+function findDoorAnswer(relay: Relay): DoorAnswer | undefined {
+  if (relay.era === 'session' || relay.answered === undefined) return undefined;
+  const { inputResponses, state } = relay.answered;
+  const { server, scopes, [KEY]: id } = state;
+  return typeof id === 'string'
+    ? {
+        server,
+        id,
+        scopes: isStringArray(scopes) ? scopes : undefined,
+        response: inputResponses[KEY],
+      }
+    : undefined;
+}
+
+/** Answers to a door are none to the server behind it. */
+export const withoutDoorAnswer = (relay: Relay): Relay =>
+  relay.era === 'stateless' && findDoorAnswer(relay) !== undefined
+    ? { ...relay, answered: undefined }
+    : relay;
+
+// What people and models are told. A link is for one user alone.
+
+function describeNeed(server: string, { why, scopes }: ConnectionNeeded): string {
+  if (scopes !== undefined && scopes.length > 0)
+    return `${server} wants more permissions of its user: ${scopes.join(', ')}.`;
+  return why === undefined
+    ? `${server} wants its user to log in at it first.`
+    : `${server} wants its user to log in at it again: ${why}.`;
+}
+
+const tellUser = (need: string): string => `${need} Connect your account; then this goes on.`;
+
+const tellLink = (need: string, url: string): string =>
+  `${need} Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has connected, call again.`;
+
+const tellOperator = (need: string, baseUrl: string, server: string): string =>
+  `${need} One login serves everybody, and an operator of this service has to make it, at ${baseUrl}/connections/${encodeURIComponent(server)}. Nothing was done. Tell the user, and call again when it is made.`;
+
+const CALL_AGAIN =
+  'The login that was asked for was one at another server. Call again, without the answers.';

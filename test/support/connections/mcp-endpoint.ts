@@ -1,0 +1,58 @@
+// The MCP endpoint behind the guard of a protected server, in either era.
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import { createMcpHandler } from '@modelcontextprotocol/server';
+import type { Gate } from './gate.ts';
+import {
+  createProtectedServer1,
+  createProtectedServer2,
+  type TokenInfo,
+} from './protected-tools.ts';
+
+export type Era = 'session' | 'stateless';
+
+export type McpEndpoint = (
+  req: IncomingMessage & { auth?: TokenInfo },
+  res: ServerResponse,
+  body: unknown,
+) => Promise<void>;
+
+export const createMcpEndpoint = (era: Era, gate: Gate): McpEndpoint =>
+  era === 'session' ? createSessions(gate) : createStateless(gate);
+
+function createSessions(gate: Gate): McpEndpoint {
+  const transports = new Map<string, StreamableHTTPServerTransport>();
+
+  async function openSession(): Promise<StreamableHTTPServerTransport> {
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: (id) => void transports.set(id, transport),
+      onsessionclosed: (id) => void transports.delete(id),
+    });
+    await createProtectedServer1(gate).connect(transport);
+    return transport;
+  }
+
+  return async (req, res, body) => {
+    const id = req.headers['mcp-session-id'];
+    const known = typeof id === 'string' ? transports.get(id) : undefined;
+    if (id !== undefined && known === undefined) {
+      const error = { code: -32001, message: 'Session not found' };
+      res.writeHead(404, { 'content-type': 'application/json' });
+      res.end(JSON.stringify({ jsonrpc: '2.0', error, id: null }));
+      return;
+    }
+    await (known ?? (await openSession())).handleRequest(req, res, body);
+  };
+}
+
+function createStateless(gate: Gate): McpEndpoint {
+  const handle = toNodeHandler(
+    createMcpHandler(() => createProtectedServer2(gate), { legacy: 'reject' }),
+  );
+  return async (req, res, body) => {
+    await handle(Object.assign(req, { method: req.method ?? '', url: req.url ?? '' }), res, body);
+  };
+}
