@@ -53,13 +53,14 @@ export const renderHtmlPage = (
     'Content-Type': 'text/html; charset=utf-8',
     'Content-Security-Policy': createPolicy(script),
     'Cache-Control': 'no-store',
+    // Addresses have secrets in them. Without any, forms would come from the origin `null`.
+    'Referrer-Policy': 'same-origin',
   },
   body: `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="same-origin">
 <title>${escapeHtml(title)}</title>
 <style>${PAGE_STYLE}</style>
 </head>

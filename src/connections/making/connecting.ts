@@ -171,6 +171,12 @@ export function createConnecting(
     const began = findPlace(owner, server);
     const isSame = back.owner !== undefined && findPlace(back.owner, server).hash === began.hash;
     if (isSame) return;
+    if (back.owner === undefined) {
+      throw new ConnectionProblem(
+        'browser',
+        `You were logged out of this gateway before the login for ${server} came back. ${BEGIN_AGAIN}`,
+      );
+    }
     throw new ConnectionProblem(
       'person',
       `The login for ${server} was begun by another user of this gateway than the one who is logged in now. ${BEGIN_AGAIN}`,

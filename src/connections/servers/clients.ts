@@ -285,7 +285,7 @@ const describeClient = (baseUrl: string, displayName: string, redirectUri: strin
 const buildDocumentUrl = (baseUrl: string): string => `${baseUrl}${DOCUMENT_PATH}`;
 
 /** OAuth Client ID Metadata Document (draft) §4. */
-const createClientDocument = (baseUrl: string, displayName: string, redirectUri: string) =>
+export const createClientDocument = (baseUrl: string, displayName: string, redirectUri: string) =>
   isPublicHttps(baseUrl)
     ? {
         client_id: buildDocumentUrl(baseUrl),

@@ -1,6 +1,7 @@
 // A browser of one person: it follows redirects, keeps cookies by host and path, logs its person in at the gateway's provider
 // and at protected servers, and presses what the test says.
 import { ACCOUNT_FORM } from './authorization-server.ts';
+import { sendAsBrowser } from './send-as-browser.ts';
 
 export interface BrowserPage {
   readonly url: URL;
@@ -77,26 +78,30 @@ export function createBrowser({
 
   async function go(first: Sent, stop?: string): Promise<BrowserPage | URL> {
     let { url, form } = first;
+    let from: URL | undefined;
     for (let hop = 0; hop < MAX_HOPS; hop += 1) {
       if (stop !== undefined && url.href.startsWith(stop)) return url;
       visited.push(url.href);
-      const answer = await fetch(url, {
-        method: form === undefined ? 'GET' : 'POST',
-        redirect: 'manual',
-        headers: {
+      const isOwn = from === undefined || from.origin === url.origin;
+      const answer = await sendAsBrowser(
+        url,
+        {
           cookie: cookies.createHeader(url),
           accept: 'text/html',
           ...(form !== undefined && { origin: url.origin }),
-          // No Fetch Metadata: Node's fetch writes `sec-fetch-mode: cors` itself, whatever is given.
+          'sec-fetch-mode': 'navigate',
+          'sec-fetch-dest': 'document',
+          'sec-fetch-site': isOwn ? 'same-origin' : 'cross-site',
           ...headers,
         },
-        ...(form !== undefined && { body: form }),
-      });
+        form,
+      );
       cookies.store(url, answer.headers.getSetCookie());
       const location = answer.headers.get('location');
-      const html = await answer.text();
+      const html = answer.body;
       shown.push({ origin: url.origin, text: `${JSON.stringify([...answer.headers])}\n${html}` });
       if (location !== null) {
+        from = url;
         url = new URL(location, url);
         form = undefined;
         continue;
