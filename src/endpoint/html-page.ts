@@ -138,6 +138,7 @@ main { max-width: 32rem; margin: 0 auto; padding: 2rem 2.25rem; background: var(
 svg { display: block; flex: none; }
 h1 { margin: 0 0 .75rem; font-size: 1.5rem; line-height: 1.25; letter-spacing: -.015em; text-wrap: balance; }
 p { margin: 0 0 1rem; }
+main > :last-child { margin-bottom: 0; }
 .brand { display: flex; align-items: center; gap: .625rem; margin-bottom: 1.25rem; font-weight: 600; font-size: .9375rem; }
 .mark { width: 3rem; height: 3rem; display: grid; place-items: center; margin-bottom: 1.25rem; border-radius: 50%;
   background: var(--danger-tint); color: var(--danger); }

@@ -82,11 +82,10 @@ test('§24.3 the link alone does nothing: whoever has it and is logged in nowher
   const link = await linkOf('ada');
   const answer = await fetch(link, { redirect: 'manual' });
   const text = await answer.text();
-  expect(`${answer.headers.get('location')} ${text}`).not.toMatch(
-    /ada|127\.0\.0\.1:\d+\/authorize/,
-  );
+  const host = new URL(own.server.issuer).host;
+  const shown = `${answer.headers.get('location')} ${text}`;
+  expect([/ada/.test(shown), shown.includes(host)]).toEqual([false, false]);
   expect([302, 303]).toContain(answer.status);
-  expect(answer.headers.get('location')).not.toContain(new URL(own.server.issuer).host);
 });
 
 test('§24.3 a link with a changed id, of another server, or of no id at all leads nowhere', async () => {
