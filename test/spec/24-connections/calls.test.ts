@@ -68,6 +68,29 @@ test.for(CONNECTING_CLIENTS.map((row) => [row.title, row] as const))(
   },
 );
 
+test('§24.3 list anonymous: a server that lists to nobody without a login is shown as any other', async () => {
+  const server = closeAfterTest(await startProtectedServer({ habits: KEEPS_TO_MCP }));
+  const servers = { wiki: server.configure({ list: 'anonymous' }) };
+  const gateway = closeAfterTest(await startConnectingGateway({ servers }));
+  const user = await gateway.logIn('ada');
+  expect(await user.listToolNames()).toEqual(['wiki__connect']);
+  expect(readLink((await user.call('wiki__whoami')).text)).toContain('/connections/wiki');
+});
+
+test('§24.3 at the path of the server, the tools have its own names before and after', async () => {
+  const { gateway, browserOf } = await start();
+  const url = new URL(`${gateway.mcpUrl.href}/wiki`);
+  const [row] = CONNECTING_CLIENTS;
+  const client = await row?.connect(url, { person: 'ada' });
+  expect(await client?.listToolNames()).toEqual(['connect']);
+  const { text = '' } = (await client?.call('connect')) ?? {};
+  expect(readLink((await client?.call('whoami'))?.text ?? '')).toBe(readLink(text));
+  await connectBy(browserOf('ada'), readLink(text));
+  expect(await client?.listToolNames()).toEqual(['whoami', 'slow', 'write']);
+  expect((await client?.call('whoami'))?.text).toBe('ada@work');
+  await client?.close();
+});
+
 test('§24.3 doors: what is no tool gets the same text as an error of JSON-RPC, and no challenge', async () => {
   const { gateway, server } = await start();
   const user = await gateway.logIn('ada');
