@@ -30,7 +30,7 @@ import {
 import type { UpstreamConfig } from './config/upstream-config.ts';
 import { createConnectUser } from './connect/connect-user.ts';
 import { createDoors } from './connect/doors.ts';
-import { findServerCredentials } from './credentials/server-credentials.ts';
+import { findServerCredentials, readConnectionServer } from './credentials/server-credentials.ts';
 import { createLockPolicy } from './lock/lock.ts';
 import type { StoredLock } from './lock/lock-file.ts';
 import { createUpstreamOpener } from './open-upstream.ts';
@@ -110,10 +110,7 @@ export async function openUpstreams(
     },
   });
 
-  const doors = createDoors({
-    requests: parts.connections?.requests,
-    baseUrl: config.server.baseUrl,
-  });
+  const doors = createDoors({ requests: parts.connections?.requests });
   const toFailedResult = createToFailedResult({ clock, log });
 
   const catalogs = createUpstreamCatalogs(compiled, {
@@ -169,7 +166,10 @@ export async function openUpstreams(
         processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
       })),
     listConnectionServers: () =>
-      catalogs.getPlan().setup.file.servers.flatMap(readConnectionServer),
+      catalogs
+        .getPlan()
+        .setup.file.servers.map(readConnectionServer)
+        .filter((server) => server !== undefined),
     listServerTools: catalogs.listServerTools,
     listLockDifferences: catalogs.listLockDifferences,
     lockApproval: catalogs.lockApproval,
@@ -223,11 +223,6 @@ async function compileSetup(
 const MAX_WAITING_PREVIEWS = 20;
 /** A script of one operator must not keep out the others. */
 const MAX_PREVIEWS_OF_ONE = 4;
-
-const readConnectionServer = (server: UpstreamConfig): readonly ConnectionServer[] =>
-  server.kind === 'http' && server.auth.type === 'oauth'
-    ? [{ name: server.name, url: server.url, auth: server.auth }]
-    : [];
 
 const openTraced =
   (open: (config: UpstreamConfig) => Upstream<UpstreamConfig>, tracing: Tracing) =>

@@ -1,6 +1,7 @@
 // §18.6: what `auth` and `isolation` of a server mean for who asks it.
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
+import type { ConnectionServer } from '../../connections/connection.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import type { CredentialType } from './credential-type.ts';
 import { findCredentialType } from './credentials.ts';
@@ -23,6 +24,12 @@ export const needsUser = (config: UpstreamConfig): boolean =>
  */
 export const dependsOnUser = (config: UpstreamConfig): boolean =>
   config.kind === 'http' ? knowsUsers(config) : config.isolation !== 'shared';
+
+/** §24: as far as connections to it concern it; undefined where users do not log in at it. */
+export const readConnectionServer = (config: UpstreamConfig): ConnectionServer | undefined =>
+  config.kind === 'http' && config.auth.type === 'oauth'
+    ? { name: config.name, url: config.url, auth: config.auth }
+    : undefined;
 
 /** What `auth` of the servers needs of the settings of a gateway that is about to serve users. */
 export const findAuthProblems = (

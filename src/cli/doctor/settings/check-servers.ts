@@ -7,7 +7,11 @@ import { hideSecretArguments } from '../../../platform/secret-texts.ts';
 import { countNoun } from '../../../platform/text.ts';
 import { fetchList } from '../../../upstreams/catalog/fetch-list.ts';
 import type { UpstreamConfig } from '../../../upstreams/config/upstream-config.ts';
-import { dependsOnUser, needsUser } from '../../../upstreams/credentials/server-credentials.ts';
+import {
+  dependsOnUser,
+  needsUser,
+  readConnectionServer,
+} from '../../../upstreams/credentials/server-credentials.ts';
 import { NEXT_START } from '../../../upstreams/stdio/server-state.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../../../upstreams/upstream.ts';
 import { createTimeLimit, openServers, readUser } from '../../setup/open-servers.ts';
@@ -19,6 +23,7 @@ import {
 } from '../../setup/program-users.ts';
 import { type Found, failure, ok, unknown, warning } from '../finding.ts';
 import { createCollectingLog, type LogEntry } from '../instruments.ts';
+import { checkLoginAt } from './check-logins.ts';
 import { allowOwnProcess, checkIsolation, checkNames } from './check-tools.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
@@ -27,13 +32,8 @@ const USER_CHECK = 'server.user';
 /** A first `npx` downloads. */
 const TIME_LIMIT_MS = 60_000;
 
-export async function checkServers({
-  config,
-  setup,
-  env,
-  token,
-  clock,
-}: SettingsAtHand): Promise<Found> {
+export async function checkServers(settings: SettingsAtHand): Promise<Found> {
+  const { config, setup, env, token, clock } = settings;
   if (setup === undefined || setup.file.servers.length === 0) return undefined;
   const user = token === undefined ? undefined : readUser(token, clock.now());
   const caller: UpstreamCaller = user === undefined ? GATEWAY_CALLER : { ...GATEWAY_CALLER, user };
@@ -45,8 +45,10 @@ export async function checkServers({
   const servers = await openServers({ ...setup.file, servers: usable }, { env, log });
   try {
     const answers = await Promise.all(
-      usable.map((server) =>
-        needsUser(server) && user === undefined
+      usable.map((server) => {
+        const login = readConnectionServer(server);
+        if (login !== undefined) return checkLoginAt(login, settings);
+        return needsUser(server) && user === undefined
           ? unknown(CHECK, {
               what: `whether ${server.name} can be used: it answers users only.`,
               remedy: 'give an access token of a user: --token-file FILE.',
@@ -57,8 +59,8 @@ export async function checkServers({
               dependsOnUser(server) ? caller : GATEWAY_CALLER,
               setup.file,
               entries,
-            ),
-      ),
+            );
+      }),
     );
     return [...checkUsers(setup.file.servers, userProblems, config), ...answers.flat()];
   } finally {

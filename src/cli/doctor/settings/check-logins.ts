@@ -1,0 +1,79 @@
+// §24.6: servers at which each user logs in: whether the gateway can be a client there, and what is missing.
+
+import { describeCause } from '../../../platform/log.ts';
+import type { readConnectionServer } from '../../../upstreams/credentials/server-credentials.ts';
+import { buildRedirectUri, type FoundLogin, findLogin } from '../../setup/find-login.ts';
+import { type Finding, failure, ok, warning } from '../finding.ts';
+import type { SettingsAtHand } from './settings-at-hand.ts';
+
+/** As the room of connections has it. */
+type LoginServer = NonNullable<ReturnType<typeof readConnectionServer>>;
+
+const CHECK = 'server.login';
+const SETTING = 'POSTERN_CONFIG';
+
+export async function checkLoginAt(
+  server: LoginServer,
+  { config, clocks, tunnel, clock }: Pick<SettingsAtHand, 'config' | 'clocks' | 'tunnel' | 'clock'>,
+): Promise<readonly Finding[]> {
+  const found = await findLogin(server, { config, fetch: clocks.fetch, tunnel, clock });
+  return found.kind === 'problem'
+    ? [tellProblem(server, found)]
+    : [tellClient(server, found, buildRedirectUri(config)), ...tellPkce(server, found)];
+}
+
+type Found = Extract<FoundLogin, { readonly kind: 'found' }>;
+
+function tellProblem(
+  { name }: LoginServer,
+  { message, isPrivate, cause }: Extract<FoundLogin, { readonly kind: 'problem' }>,
+): Finding {
+  return failure(CHECK, {
+    what: `Users cannot connect to ${message}`,
+    ...(cause !== undefined && { why: describeCause(cause) }),
+    setting: SETTING,
+    remedy: isPrivate
+      ? `if the login of ${name} is inside your network, add "allowPrivate": true to its "auth".`
+      : `once that is mended, run this again. Where the server documents its endpoints, "authorizationServer" can name them.`,
+  });
+}
+
+const BECOMES_KNOWN: Readonly<Record<Exclude<Found['client'], 'nobody'>, string>> = {
+  configured: 'The gateway is the client of "clientId" there; whether it is known was not tried',
+  document: 'The gateway is known there by its client document',
+  registration: 'The gateway registers itself there when the first user connects',
+};
+
+function tellClient({ name }: LoginServer, { issuer, client }: Found, uri: string): Finding {
+  if (client !== 'nobody') {
+    return ok(CHECK, `Users of ${name} log in at ${issuer}. ${BECOMES_KNOWN[client]}.`);
+  }
+  return failure(CHECK, {
+    what: `Users cannot connect to ${name}: ${issuer} lets no client register itself.`,
+    setting: SETTING,
+    remedy: `create a client there with the redirect URI ${uri}, and set its "clientId" (and "clientSecret") in the "auth" of ${name}.`,
+  });
+}
+
+function* tellPkce({ name, auth }: LoginServer, { issuer, takesS256 }: Found) {
+  if (takesS256 === true || !auth.pkce) return;
+  // Where the operator named the endpoints, there is no metadata that could say it.
+  const hasNoMetadata =
+    auth.authorizationServer !== undefined && 'tokenUrl' in auth.authorizationServer;
+  if (hasNoMetadata) return;
+  const hasSecret = auth.clientSecret !== undefined;
+  if (takesS256 === undefined) {
+    yield warning(CHECK, {
+      what: `${issuer}, where users of ${name} log in, does not say whether it takes PKCE with S256.`,
+      why: 'The gateway sends it all the same, and most take it.',
+    });
+    return;
+  }
+  yield failure(CHECK, {
+    what: `${issuer}, where users of ${name} log in, takes no PKCE with S256.`,
+    setting: SETTING,
+    remedy: hasSecret
+      ? `add "pkce": false to the "auth" of ${name}: its client secret protects the code.`
+      : `create a client with a secret there, and set "clientId", "clientSecret" and "pkce": false in the "auth" of ${name}.`,
+  });
+}

@@ -1,0 +1,83 @@
+// §24.6: how users of a server would log in there, asked as the gateway asks when somebody connects. Nothing is registered.
+import type { Config } from '../../config/config.ts';
+import type { ConnectionServer } from '../../connections/connection.ts';
+import { ConnectionProblem } from '../../connections/connections.ts';
+import { createFindLoginPlace } from '../../connections/servers/authorization-server.ts';
+import { createClientDocument } from '../../connections/servers/clients.ts';
+import { createOutbound } from '../../connections/servers/outbound.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Fetch } from '../../platform/fetch-with-limits.ts';
+import type { OpenTunnel } from '../../platform/outbound/outbound-network.ts';
+import { HostNotPublic } from '../../platform/outbound/public-connection.ts';
+import { createPublicNetwork } from '../../platform/outbound/public-network.ts';
+
+export type FoundLogin =
+  | {
+      readonly kind: 'found';
+      /** The authorization server, or its token endpoint where only that is known. */
+      readonly issuer: string;
+      /** Who the gateway is there; `nobody` where it has no client, and cannot register. */
+      readonly client: 'configured' | 'document' | 'registration' | 'nobody';
+      /** Whether it takes PKCE with S256; undefined where it does not say. */
+      readonly takesS256: boolean | undefined;
+    }
+  | {
+      readonly kind: 'problem';
+      /** A sentence; no secret is in it. */
+      readonly message: string;
+      /** Something that the server named has an address that is not public. */
+      readonly isPrivate: boolean;
+      readonly cause: unknown;
+    };
+
+export interface FindLoginDeps {
+  readonly config: Pick<Config, 'server'>;
+  readonly fetch: Fetch;
+  readonly tunnel: OpenTunnel;
+  readonly clock: Clock;
+}
+
+export const buildRedirectUri = ({ server }: Pick<Config, 'server'>): string =>
+  `${server.baseUrl}/connections/callback`;
+
+export async function findLogin(
+  server: ConnectionServer,
+  { config, fetch, tunnel, clock }: FindLoginDeps,
+): Promise<FoundLogin> {
+  const outbound = createOutbound({
+    fetch,
+    network: createPublicNetwork({ clock, tunnel }),
+    clock,
+  });
+  try {
+    const { authorizationServer } = await createFindLoginPlace(outbound, clock)(server);
+    const { issuer, challengeMethods, takesClientDocuments, registrationUrl } = authorizationServer;
+    const { baseUrl, displayName } = config.server;
+    const hasDocument =
+      createClientDocument(baseUrl, displayName, buildRedirectUri(config)) !== undefined;
+    return {
+      kind: 'found',
+      issuer,
+      client:
+        server.auth.clientId !== undefined
+          ? 'configured'
+          : takesClientDocuments && hasDocument
+            ? 'document'
+            : registrationUrl !== undefined
+              ? 'registration'
+              : 'nobody',
+      takesS256: challengeMethods?.includes('S256'),
+    };
+  } catch (problem) {
+    if (!(problem instanceof ConnectionProblem)) throw problem;
+    const { message, cause } = problem;
+    return { kind: 'problem', message, isPrivate: isFromPrivateHost(problem), cause };
+  }
+}
+
+function isFromPrivateHost(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (at instanceof HostNotPublic) return true;
+  }
+  return false;
+}

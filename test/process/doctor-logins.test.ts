@@ -1,0 +1,143 @@
+// postern doctor at servers that want a login of each user: what is missing there, and which line to write.
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { ENTRA, GITHUB, KEEPS_TO_MCP, type ServerHabits } from '../support/connections/habits.ts';
+import { startProtectedServer } from '../support/connections/protected-server.ts';
+import { runDoctor } from '../support/gateway/doctor.ts';
+import { endPosterns, makeFolder } from '../support/gateway/process.ts';
+import { closeAfterTest, useShared } from '../support/lifetimes.ts';
+import { startEmulator } from '../support/providers/emulator.ts';
+import { OPENID_HABITS } from '../support/providers/openid-habits.ts';
+
+afterEach(endPosterns);
+
+const provider = useShared(() => startEmulator(OPENID_HABITS));
+const BASE_URL = 'https://mcp.example.com';
+
+async function diagnose(servers: Readonly<Record<string, object>>, env = {}) {
+  const cwd = await makeFolder();
+  const file = join(cwd, 'mcp.json');
+  await writeFile(file, JSON.stringify({ mcpServers: servers }));
+  const { find, findings } = await runDoctor(undefined, {
+    cwd,
+    env: { ...provider.env, BASE_URL, POSTERN_CONFIG: file, DATA_DIR: cwd, ...env },
+  });
+  return { find, logins: findings.filter(({ check }) => check === 'server.login') };
+}
+
+async function diagnoseLogin(habits: ServerHabits, auth = {}) {
+  const server = closeAfterTest(await startProtectedServer({ habits }));
+  const { logins } = await diagnose({ it: server.configure(auth) });
+  return { server, logins };
+}
+
+test('§24.6 doctor: a server that keeps to MCP lets the gateway register, and nothing is registered', async () => {
+  const { server, logins } = await diagnoseLogin(KEEPS_TO_MCP);
+  expect(logins).toMatchObject([
+    {
+      status: 'ok',
+      what: `Users of it log in at ${server.issuer}. The gateway registers itself there when the first user connects.`,
+    },
+  ]);
+  expect(server.seen('register')).toEqual([]);
+});
+
+test('§24.6 doctor: where nobody can register, it says to create a client, and with which redirect URI', async () => {
+  const { server, logins } = await diagnoseLogin(ENTRA, {
+    clientId: undefined,
+    clientSecret: undefined,
+  });
+  expect(logins).toMatchObject([
+    {
+      status: 'failure',
+      what: `Users cannot connect to it: ${server.issuer} lets no client register itself.`,
+      setting: 'POSTERN_CONFIG',
+      remedy: `create a client there with the redirect URI ${BASE_URL}/connections/callback, and set its "clientId" (and "clientSecret") in the "auth" of it.`,
+    },
+  ]);
+});
+
+test('§24.6 doctor: a client of the configuration file is named, without its secret', async () => {
+  const { logins } = await diagnoseLogin(GITHUB);
+  expect(logins).toMatchObject([
+    {
+      status: 'ok',
+      what: expect.stringContaining('The gateway is the client of "clientId" there'),
+    },
+  ]);
+  expect(JSON.stringify(logins)).not.toContain('secret-made-at-the-server');
+});
+
+test('§24.6 doctor: where client documents are taken, a gateway of a public address is known by its own', async () => {
+  const { logins } = await diagnoseLogin({ ...KEEPS_TO_MCP, takesClientDocuments: true });
+  expect(logins).toMatchObject([
+    {
+      status: 'ok',
+      what: expect.stringContaining('The gateway is known there by its client document.'),
+    },
+  ]);
+});
+
+test.each<{ name: string; habits: Partial<ServerHabits>; says: RegExp }>([
+  {
+    name: 'no PKCE with S256',
+    habits: { document: { code_challenge_methods_supported: ['plain'] } },
+    says: /takes no PKCE with S256/,
+  },
+  {
+    name: 'metadata of another issuer',
+    habits: { document: { issuer: 'https://other.example' } },
+    says: /is of another issuer: "https:\/\/other\.example"/,
+  },
+  {
+    name: 'metadata that is nowhere',
+    habits: { metadataPlace: 'nowhere' },
+    says: /is at none of the places where it belongs/,
+  },
+  {
+    name: 'resource metadata of another server',
+    habits: { resourceMetadata: 'of another resource' },
+    says: /which is not this server/,
+  },
+  {
+    name: 'an endpoint without TLS elsewhere',
+    habits: { document: { token_endpoint: 'http://as.example/token' } },
+    says: /token_endpoint that is "http:\/\/as\.example\/token", which is not https/,
+  },
+])('§24.6 doctor: $name is a failure that says what is wrong', async ({ habits, says }) => {
+  const { logins } = await diagnoseLogin({ ...KEEPS_TO_MCP, ...habits });
+  const failures = logins.filter(({ status }) => status === 'failure');
+  expect(failures).toHaveLength(1);
+  expect(failures[0]?.what).toMatch(says);
+  expect(failures[0]?.remedy).toBeTruthy();
+});
+
+test('§24.6 doctor: an authorization server that does not say whether it takes PKCE is a warning', async () => {
+  const { logins } = await diagnoseLogin({
+    ...KEEPS_TO_MCP,
+    document: { code_challenge_methods_supported: undefined },
+  });
+  expect(logins.map(({ status }) => status)).toEqual(['ok', 'warning']);
+});
+
+test('§24.6 doctor: an address that is not public, named by a server that is elsewhere, needs "allowPrivate"', async () => {
+  const server = closeAfterTest(await startProtectedServer());
+  // By a name, so that the server is not on this machine as far as one can see, and its authorization server is.
+  const { url, auth } = server.configure() as { readonly url: string; readonly auth: object };
+  const authorizationServer = { authorizationServer: 'https://10.1.2.3' };
+  const { logins } = await diagnose({
+    it: { url, auth: { ...auth, ...authorizationServer, allowPrivate: false } },
+    down: { url: 'http://127.0.0.1:1/mcp', auth: { type: 'oauth' } },
+  });
+  expect(logins.map(({ status }) => status)).toEqual(['failure', 'failure']);
+  expect(logins[1]?.what).toMatch(/^Users cannot connect to down: .* could not be fetched/);
+});
+
+test('§24.6 doctor: without tokens of the gateway it says which setting is needed', async () => {
+  const { find } = await diagnose(
+    { it: { url: 'http://127.0.0.1:1/mcp', auth: { type: 'oauth' } } },
+    { OAUTH_TOKENS: 'provider', OIDC_AUDIENCE: 'x' },
+  );
+  expect(find('settings').what).toMatch(/it: auth oauth needs OAUTH_TOKENS=gateway/);
+});
