@@ -195,8 +195,9 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     observe(server.name, 'renewed');
     const event = { owner: place.owner, server: server.name, connectionId: stored.id };
     for (const observer of observers) observer.renewed?.(event);
+    const access = known.note(place, stored, known.beginReading());
     changes.announce(place, marked.state === 'active' ? 'renewed' : 'active');
-    return toAccess(stored);
+    return access;
   }
 
   function ask(
@@ -283,6 +284,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const next = { ...standing.record, state: 'login needed' as const, problem: reason };
     const written = await records.replace(place, standing, next);
     if (written === undefined) return undefined;
+    known.forget(place);
     const { owner, server } = place;
     const event = { owner, server, connectionId: next.id, reason };
     for (const observer of observers) observer.loginNeeded?.(event);
