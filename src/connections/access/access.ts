@@ -47,7 +47,7 @@ export function createConnectionAccess({
   }
 
   async function load(place: Place, server: ConnectionServer): Promise<Access> {
-    const since = clock.monotonic();
+    const since = known.beginReading();
     let stored: StoredConnection | undefined;
     try {
       stored = await records.read(place);

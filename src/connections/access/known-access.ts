@@ -13,28 +13,31 @@ const RENEWED_BEFORE_MS = 60_000;
 
 export interface KnownAccess {
   get(place: Place): ActiveAccess | undefined;
-  /** `since` is when it began to be read (monotonic): what was forgotten meanwhile is not known again by it. */
+  /** To be taken before a record is read, and given to `note`: what was forgotten meanwhile is not known again by it. */
+  beginReading(): number;
   note(place: Place, record: ConnectionRecord, since: number): ActiveAccess;
   forget(place: Place): void;
 }
 
 export function createKnownAccess(clock: Clock): KnownAccess {
   const known = createExpiringMap<ActiveAccess>(MAX_KNOWN, clock.now);
-  /** When it was; longer than anything is read. */
+  let forgets = 0;
+  /** Which of all it was; for longer than anything is read. */
   const forgotten = createExpiringMap<number>(MAX_KNOWN, clock.monotonic);
 
   return {
     get: ({ hash }) => known.get(hash),
+    beginReading: () => forgets,
     note({ hash }, record, since) {
       const access = toAccess(record);
-      if ((forgotten.get(hash) ?? Number.NEGATIVE_INFINITY) >= since) return access;
+      if ((forgotten.get(hash) ?? 0) > since) return access;
       known.set(hash, access, Math.min(clock.now() + KNOWN_MS, findRenewalTime(record)));
       return access;
     },
     forget({ hash }) {
       known.delete(hash);
-      const now = clock.monotonic();
-      forgotten.set(hash, now, now + FORGOTTEN_MS);
+      forgets += 1;
+      forgotten.set(hash, forgets, clock.monotonic() + FORGOTTEN_MS);
     },
   };
 }

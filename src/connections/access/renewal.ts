@@ -2,8 +2,7 @@
 // answer was lost, the same is asked again: many servers take a refresh token until the one that took its place is used, or for
 // some minutes. The others say `invalid_grant`, and a login is needed; what was lost cannot be had there in any other way.
 
-import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { type Clock, pause } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { describeCause, type Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
@@ -26,6 +25,7 @@ import type { FormPair, OAuthClient } from '../tokens/client-authentication.ts';
 import type { IssuedTokens, TokenAnswer } from '../tokens/token-answer.ts';
 import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
 import { findRenewalTime, type KnownAccess, toAccess } from './known-access.ts';
+import { createNewTokens } from './new-tokens.ts';
 
 export interface Renewal {
   /**
@@ -57,16 +57,10 @@ export interface RenewalDeps {
 
 /** A token that is good for so long can still be used while another replica gets the next one. */
 const RESERVE_MS = 5000;
-/** For which an answer that the store does not take is offered to it, while the lock is held. */
-const STORING_MS = 15_000;
-const STORING_PAUSE_MS = 250;
-/** Answers that the store did not take: they are the only copy. */
-const MAX_UNSAVED = 1000;
-
 export function createRenewal(deps: RenewalDeps): Renewal {
   const { records, known, clients, tokenEndpoint, changes, observers, clock, log } = deps;
   const runExclusively = createRunExclusively<Access>(deps);
-  const unsaved = createBoundedMap<string, IssuedTokens>(MAX_UNSAVED);
+  const newTokens = createNewTokens(deps);
   const warn = createWarnThrottle(clock, (server: string, reason: string, cause: unknown) =>
     log.warn('A token for a server was not renewed; its users keep their connections.', {
       server,
@@ -101,7 +95,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     isElsewhere: boolean,
     refused: string | undefined,
   ): Promise<Access | undefined> {
-    const since = clock.monotonic();
+    const since = known.beginReading();
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
@@ -120,9 +114,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
-    const waiting = record.renewal && unsaved.get(record.renewal.attempt);
-    if (record.renewal !== undefined && waiting !== undefined)
-      return store(place, server, record, waiting, refused);
+    if (newTokens.hasUnsaved(record)) return useNew(place, server, record, undefined, refused);
     const { refreshToken } = record;
     if (refreshToken === undefined) {
       return endUse(place, stored, refused, describeNoRefresh(server, refused));
@@ -131,7 +123,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const renewal = { attempt, at: clock.now() };
     const marked = await records.replace(place, stored, { ...record, renewal });
     // Somebody has ended it, or has logged in again.
-    if (marked === undefined) return (await look(place, false, refused)) ?? describeBusy(server);
+    if (marked === undefined) return useStored(place, server, refused);
     const isAgain = record.renewal !== undefined;
     return send(place, server, marked, { refreshToken, isAgain }, refused);
   }
@@ -158,13 +150,13 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     }
     switch (answer.kind) {
       case 'issued':
-        return store(place, server, record, answer.tokens, refused);
+        return useNew(place, server, record, answer.tokens, refused);
       case 'invalid_grant': {
         observe(server.name, 'login needed');
         const lost = isAgain ? ' (its answer to the renewal before was lost)' : '';
         const reason = `${server.name}’s token endpoint ${answer.said}${lost}: log in again`;
         const required = await requireLogin(place, marked, reason);
-        return required ?? (await look(place, false, refused)) ?? describeBusy(server);
+        return required ?? useStored(place, server, refused);
       }
       case 'invalid_client': {
         await unmark(place, marked);
@@ -178,6 +170,34 @@ export function createRenewal(deps: RenewalDeps): Renewal {
         await unmark(place, marked);
         return fail(server, record, answer.said);
     }
+  }
+
+  /** What stands there now, whoever wrote it. */
+  const useStored = async (place: Place, server: ConnectionServer, refused: string | undefined) =>
+    (await look(place, false, refused)) ?? describeBusy(server);
+
+  /** Not before they are stored; undefined for those that were not stored then. */
+  async function useNew(
+    place: Place,
+    server: ConnectionServer,
+    marked: ConnectionRecord,
+    tokens: IssuedTokens | undefined,
+    refused: string | undefined,
+  ): Promise<Access> {
+    const stored = await newTokens.store({
+      place,
+      server,
+      marked,
+      tokens,
+      isForced: refused !== undefined,
+    });
+    if (stored === undefined) return useStored(place, server, refused);
+    observe(server.name, 'renewed');
+    const event = { owner: place.owner, server: server.name, connectionId: stored.id };
+    for (const observer of observers) observer.renewed?.(event);
+    const access = known.note(place, stored, known.beginReading());
+    changes.announce(place, marked.state === 'active' ? 'renewed' : 'active');
+    return access;
   }
 
   function ask(
@@ -216,97 +236,6 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     } catch (cause) {
       return `${said}: the registration is gone, and could not be made anew (${describeCause(cause)})`;
     }
-  }
-
-  /** Before the token is used; the store may be down for a moment. */
-  async function store(
-    place: Place,
-    server: ConnectionServer,
-    marked: ConnectionRecord,
-    tokens: IssuedTokens,
-    refused: string | undefined,
-  ): Promise<Access> {
-    const attempt = marked.renewal?.attempt ?? '';
-    unsaved.set(attempt, tokens);
-    const deadline = clock.monotonic() + STORING_MS;
-    for (;;) {
-      try {
-        const access = await storeOnce(place, server, marked, tokens, refused);
-        if (access !== undefined) {
-          unsaved.delete(attempt);
-          return access;
-        }
-      } catch (cause) {
-        if (clock.monotonic() >= deadline) {
-          log.warn(
-            'A renewed token could not be stored, so it is not used. It is kept in memory, and offered to the store with the next call.',
-            { server: server.name, cause },
-          );
-          throw cause;
-        }
-        await pause(clock, STORING_PAUSE_MS);
-      }
-    }
-  }
-
-  /** Undefined where the record changed under it. @throws StoreUnavailable */
-  async function storeOnce(
-    place: Place,
-    server: ConnectionServer,
-    marked: ConnectionRecord,
-    tokens: IssuedTokens,
-    refused: string | undefined,
-  ): Promise<Access | undefined> {
-    const stored = await records.read(place);
-    if (stored === undefined || stored.record.renewal?.attempt !== marked.renewal?.attempt) {
-      // It was ended, or made anew, meanwhile: nobody needs these tokens, and nobody else can end them.
-      if (stored?.record.accessToken !== tokens.accessToken) await discard(server, marked, tokens);
-      return (await look(place, false, refused)) ?? describeBusy(server);
-    }
-    const next = apply(stored.record, tokens, refused !== undefined);
-    const written = await records.replace(place, stored, next);
-    if (written === undefined) return undefined;
-    observe(server.name, 'renewed');
-    const { owner } = place;
-    const event = { owner, server: server.name, connectionId: next.id };
-    for (const observer of observers) observer.renewed?.(event);
-    changes.announce(place, stored.record.state === 'active' ? 'renewed' : 'active');
-    return toAccess(next);
-  }
-
-  async function discard(
-    server: ConnectionServer,
-    record: ConnectionRecord,
-    { refreshToken, accessToken }: IssuedTokens,
-  ): Promise<void> {
-    if (record.revocationUrl === undefined) return;
-    const token =
-      refreshToken === undefined
-        ? ({ value: accessToken, hint: 'access_token' } as const)
-        : ({ value: refreshToken, hint: 'refresh_token' } as const);
-    const client = await clients.findForRecord(server, record);
-    await tokenEndpoint.revoke(record.revocationUrl, client, token, server);
-  }
-
-  function apply(
-    record: ConnectionRecord,
-    { accessToken, refreshToken, expiresInSeconds, scopes }: IssuedTokens,
-    isForced: boolean,
-  ): ConnectionRecord {
-    const now = clock.now();
-    return {
-      ...record,
-      state: 'active',
-      problem: undefined,
-      accessToken,
-      tokenAt: now,
-      expiresAt: expiresInSeconds === undefined ? undefined : now + expiresInSeconds * 1000,
-      refreshToken: refreshToken ?? record.refreshToken,
-      scopes: scopes ?? record.scopes,
-      usedAt: now,
-      renewal: undefined,
-      forcedAt: isForced ? now : undefined,
-    };
   }
 
   async function unmark(place: Place, marked: StoredConnection): Promise<void> {
@@ -355,6 +284,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const next = { ...standing.record, state: 'login needed' as const, problem: reason };
     const written = await records.replace(place, standing, next);
     if (written === undefined) return undefined;
+    known.forget(place);
     const { owner, server } = place;
     const event = { owner, server, connectionId: next.id, reason };
     for (const observer of observers) observer.loginNeeded?.(event);

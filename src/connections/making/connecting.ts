@@ -282,7 +282,7 @@ export function createConnecting(
       since: now,
       usedAt: now,
     });
-    deps.known.forget(place);
+    deps.known.note(place, record, deps.known.beginReading());
     const event = { owner: place.owner, server: place.server, connectionId: record.id };
     for (const observer of deps.observers) observer.made?.(event);
     if (login.requestId !== undefined) await deps.requests.complete(login.requestId);

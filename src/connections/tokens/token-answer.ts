@@ -89,8 +89,8 @@ function describeError(
 ): string {
   if (error === undefined) return '';
   const description = members?.error_description ?? members?.message;
-  if (typeof description !== 'string' || description === '') return ` ${error}`;
-  return ` ${error}: ${cleanText(redact(description.slice(0, 2000), sent), 200)}`;
+  if (typeof description !== 'string' || description === '') return ` ${redact(error, sent)}`;
+  return ` ${redact(error, sent)}: ${cleanText(redact(description.slice(0, 2000), sent), 200)}`;
 }
 
 const SECRETS: ReadonlySet<string> = new Set([
