@@ -91,6 +91,78 @@ test('§24.3 at the path of the server, the tools have its own names before and 
   await client?.close();
 });
 
+test('§24.3 door 1: a client that takes no stream cannot be asked meanwhile: it gets -32042 with the address, and calls again', async () => {
+  const { gateway, browserOf } = await start();
+  const { accessToken } = await gateway.logIn('ada');
+  const post = (message: object, headers: Readonly<Record<string, string>> = {}) =>
+    fetch(gateway.mcpUrl, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json',
+        authorization: `Bearer ${accessToken}`,
+        ...headers,
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', ...message }),
+    });
+  const opened = await post({
+    id: 1,
+    method: 'initialize',
+    params: {
+      protocolVersion: '2025-11-25',
+      capabilities: { elicitation: { url: {} } },
+      clientInfo: { name: 'plain', version: '1' },
+    },
+  });
+  const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
+  await post({ method: 'notifications/initialized' }, session);
+  const call = async () => {
+    const params = { name: 'wiki__whoami', arguments: {} };
+    return (await post({ id: 2, method: 'tools/call', params }, session)).json();
+  };
+  const { error } = (await call()) as {
+    error: { code: number; data: { elicitations: readonly { url: string }[] } };
+  };
+  expect(error.code).toBe(-32042);
+  expect(error.data.elicitations).toEqual([
+    {
+      mode: 'url',
+      elicitationId: expect.any(String),
+      url: expect.stringContaining(`${gateway.baseUrl}/connections/wiki?request=`),
+      message: expect.stringContaining('wiki'),
+    },
+  ]);
+  await connectBy(browserOf('ada'), error.data.elicitations[0]?.url ?? '');
+  expect(await call()).toMatchObject({ result: { content: [{ text: 'ada@work' }] } });
+});
+
+test('§24.1 shared: one connection serves all people; before it, all are told that an operator makes it', async () => {
+  const server = closeAfterTest(await startProtectedServer({ habits: KEEPS_TO_MCP }));
+  const gateway = closeAfterTest(
+    await startConnectingGateway({
+      servers: { wiki: server.configure({ owner: 'shared' }) },
+      env: { ADMIN_GROUPS: 'operators' },
+    }),
+  );
+  const people = [await gateway.logIn('ada'), await gateway.logIn('bob')];
+  for (const user of people) {
+    const { isError, text } = await user.call('wiki__whoami');
+    expect([isError, text]).toEqual([true, expect.stringContaining('only an operator')]);
+    const { json } = await user.ask('tools/call', { name: 'wiki__whoami' }, ASKABLE_BY_URL);
+    expect(json.result.isError).toBe(true);
+  }
+  const operator = gateway.createBrowser({
+    person: 'olga',
+    groups: 'operators',
+    account: 'robot@work',
+  });
+  await connect(gateway, operator, 'wiki');
+  for (const user of people) {
+    expect(await user.listToolNames()).toEqual(TOOLS);
+    expect((await user.call('wiki__whoami')).text).toBe('robot@work');
+  }
+});
+
 test('§24.3 doors: what is no tool gets the same text as an error of JSON-RPC, and no challenge', async () => {
   const { gateway, server } = await start();
   const user = await gateway.logIn('ada');
