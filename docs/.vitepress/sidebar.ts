@@ -36,7 +36,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
       },
       { text: 'Modes of login', link: '/modes' },
       { text: 'Your MCP servers', link: '/upstreams' },
-      { text: 'Servers that want a login', link: '/connections' },
+      { text: 'Servers that want a login', link: '/server-logins' },
       { text: 'Rules', link: '/rules' },
       { text: 'Clients without a person', link: '/machine-clients' },
       { text: 'Enterprises', link: '/enterprise' },

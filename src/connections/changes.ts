@@ -6,39 +6,43 @@ import { createWarnThrottle } from '../platform/throttle.ts';
 import type { Replicas } from '../store/replicas/replicas.ts';
 import type { ConnectionOwner, ConnectionState } from './connection.ts';
 import type { FindPlace, Place } from './records/place.ts';
+import type { LockReleases } from './records/run-exclusively.ts';
 
-export interface Change {
-  /** `renewed`: it has another token, and is the same. `declined`: somebody said no to a link for it. */
-  readonly what: ConnectionState | 'renewed' | 'declined';
-}
+/** `renewed`: it has another token, and is the same. `declined`: somebody said no to a link for it. */
+export type Change = ConnectionState | 'renewed' | 'declined';
 
 export interface ConnectionChanges {
-  /** Here at once; at the other replicas soon, unless the message is lost. Never rejects. */
-  announce(place: Place, what: Change['what']): void;
-  listen(listener: (place: Place, what: Change['what']) => void): () => void;
+  /** Here at once; at the other replicas soon, unless the message is lost. Never throws. */
+  announce(place: Place, change: Change): void;
+  /** Returns a function that ends it. */
+  listen(listener: (place: Place, change: Change) => void): () => void;
 }
 
-export interface ConnectionMessage extends Change {
-  readonly owner: ConnectionOwner;
-  readonly server: string;
+export type ConnectionMessage = (
+  | { readonly owner: ConnectionOwner; readonly server: string; readonly change: Change }
+  /** Work for which another replica may wait has ended. */
+  | { readonly released: string }
+) & {
   /** The replica that says so, which knows it already. */
   readonly from: string;
-}
+};
 
-const WHAT: ReadonlySet<unknown> = new Set([
+const CHANGES: ReadonlySet<unknown> = new Set([
   'missing',
   'active',
   'login needed',
   'renewed',
   'declined',
-] satisfies Change['what'][]);
+] satisfies Change[]);
 
 export const isConnectionMessage = (value: unknown): value is ConnectionMessage =>
   isObject(value) &&
-  (value.owner === 'shared' || (isObject(value.owner) && typeof value.owner.sub === 'string')) &&
-  typeof value.server === 'string' &&
   typeof value.from === 'string' &&
-  WHAT.has(value.what);
+  (typeof value.released === 'string' ||
+    (isOwner(value.owner) && typeof value.server === 'string' && CHANGES.has(value.change)));
+
+const isOwner = (value: unknown): boolean =>
+  value === 'shared' || (isObject(value) && typeof value.sub === 'string');
 
 export interface ConnectionChangesDeps {
   readonly replicas: Pick<Replicas<ConnectionMessage>, 'send' | 'listen' | 'ownName'>;
@@ -52,29 +56,49 @@ export function createConnectionChanges({
   findPlace,
   clock,
   log,
-}: ConnectionChangesDeps): ConnectionChanges {
-  const listeners = new Set<(place: Place, what: Change['what']) => void>();
+}: ConnectionChangesDeps): ConnectionChanges & LockReleases {
+  const listeners = new Set<(place: Place, change: Change) => void>();
+  const waiting = new Map<string, Set<() => void>>();
+  const { ownName: from } = replicas;
   const warn = createWarnThrottle(clock, (cause: unknown) =>
     log.warn('Other replicas hear of changed connections up to 30 s late.', { cause }),
   );
 
-  function tell(place: Place, what: Change['what']): void {
-    for (const listener of [...listeners]) listener(place, what);
+  function tell(place: Place, change: Change): void {
+    for (const listener of [...listeners]) listener(place, change);
   }
 
-  replicas.listen(({ owner, server, what, from }) => {
-    if (from !== replicas.ownName) tell(findPlace(owner, server), what);
+  function tellReleased(hash: string): void {
+    for (const listener of [...(waiting.get(hash) ?? [])]) listener();
+  }
+
+  replicas.listen((message) => {
+    if (message.from === from) return;
+    if ('released' in message) tellReleased(message.released);
+    else tell(findPlace(message.owner, message.server), message.change);
   });
 
   return {
-    announce(place, what) {
-      tell(place, what);
+    announce(place, change) {
+      tell(place, change);
       const { owner, server } = place;
-      replicas.send({ owner, server, what, from: replicas.ownName }).catch(warn);
+      replicas.send({ owner, server, change, from }).catch(warn);
     },
     listen(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
+    },
+    announceRelease(hash) {
+      // In this process nobody waits for it: they have its outcome.
+      replicas.send({ released: hash, from }).catch(() => {});
+    },
+    onRelease(hash, listener) {
+      const others = waiting.get(hash) ?? new Set();
+      waiting.set(hash, others.add(listener));
+      return () => {
+        others.delete(listener);
+        if (others.size === 0) waiting.delete(hash);
+      };
     },
   };
 }

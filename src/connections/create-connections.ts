@@ -71,11 +71,11 @@ export function createConnections(
   const changes = createConnectionChanges({ ...shared, replicas });
   // Before anybody else hears of a change, what was known here is forgotten.
   changes.listen(known.forget);
-  const clients = createOAuthClients({ ...shared, outbound, displayName });
+  const clients = createOAuthClients({ ...shared, locks: changes, outbound, displayName });
   const tokenEndpoint = createTokenEndpoint(outbound, createAuthenticateForm(keys, clock));
   const findLoginPlace = createFindLoginPlace(outbound, clock);
   const parts = { ...shared, records, known, changes, clients, tokenEndpoint, findLoginPlace };
-  const renewal = createRenewal(parts);
+  const renewal = createRenewal({ ...parts, locks: changes });
   const requests = createLinkRequests(parts);
   return {
     connections: {
@@ -91,8 +91,8 @@ export function createConnections(
         return counts;
       },
       onChange(listener) {
-        changes.listen(({ owner, server }, what) => {
-          if (what !== 'renewed' && what !== 'declined') listener(owner, server, what);
+        changes.listen(({ owner, server }, change) => {
+          if (change !== 'renewed' && change !== 'declined') listener(owner, server, change);
         });
       },
       close: replicas.close,

@@ -53,13 +53,14 @@ export const renderHtmlPage = (
     'Content-Type': 'text/html; charset=utf-8',
     'Content-Security-Policy': createPolicy(script),
     'Cache-Control': 'no-store',
+    // Addresses have secrets in them. Without any, forms would come from the origin `null`.
+    'Referrer-Policy': 'same-origin',
   },
   body: `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="same-origin">
 <title>${escapeHtml(title)}</title>
 <style>${PAGE_STYLE}</style>
 </head>
@@ -137,6 +138,7 @@ main { max-width: 32rem; margin: 0 auto; padding: 2rem 2.25rem; background: var(
 svg { display: block; flex: none; }
 h1 { margin: 0 0 .75rem; font-size: 1.5rem; line-height: 1.25; letter-spacing: -.015em; text-wrap: balance; }
 p { margin: 0 0 1rem; }
+main > :last-child { margin-bottom: 0; }
 .brand { display: flex; align-items: center; gap: .625rem; margin-bottom: 1.25rem; font-weight: 600; font-size: .9375rem; }
 .mark { width: 3rem; height: 3rem; display: grid; place-items: center; margin-bottom: 1.25rem; border-radius: 50%;
   background: var(--danger-tint); color: var(--danger); }

@@ -148,14 +148,14 @@ export interface UpstreamListener {
 export interface UpstreamLogins {
   /** Not a promise where the connection is at hand. Never rejects. */
   getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess>;
-  /** As far as it is known here and now; asks nobody. */
+  /** As it was when it was last asked for; asks nobody. */
   peekConnectionId(caller: UpstreamCaller): string | undefined;
   /** Whose the caller's connection is; undefined for those who can have none. */
   findOwner(caller: UpstreamCaller): ConnectionOwner | undefined;
   /** For the caller: as whom they are connected. @throws UpstreamError where the store does not answer. */
   describe(caller: UpstreamCaller): Promise<ConnectionInfo | undefined>;
   /** A connection was made, ended, or needs a login: what was open by the one before ends. */
-  noteChange(isAbout: (caller: UpstreamCaller) => boolean): void;
+  noteChange(owner: ConnectionOwner): void;
 }
 
 export type LoginAccess =

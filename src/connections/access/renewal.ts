@@ -1,5 +1,6 @@
-// §24: a token takes the place of another: once at a time on all replicas, the answer stored before it is used, and no
-// refresh token that works once is sent again where it may have been used.
+// §24: a token takes the place of another: once at a time on all replicas, and the answer stored before it is used. Where an
+// answer was lost, the same is asked again: many servers take a refresh token until the one that took its place is used, or for
+// some minutes. The others say `invalid_grant`, and a login is needed; what was lost cannot be had there in any other way.
 
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { type Clock, pause } from '../../platform/clock.ts';
@@ -13,7 +14,11 @@ import type { Access, ConnectionObserver } from '../connections.ts';
 import type { ConnectionRecord, StoredConnection } from '../records/connection-record.ts';
 import type { Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
-import { createRunExclusively, StillUnderWay } from '../records/run-exclusively.ts';
+import {
+  createRunExclusively,
+  type LockReleases,
+  StillUnderWay,
+} from '../records/run-exclusively.ts';
 import type { FindLoginPlace } from '../servers/authorization-server.ts';
 import type { OAuthClients } from '../servers/clients.ts';
 import { NoAnswer } from '../servers/outbound.ts';
@@ -38,6 +43,7 @@ export interface Renewal {
 
 export interface RenewalDeps {
   readonly store: KeyValue;
+  readonly locks: LockReleases;
   readonly records: ConnectionRecords;
   readonly known: KnownAccess;
   readonly clients: OAuthClients;
@@ -59,7 +65,7 @@ const MAX_UNSAVED = 1000;
 
 export function createRenewal(deps: RenewalDeps): Renewal {
   const { records, known, clients, tokenEndpoint, changes, observers, clock, log } = deps;
-  const runExclusively = createRunExclusively<Access>(deps.store, clock);
+  const runExclusively = createRunExclusively<Access>(deps);
   const unsaved = createBoundedMap<string, IssuedTokens>(MAX_UNSAVED);
   const warn = createWarnThrottle(clock, (server: string, reason: string, cause: unknown) =>
     log.warn('A token for a server was not renewed; its users keep their connections.', {
@@ -115,13 +121,6 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     if (refreshToken === undefined) {
       return endUse(place, stored, refused, describeNoRefresh(server, refused));
     }
-    if (record.renewal !== undefined && record.rotation !== 'keeps') {
-      const reason = `the answer to the last renewal at ${server.name}’s token endpoint was lost, and it takes each refresh token once: log in again`;
-      return endUse(place, stored, refused, reason);
-    }
-    if (record.rotation !== 'keeps' && !(await tokenEndpoint.isAlive(record.tokenUrl, server))) {
-      return fail(server, stored, refused, 'did not answer');
-    }
     const attempt = generateSecret();
     const renewal = { attempt, at: clock.now() };
     const marked = await records.replace(place, stored, { ...record, renewal });
@@ -139,31 +138,38 @@ export function createRenewal(deps: RenewalDeps): Renewal {
   ): Promise<Access> {
     const { record } = marked;
     let answer: TokenAnswer;
-    let said = '';
+    let client: OAuthClient;
     try {
-      const client = await clients.findForRecord(server, record);
+      client = await clients.findForRecord(server, record);
       answer = await ask(server, record, client, refreshToken);
-      if (answer.kind === 'invalid_client' && record.client.source === 'registered') {
-        said = await replaceClient(server, record, client.id, answer.said);
-        const next = await clients.findForRecord(server, record);
-        if (next.id !== client.id) answer = await ask(server, record, next, refreshToken);
-      }
     } catch (error) {
-      // Its outcome is not known: the mark stays, and says so.
+      // Where its outcome is not known the mark stays, and says so.
       if (!(error instanceof NoAnswer) || !error.mayHaveArrived) await unmark(place, marked);
       const isNothingSent = error instanceof TooManyRequests;
       const what = isNothingSent || error instanceof NoAnswer ? error.message : 'was not asked';
-      return fail(server, marked, refused, what, error);
+      return fail(server, record, what, error);
     }
-    if (answer.kind === 'issued') return store(place, server, record, answer.tokens, refused);
-    const reason = `${server.name}’s token endpoint ${said === '' ? answer.said : said}`;
-    if (answer.kind === 'invalid_grant') {
-      observe(server.name, 'login needed');
-      const required = await requireLogin(place, marked, `${reason}: log in again`);
-      return required ?? (await look(place, false, refused)) ?? describeBusy(server);
+    switch (answer.kind) {
+      case 'issued':
+        return store(place, server, record, answer.tokens, refused);
+      case 'invalid_grant': {
+        observe(server.name, 'login needed');
+        const reason = `${server.name}’s token endpoint ${answer.said}: log in again`;
+        const required = await requireLogin(place, marked, reason);
+        return required ?? (await look(place, false, refused)) ?? describeBusy(server);
+      }
+      case 'invalid_client': {
+        await unmark(place, marked);
+        const isOurs = record.client.source === 'registered';
+        const said = isOurs
+          ? await replaceClient(server, record, client.id, answer.said)
+          : answer.said;
+        return fail(server, record, said);
+      }
+      case 'failed':
+        await unmark(place, marked);
+        return fail(server, record, answer.said);
     }
-    await unmark(place, marked);
-    return fail(server, marked, refused, said === '' ? answer.said : said);
   }
 
   function ask(
@@ -181,7 +187,10 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     return tokenEndpoint.request(record.tokenUrl, client, form, server);
   }
 
-  /** What happened, in words. */
+  /**
+   * What happened, in words. The connection keeps the client that it was made with: its tokens are of no use to another, and
+   * the server may have been wrong.
+   */
   async function replaceClient(
     server: ConnectionServer,
     record: ConnectionRecord,
@@ -193,7 +202,9 @@ export function createRenewal(deps: RenewalDeps): Renewal {
       const isSame = authorizationServer.issuer === record.issuer;
       const isNew =
         isSame && (await clients.replaceForgotten(server, authorizationServer, forgottenId));
-      return isNew ? `${said}: the registration is gone; it was made anew` : said;
+      return isNew
+        ? `${said}: the registration is gone; it was made anew. If this goes on, reconnect it at the page of connections`
+        : said;
     } catch (cause) {
       return `${said}: the registration is gone, and could not be made anew (${describeCause(cause)})`;
     }
@@ -275,7 +286,6 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     isForced: boolean,
   ): ConnectionRecord {
     const now = clock.now();
-    const isSame = refreshToken === undefined || refreshToken === record.refreshToken;
     return {
       ...record,
       state: 'active',
@@ -284,7 +294,6 @@ export function createRenewal(deps: RenewalDeps): Renewal {
       tokenAt: now,
       expiresAt: expiresInSeconds === undefined ? undefined : now + expiresInSeconds * 1000,
       refreshToken: refreshToken ?? record.refreshToken,
-      rotation: isSame ? 'keeps' : 'rotates',
       scopes: scopes ?? record.scopes,
       usedAt: now,
       renewal: undefined,
@@ -304,30 +313,30 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     reason: string,
   ): Promise<Access> {
     const { record } = stored;
-    if (isUsable(record, refused)) return toAccess(record);
+    const isUsable =
+      record.accessToken !== refused &&
+      (record.expiresAt === undefined || clock.now() < record.expiresAt - RESERVE_MS);
+    if (isUsable) return toAccess(record);
     observe(place.server, 'login needed');
     const required = await requireLogin(place, stored, reason);
     return required ?? { kind: 'unavailable', reason: `${reason}; it has just changed, try again` };
   }
 
-  const isUsable = ({ accessToken, expiresAt }: ConnectionRecord, refused: string | undefined) =>
-    accessToken !== refused && (expiresAt === undefined || clock.now() < expiresAt - RESERVE_MS);
-
   /** Nothing is lost. */
   function fail(
     server: ConnectionServer,
-    { record }: StoredConnection,
-    refused: string | undefined,
+    { tokenUrl }: ConnectionRecord,
     said: string,
     cause?: unknown,
   ): Access {
     observe(server.name, 'failed');
-    const { host } = new URL(record.tokenUrl);
+    const { host } = new URL(tokenUrl);
     const reason = `${server.name}’s token endpoint (${host}) ${said.replace(`${host} `, '')}`;
     warn(server.name, reason, cause);
-    return isUsable(record, refused)
-      ? toAccess(record)
-      : { kind: 'unavailable', reason: `${reason}; the connection is kept, try again in a moment` };
+    return {
+      kind: 'unavailable',
+      reason: `${reason}; the connection is kept, try again in a moment`,
+    };
   }
 
   async function requireLogin(

@@ -16,13 +16,13 @@ import {
   type ConnectionRequest,
 } from '../connections.ts';
 import { describeConnection } from '../describe.ts';
-import type { ClientSource } from '../records/connection-record.ts';
+import type { ConnectionRecord } from '../records/connection-record.ts';
 import type { FindPlace, Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
 import type { AuthorizationServer, FindLoginPlace } from '../servers/authorization-server.ts';
-import type { OAuthClients } from '../servers/clients.ts';
+import type { KnownClient, OAuthClients } from '../servers/clients.ts';
 import { NoAnswer } from '../servers/outbound.ts';
-import type { FormPair, OAuthClient } from '../tokens/client-authentication.ts';
+import type { FormPair } from '../tokens/client-authentication.ts';
 import { cleanText, type IssuedTokens } from '../tokens/token-answer.ts';
 import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
 import type { LinkRequests } from './link-requests.ts';
@@ -53,9 +53,7 @@ interface Login {
   readonly sendsIssuer: boolean;
   readonly tokenUrl: string;
   readonly revocationUrl: string | undefined;
-  readonly clientId: string;
-  readonly clientSource: ClientSource;
-  readonly clientMethod: OAuthClient['method'];
+  readonly client: ConnectionRecord['client'];
   /** Undefined where the authorization server takes none. */
   readonly verifier: string | undefined;
   readonly resource: string | undefined;
@@ -89,9 +87,7 @@ export function createConnecting(
         sendsIssuer: at.sendsIssuer,
         tokenUrl: at.tokenUrl,
         revocationUrl: at.revocationUrl,
-        clientId: client.id,
-        clientSource: client.source,
-        clientMethod: client.method,
+        client: describeClient(client),
         verifier,
         resource,
         scopes,
@@ -175,6 +171,12 @@ export function createConnecting(
     const began = findPlace(owner, server);
     const isSame = back.owner !== undefined && findPlace(back.owner, server).hash === began.hash;
     if (isSame) return;
+    if (back.owner === undefined) {
+      throw new ConnectionProblem(
+        'browser',
+        `You were logged out of this gateway before the login for ${server} came back. ${BEGIN_AGAIN}`,
+      );
+    }
     throw new ConnectionProblem(
       'person',
       `The login for ${server} was begun by another user of this gateway than the one who is logged in now. ${BEGIN_AGAIN}`,
@@ -221,7 +223,7 @@ export function createConnecting(
     code: string,
   ): Promise<IssuedTokens> {
     const { tokenUrl, verifier, resource } = login;
-    const client = await clients.findForRecord(server, describeClient(login));
+    const client = clients.findForRecord(server, login);
     const form: readonly FormPair[] = [
       ['grant_type', 'authorization_code'],
       ['code', code],
@@ -243,18 +245,18 @@ export function createConnecting(
   }
 
   async function failClient(
-    { clientId, clientSource, issuer }: Login,
+    { client, issuer }: Login,
     server: ConnectionServer,
     hop: string,
     said: string,
   ): Promise<never> {
-    if (clientSource !== 'registered')
+    if (client.source !== 'registered')
       throw new ConnectionProblem(
         'operator',
         `${hop} ${said}. Check "clientId", "clientSecret" and "clientAuth" of ${server.name}.`,
       );
     const { authorizationServer: at } = await findLoginPlace(server);
-    const isNew = at.issuer === issuer && (await clients.replaceForgotten(server, at, clientId));
+    const isNew = at.issuer === issuer && (await clients.replaceForgotten(server, at, client.id));
     const what = isNew ? ': the registration is gone; it was made anew' : '';
     throw new ConnectionProblem('server', `${hop} ${said}${what}. ${BEGIN_AGAIN}`);
   }
@@ -265,7 +267,8 @@ export function createConnecting(
     const { record } = await records.create(place, {
       id: randomBytes(CONNECTION_ID_BYTES).toString('base64url'),
       state: 'active',
-      ...describeClient(login),
+      issuer: login.issuer,
+      client: login.client,
       tokenUrl: login.tokenUrl,
       revocationUrl: login.revocationUrl,
       resource: login.resource,
@@ -288,9 +291,17 @@ export function createConnecting(
   }
 }
 
-const describeClient = ({ issuer, clientId, clientSource, clientMethod }: Login) => ({
-  issuer,
-  client: { id: clientId, source: clientSource, method: clientMethod },
+/** A secret of the configuration may change there, and is read there. */
+const describeClient = ({
+  id,
+  secret,
+  source,
+  method,
+}: KnownClient): ConnectionRecord['client'] => ({
+  id,
+  ...(source === 'registered' && { secret }),
+  source,
+  method,
 });
 
 const BEGIN_AGAIN = 'Begin again from the list of connections.';

@@ -18,6 +18,8 @@ export interface ConnectionRecord {
   readonly revocationUrl?: string | undefined;
   readonly client: {
     readonly id: string;
+    /** Where it was registered; that of a configured one stands in the configuration alone. */
+    readonly secret?: string | undefined;
     readonly source: ClientSource;
     readonly method: ClientAuthMethod;
   };
@@ -29,8 +31,6 @@ export interface ConnectionRecord {
   /** When this token came. */
   readonly tokenAt: number;
   readonly refreshToken?: string | undefined;
-  /** Whether a refresh token works once; undefined before one was used. */
-  readonly rotation?: 'rotates' | 'keeps' | undefined;
   /** As granted; undefined where it is not known. */
   readonly scopes?: readonly string[] | undefined;
   readonly account?: string | undefined;

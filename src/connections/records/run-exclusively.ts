@@ -1,5 +1,5 @@
 // §24: work that one of all replicas does at a time.
-import { type Clock, pause } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { buildConnectionLockKey } from '../../store/keys.ts';
@@ -27,33 +27,76 @@ export class StillUnderWay extends Error {
   override readonly name = 'StillUnderWay';
 }
 
-export function createRunExclusively<Result>(
-  store: Pick<KeyValue, 'getOrSet' | 'compareAndDelete'>,
-  clock: Clock,
-) {
+/** Told by replicas to each other, so that nobody has to wait for the next look. */
+export interface LockReleases {
+  /** Never rejects: it may be lost. */
+  announceRelease(hash: string): void;
+  /** Returns a function that ends it. */
+  onRelease(hash: string, listener: () => void): () => void;
+}
+
+export interface RunExclusivelyDeps {
+  readonly store: Pick<KeyValue, 'getOrSet' | 'compareAndDelete'>;
+  readonly locks: LockReleases;
+  readonly clock: Clock;
+}
+
+export function createRunExclusively<Result>({ store, locks, clock }: RunExclusivelyDeps) {
   /** Of this process: of many that wait for the same, one asks the store how far it is. */
   const running = createSingleFlight<string, Result>();
 
-  async function runInTurn({ hash, look, run }: ExclusiveWork<Result>): Promise<Result> {
+  async function runInTurn(work: ExclusiveWork<Result>): Promise<Result> {
+    const { hash, look } = work;
     const key = buildConnectionLockKey(hash);
     const lock = generateSecret();
     const deadline = clock.monotonic() + WAIT_MS;
     let holder: string | undefined;
-    do {
-      const found = await look(holder !== undefined);
-      if (found !== undefined) return found;
-      holder = await store.getOrSet(key, lock, LOCK_SECONDS);
-      if (holder === lock) {
-        try {
-          // Another may have done it between the look and the lock.
-          return (await look(false)) ?? (await run());
-        } finally {
-          await store.compareAndDelete(key, lock).catch(() => {});
-        }
-      }
-      await pause(clock, POLL_MS);
-    } while (clock.monotonic() < deadline);
-    throw new StillUnderWay('another replica has been at it for too long');
+    let isReleased = false;
+    let wake = () => {};
+    const stopListening = locks.onRelease(hash, () => {
+      isReleased = true;
+      wake();
+    });
+    try {
+      return await waitForTurn();
+    } finally {
+      stopListening();
+    }
+
+    async function waitForTurn(): Promise<Result> {
+      do {
+        const found = await look(holder !== undefined);
+        if (found !== undefined) return found;
+        isReleased = false;
+        holder = await store.getOrSet(key, lock, LOCK_SECONDS);
+        if (holder === lock) return runLocked(key, lock, work);
+        if (!isReleased) await pauseUntilReleased();
+      } while (clock.monotonic() < deadline);
+      throw new StillUnderWay('another replica has been at it for too long');
+    }
+
+    const pauseUntilReleased = (): Promise<void> =>
+      new Promise((resolve) => {
+        const cancel = clock.after(POLL_MS, resolve);
+        wake = () => {
+          cancel();
+          resolve();
+        };
+      });
+  }
+
+  async function runLocked(
+    key: string,
+    lock: string,
+    { hash, look, run }: ExclusiveWork<Result>,
+  ): Promise<Result> {
+    try {
+      // Another may have done it between the look and the lock.
+      return (await look(false)) ?? (await run());
+    } finally {
+      await store.compareAndDelete(key, lock).catch(() => {});
+      locks.announceRelease(hash);
+    }
   }
 
   /** @throws StillUnderWay, StoreUnavailable, and what the work throws. */

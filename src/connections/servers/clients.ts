@@ -13,7 +13,7 @@ import type { KeyValue } from '../../store/store.ts';
 import type { ClientAuthMethod, ConnectionServer } from '../connection.ts';
 import { ConnectionProblem } from '../connections.ts';
 import type { ClientSource, ConnectionRecord } from '../records/connection-record.ts';
-import { createRunExclusively } from '../records/run-exclusively.ts';
+import { createRunExclusively, type LockReleases } from '../records/run-exclusively.ts';
 import {
   chooseSecretMethod,
   type OAuthClient,
@@ -31,8 +31,8 @@ export interface KnownClient extends OAuthClient {
 export interface OAuthClients {
   /** For a new login; registers where it must. @throws ConnectionProblem, StoreUnavailable */
   findForLogin(server: ConnectionServer, at: AuthorizationServer): Promise<KnownClient>;
-  /** The one that a connection's tokens were made for. @throws StoreUnavailable */
-  findForRecord(server: ConnectionServer, record: ClientOfRecord): Promise<OAuthClient>;
+  /** The one that a connection's tokens were made for. */
+  findForRecord(server: ConnectionServer, record: ClientOfRecord): OAuthClient;
   /**
    * The authorization server says that it does not know the client. A registration is made anew, at most once in 10
    * minutes: true where that was done now. @throws StoreUnavailable
@@ -47,10 +47,11 @@ export interface OAuthClients {
   readonly document: Readonly<Record<string, unknown>> | undefined;
 }
 
-type ClientOfRecord = Pick<ConnectionRecord, 'client' | 'issuer'>;
+type ClientOfRecord = Pick<ConnectionRecord, 'client'>;
 
 export interface OAuthClientsDeps {
   readonly store: KeyValue;
+  readonly locks: LockReleases;
   readonly seal: Seal;
   readonly outbound: Outbound;
   readonly clock: Clock;
@@ -79,7 +80,7 @@ export function createOAuthClients(deps: OAuthClientsDeps): OAuthClients {
   const { store, seal, outbound, clock, baseUrl, displayName } = deps;
   const redirectUri = `${baseUrl}/connections/callback`;
   const document = createClientDocument(baseUrl, displayName, redirectUri);
-  const runExclusively = createRunExclusively<Registration>(store, clock);
+  const runExclusively = createRunExclusively<Registration>(deps);
   const refused = createExpiringMap<ConnectionProblem>(MAX_REFUSED, clock.monotonic);
 
   const hashPlace = (issuer: string): string => hashSha256(JSON.stringify([issuer, redirectUri]));
@@ -208,19 +209,10 @@ export function createOAuthClients(deps: OAuthClientsDeps): OAuthClients {
       }
       return { ...toClient(await register(server, at, undefined)), source: 'registered' };
     },
-    async findForRecord({ auth }, { client, issuer }) {
-      const { id, source, method } = client;
-      if (source === 'configured') {
-        return {
-          id: auth.clientId ?? id,
-          secret: auth.clientSecret,
-          method: auth.clientAuth ?? method,
-        };
-      }
-      const registration = source === 'registered' ? await read(issuer) : undefined;
-      return registration === undefined
-        ? { id, secret: undefined, method }
-        : toClient(registration);
+    findForRecord({ auth }, { client: { id, secret, source, method } }) {
+      if (source !== 'configured') return { id, secret, method };
+      const { clientId = id, clientSecret, clientAuth = method } = auth;
+      return { id: clientId, secret: clientSecret, method: clientAuth };
     },
     async replaceForgotten(server, at, forgottenId) {
       if (at.registrationUrl === undefined) return false;

@@ -20,8 +20,6 @@ export interface TokenEndpoint {
     token: { readonly value: string; readonly hint: 'access_token' | 'refresh_token' },
     server: ConnectionServer,
   ): Promise<string | undefined>;
-  /** Whether the server answers at all at the moment: for what must not be sent in vain. Never rejects. */
-  isAlive(url: string, server: ConnectionServer): Promise<boolean>;
 }
 
 /** Of all servers together; one that stalls must not keep the others waiting for ever: each request is bounded. */
@@ -77,17 +75,6 @@ export function createTokenEndpoint(
         return 'said' in read ? read.said : `answered ${answer.status}`;
       } catch (error) {
         return error instanceof Error ? redact(error.message, pairs) : 'did not answer';
-      }
-    },
-    async isAlive(url, server) {
-      try {
-        const { status } = await queue.run(() => outbound.send(url, {}, server), {
-          owner: server.name,
-        });
-        // What a proxy in front says of it; anything else is an answer, be it that nothing is to be got there.
-        return !(status >= 502 && status <= 504);
-      } catch {
-        return false;
       }
     },
   };

@@ -154,8 +154,8 @@ const PROBLEMS: {
 } = {
   browser: {
     status: 400,
-    title: 'This connection was not begun here',
-    advice: 'Begin again in the browser in which you want to log in, with cookies turned on.',
+    title: 'This login cannot go on here',
+    advice: 'It has to come back to the browser in which it began, with cookies turned on.',
   },
   person: {
     status: 403,
@@ -165,7 +165,7 @@ const PROBLEMS: {
   server: {
     status: 502,
     title: 'The server did not let us connect',
-    advice: 'Try again in a few minutes. If it happens again, tell whoever runs this gateway.',
+    advice: 'If it happens again in a few minutes, tell whoever runs this gateway.',
   },
   operator: {
     status: 502,

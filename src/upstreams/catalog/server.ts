@@ -1,10 +1,13 @@
 // §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
+
+import type { ConnectionOwner } from '../../connections/connection.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { createConnectionLists } from '../connect/connection-lists.ts';
+import { isCallerOf } from '../connect/logins.ts';
 import { dependsOnUser } from '../credentials/server-credentials.ts';
 import type { Lock } from '../lock/lock.ts';
 import { createUsage, type Usage } from '../transport/usage.ts';
@@ -22,7 +25,7 @@ export interface Server {
   /** For operators. */
   describe(): ServerState;
   /** §24: a connection was made, ended, or needs a login: those whose it is have other lists now. */
-  noteConnectionChange(isAbout: (caller: UpstreamCaller) => boolean): void;
+  noteConnectionChange(owner: ConnectionOwner): void;
   /** Until work that it runs is done the server is not let go: it may be more than one request. */
   readonly usage: Pick<Usage, 'run'>;
   /** Stops listening; what is under way ends, for `graceMs` at most. */
@@ -89,9 +92,11 @@ export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDep
       isPersonal,
       tools: lists.countTools(),
     }),
-    noteConnectionChange(isAbout) {
+    noteConnectionChange(owner) {
+      if (logins === undefined) return;
+      const isAbout = (caller: UpstreamCaller) => isCallerOf(logins, caller, owner);
       lists.forget(isAbout);
-      logins?.noteChange(isAbout);
+      logins.noteChange(owner);
       for (const list of LIST_NAMES) deps.onConnectionChange(server, list, isAbout);
     },
     async close(graceMs) {
@@ -104,8 +109,11 @@ export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDep
 
   upstream.onStateChange((isUp, why) => {
     reason = isUp ? undefined : why;
+    const isFirst = since === undefined;
     since = deps.clock.now();
     if (isUp) lists.refresh();
+    // That one user was the first to reach it changes nothing for those who have yet to log in at it.
+    if (isUp && isFirst && logins !== undefined) return;
     for (const list of LIST_NAMES) deps.onListChange(server, list);
   });
   const stopListening = isPersonal

@@ -5,7 +5,6 @@ import type { OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Policies } from '../../policy/policy.ts';
-import { nameOwner } from '../../store/owner.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
@@ -184,12 +183,8 @@ export function createUpstreamCatalogs(
       }
       hub.announceServers();
     },
-    noteConnectionChange(owner, name) {
-      const { server } = plan.servers.get(name) ?? {};
-      const { logins } = server?.upstream ?? {};
-      if (logins === undefined) return;
-      server?.noteConnectionChange((caller) => isSameOwner(logins.findOwner(caller), owner));
-    },
+    noteConnectionChange: (owner, name) =>
+      plan.servers.get(name)?.server.noteConnectionChange(owner),
     listRequired: () =>
       [...plan.servers.values()]
         .filter(({ config }) => config.required)
@@ -223,11 +218,6 @@ export function createUpstreamCatalogs(
     },
   };
 }
-
-const isSameOwner = (one: ConnectionOwner | undefined, other: ConnectionOwner): boolean =>
-  one === 'shared' || other === 'shared'
-    ? one === other
-    : one !== undefined && nameOwner(one) === nameOwner(other);
 
 /** What clients see of a server, and under which names, is none of its connection. */
 const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>

@@ -1,18 +1,43 @@
 // §24.4: each request to a server where users log in themselves goes by one connection, from its first byte to its last.
 
+import { nameConnectionOwner } from '../../connections/records/place.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import type { Upstream, UpstreamCaller, UpstreamListener, UpstreamLogins } from '../upstream.ts';
 import { GATEWAY_CALLER, type LoginAccess } from '../upstream.ts';
 import { wrapUpstream } from '../wrap-upstream.ts';
-import { type Logins, toLoginError } from './logins.ts';
+import { isCallerOf, type Logins, toLoginError } from './logins.ts';
 
 /** Where the connection is missing or cannot be used, nothing is sent. */
 export function bindConnections<Config extends UpstreamConfig>(
   upstream: Upstream<Config>,
   logins: Logins,
 ): Upstream<Config> {
-  const { getAccess } = logins;
+  /** By owner. */
+  const ids = createBoundedMap<string, string>(MAX_REMEMBERED);
   const listenings = new Set<Listening>();
+
+  /** What was heard last of a connection is remembered: what is kept of the server is found by it. */
+  function getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess> {
+    const access = logins.getAccess(caller);
+    return access instanceof Promise
+      ? access.then((later) => remember(caller, later))
+      : remember(caller, access);
+  }
+
+  function remember(caller: UpstreamCaller, access: LoginAccess): LoginAccess {
+    const owner = logins.findOwner(caller);
+    if (owner === undefined || access.kind === 'unavailable') return access;
+    const name = nameConnectionOwner(owner);
+    if (access.kind === 'active') ids.set(name, access.connectionId);
+    else ids.delete(name);
+    return access;
+  }
+
+  function peekConnectionId(caller: UpstreamCaller): string | undefined {
+    const owner = logins.findOwner(caller);
+    return owner && ids.get(nameConnectionOwner(owner));
+  }
 
   /** @throws CredentialError */
   function bind(caller: UpstreamCaller, access: LoginAccess): UpstreamCaller {
@@ -64,8 +89,12 @@ export function bindConnections<Config extends UpstreamConfig>(
   return wrapUpstream(upstream, {
     logins: {
       ...logins,
-      noteChange(isAbout) {
-        for (const { caller, restart } of listenings) if (isAbout(caller)) void restart();
+      getAccess,
+      peekConnectionId,
+      noteChange(owner) {
+        ids.delete(nameConnectionOwner(owner));
+        for (const { caller, restart } of listenings)
+          if (isCallerOf(logins, caller, owner)) void restart();
       },
     } satisfies UpstreamLogins,
     request: (caller, request) => withBound(caller, (bound) => upstream.request(bound, request)),
@@ -73,7 +102,7 @@ export function bindConnections<Config extends UpstreamConfig>(
     peekDescription(caller) {
       if (caller === GATEWAY_CALLER || caller.connectionId !== undefined)
         return upstream.peekDescription(caller);
-      const connectionId = logins.peekConnectionId(caller);
+      const connectionId = peekConnectionId(caller);
       return connectionId === undefined
         ? undefined
         : upstream.peekDescription(bindCaller(caller, connectionId));
@@ -83,6 +112,9 @@ export function bindConnections<Config extends UpstreamConfig>(
       withBound(caller, (bound) => upstream.endSession(bound)).catch(() => {}),
   });
 }
+
+/** Of users of one server. */
+const MAX_REMEMBERED = 10_000;
 
 interface Listening {
   readonly caller: UpstreamCaller;

@@ -1,6 +1,7 @@
 // §24: by whose connection a server is asked where users log in themselves.
 import type { ConnectionOwner, ConnectionServer } from '../../connections/connection.ts';
 import type { ConnectionParts } from '../../connections/connections.ts';
+import { nameConnectionOwner } from '../../connections/records/place.ts';
 import type { UserContext } from '../../endpoint/message.ts';
 import {
   ConnectionNeeded,
@@ -10,7 +11,7 @@ import {
   type UpstreamLogins,
 } from '../upstream.ts';
 
-export type Logins = Omit<UpstreamLogins, 'noteChange'>;
+export type Logins = Omit<UpstreamLogins, 'noteChange' | 'peekConnectionId'>;
 
 /** `parts` are undefined where nobody can connect. */
 export function createLogins(server: ConnectionServer, parts: ConnectionParts | undefined): Logins {
@@ -29,15 +30,21 @@ export function createLogins(server: ConnectionServer, parts: ConnectionParts | 
       if (owner === undefined) return caller.user === undefined ? UNKNOWN : MACHINE;
       return parts.connections.getAccess(owner, server);
     },
-    peekConnectionId(caller) {
-      const owner = findOwner(caller);
-      return owner && parts?.connections.peekConnectionId(owner, server);
-    },
     async describe(caller) {
       const owner = findOwner(caller);
       return owner && parts?.connections.describe(owner, server);
     },
   };
+}
+
+/** Whether the caller's requests go by the connection of this owner. */
+export function isCallerOf(
+  { findOwner }: Pick<UpstreamLogins, 'findOwner'>,
+  caller: UpstreamCaller,
+  owner: ConnectionOwner,
+): boolean {
+  const own = findOwner(caller);
+  return own !== undefined && nameConnectionOwner(own) === nameConnectionOwner(owner);
 }
 
 const toOwner = ({ sub, issuer }: UserContext): ConnectionOwner => ({ sub, issuer });

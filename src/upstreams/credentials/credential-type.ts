@@ -43,6 +43,8 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   readonly asksProvider?: true;
   /** Callers' own tokens are sent: only by https, or on this machine. */
   readonly passesTokensOn?: true;
+  /** Its tokens were given for the server by its own authorization server, which may be a gateway of this kind, too. */
+  readonly isIssuedForServer?: true;
   /** Once for each gateway. Asks nobody anything yet. */
   open(deps: CredentialDeps): OpenCredentials;
 }
@@ -152,18 +154,25 @@ export interface TokenRefusal {
 export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<string | undefined>;
 
 /** At once where the token is at hand: then nothing is waited for. */
-export const addToken = (getToken: GetToken): GetHeaders =>
-  function getHeaders(caller) {
+export const addToken = (
+  getToken: GetToken,
+  { isIssuedForServer }: Pick<CredentialType, 'isIssuedForServer'>,
+): GetHeaders => {
+  const toHeaders = isIssuedForServer ? writeHeader : writeForeignToken;
+  return function getHeaders(caller) {
     const token = getToken(caller);
     return token instanceof Promise ? token.then(toHeaders) : toHeaders(token);
   };
+};
 
-function toHeaders(token: string | undefined): CredentialHeaders {
-  if (token === undefined) return {};
+const writeHeader = (token: string | undefined): CredentialHeaders =>
+  token === undefined ? {} : { authorization: `${SCHEME}${token}` };
+
+function writeForeignToken(token: string | undefined): CredentialHeaders {
   // MCP, "Token Passthrough": whatever it was taken for, no server gets by it what its user may do here.
-  if (isOwnToken(token))
+  if (token !== undefined && isOwnToken(token))
     throw new CredentialError('a token of the gateway’s own is sent to no server');
-  return { authorization: `${SCHEME}${token}` };
+  return writeHeader(token);
 }
 
 const SCHEME = 'Bearer ';

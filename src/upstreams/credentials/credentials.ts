@@ -54,9 +54,9 @@ export function openCredentials(deps: CredentialDeps): Credentials {
 
   return {
     createGetHeaders(server) {
-      for (const { createGetToken } of opened) {
+      for (const { type, createGetToken } of opened) {
         const getToken = createGetToken(server);
-        if (getToken !== undefined) return addToken(getToken);
+        if (getToken !== undefined) return addToken(getToken, type);
       }
       return () => NO_HEADERS;
     },

@@ -247,6 +247,7 @@ export const oauth = defineCredentialType<ConnectionAuth>({
   ],
   needsUser: true,
   passesTokensOn: true,
+  isIssuedForServer: true,
   open: ({ connections }) => ({
     createGetToken: (server, auth) =>
       createGetConnectionToken(createLogins({ ...server, auth }, connections)),

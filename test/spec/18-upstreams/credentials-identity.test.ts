@@ -68,7 +68,7 @@ function startReplica(
     log,
   });
   const identity = createIdentity({ baseUrl: BASE, providerIssuer, keys, clock });
-  const getHeaders = addToken(createGetIdentity(identity, URL_OF_SERVER));
+  const getHeaders = addToken(createGetIdentity(identity, URL_OF_SERVER), {});
   return {
     identity,
     lines,

@@ -193,6 +193,17 @@ describe('where it fails', () => {
     expect(own.wiki.seen('authorize')).toEqual([]);
   });
 
+  test('§24.3 failures: the id of a link for one server is none for another', async () => {
+    const user = await own.gateway.logIn('ada');
+    const link = readLink((await user.call('wiki__whoami')).text);
+    const other = link.replace('/connections/wiki?', '/connections/crm?');
+    expect((await own.browser.open(other)).status).toBe(410);
+    const page = await own.browser.open(link);
+    const refused = await own.browser.submit(page, /^Continue$/, { server: 'crm' });
+    expect(refused.status).toBe(410);
+    expect(own.crm.seen('authorize')).toEqual([]);
+  });
+
   test('§24.3 failures: a link whose server was connected by another door says that it is', async () => {
     const user = await own.gateway.logIn('ada');
     const link = readLink((await user.call('wiki__whoami')).text);

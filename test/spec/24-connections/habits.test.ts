@@ -27,7 +27,7 @@ test.for(SERVERS.map((habits) => [habits.title, habits] as const))(
   async ([, habits]) => {
     const { clock, server, gateway, browser } = await start(habits);
     const page = await connect(gateway, browser, 'it');
-    expect([page.status, page.text]).toEqual([200, expect.stringContaining('connected')]);
+    expect([page.status, page.text]).toEqual([200, expect.stringMatching(/\bConnected\b/)]);
     const user = await gateway.logIn('ada');
     expect(await user.call('it__whoami')).toEqual({ isError: false, text: 'ada@work' });
 
@@ -112,7 +112,7 @@ const PLACES: readonly (readonly [string, Partial<ServerHabits>])[] = [
 
 test.for(PLACES)('§24.2 metadata by %s is found', async ([, habits]) => {
   const { gateway, browser } = await start({ ...KEEPS_TO_MCP, ...habits });
-  expect((await connect(gateway, browser, 'it')).text).toContain('connected');
+  expect((await connect(gateway, browser, 'it')).text).toMatch(/\bConnected\b/);
 });
 
 const BAD_METADATA: readonly (readonly [string, Partial<ServerHabits>])[] = [

@@ -1,12 +1,13 @@
 // How connections are kept: what renews them, what ends them, what only delays a call, and that one person's trouble is nobody
 // else's.
 import { expect, test } from 'vitest';
+import { asTimePasses } from '../../support/connections/as-time-passes.ts';
 import type { TokenBehaviour } from '../../support/connections/authorization-server.ts';
 import { connect, connectBy, readLink } from '../../support/connections/connect-steps.ts';
 import { startConnectingGateway } from '../../support/connections/connecting-gateway.ts';
 import { KEEPS_TO_MCP, ROTATING, type ServerHabits } from '../../support/connections/habits.ts';
 import { startProtectedServer } from '../../support/connections/protected-server.ts';
-import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
+import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 
 const MINUTE_MS = 60_000;
@@ -35,19 +36,6 @@ async function start({
     return { browser, user: await gateway.logIn(person) };
   };
   return { clock, server, gateway, connectAs };
-}
-
-/** Time goes on while the call waits for what it asked. */
-async function withTime<Value>(clock: ManualClock, pending: Promise<Value>): Promise<Value> {
-  let isDone = false;
-  const settled = pending.finally(() => {
-    isDone = true;
-  });
-  while (!isDone) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
-    if (!isDone) clock.advance(500);
-  }
-  return settled;
 }
 
 test('§24.4 a token with under a minute left is renewed before the call; with more it is used', async () => {
@@ -125,7 +113,7 @@ test.for(OUTAGES)(
     server.behave(behaviour);
     const calls = server.calls().length;
     for (let minute = 0; minute < 55; minute += 5) {
-      const refused = await withTime(clock, ada.call('it__whoami'));
+      const refused = await asTimePasses(clock, ada.call('it__whoami'));
       expect(refused.isError).toBe(true);
       // It is not the person's matter: there is nothing to open.
       expect(refused.text).not.toContain('/connections/');
@@ -151,7 +139,7 @@ test('§24.4 during an outage, one whose token is good is served as ever', async
   server.behave('hangs');
   const waiting = ada.call('it__whoami');
   expect((await bob.call('it__whoami')).text).toBe('bob@work');
-  expect((await withTime(clock, waiting)).isError).toBe(true);
+  expect((await asTimePasses(clock, waiting)).isError).toBe(true);
 });
 
 test('§24.2 a server that has forgotten the gateway’s registration: a refresh finds out, and whoever connects next is known by another', async () => {
@@ -189,7 +177,7 @@ test('§24.4 an answer that is lost, of a server whose old refresh token still w
   const { user } = await connectAs('ada');
   clock.advance(2 * HOUR_MS);
   server.behave('lost');
-  expect((await withTime(clock, user.call('it__whoami'))).isError).toBe(true);
+  expect((await asTimePasses(clock, user.call('it__whoami'))).isError).toBe(true);
   server.behave('ok');
   clock.advance(MINUTE_MS);
   expect((await user.call('it__whoami')).text).toBe('ada@work');
@@ -200,7 +188,7 @@ test('§24.4 an answer that is lost, of a server where refresh tokens are good o
   const { user, browser } = await connectAs('ada');
   clock.advance(2 * HOUR_MS);
   server.behave('lost');
-  expect((await withTime(clock, user.call('it__whoami'))).isError).toBe(true);
+  expect((await asTimePasses(clock, user.call('it__whoami'))).isError).toBe(true);
   server.behave('ok');
   clock.advance(MINUTE_MS);
   const refused = await user.call('it__whoami');
@@ -214,9 +202,8 @@ test('§24.4 many calls at once by a token that has expired: one refresh, at two
   await connectAs('ada');
   const users = [await gateway.logIn('ada', 0), await gateway.logIn('ada', 1)];
   clock.advance(2 * HOUR_MS);
-  const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, index) => users[index % 2]?.call('it__whoami')),
-  );
+  const calls = Array.from({ length: 20 }, (_, index) => users[index % 2]?.call('it__whoami'));
+  const answers = await asTimePasses(clock, Promise.all(calls));
   expect(new Set(answers.map((answer) => answer?.text))).toEqual(new Set(['ada@work']));
   expect(server.seen('token')).toHaveLength(2);
 });

@@ -155,7 +155,7 @@ describe('what is shown', () => {
       expect(policy).toContain("frame-ancestors 'none'");
       expect(policy).not.toContain('script-src');
       expect(text).not.toContain('<script');
-      expect(text).toContain('<meta name="referrer" content="same-origin">');
+      expect(headers['referrer-policy']).toBe('same-origin');
     },
   );
 

@@ -47,14 +47,12 @@ async function start(issuer: string) {
     }),
   );
   const fetched: string[] = [];
-  /** The public address of the server leads to it; any other that is fetched this way is a fault. */
+  /** The public address of the server leads to it; beside it the gateway asks its own provider, and nobody else. */
   const fetchPublic: typeof fetch = (input, init) => {
     const url = new URL(String(input instanceof Request ? input.url : input));
-    if (url.host !== 'mcp.example') {
-      if (!url.href.startsWith(gateway.provider.origin)) fetched.push(url.href);
-      return fetch(input, init);
-    }
-    return fetch(new URL(url.pathname, server.url), init);
+    if (url.host === 'mcp.example') return fetch(new URL(url.pathname, server.url), init);
+    fetched.push(url.href);
+    return fetch(input, init);
   };
   const gateway = closeAfterTest(
     await startConnectingGateway({
@@ -78,8 +76,9 @@ test.for([...NAMED, 'issuer of the server itself, over http'])(
     );
     expect([page.status, page.url.origin]).toEqual([502, gateway.baseUrl]);
     // Who reads the page learns nothing of what is inside.
-    expect(page.text).not.toMatch(/ECONN|10\.1\.2\.3.*(refused|answer)/);
+    expect(page.text).not.toMatch(/ECONN|ENETUNREACH|EACCES/);
     expect(server.seen('resource metadata').length).toBeGreaterThan(0);
-    expect([dialled, fetched, own.requests]).toEqual([[], [], []]);
+    const elsewhere = fetched.filter((url) => !url.startsWith(gateway.provider.origin));
+    expect([dialled, elsewhere, own.requests]).toEqual([[], [], []]);
   },
 );

@@ -107,6 +107,7 @@ export function createAuthorizationServer(deps: AuthorizationServerDeps) {
   const answerToken: Answer = async (req, res, body) => {
     const form = new URLSearchParams(body);
     if (misbehave(res, getBehaviour())) return;
+    if (req.method !== 'POST') return void res.writeHead(405, { allow: 'POST' }).end();
     const isRefresh = form.get('grant_type') === 'refresh_token';
     const refuse = (status: number, error: string) =>
       send(

@@ -119,7 +119,7 @@ export async function startProtectedServer({
     const route = routes.get(url.pathname);
     const message = route?.endpoint === 'mcp' ? parseMessage(body) : undefined;
     requests.push({
-      endpoint: route?.endpoint ?? 'nothing',
+      endpoint: nameEndpoint(route?.endpoint, req.method),
       method: req.method ?? '',
       path: req.url ?? '',
       headers: req.headers,
@@ -192,3 +192,7 @@ export async function startProtectedServer({
   });
   return own;
 }
+
+/** A look at the token endpoint is no request for a token. */
+const nameEndpoint = (endpoint = 'nothing', method = ''): string =>
+  endpoint === 'token' && method !== 'POST' ? `token by ${method}` : endpoint;
