@@ -2,6 +2,7 @@
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
+import type { ConnectionChanges } from '../changes.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Access, ActiveAccess, Connections } from '../connections.ts';
 import type { StoredConnection } from '../records/connection-record.ts';
@@ -15,6 +16,7 @@ export interface ConnectionAccessDeps {
   readonly records: ConnectionRecords;
   readonly known: KnownAccess;
   readonly renewal: Renewal;
+  readonly changes: Pick<ConnectionChanges, 'listen'>;
   readonly findPlace: FindPlace;
   readonly clock: Clock;
 }
@@ -30,11 +32,14 @@ export function createConnectionAccess({
   records,
   known,
   renewal,
+  changes,
   findPlace,
   clock,
 }: ConnectionAccessDeps): Pick<Connections, 'getAccess' | 'peekConnectionId' | 'noteRefusal'> {
   const loads = createSingleFlight<string, Access>();
+  const refusals = createSingleFlight<string, Access>();
   const failures = createExpiringMap<Access>(MAX_FAILURES, clock.monotonic);
+  changes.listen(({ hash }) => failures.delete(hash));
 
   function noteFailure({ hash }: Place, access: Access): Access {
     if (access.kind === 'unavailable') failures.set(hash, access, clock.monotonic() + FAILURE_MS);
@@ -87,8 +92,6 @@ export function createConnectionAccess({
       ? renewal.renew(place, server, used.token)
       : access;
   }
-
-  const refusals = createSingleFlight<string, Access>();
 
   return {
     getAccess(owner, server) {

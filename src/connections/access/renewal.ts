@@ -80,13 +80,19 @@ export function createRenewal(deps: RenewalDeps): Renewal {
       hash: place.hash,
       look: (isElsewhere) => look(place, isElsewhere, refused),
       run: () => run(place, server, refused),
-    }).catch((error: unknown) => ({
-      kind: 'unavailable',
-      reason:
-        error instanceof StillUnderWay
-          ? `another renewal of the token for ${server.name} has not finished; try again in a moment`
-          : `the connection to ${server.name} could not be read or written just now; try again in a moment`,
-    }));
+    }).catch((error: unknown) => describeFailure(server, error));
+  }
+
+  function describeFailure(server: ConnectionServer, error: unknown): Access {
+    if (error instanceof StillUnderWay) {
+      return {
+        kind: 'unavailable',
+        reason: `another renewal of the token for ${server.name} has not finished; try again in a moment`,
+      };
+    }
+    const reason = `the connection to ${server.name} could not be read or written just now; try again in a moment`;
+    warn(server.name, reason, error);
+    return { kind: 'unavailable', reason };
   }
 
   /** Undefined where a new token is needed. */
@@ -126,14 +132,15 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const marked = await records.replace(place, stored, { ...record, renewal });
     // Somebody has ended it, or has logged in again.
     if (marked === undefined) return (await look(place, false, refused)) ?? describeBusy(server);
-    return send(place, server, marked, refreshToken, refused);
+    const isAgain = record.renewal !== undefined;
+    return send(place, server, marked, { refreshToken, isAgain }, refused);
   }
 
   async function send(
     place: Place,
     server: ConnectionServer,
     marked: StoredConnection,
-    refreshToken: string,
+    { refreshToken, isAgain }: { readonly refreshToken: string; readonly isAgain: boolean },
     refused: string | undefined,
   ): Promise<Access> {
     const { record } = marked;
@@ -154,7 +161,8 @@ export function createRenewal(deps: RenewalDeps): Renewal {
         return store(place, server, record, answer.tokens, refused);
       case 'invalid_grant': {
         observe(server.name, 'login needed');
-        const reason = `${server.name}’s token endpoint ${answer.said}: log in again`;
+        const lost = isAgain ? ' (its answer to the renewal before was lost)' : '';
+        const reason = `${server.name}’s token endpoint ${answer.said}${lost}: log in again`;
         const required = await requireLogin(place, marked, reason);
         return required ?? (await look(place, false, refused)) ?? describeBusy(server);
       }

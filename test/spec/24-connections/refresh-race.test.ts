@@ -21,7 +21,7 @@ async function start(habits: ServerHabits) {
       clock,
       servers: { it: server.configure() },
       replicas: 2,
-      env: { OAUTH_ACCESS_TTL_SECONDS: String(365 * 86_400) },
+      env: { OAUTH_ACCESS_TTL_SECONDS: '86400' },
       wrapStore: (store, replica) => dyingStore(store, () => dead.has(replica)),
     }),
   );
