@@ -56,10 +56,15 @@ function expandReference(reference: string, env: Env): Expanded {
 }
 
 function describeUnset(name: string, env: Env): Expanded {
+  const wayOut = `write a default: \${${name}:-default}.`;
+  if (Object.hasOwn(env, name))
+    return problem(
+      `The environment variable ${name} is empty, which counts as not set. Give it a value (in .env, too), or ${wayOut}`,
+    );
   const nearest = findNearestName(name, Object.keys(env));
   const meant = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
   return problem(
-    `The environment variable ${name} is not set.${meant} Set it (in .env, too), or write a default: \${${name}:-default}.`,
+    `The environment variable ${name} is not set.${meant} Set it (in .env, too), or ${wayOut}`,
   );
 }
 

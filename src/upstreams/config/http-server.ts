@@ -124,7 +124,7 @@ export function buildHttp(members: MemberReader): UnnamedHttpServer | undefined 
     report('auth sends the header Authorization itself. Remove one of them.', httpMembers.headers);
   if (credentials?.passesTokensOn && url !== undefined && !isSafeForTokens(url))
     report(
-      'auth passes callers’ tokens on, so the URL must be https, or http on localhost, 127.0.0.1 or [::1].',
+      'auth sends tokens of users to the server, so the URL must be https, or http on localhost, 127.0.0.1 or [::1].',
       address,
     );
   return url === undefined
@@ -159,7 +159,7 @@ export function completeHttp(
   deps: CompletionDeps,
 ): HttpUpstreamConfig {
   for (const { checkedAt, isMet, problem } of findCredentialType(config.auth)?.requirements ?? [])
-    if (checkedAt === 'file' && !isMet(deps.config)) report(problem, httpMembers.auth);
+    if (checkedAt === 'file' && !isMet(deps.config, config.auth)) report(problem, httpMembers.auth);
   if (config.ca === undefined) return config;
   const certificates = readCertificates(deps, config.ca);
   if (certificates.kind === 'problem') report(certificates.message, httpMembers.ca);

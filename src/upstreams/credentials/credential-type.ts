@@ -32,7 +32,7 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   /** Undefined where what is missing was reported. */
   read(members: MemberReader): Auth | undefined;
   /** What it needs of the settings. */
-  readonly requirements: readonly Requirement[];
+  readonly requirements: readonly Requirement<Auth>[];
   /** The gateway itself has no credentials: the server answers nobody without a user's token. */
   readonly needsUser?: true;
   /** The server is told the OAuth client. */
@@ -41,7 +41,7 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   readonly signsTokens?: true;
   /** Its tokens are made by the provider. */
   readonly asksProvider?: true;
-  /** Callers' own tokens are sent: only by https, or on this machine. */
+  /** Users' tokens are sent: only by https, or on this machine. */
   readonly passesTokensOn?: true;
   /** Its tokens were given for the server by its own authorization server, which may be a gateway of this kind, too. */
   readonly isIssuedForServer?: true;
@@ -82,15 +82,17 @@ export interface TypedAuth {
   readonly type: string;
 }
 
-export interface Requirement {
+export interface Requirement<Auth extends TypedAuth = TypedAuth> {
   /**
    * `file`: wherever the file is read; told at `auth`. `start`: where users are about to be served; the problem then goes
    * on after "Server wiki: auth forward".
    */
   readonly checkedAt: 'file' | 'start';
-  isMet(settings: Pick<Config, 'auth' | 'oauth' | 'store'>): boolean;
+  isMet(settings: NeededSettings, auth: Auth): boolean;
   readonly problem: string;
 }
+
+export type NeededSettings = Pick<Config, 'admin' | 'auth' | 'oauth' | 'store'>;
 
 export interface CredentialDeps {
   readonly config: Pick<Config, 'server' | 'auth' | 'oauth'>;

@@ -93,7 +93,7 @@ const listForeign = ({ members }: CredentialType): readonly Member<unknown>[] =>
   typedMembers.filter((member) => !members.includes(member));
 
 export const authShape: Shape<UpstreamAuth> = object({
-  allowed: 'an object such as { "type": "identity" }',
+  allowed: 'an object such as { "type": "oauth" }',
   members: [typeMember, ...typedMembers],
   schema: { required: [typeMember.name], allOf: ALL_TYPES.map(createTypeSchema) },
   build(members) {

@@ -54,7 +54,7 @@ const endpointsShape: Shape<ConfiguredAuthorizationServer> = object({
   },
 });
 
-const authorizationServer: Shape<ConfiguredAuthorizationServer> = {
+const authorizationServerShape: Shape<ConfiguredAuthorizationServer> = {
   schema: { anyOf: [endpoint.schema, endpointsShape.schema] },
   read(node: FileNode, place: Place) {
     if (node.kind === 'object') return endpointsShape.read(node, place);
@@ -65,6 +65,13 @@ const authorizationServer: Shape<ConfiguredAuthorizationServer> = {
         'A list is not valid. It must be the issuer as text, or an object with authorizationUrl and tokenUrl.',
       );
     const issuer = endpoint.read(node, place);
+    // Providers show the address of their metadata more often than the issuer.
+    if (issuer?.includes('/.well-known/'))
+      return report(
+        place,
+        node.line,
+        'This is the address of its metadata. Write the issuer, which that document names: mostly what stands before /.well-known/.',
+      );
     return issuer === undefined ? undefined : { issuer };
   },
 };
@@ -144,7 +151,7 @@ const members = {
   ),
   authorizationServer: defineMember(
     'authorizationServer',
-    authorizationServer,
+    authorizationServerShape,
     'Where users log in: its issuer, or its endpoints where it has no metadata. Left out, the server names it.',
   ),
   scopes: defineMember(
@@ -208,6 +215,9 @@ const members = {
   ),
 } as const;
 
+const KNOWS_WHO =
+  'only with tokens of its own does the gateway know who somebody is without asking the provider.';
+
 export const oauth = defineCredentialType<ConnectionAuth>({
   type: 'oauth',
   summary: 'a token of the user’s own login at the server.',
@@ -239,10 +249,25 @@ export const oauth = defineCredentialType<ConnectionAuth>({
   requirements: [
     {
       checkedAt: 'start',
-      isMet: ({ auth, oauth: settings }) =>
-        auth.required && settings.mode === 'broker' && settings.tokens.kind === 'gateway',
+      isMet: ({ auth }) => auth.required,
+      problem: 'needs to know who calls, and with AUTH_REQUIRED=false nobody logs in.',
+    },
+    {
+      checkedAt: 'start',
+      isMet: ({ auth, oauth: settings }) => !auth.required || settings.mode === 'broker',
+      problem: `needs OAUTH_MODE=broker: ${KNOWS_WHO}`,
+    },
+    {
+      checkedAt: 'start',
+      isMet: ({ oauth: settings }) =>
+        settings.mode !== 'broker' || settings.tokens.kind === 'gateway',
+      problem: `needs OAUTH_TOKENS=gateway, the default, in place of OAUTH_TOKENS=provider: ${KNOWS_WHO}`,
+    },
+    {
+      checkedAt: 'start',
+      isMet: ({ admin }, { owner }) => owner !== 'shared' || admin.groups.length > 0,
       problem:
-        'needs OAUTH_TOKENS=gateway: only then does the gateway know who somebody is without asking the provider.',
+        'with "owner": "shared" needs ADMIN_GROUPS: only operators connect it, and without those groups there are none.',
     },
   ],
   needsUser: true,
@@ -258,10 +283,19 @@ export const oauth = defineCredentialType<ConnectionAuth>({
 
 /** What each member allows, and all of them together do not. */
 function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: MemberReader): void {
-  const { clientAuth, pkce, owner } = auth;
+  const { authorizationServer, clientAuth, pkce, owner } = auth;
   const hasSecret = has(members.clientSecret);
   if (hasSecret && !has(members.clientId))
     reportAt('A secret belongs to a client: add its "clientId".', members.clientSecret);
+  if (
+    authorizationServer !== undefined &&
+    'tokenUrl' in authorizationServer &&
+    !has(members.clientId)
+  )
+    reportAt(
+      'Where the endpoints are named, the gateway cannot register itself: create a client there, and add its "clientId".',
+      members.authorizationServer,
+    );
   if (!pkce && !hasSecret)
     reportAt(
       'false needs a "clientSecret": without PKCE and a secret, whoever sees the code of a login could use it.',

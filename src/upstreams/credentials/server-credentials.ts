@@ -1,9 +1,8 @@
 // §18.6: what `auth` and `isolation` of a server mean for who asks it.
-import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
 import type { ConnectionServer } from '../../connections/connection.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
-import type { CredentialType } from './credential-type.ts';
+import type { CredentialType, NeededSettings } from './credential-type.ts';
 import { findCredentialType } from './credentials.ts';
 
 /** Undefined where the server learns nothing of the caller. */
@@ -34,13 +33,15 @@ export const readConnectionServer = (config: UpstreamConfig): ConnectionServer |
 /** What `auth` of the servers needs of the settings of a gateway that is about to serve users. */
 export const findAuthProblems = (
   servers: readonly UpstreamConfig[],
-  settings: Pick<Config, 'auth' | 'oauth' | 'store'>,
+  settings: NeededSettings,
 ): readonly Problem[] =>
   servers.flatMap((server) => {
-    const credentials = findServerCredentials(server);
+    if (server.kind !== 'http') return [];
+    const { auth } = server;
+    const credentials = findCredentialType(auth);
     const requirements = credentials?.requirements.filter(({ checkedAt }) => checkedAt === 'start');
     return (requirements ?? [])
-      .filter(({ isMet }) => !isMet(settings))
+      .filter(({ isMet }) => !isMet(settings, auth))
       .map(({ problem }) => ({
         message: `Server ${server.name}: auth ${credentials?.type} ${problem}`,
       }));

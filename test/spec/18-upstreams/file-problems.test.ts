@@ -387,7 +387,11 @@ test.each([
   expect(problems).toEqual(
     isAllowed
       ? []
-      : [expect.stringContaining('url: auth passes callers’ tokens on, so the URL must be https')],
+      : [
+          expect.stringContaining(
+            'url: auth sends tokens of users to the server, so the URL must be https',
+          ),
+        ],
   );
 });
 

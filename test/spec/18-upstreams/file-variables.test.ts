@@ -87,7 +87,10 @@ test.each([
     text: '${UNSET}',
     says: 'The environment variable UNSET is not set. Set it (in .env, too), or write a default: ${UNSET:-default}.',
   },
-  { text: '${EMPTY}', says: 'The environment variable EMPTY is not set.' },
+  {
+    text: '${EMPTY}',
+    says: 'The environment variable EMPTY is empty, which counts as not set. Give it a value (in .env, too), or write a default: ${EMPTY:-default}.',
+  },
   { text: '${TOKNE}', says: 'The environment variable TOKNE is not set. Did you mean TOKEN?' },
   { text: '${constructor}', says: 'The environment variable constructor is not set.' },
   { text: '${__proto__}', says: 'The environment variable __proto__ is not set.' },

@@ -22,7 +22,7 @@ test.each([
   { clientId: 'c', clientAuth: 'none' },
   { clientAuth: 'private_key_jwt' },
   { clientAuth: 'post' },
-  { authorizationServer: ENDPOINTS },
+  { clientId: 'c', authorizationServer: ENDPOINTS },
   { scopes: ['read', 'https://it.example/write'] },
   { scopes: [] },
   { resource: 'https://it.example' },
@@ -86,6 +86,14 @@ test.each([
   {
     given: { authorizationServer: 'http://as.example' },
     says: ['auth.authorizationServer: "http://as.example" is not valid. It must be an https URL'],
+  },
+  {
+    given: { authorizationServer: 'https://as.example/.well-known/openid-configuration' },
+    says: ['auth.authorizationServer: This is the address of its metadata. Write the issuer'],
+  },
+  {
+    given: { authorizationServer: ENDPOINTS },
+    says: ['auth.authorizationServer: Where the endpoints are named, the gateway cannot register'],
   },
   { given: { authorizationServer: [] }, says: ['auth.authorizationServer: A list is not valid.'] },
   {
@@ -195,18 +203,41 @@ const BROKER = {
   OAUTH_MODE: 'broker',
 } as const;
 
-const NEEDED =
-  'Server it: auth oauth needs OAUTH_TOKENS=gateway: only then does the gateway know who somebody is without asking the provider.';
+const KNOWS_WHO =
+  'only with tokens of its own does the gateway know who somebody is without asking the provider.';
+const OPERATORS =
+  'Server it: auth oauth with "owner": "shared" needs ADMIN_GROUPS: only operators connect it, and without those groups there are none.';
 
 test.each([
   { env: BROKER, says: [] },
-  { env: { ...BROKER, OIDC_AUDIENCE: 'a', OAUTH_TOKENS: 'provider' }, says: [NEEDED] },
-  { env: { ...BROKER, OIDC_AUDIENCE: 'a', OAUTH_MODE: 'proxy' }, says: [NEEDED] },
-  { env: { AUTH_REQUIRED: 'false' }, says: [NEEDED] },
+  {
+    env: { ...BROKER, OIDC_AUDIENCE: 'a', OAUTH_TOKENS: 'provider' },
+    says: [
+      `Server it: auth oauth needs OAUTH_TOKENS=gateway, the default, in place of OAUTH_TOKENS=provider: ${KNOWS_WHO}`,
+    ],
+  },
+  {
+    env: { ...BROKER, OIDC_AUDIENCE: 'a', OAUTH_MODE: 'proxy' },
+    says: [`Server it: auth oauth needs OAUTH_MODE=broker: ${KNOWS_WHO}`],
+  },
+  {
+    env: { AUTH_REQUIRED: 'false' },
+    says: [
+      'Server it: auth oauth needs to know who calls, and with AUTH_REQUIRED=false nobody logs in.',
+    ],
+  },
 ])('§24.1 connections: at start, $env comes to $says', async ({ env, says }) => {
-  for (const owner of ['user', 'shared']) {
-    const server = await readServer({ ...URL_ONLY, auth: { type: 'oauth', owner } });
-    const problems = findAuthProblems(server === undefined ? [] : [server], loadConfig(env));
-    expect(problems.map(formatProblem)).toEqual(says);
-  }
+  expect(await findStartProblems({}, env)).toEqual(says);
+  expect(await findStartProblems({ owner: 'shared' }, env)).toEqual([...says, OPERATORS]);
 });
+
+test('§24.1 connections: with operators, a connection can be shared', async () => {
+  const env = { ...BROKER, ADMIN_GROUPS: 'ops' };
+  expect(await findStartProblems({ owner: 'shared' }, env)).toEqual([]);
+});
+
+async function findStartProblems(auth: object, env: Readonly<Record<string, string>>) {
+  const server = await readServer({ ...URL_ONLY, auth: { type: 'oauth', ...auth } });
+  const problems = findAuthProblems(server === undefined ? [] : [server], loadConfig(env));
+  return problems.map(formatProblem);
+}
