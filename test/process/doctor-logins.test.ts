@@ -143,6 +143,7 @@ test('§24.6 doctor: a server that is not there is a failure, with the reason', 
       status: 'failure',
       what: expect.stringMatching(/^Users cannot connect to down: .* could not be fetched/),
       why: expect.stringContaining('ECONNREFUSED'),
+      remedy: expect.stringMatching(/^see whether it is up, .* down has the right "url"/),
     },
   ]);
 });

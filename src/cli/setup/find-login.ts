@@ -4,7 +4,7 @@ import type { ConnectionServer } from '../../connections/connection.ts';
 import { ConnectionProblem } from '../../connections/connections.ts';
 import { createFindLoginPlace } from '../../connections/servers/authorization-server.ts';
 import { createClientDocument } from '../../connections/servers/clients.ts';
-import { createOutbound } from '../../connections/servers/outbound.ts';
+import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { OpenTunnel } from '../../platform/outbound/outbound-network.ts';
@@ -25,6 +25,8 @@ export type FoundLogin =
       readonly kind: 'problem';
       /** A sentence; no secret is in it. */
       readonly message: string;
+      /** Nobody answered at an address that the server or its operator named. */
+      readonly isUnreachable: boolean;
       /** Something that the server named has an address that is not public. */
       readonly isPrivate: boolean;
       readonly cause: unknown;
@@ -71,7 +73,14 @@ export async function findLogin(
   } catch (problem) {
     if (!(problem instanceof ConnectionProblem)) throw problem;
     const { message, cause } = problem;
-    return { kind: 'problem', message, isPrivate: isFromPrivateHost(problem), cause };
+    const isUnreachable = cause instanceof NoAnswer;
+    return {
+      kind: 'problem',
+      message,
+      isPrivate: isFromPrivateHost(problem),
+      isUnreachable,
+      cause,
+    };
   }
 }
 

@@ -125,5 +125,5 @@ export function createConnectionAccess({
 
 const describeUnreadable = ({ name }: ConnectionServer): Access => ({
   kind: 'unavailable',
-  reason: `the connection to ${name} could not be read just now; try again in a moment`,
+  reason: `the connection to ${name} could not be read just now`,
 });

@@ -81,10 +81,10 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     if (error instanceof StillUnderWay) {
       return {
         kind: 'unavailable',
-        reason: `another renewal of the token for ${server.name} has not finished; try again in a moment`,
+        reason: `another renewal of the token for ${server.name} has not finished`,
       };
     }
-    const reason = `the connection to ${server.name} could not be read or written just now; try again in a moment`;
+    const reason = `the connection to ${server.name} could not be read or written just now`;
     warn(server.name, reason, error);
     return { kind: 'unavailable', reason };
   }
@@ -256,7 +256,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     if (isUsable) return toAccess(record);
     observe(place.server, 'login needed');
     const required = await requireLogin(place, stored, reason);
-    return required ?? { kind: 'unavailable', reason: `${reason}; it has just changed, try again` };
+    return required ?? { kind: 'unavailable', reason: `${reason}; it has just changed` };
   }
 
   /** Nothing is lost. */
@@ -272,7 +272,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     warn(server.name, reason, cause);
     return {
       kind: 'unavailable',
-      reason: `${reason}; the connection is kept, try again in a moment`,
+      reason: `${reason}; the connection is kept`,
     };
   }
 
@@ -313,7 +313,7 @@ export const describeLogin = ({ problem }: ConnectionRecord): Access => ({
 
 const describeBusy = ({ name }: ConnectionServer): Access => ({
   kind: 'unavailable',
-  reason: `the connection to ${name} has just changed; try again`,
+  reason: `the connection to ${name} has just changed`,
 });
 
 const describeNoRefresh = ({ name }: ConnectionServer, refused: string | undefined): string =>

@@ -210,10 +210,12 @@ export function createConnecting(
       );
     }
     const code = /^[\w.-]{1,60}$/.test(error) ? error : 'an error';
-    const said = description === undefined ? code : `${code}: ${cleanText(description, 200)}`;
+    const why = cleanText(description ?? '', 200).replace(/[.\s]+$/, '');
+    const said = why === '' ? code : `${code}: ${why}`;
+    const advice = ADVICE.get(error);
     throw new ConnectionProblem(
-      OPERATORS.has(error) ? 'operator' : 'server',
-      `${server}: its authorization server ${issuer} refused the login: ${said}.`,
+      advice === undefined ? 'server' : 'operator',
+      `${server}: its authorization server ${issuer} refused the login: ${said}.${advice ?? ''}`,
     );
   }
 
@@ -308,13 +310,22 @@ const BEGIN_AGAIN = 'Begin again from the list of connections.';
 
 const STATE_UNKNOWN = `This login is not known, or was used already: each works once, and within ten minutes. ${BEGIN_AGAIN}`;
 
-/** Of RFC 6749 §4.1.2.1, those that the configuration or the client is the cause of. */
-const OPERATORS: ReadonlySet<string> = new Set([
-  'unauthorized_client',
-  'invalid_scope',
-  'invalid_request',
-  'unsupported_response_type',
-  'invalid_target',
+const OF_RESOURCE =
+  ' If it does not know the parameter "resource", set "resource": false in the "auth" of this server; if it wants another value, set that.';
+
+/** Of RFC 6749 §4.1.2.1 and RFC 8707 §2, those that the configuration or the client is the cause of, and what to do. */
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  [
+    'unauthorized_client',
+    ' See whether its client there may use the authorization code grant, and whether "clientId" is right.',
+  ],
+  ['invalid_scope', ' Set "scopes" to those that the client may ask for there.'],
+  [
+    'invalid_request',
+    ' See what it documents for this request: "parameters", "resource" and "pkce" of "auth" change it.',
+  ],
+  ['unsupported_response_type', ' Its client there must be allowed the authorization code grant.'],
+  ['invalid_target', OF_RESOURCE],
 ]);
 
 /**

@@ -49,8 +49,8 @@ export function readTokenAnswer(
   if (location !== undefined) return { kind: 'failed', said: `${said}, a redirect` };
   if (error !== undefined && INVALID_GRANT.has(error) && status < 500)
     return { kind: 'invalid_grant', said };
-  if (error === 'invalid_client' || (error === undefined && status === 401))
-    return { kind: 'invalid_client', said };
+  const isClient = error === undefined ? status === 401 : INVALID_CLIENT.has(error);
+  if (isClient && status < 500) return { kind: 'invalid_client', said };
   return { kind: 'failed', said };
 }
 
@@ -63,6 +63,14 @@ const INVALID_GRANT: ReadonlySet<string> = new Set([
   'bad_verification_code',
   'invalid_code',
   'code_already_used',
+]);
+
+/** The same for the client. */
+const INVALID_CLIENT: ReadonlySet<string> = new Set([
+  'invalid_client',
+  'incorrect_client_credentials',
+  'bad_client_secret',
+  'invalid_client_id',
 ]);
 
 /** GitHub answers so whoever does not ask for JSON, and some always do. */
@@ -90,7 +98,8 @@ function describeError(
   if (error === undefined) return '';
   const description = members?.error_description ?? members?.message;
   if (typeof description !== 'string' || description === '') return ` ${redact(error, sent)}`;
-  return ` ${redact(error, sent)}: ${cleanText(redact(description.slice(0, 2000), sent), 200)}`;
+  const text = cleanText(redact(description.slice(0, 2000), sent), 200);
+  return ` ${redact(error, sent)}: ${text.replace(/[.\s]+$/, '')}`;
 }
 
 const SECRETS: ReadonlySet<string> = new Set([

@@ -3,6 +3,8 @@ import { expect, test } from 'vitest';
 import { connect } from '../../support/connections/connect-steps.ts';
 import { startConnectingGateway } from '../../support/connections/connecting-gateway.ts';
 import {
+  ENTRA,
+  GITHUB,
   KEEPS_TO_MCP,
   SERVERS,
   type ServerHabits,
@@ -95,6 +97,33 @@ test.for(OFFERED_NOTHING)(
     expect(server.seen('authorize')).toEqual([]);
   },
 );
+
+test.for([GITHUB, SLACK, ENTRA].map((habits) => [habits.title, habits] as const))(
+  '§24.3 %s, with a wrong secret: the page names the lines to check, and says that trying again does not help',
+  async ([, habits]) => {
+    const { gateway, browser } = await start(habits, { clientSecret: 'wrong' });
+    const page = await browser.press(
+      await browser.open(`${gateway.baseUrl}/connections/it`),
+      /^Continue$/,
+    );
+    expect(page.status).toBe(502);
+    expect(page.text).toContain('Check "clientId", "clientSecret" and "clientAuth" of it.');
+    expect(page.text).toContain('Trying again does not help.');
+    expect(page.text).not.toContain('..');
+  },
+);
+
+test('§24.3 an authorization server that refuses the parameter resource: the page names the line to write', async () => {
+  const { gateway, browser } = await start(ENTRA, { resource: undefined });
+  const page = await browser.press(
+    await browser.open(`${gateway.baseUrl}/connections/it`),
+    /^Continue$/,
+  );
+  expect(page.status).toBe(502);
+  expect(page.text).toContain('invalid_target');
+  expect(page.text).toContain('set "resource": false');
+  expect(page.text).toContain('Trying again does not help.');
+});
 
 test('§24.2 the authorization server names scopes that are too many: what came back is shown', async () => {
   const { gateway, browser } = await start({

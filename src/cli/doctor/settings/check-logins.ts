@@ -26,16 +26,26 @@ type Found = Extract<FoundLogin, { readonly kind: 'found' }>;
 
 function tellProblem(
   { name }: LoginServer,
-  { message, isPrivate, cause }: Extract<FoundLogin, { readonly kind: 'problem' }>,
+  problem: Extract<FoundLogin, { readonly kind: 'problem' }>,
 ): Finding {
+  const { message, cause } = problem;
   return failure(CHECK, {
     what: `Users cannot connect to ${message}`,
     ...(cause !== undefined && { why: describeCause(cause) }),
     setting: SETTING,
-    remedy: isPrivate
-      ? `if the login of ${name} is inside your network, add "allowPrivate": true to its "auth".`
-      : `once that is mended, run this again. Where the server documents its endpoints, "authorizationServer" can name them.`,
+    remedy: advise(name, problem),
   });
+}
+
+function advise(
+  name: string,
+  { isPrivate, isUnreachable }: Extract<FoundLogin, { readonly kind: 'problem' }>,
+): string {
+  if (isPrivate)
+    return `if the login of ${name} is inside your network, add "allowPrivate": true to its "auth".`;
+  return isUnreachable
+    ? `see whether it is up, whether ${name} has the right "url" (and "authorizationServer", if it names one), and whether a firewall or a proxy is in between (HTTPS_PROXY).`
+    : `once that is mended, run this again. Where the server documents its endpoints, "authorizationServer" can name them.`;
 }
 
 const BECOMES_KNOWN: Readonly<Record<Exclude<Found['client'], 'nobody'>, string>> = {
