@@ -5,12 +5,12 @@ import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { ConnectionChanges } from '../changes.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Access, ActiveAccess, Connections } from '../connections.ts';
-import type { StoredConnection } from '../records/connection-record.ts';
+import { isForServer, readOrigin, type StoredConnection } from '../records/connection-record.ts';
 import type { FindPlace, Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
 import { readBearerChallenge } from '../servers/protected-resource.ts';
 import { findRenewalTime, type KnownAccess } from './known-access.ts';
-import { describeLogin, describeMissing, type Renewal } from './renewal.ts';
+import { describeLogin, describeMissing, describeMoved, type Renewal } from './renewal.ts';
 
 export interface ConnectionAccessDeps {
   readonly records: ConnectionRecords;
@@ -57,6 +57,12 @@ export function createConnectionAccess({
     if (stored === undefined) return describeMissing();
     const { record } = stored;
     if (record.state === 'login needed') return describeLogin(record);
+    if (!isForServer(record, server)) {
+      const required = await renewal
+        .requireLogin(place, stored, describeMoved(server))
+        .catch(() => undefined);
+      return required ?? describeUnreadable(server);
+    }
     if (clock.now() >= findRenewalTime(record))
       return noteFailure(place, await renewal.renew(place, server));
     if (clock.now() - record.usedAt > DAY_MS) void noteUse(place, stored);
@@ -79,6 +85,7 @@ export function createConnectionAccess({
     if (stored === undefined) return describeMissing();
     const { record } = stored;
     if (record.state === 'login needed') return describeLogin(record);
+    if (!isForServer(record, server)) return describeUnreadable(server);
     const isCurrent = record.accessToken === used.token;
     const isFresh = record.forcedAt !== undefined && clock.now() - record.forcedAt < FRESH_MS;
     if (isCurrent && isFresh) {
@@ -96,10 +103,12 @@ export function createConnectionAccess({
   return {
     getAccess(owner, server) {
       const place = findPlace(owner, server.name);
-      const found = known.get(place) ?? failures.get(place.hash);
-      return found ?? loads.run(place.hash, () => load(place, server));
+      const found = known.get(place, server) ?? failures.get(place.hash);
+      const key = `${place.hash} ${readOrigin(server.url)}`;
+      return found ?? loads.run(key, () => load(place, server));
     },
-    peekConnectionId: (owner, server) => known.get(findPlace(owner, server.name))?.connectionId,
+    peekConnectionId: (owner, server) =>
+      known.get(findPlace(owner, server.name), server)?.connectionId,
     async noteRefusal(owner, server, used, { status, challenge }) {
       const place = findPlace(owner, server.name);
       if (status === 403) {

@@ -10,7 +10,11 @@ import type { KeyValue } from '../../store/store.ts';
 import type { ConnectionChanges } from '../changes.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Access, ConnectionObserver } from '../connections.ts';
-import type { ConnectionRecord, StoredConnection } from '../records/connection-record.ts';
+import {
+  type ConnectionRecord,
+  isForServer,
+  type StoredConnection,
+} from '../records/connection-record.ts';
 import type { Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
 import {
@@ -72,7 +76,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
   function renew(place: Place, server: ConnectionServer, refused?: string): Promise<Access> {
     return runExclusively({
       hash: place.hash,
-      look: (isElsewhere) => look(place, isElsewhere, refused),
+      look: (isElsewhere) => look(place, server, isElsewhere, refused),
       run: () => run(place, server, refused),
     }).catch((error: unknown) => describeFailure(server, error));
   }
@@ -92,6 +96,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
   /** Undefined where a new token is needed. */
   async function look(
     place: Place,
+    server: ConnectionServer,
     isElsewhere: boolean,
     refused: string | undefined,
   ): Promise<Access | undefined> {
@@ -100,6 +105,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     if (stored === undefined) return describeMissing();
     const { record } = stored;
     if (record.state === 'login needed') return describeLogin(record);
+    if (!isForServer(record, server)) return describeBusy(server);
     if (record.accessToken === refused) return undefined;
     const until = isElsewhere ? (record.expiresAt ?? 0) - RESERVE_MS : findRenewalTime(record);
     return clock.now() < until ? known.note(place, record, since) : undefined;
@@ -114,6 +120,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
+    if (!isForServer(record, server)) return describeBusy(server);
     if (newTokens.hasUnsaved(record)) return useNew(place, server, record, undefined, refused);
     const { refreshToken } = record;
     if (refreshToken === undefined) {
@@ -174,7 +181,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
 
   /** What stands there now, whoever wrote it. */
   const useStored = async (place: Place, server: ConnectionServer, refused: string | undefined) =>
-    (await look(place, false, refused)) ?? describeBusy(server);
+    (await look(place, server, false, refused)) ?? describeBusy(server);
 
   /** Not before they are stored; undefined for those that were not stored then. */
   async function useNew(
@@ -310,6 +317,9 @@ export const describeLogin = ({ problem }: ConnectionRecord): Access => ({
   reason: problem,
   scopes: undefined,
 });
+
+export const describeMoved = ({ name }: ConnectionServer): string =>
+  `${name} has another address now than when it was connected: log in again`;
 
 const describeBusy = ({ name }: ConnectionServer): Access => ({
   kind: 'unavailable',

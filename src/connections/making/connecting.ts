@@ -16,7 +16,7 @@ import {
   type ConnectionRequest,
 } from '../connections.ts';
 import { describeConnection } from '../describe.ts';
-import type { ConnectionRecord } from '../records/connection-record.ts';
+import { type ConnectionRecord, readOrigin } from '../records/connection-record.ts';
 import type { FindPlace, Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
 import type { AuthorizationServer, FindLoginPlace } from '../servers/authorization-server.ts';
@@ -46,6 +46,7 @@ export interface ConnectingDeps {
 interface Login {
   readonly owner: ConnectionOwner;
   readonly server: string;
+  readonly serverOrigin: string;
   readonly browserHash: string;
   readonly requestId: string | undefined;
   readonly issuer: string;
@@ -80,6 +81,7 @@ export function createConnecting(
       const state = await logins.put({
         owner: place.owner,
         server: server.name,
+        serverOrigin: readOrigin(server.url),
         browserHash: browser.hash,
         requestId: browser.requestId,
         issuer: at.issuer,
@@ -269,6 +271,7 @@ export function createConnecting(
     const { record } = await records.create(place, {
       id: randomBytes(CONNECTION_ID_BYTES).toString('base64url'),
       state: 'active',
+      serverOrigin: login.serverOrigin,
       issuer: login.issuer,
       client: login.client,
       tokenUrl: login.tokenUrl,

@@ -155,6 +155,24 @@ describe('two owners', () => {
     expect(await keeper.connections.getAccess(ADA, wiki)).toMatchObject({ kind: 'missing' });
   });
 
+  test('§24.5 what is at hand of a server is not given to one of its name at another origin; another path is the same', async () => {
+    const { wiki, keeper } = open();
+    await connectOwner(keeper, wiki, { owner: ADA });
+    const { connections } = keeper;
+    expect(await connections.getAccess(ADA, wiki)).toMatchObject({ kind: 'active' });
+    const elsewhere = { ...wiki, url: new URL('/v2/mcp', wiki.url).href };
+    expect(await connections.getAccess(ADA, elsewhere)).toMatchObject({ kind: 'active' });
+
+    const moved = { ...wiki, url: 'http://127.0.0.1:9/mcp' };
+    expect(connections.peekConnectionId(ADA, moved)).toBeUndefined();
+    expect(await connections.getAccess(ADA, moved)).toMatchObject({
+      kind: 'login needed',
+      reason: expect.stringContaining('has another address now'),
+    });
+    // One who writes the address back has not connected again.
+    expect(await connections.getAccess(ADA, wiki)).toMatchObject({ kind: 'login needed' });
+  });
+
   test('§24.3 a link is the same again for its owner, server and scopes, and another for anybody else', async () => {
     const { keeper } = open();
     const create = (owner: ConnectionOwner, scopes?: readonly string[]) =>
