@@ -71,7 +71,7 @@ export interface Connections {
     server: string,
     by: EndedBy,
   ): Promise<{ readonly ended: number; readonly failed: number }>;
-  /** For operators and metrics. @throws StoreUnavailable */
+  /** For operators and metrics: costs no more where there are many. @throws StoreUnavailable */
   count(server: string): Promise<Readonly<Record<Exclude<ConnectionState, 'missing'>, number>>>;
   /** Called on each replica when a connection was made, ended, or needs a login. */
   onChange(

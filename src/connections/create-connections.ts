@@ -83,11 +83,7 @@ export function createConnections(
         const stored = await records.read(findPlace(owner, server.name));
         return describeConnection(server.name, stored?.record);
       },
-      async count(server) {
-        const counts = { active: 0, 'login needed': 0 };
-        for await (const { state } of records.listOfServer(server)) counts[state] += 1;
-        return counts;
-      },
+      count: records.countOfServer,
       onChange(listener) {
         changes.listen(({ owner, server }, change) => {
           if (change !== 'renewed' && change !== 'declined') listener(owner, server, change);

@@ -112,8 +112,7 @@ export function createConnectionEnds(
     },
     async endAtServer(server, by) {
       const places: Place[] = [];
-      for await (const { owner } of records.listOfServer(server))
-        places.push(findPlace(owner, server));
+      for await (const owner of records.listOfServer(server)) places.push(findPlace(owner, server));
       return endAll(places, by);
     },
   };

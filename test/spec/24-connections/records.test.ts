@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { ConnectionOwner } from '../../../src/connections/connection.ts';
 import { createPlaces } from '../../../src/connections/records/place.ts';
 import { buildConnectionKey } from '../../../src/store/keys.ts';
+import type { Store } from '../../../src/store/store.ts';
 import {
   ADA,
   BOB,
@@ -168,4 +169,49 @@ describe('two owners', () => {
     expect(await keeper.requests.find(first.id)).toBeUndefined();
     expect((await create(ADA)).id).not.toBe(first.id);
   });
+});
+
+/** Messages to other replicas go their own way, and are none. */
+const listSteps = (store: Store, steps: string[]): Store => {
+  const wrap = (name: string, step: unknown) =>
+    typeof step === 'function'
+      ? (...args: unknown[]) => {
+          if (name !== 'publish') steps.push(name);
+          return step(...args);
+        }
+      : step;
+  const wrapped = Object.entries(store).map(([name, step]) => [name, wrap(name, step)] as const);
+  return { ...store, ...Object.fromEntries(wrapped) };
+};
+
+test('§24.6 counts: they are right after logins, their loss and their end, and however many there are, the store is asked the same two questions', async () => {
+  const steps: string[] = [];
+  const own = closeAfterTest(await startProtectedServer());
+  const wiki = toConnectionServer(own);
+  const store = listSteps(shared.store, steps);
+  const keeper = closeAfterTest(openKeeper(store, { servers: [wiki] }));
+  const count = async () => {
+    steps.length = 0;
+    const counts = await keeper.connections.count('wiki');
+    expect(steps).toEqual(['countListed', 'countListed']);
+    return counts;
+  };
+  expect(await count()).toEqual({ active: 0, 'login needed': 0 });
+  const people = Array.from({ length: 30 }, (_, at) => ({ issuer: PROVIDER, sub: `user-${at}` }));
+  for (const owner of people) await connectOwner(keeper, wiki, { owner, account: owner.sub });
+  expect(await count()).toEqual({ active: 30, 'login needed': 0 });
+
+  const [first = ADA, second = ADA] = people;
+  own.endLoginsOf(first.sub);
+  const access = await keeper.connections.getAccess(first, wiki);
+  if (access.kind !== 'active') throw new Error('It has not been told yet.');
+  const refusal = { status: 401, challenge: undefined } as const;
+  await keeper.connections.noteRefusal(first, wiki, access, refusal);
+  expect(await count()).toEqual({ active: 29, 'login needed': 1 });
+  await keeper.connections.end(second, wiki, 'user');
+  expect(await count()).toEqual({ active: 28, 'login needed': 1 });
+  await connectOwner(keeper, wiki, { owner: first, account: first.sub });
+  expect(await count()).toEqual({ active: 29, 'login needed': 0 });
+  expect(await keeper.connections.endAtServer('wiki', 'operator')).toMatchObject({ ended: 29 });
+  expect(await count()).toEqual({ active: 0, 'login needed': 0 });
 });
