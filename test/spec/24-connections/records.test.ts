@@ -197,9 +197,9 @@ test('§24.6 counts: they are right after logins, their loss and their end, and 
     return counts;
   };
   expect(await count()).toEqual({ active: 0, 'login needed': 0 });
-  const people = Array.from({ length: 30 }, (_, at) => ({ issuer: PROVIDER, sub: `user-${at}` }));
+  const people = Array.from({ length: 12 }, (_, at) => ({ issuer: PROVIDER, sub: `user-${at}` }));
   for (const owner of people) await connectOwner(keeper, wiki, { owner, account: owner.sub });
-  expect(await count()).toEqual({ active: 30, 'login needed': 0 });
+  expect(await count()).toEqual({ active: 12, 'login needed': 0 });
 
   const [first = ADA, second = ADA] = people;
   own.endLoginsOf(first.sub);
@@ -207,11 +207,45 @@ test('§24.6 counts: they are right after logins, their loss and their end, and 
   if (access.kind !== 'active') throw new Error('It has not been told yet.');
   const refusal = { status: 401, challenge: undefined } as const;
   await keeper.connections.noteRefusal(first, wiki, access, refusal);
-  expect(await count()).toEqual({ active: 29, 'login needed': 1 });
+  expect(await count()).toEqual({ active: 11, 'login needed': 1 });
   await keeper.connections.end(second, wiki, 'user');
-  expect(await count()).toEqual({ active: 28, 'login needed': 1 });
+  expect(await count()).toEqual({ active: 10, 'login needed': 1 });
   await connectOwner(keeper, wiki, { owner: first, account: first.sub });
-  expect(await count()).toEqual({ active: 29, 'login needed': 0 });
-  expect(await keeper.connections.endAtServer('wiki', 'operator')).toMatchObject({ ended: 29 });
+  expect(await count()).toEqual({ active: 11, 'login needed': 0 });
+  expect(await keeper.connections.endAtServer('wiki', 'operator')).toMatchObject({ ended: 11 });
   expect(await count()).toEqual({ active: 0, 'login needed': 0 });
 });
+
+test.for([
+  ['a new login', 1],
+  ['its end', 0],
+] as const)(
+  '§24.6 counts: where it turns out late that a login was lost, after %s, they are of what stands',
+  async ([what, active]) => {
+    const own = closeAfterTest(await startProtectedServer());
+    const wiki = toConnectionServer(own);
+    let meanwhile = async () => {};
+    const store: Store = {
+      ...shared.store,
+      async setListed(list, ...rest) {
+        await shared.store.setListed(list, ...rest);
+        if (list.startsWith('connection:logins-needed:')) await meanwhile();
+      },
+    };
+    const keeper = closeAfterTest(openKeeper(store, { servers: [wiki] }));
+    await connectOwner(keeper, wiki, { owner: ADA });
+    own.endLoginsOf('ada@work');
+    const access = await keeper.connections.getAccess(ADA, wiki);
+    if (access.kind !== 'active') throw new Error('It has not been told yet.');
+    let times = 0;
+    meanwhile = async () => {
+      times += 1;
+      if (what === 'its end') await keeper.connections.end(ADA, wiki, 'user');
+      else await connectOwner(keeper, wiki, { owner: ADA });
+    };
+    const refusal = { status: 401, challenge: undefined } as const;
+    await keeper.connections.noteRefusal(ADA, wiki, access, refusal);
+    expect(times).toBe(1);
+    expect(await keeper.connections.count('wiki')).toEqual({ active, 'login needed': 0 });
+  },
+);
