@@ -107,7 +107,11 @@ export interface ConnectionRequests {
    * Resolves when the connection of this owner and server stands, whatever replica or door made it; at the latest after 5
    * minutes. Never rejects; `expired` where the signal is aborted.
    */
-  wait(id: string, request: ConnectionRequest, signal: CancelSignal): Promise<RequestOutcome>;
+  wait(
+    id: string,
+    request: Pick<ConnectionRequest, 'owner' | 'server'>,
+    signal: CancelSignal,
+  ): Promise<RequestOutcome>;
 }
 
 /** From the page to the authorization server and back. */

@@ -56,7 +56,11 @@ export async function startSdk2Example(tools: readonly string[]): Promise<Sdk2Ex
   const handler = createMcpHandler(() => createTools(tools));
   const handle = toNodeHandler({
     async fetch(request) {
-      const document = oauthMetadataResponse(request, { oauthMetadata, resourceServerUrl });
+      const document = oauthMetadataResponse(request, {
+        oauthMetadata,
+        resourceServerUrl,
+        scopesSupported: ['openid'],
+      });
       if (document !== undefined) return document;
       const authInfo = await check(request);
       return authInfo instanceof Response ? authInfo : handler.fetch(request, { authInfo });
