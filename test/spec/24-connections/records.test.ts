@@ -228,8 +228,8 @@ test.for([
     const store: Store = {
       ...shared.store,
       async setListed(list, ...rest) {
-        await shared.store.setListed(list, ...rest);
         if (list.startsWith('connection:logins-needed:')) await meanwhile();
+        await shared.store.setListed(list, ...rest);
       },
     };
     const keeper = closeAfterTest(openKeeper(store, { servers: [wiki] }));
