@@ -2,6 +2,7 @@
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
+import type { ConnectionChanges } from '../changes.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Access, ActiveAccess, Connections } from '../connections.ts';
 import type { StoredConnection } from '../records/connection-record.ts';
@@ -15,6 +16,7 @@ export interface ConnectionAccessDeps {
   readonly records: ConnectionRecords;
   readonly known: KnownAccess;
   readonly renewal: Renewal;
+  readonly changes: Pick<ConnectionChanges, 'listen'>;
   readonly findPlace: FindPlace;
   readonly clock: Clock;
 }
@@ -30,11 +32,14 @@ export function createConnectionAccess({
   records,
   known,
   renewal,
+  changes,
   findPlace,
   clock,
 }: ConnectionAccessDeps): Pick<Connections, 'getAccess' | 'peekConnectionId' | 'noteRefusal'> {
   const loads = createSingleFlight<string, Access>();
   const failures = createExpiringMap<Access>(MAX_FAILURES, clock.monotonic);
+  // What failed for a connection says nothing of the one that took its place.
+  changes.listen(({ hash }) => failures.delete(hash));
 
   function noteFailure({ hash }: Place, access: Access): Access {
     if (access.kind === 'unavailable') failures.set(hash, access, clock.monotonic() + FAILURE_MS);

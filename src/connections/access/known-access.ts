@@ -10,11 +10,15 @@ const MAX_KNOWN = 4000;
 const KNOWN_MS = 30_000;
 const FORGOTTEN_MS = 60_000;
 const RENEWED_BEFORE_MS = 60_000;
+/** A token that is good for so long can still be used while another is on its way, or cannot be had. */
+export const RESERVE_MS = 5000;
 
 export interface KnownAccess {
   get(place: Place): ActiveAccess | undefined;
   /** `since` is when it began to be read (monotonic): what was forgotten meanwhile is not known again by it. */
   note(place: Place, record: ConnectionRecord, since: number): ActiveAccess;
+  /** The same of one whose renewal has failed: for so long, while it is good. */
+  noteForNow(place: Place, record: ConnectionRecord, since: number, forMs: number): ActiveAccess;
   forget(place: Place): void;
 }
 
@@ -23,14 +27,28 @@ export function createKnownAccess(clock: Clock): KnownAccess {
   /** When it was; longer than anything is read. */
   const forgotten = createExpiringMap<number>(MAX_KNOWN, clock.monotonic);
 
+  function noteUntil(
+    { hash }: Place,
+    record: ConnectionRecord,
+    since: number,
+    until: number,
+  ): ActiveAccess {
+    const access = toAccess(record);
+    if ((forgotten.get(hash) ?? Number.NEGATIVE_INFINITY) < since) known.set(hash, access, until);
+    return access;
+  }
+
   return {
     get: ({ hash }) => known.get(hash),
-    note({ hash }, record, since) {
-      const access = toAccess(record);
-      if ((forgotten.get(hash) ?? Number.NEGATIVE_INFINITY) >= since) return access;
-      known.set(hash, access, Math.min(clock.now() + KNOWN_MS, findRenewalTime(record)));
-      return access;
-    },
+    note: (place, record, since) =>
+      noteUntil(place, record, since, Math.min(clock.now() + KNOWN_MS, findRenewalTime(record))),
+    noteForNow: (place, record, since, forMs) =>
+      noteUntil(
+        place,
+        record,
+        since,
+        Math.min(clock.now() + forMs, (record.expiresAt ?? Number.POSITIVE_INFINITY) - RESERVE_MS),
+      ),
     forget({ hash }) {
       known.delete(hash);
       const now = clock.monotonic();

@@ -25,7 +25,7 @@ import { NoAnswer } from '../servers/outbound.ts';
 import type { FormPair, OAuthClient } from '../tokens/client-authentication.ts';
 import type { IssuedTokens, TokenAnswer } from '../tokens/token-answer.ts';
 import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
-import { findRenewalTime, type KnownAccess, toAccess } from './known-access.ts';
+import { findRenewalTime, type KnownAccess, RESERVE_MS, toAccess } from './known-access.ts';
 
 export interface Renewal {
   /**
@@ -55,8 +55,8 @@ export interface RenewalDeps {
   readonly log: Log;
 }
 
-/** A token that is good for so long can still be used while another replica gets the next one. */
-const RESERVE_MS = 5000;
+/** Until a renewal that failed is tried again, while the token that there is still serves: calls do not wait for each try. */
+const AGAIN_MS = 20_000;
 /** For which an answer that the store does not take is offered to it, while the lock is held. */
 const STORING_MS = 15_000;
 const STORING_PAUSE_MS = 250;
@@ -147,7 +147,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
       if (!(error instanceof NoAnswer) || !error.mayHaveArrived) await unmark(place, marked);
       const isNothingSent = error instanceof TooManyRequests;
       const what = isNothingSent || error instanceof NoAnswer ? error.message : 'was not asked';
-      return fail(server, record, what, error);
+      return fail(place, server, refused, what, error);
     }
     switch (answer.kind) {
       case 'issued':
@@ -164,11 +164,11 @@ export function createRenewal(deps: RenewalDeps): Renewal {
         const said = isOurs
           ? await replaceClient(server, record, client.id, answer.said)
           : answer.said;
-        return fail(server, record, said);
+        return fail(place, server, refused, said);
       }
       case 'failed':
         await unmark(place, marked);
-        return fail(server, record, answer.said);
+        return fail(place, server, refused, answer.said);
     }
   }
 
@@ -305,6 +305,12 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     await records.replace(place, marked, { ...marked.record, renewal: undefined });
   }
 
+  const isUsable = (
+    { accessToken, expiresAt }: ConnectionRecord,
+    refused: string | undefined,
+  ): boolean =>
+    accessToken !== refused && (expiresAt === undefined || clock.now() < expiresAt - RESERVE_MS);
+
   /** There is no way to another token: the one that there is serves until its end, unless the server has refused it. */
   async function endUse(
     place: Place,
@@ -312,27 +318,30 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     refused: string | undefined,
     reason: string,
   ): Promise<Access> {
-    const { record } = stored;
-    const isUsable =
-      record.accessToken !== refused &&
-      (record.expiresAt === undefined || clock.now() < record.expiresAt - RESERVE_MS);
-    if (isUsable) return toAccess(record);
+    if (isUsable(stored.record, refused)) return toAccess(stored.record);
     observe(place.server, 'login needed');
     const required = await requireLogin(place, stored, reason);
     return required ?? { kind: 'unavailable', reason: `${reason}; it has just changed, try again` };
   }
 
-  /** Nothing is lost. */
-  function fail(
+  /** Nothing is lost: where the connection stands as it was, its token serves until its end. @throws StoreUnavailable */
+  async function fail(
+    place: Place,
     server: ConnectionServer,
-    { tokenUrl }: ConnectionRecord,
+    refused: string | undefined,
     said: string,
     cause?: unknown,
-  ): Access {
+  ): Promise<Access> {
     observe(server.name, 'failed');
-    const { host } = new URL(tokenUrl);
+    const since = clock.monotonic();
+    const stored = await records.read(place);
+    if (stored === undefined) return describeMissing();
+    const { record } = stored;
+    if (record.state === 'login needed') return describeLogin(record);
+    const { host } = new URL(record.tokenUrl);
     const reason = `${server.name}’s token endpoint (${host}) ${said.replace(`${host} `, '')}`;
     warn(server.name, reason, cause);
+    if (isUsable(record, refused)) return known.noteForNow(place, record, since, AGAIN_MS);
     return {
       kind: 'unavailable',
       reason: `${reason}; the connection is kept, try again in a moment`,

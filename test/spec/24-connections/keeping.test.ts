@@ -110,6 +110,7 @@ test.for(OUTAGES)(
     // Bob's token is renewed just before.
     clock.advance(HOUR_MS - 30_000);
     expect((await bob.call('it__whoami')).text).toBe('bob@work');
+    clock.advance(30_000);
     server.behave(behaviour);
     const calls = server.calls().length;
     for (let minute = 0; minute < 55; minute += 5) {
