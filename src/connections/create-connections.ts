@@ -72,7 +72,8 @@ export function createConnections(
   // Before anybody else hears of a change, what was known here is forgotten.
   changes.listen(known.forget);
   const clients = createOAuthClients({ ...shared, locks: changes, outbound, displayName });
-  const tokenEndpoint = createTokenEndpoint(outbound, createAuthenticateForm(keys, clock));
+  const authenticate = createAuthenticateForm(keys, clock);
+  const tokenEndpoint = createTokenEndpoint({ outbound, authenticate, clock });
   const findLoginPlace = createFindLoginPlace(outbound, clock);
   const parts = { ...shared, records, known, changes, clients, tokenEndpoint, findLoginPlace };
   const renewal = createRenewal({ ...parts, locks: changes });
