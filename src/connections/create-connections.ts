@@ -84,7 +84,7 @@ export function createConnections(
       ...createConnectionEnds(parts),
       async describe(owner, server) {
         const stored = await records.read(findPlace(owner, server.name));
-        return describeConnection(server.name, stored?.record);
+        return describeConnection(server, stored?.record);
       },
       async count(server) {
         const counts = { active: 0, 'login needed': 0 };

@@ -5,6 +5,7 @@ import type { ConnectionChanges } from './changes.ts';
 import type { ConnectionServer, EndedBy } from './connection.ts';
 import type { ConnectionObserver, Connections } from './connections.ts';
 import type { ConnectionRecord } from './records/connection-record.ts';
+import { isMadeFor } from './records/made-for.ts';
 import type { FindPlace, Place } from './records/place.ts';
 import type { ConnectionRecords } from './records/records.ts';
 import type { OAuthClients } from './servers/clients.ts';
@@ -65,6 +66,9 @@ export function createConnectionEnds(
     const advice = `end it at ${issuer}, too`;
     if (server === undefined)
       return `${place.server} is not configured any more, so nothing was revoked there: ${advice}`;
+    // The secret that there is now is another's.
+    if (record.client.source === 'configured' && !isMadeFor(record, server))
+      return `${place.server} was set up anew since, so nothing was revoked there: ${advice}`;
     if (revocationUrl === undefined)
       return `the authorization server of ${place.server} revokes no tokens (RFC 7009): ${advice}`;
     try {

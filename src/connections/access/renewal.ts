@@ -12,6 +12,7 @@ import type { ConnectionChanges } from '../changes.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Access, ConnectionObserver } from '../connections.ts';
 import type { ConnectionRecord, StoredConnection } from '../records/connection-record.ts';
+import { describeChanged, isMadeFor } from '../records/made-for.ts';
 import type { Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
 import {
@@ -78,7 +79,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
   function renew(place: Place, server: ConnectionServer, refused?: string): Promise<Access> {
     return runExclusively({
       hash: place.hash,
-      look: (isElsewhere) => look(place, isElsewhere, refused),
+      look: (isElsewhere) => look(place, server, isElsewhere, refused),
       run: () => run(place, server, refused),
     }).catch((error: unknown) => ({
       kind: 'unavailable',
@@ -92,6 +93,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
   /** Undefined where a new token is needed. */
   async function look(
     place: Place,
+    server: ConnectionServer,
     isElsewhere: boolean,
     refused: string | undefined,
   ): Promise<Access | undefined> {
@@ -99,10 +101,11 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
-    if (record.state === 'login needed') return describeLogin(record);
+    const needed = findLoginNeed(record, server);
+    if (needed !== undefined) return needed;
     if (record.accessToken === refused) return undefined;
     const until = isElsewhere ? (record.expiresAt ?? 0) - RESERVE_MS : findRenewalTime(record);
-    return clock.now() < until ? known.note(place, record, since) : undefined;
+    return clock.now() < until ? known.note(place, server, record, since) : undefined;
   }
 
   /** With the lock. */
@@ -125,7 +128,8 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const renewal = { attempt, at: clock.now() };
     const marked = await records.replace(place, stored, { ...record, renewal });
     // Somebody has ended it, or has logged in again.
-    if (marked === undefined) return (await look(place, false, refused)) ?? describeBusy(server);
+    if (marked === undefined)
+      return (await look(place, server, false, refused)) ?? describeBusy(server);
     return send(place, server, marked, refreshToken, refused);
   }
 
@@ -156,7 +160,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
         observe(server.name, 'login needed');
         const reason = `${server.name}’s token endpoint ${answer.said}: log in again`;
         const required = await requireLogin(place, marked, reason);
-        return required ?? (await look(place, false, refused)) ?? describeBusy(server);
+        return required ?? (await look(place, server, false, refused)) ?? describeBusy(server);
       }
       case 'invalid_client': {
         await unmark(place, marked);
@@ -253,7 +257,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     if (stored === undefined || stored.record.renewal?.attempt !== marked.renewal?.attempt) {
       // It was ended, or made anew, meanwhile: nobody needs these tokens, and nobody else can end them.
       if (stored?.record.accessToken !== tokens.accessToken) await discard(server, marked, tokens);
-      return (await look(place, false, refused)) ?? describeBusy(server);
+      return (await look(place, server, false, refused)) ?? describeBusy(server);
     }
     const next = apply(stored.record, tokens, refused !== undefined);
     const written = await records.replace(place, stored, next);
@@ -337,11 +341,12 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
-    if (record.state === 'login needed') return describeLogin(record);
+    const needed = findLoginNeed(record, server);
+    if (needed !== undefined) return needed;
     const { host } = new URL(record.tokenUrl);
     const reason = `${server.name}’s token endpoint (${host}) ${said.replace(`${host} `, '')}`;
     warn(server.name, reason, cause);
-    if (isUsable(record, refused)) return known.noteForNow(place, record, since, AGAIN_MS);
+    if (isUsable(record, refused)) return known.noteForNow(place, server, record, since, AGAIN_MS);
     return {
       kind: 'unavailable',
       reason: `${reason}; the connection is kept, try again in a moment`,
@@ -376,7 +381,18 @@ export const describeMissing = (): Access => ({
   scopes: undefined,
 });
 
-export const describeLogin = ({ problem }: ConnectionRecord): Access => ({
+/** Undefined where it can be used. */
+export function findLoginNeed(
+  record: ConnectionRecord,
+  server: ConnectionServer,
+): Access | undefined {
+  if (record.state === 'login needed') return describeLogin(record);
+  return isMadeFor(record, server)
+    ? undefined
+    : { kind: 'login needed', reason: describeChanged(server), scopes: undefined };
+}
+
+const describeLogin = ({ problem }: ConnectionRecord): Access => ({
   kind: 'login needed',
   reason: problem,
   scopes: undefined,

@@ -17,6 +17,7 @@ import {
 } from '../connections.ts';
 import { describeConnection } from '../describe.ts';
 import type { ConnectionRecord } from '../records/connection-record.ts';
+import { isMadeFor } from '../records/made-for.ts';
 import type { FindPlace, Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
 import type { AuthorizationServer, FindLoginPlace } from '../servers/authorization-server.ts';
@@ -46,6 +47,7 @@ export interface ConnectingDeps {
 interface Login {
   readonly owner: ConnectionOwner;
   readonly server: string;
+  readonly serverOrigin: string;
   readonly browserHash: string;
   readonly requestId: string | undefined;
   readonly issuer: string;
@@ -80,6 +82,7 @@ export function createConnecting(
       const state = await logins.put({
         owner: place.owner,
         server: server.name,
+        serverOrigin: new URL(server.url).origin,
         browserHash: browser.hash,
         requestId: browser.requestId,
         issuer: at.issuer,
@@ -125,6 +128,12 @@ export function createConnecting(
           `${name} is not a server of this gateway any more, or needs no login.`,
         );
       }
+      if (!isMadeFor(login, server)) {
+        throw new ConnectionProblem(
+          'operator',
+          `${name} was set up anew since its login began. ${BEGIN_AGAIN}`,
+        );
+      }
       requireIssuer(login, query.get('iss'));
       const error = query.get('error');
       if (error !== undefined) await failRefused(login, error, query.get('error_description'));
@@ -136,7 +145,7 @@ export function createConnecting(
         );
       }
       const tokens = await redeem(login, server, code);
-      return { info: await keep(login, tokens), requestId: login.requestId };
+      return { info: await keep(login, server, tokens), requestId: login.requestId };
     },
   };
 
@@ -261,12 +270,13 @@ export function createConnecting(
     throw new ConnectionProblem('server', `${hop} ${said}${what}. ${BEGIN_AGAIN}`);
   }
 
-  async function keep(login: Login, tokens: IssuedTokens) {
+  async function keep(login: Login, server: ConnectionServer, tokens: IssuedTokens) {
     const place: Place = findPlace(login.owner, login.server);
     const now = clock.now();
     const { record } = await records.create(place, {
       id: randomBytes(CONNECTION_ID_BYTES).toString('base64url'),
       state: 'active',
+      serverOrigin: login.serverOrigin,
       issuer: login.issuer,
       client: login.client,
       tokenUrl: login.tokenUrl,
@@ -287,7 +297,7 @@ export function createConnecting(
     for (const observer of deps.observers) observer.made?.(event);
     if (login.requestId !== undefined) await deps.requests.complete(login.requestId);
     deps.changes.announce(place, 'active');
-    return describeConnection(place.server, record);
+    return describeConnection(server, record);
   }
 }
 

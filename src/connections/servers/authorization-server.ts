@@ -257,5 +257,5 @@ function readMetadata(
 }
 
 /** A slash at the end is the one difference that names nobody else: many write their issuer with it in one place only. */
-const isSameIssuer = (one: string, other: string): boolean =>
+export const isSameIssuer = (one: string, other: string): boolean =>
   one.replace(/\/$/, '') === other.replace(/\/$/, '');
