@@ -134,6 +134,8 @@ export interface Connecting {
       readonly browserHash: string | undefined;
       readonly owner: ConnectionOwner | undefined;
       readonly isOperator: boolean;
+      /** Asked once the tokens have come: their coming may have taken a while. @throws StoreUnavailable */
+      isStillLoggedIn(): Promise<boolean>;
     },
     findServer: (name: string) => ConnectionServer | undefined,
   ): Promise<{

@@ -25,7 +25,7 @@ import type { OAuthClients } from '../servers/clients.ts';
 import { NoAnswer } from '../servers/outbound.ts';
 import type { FormPair, OAuthClient } from '../tokens/client-authentication.ts';
 import type { IssuedTokens, TokenAnswer } from '../tokens/token-answer.ts';
-import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
+import { selectRevoked, type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
 import { findRenewalTime, type KnownAccess, RESERVE_MS, toAccess } from './known-access.ts';
 
 export interface Renewal {
@@ -144,7 +144,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     let answer: TokenAnswer;
     let client: OAuthClient;
     try {
-      client = await clients.findForRecord(server, record);
+      client = clients.findForRecord(server, record);
       answer = await ask(server, record, client, refreshToken);
     } catch (error) {
       // Where its outcome is not known the mark stays, and says so.
@@ -255,8 +255,9 @@ export function createRenewal(deps: RenewalDeps): Renewal {
   ): Promise<Access | undefined> {
     const stored = await records.read(place);
     if (stored === undefined || stored.record.renewal?.attempt !== marked.renewal?.attempt) {
-      // It was ended, or made anew, meanwhile: nobody needs these tokens, and nobody else can end them.
-      if (stored?.record.accessToken !== tokens.accessToken) await discard(server, marked, tokens);
+      // It was ended meanwhile: nobody needs these tokens, and nobody else can end them. Not so where another has taken its place,
+      // or another replica was faster: at some servers all that came of the same login, or account, would end with them.
+      if (stored === undefined) await discard(server, marked, tokens);
       return (await look(place, server, false, refused)) ?? describeBusy(server);
     }
     const next = apply(stored.record, tokens, refused !== undefined);
@@ -273,15 +274,11 @@ export function createRenewal(deps: RenewalDeps): Renewal {
   async function discard(
     server: ConnectionServer,
     record: ConnectionRecord,
-    { refreshToken, accessToken }: IssuedTokens,
+    tokens: IssuedTokens,
   ): Promise<void> {
     if (record.revocationUrl === undefined) return;
-    const token =
-      refreshToken === undefined
-        ? ({ value: accessToken, hint: 'access_token' } as const)
-        : ({ value: refreshToken, hint: 'refresh_token' } as const);
-    const client = await clients.findForRecord(server, record);
-    await tokenEndpoint.revoke(record.revocationUrl, client, token, server);
+    const client = clients.findForRecord(server, record);
+    await tokenEndpoint.revoke(record.revocationUrl, client, selectRevoked(tokens), server);
   }
 
   function apply(

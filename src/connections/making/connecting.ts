@@ -25,7 +25,7 @@ import type { KnownClient, OAuthClients } from '../servers/clients.ts';
 import { NoAnswer } from '../servers/outbound.ts';
 import type { FormPair } from '../tokens/client-authentication.ts';
 import { cleanText, type IssuedTokens } from '../tokens/token-answer.ts';
-import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
+import { selectRevoked, type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
 import type { LinkRequests } from './link-requests.ts';
 
 export interface ConnectingDeps {
@@ -145,7 +145,13 @@ export function createConnecting(
         );
       }
       const tokens = await redeem(login, server, code);
-      return { info: await keep(login, server, tokens), requestId: login.requestId };
+      const requireLogin = async () => {
+        if (await back.isStillLoggedIn()) return;
+        await discard(login, server, tokens);
+        throw createLoggedOut(name);
+      };
+      await requireLogin();
+      return { info: await keep(login, server, tokens, requireLogin), requestId: login.requestId };
     },
   };
 
@@ -181,10 +187,7 @@ export function createConnecting(
     const isSame = back.owner !== undefined && findPlace(back.owner, server).hash === began.hash;
     if (isSame) return;
     if (back.owner === undefined) {
-      throw new ConnectionProblem(
-        'browser',
-        `You were logged out of this gateway before the login for ${server} came back. ${BEGIN_AGAIN}`,
-      );
+      throw createLoggedOut(server);
     }
     throw new ConnectionProblem(
       'person',
@@ -270,7 +273,24 @@ export function createConnecting(
     throw new ConnectionProblem('server', `${hop} ${said}${what}. ${BEGIN_AGAIN}`);
   }
 
-  async function keep(login: Login, server: ConnectionServer, tokens: IssuedTokens) {
+  /** Nobody else can end them. Its outcome is nobody's to see. */
+  async function discard(
+    login: Login,
+    server: ConnectionServer,
+    tokens: IssuedTokens,
+  ): Promise<void> {
+    if (login.revocationUrl === undefined) return;
+    const client = clients.findForRecord(server, login);
+    await tokenEndpoint.revoke(login.revocationUrl, client, selectRevoked(tokens), server);
+  }
+
+  /** A logout that ends a user's connections ends those that it finds: whoever was logged out while this one was written has none. */
+  async function keep(
+    login: Login,
+    server: ConnectionServer,
+    tokens: IssuedTokens,
+    requireLogin: () => Promise<void>,
+  ) {
     const place: Place = findPlace(login.owner, login.server);
     const now = clock.now();
     const { record } = await records.create(place, {
@@ -293,6 +313,10 @@ export function createConnecting(
       usedAt: now,
     });
     deps.known.forget(place);
+    await requireLogin().catch(async (problem: unknown) => {
+      await records.take(place);
+      throw problem;
+    });
     const event = { owner: place.owner, server: place.server, connectionId: record.id };
     for (const observer of deps.observers) observer.made?.(event);
     if (login.requestId !== undefined) await deps.requests.complete(login.requestId);
@@ -313,6 +337,12 @@ const describeClient = ({
   source,
   method,
 });
+
+const createLoggedOut = (server: string) =>
+  new ConnectionProblem(
+    'browser',
+    `You were logged out of this gateway before the login for ${server} came back. ${BEGIN_AGAIN}`,
+  );
 
 const BEGIN_AGAIN = 'Begin again from the list of connections.';
 
