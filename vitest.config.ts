@@ -19,7 +19,7 @@ const PACKAGING = [
  * in a file of `process`.
  */
 const PROGRAM = [
-  'test/process/doctor-{gateway,providers,settings,store}.test.ts',
+  'test/process/doctor-{gateway,logins,providers,settings,store}.test.ts',
   'test/process/{clients-command,config-command,connect,completion,init,rules-command}.test.ts',
   'test/process/{lock,lock-approve,lock-served}.test.ts',
   'test/process/{conformance,demo,example-gateway,example-servers,walk}.test.ts',

@@ -4,6 +4,7 @@ import { isObject } from '../platform/json.ts';
 import type { Log } from '../platform/log.ts';
 import { createWarnThrottle } from '../platform/throttle.ts';
 import type { Replicas } from '../store/replicas/replicas.ts';
+import type { KnownAccess } from './access/known-access.ts';
 import type { ConnectionOwner, ConnectionState } from './connection.ts';
 import type { FindPlace, Place } from './records/place.ts';
 import type { LockReleases } from './records/run-exclusively.ts';
@@ -12,7 +13,7 @@ import type { LockReleases } from './records/run-exclusively.ts';
 export type Change = ConnectionState | 'renewed' | 'declined';
 
 export interface ConnectionChanges {
-  /** Here at once; at the other replicas soon, unless the message is lost. Never throws. */
+  /** Here at once; at the other replicas soon, unless the message is lost. Never throws. What is known here was set right before. */
   announce(place: Place, change: Change): void;
   /** Returns a function that ends it. */
   listen(listener: (place: Place, change: Change) => void): () => void;
@@ -46,6 +47,7 @@ const isOwner = (value: unknown): boolean =>
 
 export interface ConnectionChangesDeps {
   readonly replicas: Pick<Replicas<ConnectionMessage>, 'send' | 'listen' | 'ownName'>;
+  readonly known: Pick<KnownAccess, 'forget'>;
   readonly findPlace: FindPlace;
   readonly clock: Clock;
   readonly log: Log;
@@ -53,6 +55,7 @@ export interface ConnectionChangesDeps {
 
 export function createConnectionChanges({
   replicas,
+  known,
   findPlace,
   clock,
   log,
@@ -74,8 +77,14 @@ export function createConnectionChanges({
 
   replicas.listen((message) => {
     if (message.from === from) return;
-    if ('released' in message) tellReleased(message.released);
-    else tell(findPlace(message.owner, message.server), message.change);
+    if ('released' in message) {
+      tellReleased(message.released);
+      return;
+    }
+    const place = findPlace(message.owner, message.server);
+    // Before anybody else hears of it.
+    known.forget(place);
+    tell(place, message.change);
   });
 
   return {

@@ -68,9 +68,7 @@ export function createConnections(
   const shared = { ...deps, seal, findPlace, baseUrl };
   const records = createConnectionRecords(shared);
   const known = createKnownAccess(clock);
-  const changes = createConnectionChanges({ ...shared, replicas });
-  // Before anybody else hears of a change, what was known here is forgotten.
-  changes.listen(known.forget);
+  const changes = createConnectionChanges({ ...shared, replicas, known });
   const clients = createOAuthClients({ ...shared, locks: changes, outbound, displayName });
   const authenticate = createAuthenticateForm(keys, clock);
   const tokenEndpoint = createTokenEndpoint({ outbound, authenticate, clock });

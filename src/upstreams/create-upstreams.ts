@@ -110,10 +110,7 @@ export async function openUpstreams(
     },
   });
 
-  const doors = createDoors({
-    requests: parts.connections?.requests,
-    baseUrl: config.server.baseUrl,
-  });
+  const doors = createDoors({ requests: parts.connections?.requests });
   const toFailedResult = createToFailedResult({ clock, log });
 
   const catalogs = createUpstreamCatalogs(compiled, {

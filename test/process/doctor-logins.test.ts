@@ -5,6 +5,7 @@ import { afterEach, expect, test } from 'vitest';
 import { ENTRA, GITHUB, KEEPS_TO_MCP, type ServerHabits } from '../support/connections/habits.ts';
 import { startProtectedServer } from '../support/connections/protected-server.ts';
 import { runDoctor } from '../support/gateway/doctor.ts';
+import { freePort } from '../support/gateway/ports.ts';
 import { endPosterns, makeFolder } from '../support/gateway/process.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startEmulator } from '../support/providers/emulator.ts';
@@ -121,17 +122,29 @@ test('§24.6 doctor: an authorization server that does not say whether it takes 
   expect(logins.map(({ status }) => status)).toEqual(['ok', 'warning']);
 });
 
-test('§24.6 doctor: an address that is not public, named by a server that is elsewhere, needs "allowPrivate"', async () => {
-  const server = closeAfterTest(await startProtectedServer());
-  // By a name, so that the server is not on this machine as far as one can see, and its authorization server is.
-  const { url, auth } = server.configure() as { readonly url: string; readonly auth: object };
-  const authorizationServer = { authorizationServer: 'https://10.1.2.3' };
+test('§24.6 doctor: an address that is not public, which the server names, needs "allowPrivate"', async () => {
+  const resourceDocument = { authorization_servers: ['https://10.1.2.3'] };
+  const { logins } = await diagnoseLogin({ ...KEEPS_TO_MCP, resourceDocument });
+  expect(logins).toMatchObject([
+    {
+      status: 'failure',
+      what: expect.stringContaining('https://10.1.2.3 could not be fetched'),
+      remedy: 'if the login of it is inside your network, add "allowPrivate": true to its "auth".',
+    },
+  ]);
+});
+
+test('§24.6 doctor: a server that is not there is a failure, with the reason', async () => {
   const { logins } = await diagnose({
-    it: { url, auth: { ...auth, ...authorizationServer, allowPrivate: false } },
-    down: { url: 'http://127.0.0.1:1/mcp', auth: { type: 'oauth' } },
+    down: { url: `http://127.0.0.1:${await freePort()}/mcp`, auth: { type: 'oauth' } },
   });
-  expect(logins.map(({ status }) => status)).toEqual(['failure', 'failure']);
-  expect(logins[1]?.what).toMatch(/^Users cannot connect to down: .* could not be fetched/);
+  expect(logins).toMatchObject([
+    {
+      status: 'failure',
+      what: expect.stringMatching(/^Users cannot connect to down: .* could not be fetched/),
+      why: expect.stringContaining('ECONNREFUSED'),
+    },
+  ]);
 });
 
 test('§24.6 doctor: without tokens of the gateway it says which setting is needed', async () => {

@@ -37,6 +37,7 @@ export function createConnectionAccess({
   clock,
 }: ConnectionAccessDeps): Pick<Connections, 'getAccess' | 'peekConnectionId' | 'noteRefusal'> {
   const loads = createSingleFlight<string, Access>();
+  const refusals = createSingleFlight<string, Access>();
   const failures = createExpiringMap<Access>(MAX_FAILURES, clock.monotonic);
   // What failed for a connection says nothing of the one that took its place.
   changes.listen(({ hash }) => failures.delete(hash));
@@ -47,7 +48,7 @@ export function createConnectionAccess({
   }
 
   async function load(place: Place, server: ConnectionServer): Promise<Access> {
-    const since = clock.monotonic();
+    const since = known.beginReading();
     let stored: StoredConnection | undefined;
     try {
       stored = await records.read(place);
@@ -94,8 +95,6 @@ export function createConnectionAccess({
       ? renewal.renew(place, server, used.token)
       : access;
   }
-
-  const refusals = createSingleFlight<string, Access>();
 
   return {
     getAccess(owner, server) {

@@ -21,7 +21,8 @@ interface Known extends Pick<ConnectionServer, 'url' | 'auth'> {
 export interface KnownAccess {
   /** For the server as it was configured when it was noted: with another it may be another. */
   get(place: Place, server: ConnectionServer): ActiveAccess | undefined;
-  /** `since` is when it began to be read (monotonic): what was forgotten meanwhile is not known again by it. */
+  /** To be taken before a record is read, and given to `note`: what was forgotten meanwhile is not known again by it. */
+  beginReading(): number;
   note(
     place: Place,
     server: ConnectionServer,
@@ -41,7 +42,8 @@ export interface KnownAccess {
 
 export function createKnownAccess(clock: Clock): KnownAccess {
   const known = createExpiringMap<Known>(MAX_KNOWN, clock.now);
-  /** When it was; longer than anything is read. */
+  let forgets = 0;
+  /** Which of all it was; for longer than anything is read. */
   const forgotten = createExpiringMap<number>(MAX_KNOWN, clock.monotonic);
 
   function noteUntil(
@@ -52,8 +54,7 @@ export function createKnownAccess(clock: Clock): KnownAccess {
     until: number,
   ): ActiveAccess {
     const access = toAccess(record);
-    if ((forgotten.get(hash) ?? Number.NEGATIVE_INFINITY) < since)
-      known.set(hash, { access, url, auth }, until);
+    if ((forgotten.get(hash) ?? 0) <= since) known.set(hash, { access, url, auth }, until);
     return access;
   }
 
@@ -62,26 +63,20 @@ export function createKnownAccess(clock: Clock): KnownAccess {
       const found = known.get(hash);
       return found?.url === url && found.auth === auth ? found.access : undefined;
     },
-    note: (place, server, record, since) =>
-      noteUntil(
-        place,
-        server,
-        record,
-        since,
-        Math.min(clock.now() + KNOWN_MS, findRenewalTime(record)),
-      ),
-    noteForNow: (place, server, record, since, forMs) =>
-      noteUntil(
-        place,
-        server,
-        record,
-        since,
-        Math.min(clock.now() + forMs, (record.expiresAt ?? Number.POSITIVE_INFINITY) - RESERVE_MS),
-      ),
+    beginReading: () => forgets,
+    note(place, server, record, since) {
+      const until = Math.min(clock.now() + KNOWN_MS, findRenewalTime(record));
+      return noteUntil(place, server, record, since, until);
+    },
+    noteForNow(place, server, record, since, forMs) {
+      const { expiresAt = Number.POSITIVE_INFINITY } = record;
+      const until = Math.min(clock.now() + forMs, expiresAt - RESERVE_MS);
+      return noteUntil(place, server, record, since, until);
+    },
     forget({ hash }) {
       known.delete(hash);
-      const now = clock.monotonic();
-      forgotten.set(hash, now, now + FORGOTTEN_MS);
+      forgets += 1;
+      forgotten.set(hash, forgets, clock.monotonic() + FORGOTTEN_MS);
     },
   };
 }

@@ -2,8 +2,7 @@
 // answer was lost, the same is asked again: many servers take a refresh token until the one that took its place is used, or for
 // some minutes. The others say `invalid_grant`, and a login is needed; what was lost cannot be had there in any other way.
 
-import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { type Clock, pause } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { describeCause, type Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
@@ -25,8 +24,9 @@ import type { OAuthClients } from '../servers/clients.ts';
 import { NoAnswer } from '../servers/outbound.ts';
 import type { FormPair, OAuthClient } from '../tokens/client-authentication.ts';
 import type { IssuedTokens, TokenAnswer } from '../tokens/token-answer.ts';
-import { selectRevoked, type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
+import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
 import { findRenewalTime, type KnownAccess, RESERVE_MS, toAccess } from './known-access.ts';
+import { createNewTokens } from './new-tokens.ts';
 
 export interface Renewal {
   /**
@@ -58,16 +58,11 @@ export interface RenewalDeps {
 
 /** Until a renewal that failed is tried again, while the token that there is still serves: calls do not wait for each try. */
 const AGAIN_MS = 20_000;
-/** For which an answer that the store does not take is offered to it, while the lock is held. */
-const STORING_MS = 15_000;
-const STORING_PAUSE_MS = 250;
-/** Answers that the store did not take: they are the only copy. */
-const MAX_UNSAVED = 1000;
 
 export function createRenewal(deps: RenewalDeps): Renewal {
   const { records, known, clients, tokenEndpoint, changes, observers, clock, log } = deps;
   const runExclusively = createRunExclusively<Access>(deps);
-  const unsaved = createBoundedMap<string, IssuedTokens>(MAX_UNSAVED);
+  const newTokens = createNewTokens(deps);
   const warn = createWarnThrottle(clock, (server: string, reason: string, cause: unknown) =>
     log.warn('A token for a server was not renewed; its users keep their connections.', {
       server,
@@ -81,13 +76,19 @@ export function createRenewal(deps: RenewalDeps): Renewal {
       hash: place.hash,
       look: (isElsewhere) => look(place, server, isElsewhere, refused),
       run: () => run(place, server, refused),
-    }).catch((error: unknown) => ({
-      kind: 'unavailable',
-      reason:
-        error instanceof StillUnderWay
-          ? `another renewal of the token for ${server.name} has not finished; try again in a moment`
-          : `the connection to ${server.name} could not be read or written just now; try again in a moment`,
-    }));
+    }).catch((error: unknown) => describeFailure(server, error));
+  }
+
+  function describeFailure(server: ConnectionServer, error: unknown): Access {
+    if (error instanceof StillUnderWay) {
+      return {
+        kind: 'unavailable',
+        reason: `another renewal of the token for ${server.name} has not finished; try again in a moment`,
+      };
+    }
+    const reason = `the connection to ${server.name} could not be read or written just now; try again in a moment`;
+    warn(server.name, reason, error);
+    return { kind: 'unavailable', reason };
   }
 
   /** Undefined where a new token is needed. */
@@ -97,7 +98,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     isElsewhere: boolean,
     refused: string | undefined,
   ): Promise<Access | undefined> {
-    const since = clock.monotonic();
+    const since = known.beginReading();
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
@@ -117,9 +118,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
-    const waiting = record.renewal && unsaved.get(record.renewal.attempt);
-    if (record.renewal !== undefined && waiting !== undefined)
-      return store(place, server, record, waiting, refused);
+    if (newTokens.hasUnsaved(record)) return useNew(place, server, record, undefined, refused);
     const { refreshToken } = record;
     if (refreshToken === undefined) {
       return endUse(place, stored, refused, describeNoRefresh(server, refused));
@@ -128,16 +127,16 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const renewal = { attempt, at: clock.now() };
     const marked = await records.replace(place, stored, { ...record, renewal });
     // Somebody has ended it, or has logged in again.
-    if (marked === undefined)
-      return (await look(place, server, false, refused)) ?? describeBusy(server);
-    return send(place, server, marked, refreshToken, refused);
+    if (marked === undefined) return useStored(place, server, refused);
+    const isAgain = record.renewal !== undefined;
+    return send(place, server, marked, { refreshToken, isAgain }, refused);
   }
 
   async function send(
     place: Place,
     server: ConnectionServer,
     marked: StoredConnection,
-    refreshToken: string,
+    { refreshToken, isAgain }: { readonly refreshToken: string; readonly isAgain: boolean },
     refused: string | undefined,
   ): Promise<Access> {
     const { record } = marked;
@@ -155,12 +154,13 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     }
     switch (answer.kind) {
       case 'issued':
-        return store(place, server, record, answer.tokens, refused);
+        return useNew(place, server, record, answer.tokens, refused);
       case 'invalid_grant': {
         observe(server.name, 'login needed');
-        const reason = `${server.name}’s token endpoint ${answer.said}: log in again`;
+        const lost = isAgain ? ' (its answer to the renewal before was lost)' : '';
+        const reason = `${server.name}’s token endpoint ${answer.said}${lost}: log in again`;
         const required = await requireLogin(place, marked, reason);
-        return required ?? (await look(place, server, false, refused)) ?? describeBusy(server);
+        return required ?? useStored(place, server, refused);
       }
       case 'invalid_client': {
         await unmark(place, marked);
@@ -174,6 +174,34 @@ export function createRenewal(deps: RenewalDeps): Renewal {
         await unmark(place, marked);
         return fail(place, server, refused, answer.said);
     }
+  }
+
+  /** What stands there now, whoever wrote it. */
+  const useStored = async (place: Place, server: ConnectionServer, refused: string | undefined) =>
+    (await look(place, server, false, refused)) ?? describeBusy(server);
+
+  /** Not before they are stored; undefined for those that were not stored then. */
+  async function useNew(
+    place: Place,
+    server: ConnectionServer,
+    marked: ConnectionRecord,
+    tokens: IssuedTokens | undefined,
+    refused: string | undefined,
+  ): Promise<Access> {
+    const stored = await newTokens.store({
+      place,
+      server,
+      marked,
+      tokens,
+      isForced: refused !== undefined,
+    });
+    if (stored === undefined) return useStored(place, server, refused);
+    observe(server.name, 'renewed');
+    const event = { owner: place.owner, server: server.name, connectionId: stored.id };
+    for (const observer of observers) observer.renewed?.(event);
+    const access = known.note(place, server, stored, known.beginReading());
+    changes.announce(place, marked.state === 'active' ? 'renewed' : 'active');
+    return access;
   }
 
   function ask(
@@ -214,94 +242,6 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     }
   }
 
-  /** Before the token is used; the store may be down for a moment. */
-  async function store(
-    place: Place,
-    server: ConnectionServer,
-    marked: ConnectionRecord,
-    tokens: IssuedTokens,
-    refused: string | undefined,
-  ): Promise<Access> {
-    const attempt = marked.renewal?.attempt ?? '';
-    unsaved.set(attempt, tokens);
-    const deadline = clock.monotonic() + STORING_MS;
-    for (;;) {
-      try {
-        const access = await storeOnce(place, server, marked, tokens, refused);
-        if (access !== undefined) {
-          unsaved.delete(attempt);
-          return access;
-        }
-      } catch (cause) {
-        if (clock.monotonic() >= deadline) {
-          log.warn(
-            'A renewed token could not be stored, so it is not used. It is kept in memory, and offered to the store with the next call.',
-            { server: server.name, cause },
-          );
-          throw cause;
-        }
-        await pause(clock, STORING_PAUSE_MS);
-      }
-    }
-  }
-
-  /** Undefined where the record changed under it. @throws StoreUnavailable */
-  async function storeOnce(
-    place: Place,
-    server: ConnectionServer,
-    marked: ConnectionRecord,
-    tokens: IssuedTokens,
-    refused: string | undefined,
-  ): Promise<Access | undefined> {
-    const stored = await records.read(place);
-    if (stored === undefined || stored.record.renewal?.attempt !== marked.renewal?.attempt) {
-      // It was ended meanwhile: nobody needs these tokens, and nobody else can end them. Not so where another has taken its place,
-      // or another replica was faster: at some servers all that came of the same login, or account, would end with them.
-      if (stored === undefined) await discard(server, marked, tokens);
-      return (await look(place, server, false, refused)) ?? describeBusy(server);
-    }
-    const next = apply(stored.record, tokens, refused !== undefined);
-    const written = await records.replace(place, stored, next);
-    if (written === undefined) return undefined;
-    observe(server.name, 'renewed');
-    const { owner } = place;
-    const event = { owner, server: server.name, connectionId: next.id };
-    for (const observer of observers) observer.renewed?.(event);
-    changes.announce(place, stored.record.state === 'active' ? 'renewed' : 'active');
-    return toAccess(next);
-  }
-
-  async function discard(
-    server: ConnectionServer,
-    record: ConnectionRecord,
-    tokens: IssuedTokens,
-  ): Promise<void> {
-    if (record.revocationUrl === undefined) return;
-    const client = clients.findForRecord(server, record);
-    await tokenEndpoint.revoke(record.revocationUrl, client, selectRevoked(tokens), server);
-  }
-
-  function apply(
-    record: ConnectionRecord,
-    { accessToken, refreshToken, expiresInSeconds, scopes }: IssuedTokens,
-    isForced: boolean,
-  ): ConnectionRecord {
-    const now = clock.now();
-    return {
-      ...record,
-      state: 'active',
-      problem: undefined,
-      accessToken,
-      tokenAt: now,
-      expiresAt: expiresInSeconds === undefined ? undefined : now + expiresInSeconds * 1000,
-      refreshToken: refreshToken ?? record.refreshToken,
-      scopes: scopes ?? record.scopes,
-      usedAt: now,
-      renewal: undefined,
-      forcedAt: isForced ? now : undefined,
-    };
-  }
-
   async function unmark(place: Place, marked: StoredConnection): Promise<void> {
     await records.replace(place, marked, { ...marked.record, renewal: undefined });
   }
@@ -334,7 +274,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     cause?: unknown,
   ): Promise<Access> {
     observe(server.name, 'failed');
-    const since = clock.monotonic();
+    const since = known.beginReading();
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
@@ -358,6 +298,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const next = { ...standing.record, state: 'login needed' as const, problem: reason };
     const written = await records.replace(place, standing, next);
     if (written === undefined) return undefined;
+    known.forget(place);
     const { owner, server } = place;
     const event = { owner, server, connectionId: next.id, reason };
     for (const observer of observers) observer.loginNeeded?.(event);

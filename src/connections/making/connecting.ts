@@ -293,6 +293,7 @@ export function createConnecting(
   ) {
     const place: Place = findPlace(login.owner, login.server);
     const now = clock.now();
+    const since = deps.known.beginReading();
     const { record } = await records.create(place, {
       id: randomBytes(CONNECTION_ID_BYTES).toString('base64url'),
       state: 'active',
@@ -312,11 +313,11 @@ export function createConnecting(
       since: now,
       usedAt: now,
     });
-    deps.known.forget(place);
     await requireLogin().catch(async (problem: unknown) => {
       await records.take(place);
       throw problem;
     });
+    deps.known.note(place, server, record, since);
     const event = { owner: place.owner, server: place.server, connectionId: record.id };
     for (const observer of deps.observers) observer.made?.(event);
     if (login.requestId !== undefined) await deps.requests.complete(login.requestId);

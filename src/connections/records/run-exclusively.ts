@@ -75,14 +75,15 @@ export function createRunExclusively<Result>({ store, locks, clock }: RunExclusi
       throw new StillUnderWay('another replica has been at it for too long');
     }
 
-    const pauseUntilReleased = (): Promise<void> =>
-      new Promise((resolve) => {
+    function pauseUntilReleased(): Promise<void> {
+      return new Promise((resolve) => {
         const cancel = clock.after(POLL_MS, resolve);
         wake = () => {
           cancel();
           resolve();
         };
       });
+    }
   }
 
   async function runLocked(

@@ -89,8 +89,8 @@ function describeError(
 ): string {
   if (error === undefined) return '';
   const description = members?.error_description ?? members?.message;
-  if (typeof description !== 'string' || description === '') return ` ${error}`;
-  return ` ${error}: ${cleanText(redact(description.slice(0, 2000), sent), 200)}`;
+  if (typeof description !== 'string' || description === '') return ` ${redact(error, sent)}`;
+  return ` ${redact(error, sent)}: ${cleanText(redact(description.slice(0, 2000), sent), 200)}`;
 }
 
 const SECRETS: ReadonlySet<string> = new Set([
@@ -175,7 +175,7 @@ function readScopes(value: unknown): readonly string[] | undefined {
 }
 
 /**
- * OpenID Connect Core §5.1. It came from the token endpoint itself, by TLS (§3.1.3.7), and is only shown: no signature is
+ * OpenID Connect Core §5.1 and §3.1.3.7: it came from the token endpoint itself, by TLS, and is only shown, so no signature is
  * checked.
  */
 function readAccount(idToken: unknown): string | undefined {

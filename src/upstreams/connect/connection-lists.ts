@@ -37,9 +37,18 @@ export function createConnectionLists(
 
   function load(kind: ListKind, caller: UpstreamCaller, access: LoginAccess) {
     const chosen = chooseCaller(caller, access);
+    if (chosen === GATEWAY_CALLER) return loadWithoutLogin(kind);
     if (chosen !== undefined) return lists.load(kind, chosen);
     if (access.kind === 'impossible') return NEVER_CONNECTED[kind];
     return access.kind === 'unavailable' ? undefined : NOT_CONNECTED[kind];
+  }
+
+  /** A server that lists to nobody without a login after all is shown as any other. */
+  function loadWithoutLogin(kind: ListKind) {
+    const loading = lists.load(kind, GATEWAY_CALLER);
+    return loading instanceof Promise
+      ? loading.then((list) => list ?? NOT_CONNECTED[kind])
+      : (loading ?? NOT_CONNECTED[kind]);
   }
 
   return {

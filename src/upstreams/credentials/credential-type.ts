@@ -126,7 +126,7 @@ export interface CredentialServer {
 export type CredentialHeaders = Readonly<Record<string, string>>;
 
 /**
- * Headers that go with a request on this caller's behalf. Secrets.
+ * Headers that go with a request on this caller's behalf. Secrets. Never throws at once.
  *
  * @throws CredentialError where the caller's request must not be sent.
  */
@@ -153,15 +153,19 @@ export interface TokenRefusal {
 /** Undefined for who has no token: the gateway itself, and callers without authentication. */
 export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<string | undefined>;
 
-/** At once where the token is at hand: then nothing is waited for. */
+/** Where the token is at hand, nothing is waited for. */
 export const addToken = (
   getToken: GetToken,
   { isIssuedForServer }: Pick<CredentialType, 'isIssuedForServer'>,
 ): GetHeaders => {
   const toHeaders = isIssuedForServer ? writeHeader : writeForeignToken;
   return function getHeaders(caller) {
-    const token = getToken(caller);
-    return token instanceof Promise ? token.then(toHeaders) : toHeaders(token);
+    try {
+      const token = getToken(caller);
+      return token instanceof Promise ? token.then(toHeaders) : toHeaders(token);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   };
 };
 

@@ -132,12 +132,7 @@ export function createHttpConnection(
     sending: Sending,
     onCredentials?: OnCredentials,
   ): Promise<CallOutcome> {
-    let credentials: CredentialHeaders | Promise<CredentialHeaders>;
-    try {
-      credentials = deps.getHeaders(caller);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    const credentials = deps.getHeaders(caller);
     if (opened === undefined || credentials instanceof Promise)
       return callLater(caller, credentials, sending, onCredentials);
     onCredentials?.(credentials);

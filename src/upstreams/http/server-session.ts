@@ -7,6 +7,7 @@ import { readChange } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { createServerQuestions, type ServerQuestions } from '../transport/server-questions.ts';
 import {
+  CredentialError,
   nameOwnSession,
   type UpstreamCaller,
   UpstreamError,
@@ -74,7 +75,8 @@ export const readSessionId = (value: string | string[] | undefined): string | un
 
 /** Who shares a session: the requests of one client's session, or of one user and client. */
 export function nameSharer(caller: UpstreamCaller): string {
-  const { user, clientId, capabilities, connectionId } = caller;
+  const { sessionId, user, clientId, capabilities, connectionId } = caller;
+  if (sessionId !== undefined && connectionId === undefined) return sessionId;
   const ownSession = nameOwnSession(caller);
   if (ownSession !== undefined) return ownSession;
   const { elicitation, elicitationUrl = false, sampling, roots } = capabilities;
@@ -153,6 +155,7 @@ function createOpenRequests(): OpenRequests {
 /** Whether a handshake failed by what the server answered: what failed on the way has a cause. */
 export const isAnswered = (error: unknown): boolean =>
   error instanceof UpstreamError &&
+  !(error instanceof CredentialError) &&
   error.cause === undefined &&
   (error.failure === 'unavailable' || error.failure === 'invalid');
 

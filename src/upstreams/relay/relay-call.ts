@@ -1,7 +1,7 @@
 // §18.3, §18.4: a call goes through to its server, whatever the eras of client and server.
 
 import { GatewayError } from '../../errors/gateway-error.ts';
-import type { Context, RawResult, SessionRelay } from '../../mcp/catalog/catalog.ts';
+import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -30,20 +30,23 @@ export interface RelayCallDeps {
 export function createRelayCall(deps: RelayCallDeps): RelayCall {
   const { doors, toFailedResult } = deps;
 
-  const relay = (call: RelayedCall, context: Context): Promise<JsonObject> => {
-    const client = withoutDoorAnswer(context.relay);
-    return client.era === 'session'
+  const relay = (
+    call: RelayedCall,
+    context: Context,
+    client: Relay = context.relay,
+  ): Promise<JsonObject> =>
+    client.era === 'session'
       ? relayToSessionClient(call, client, context)
       : relayToStatelessClient(deps, call, client, context);
-  };
 
   /** §24.3: once its user has logged in at the server, a call goes on by itself. */
   function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
     const mayAsk = call.request.method !== 'completion/complete';
-    return relay(call, context).catch(async (thrown: unknown) => {
+    const client = withoutDoorAnswer(context.relay);
+    return relay(call, context, client).catch(async (thrown: unknown) => {
       if (!(thrown instanceof ConnectionNeeded)) throw thrown;
       await doors.pass(thrown, call, context, mayAsk);
-      return relay(call, context).catch(async (again: unknown) => {
+      return relay(call, context, client).catch(async (again: unknown) => {
         // A client that is asked twice in one call would be asked without end.
         if (again instanceof ConnectionNeeded) await doors.pass(again, call, context, false);
         throw again;

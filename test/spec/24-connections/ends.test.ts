@@ -1,6 +1,6 @@
 // How connections end without their user's own word, and the one that belongs to everybody.
 import { expect, test } from 'vitest';
-import { connect, GO_ON, readLink } from '../../support/connections/connect-steps.ts';
+import { connect, GO_ON } from '../../support/connections/connect-steps.ts';
 import {
   type ConnectingGateway,
   startConnectingGateway,
@@ -64,7 +64,7 @@ test('§24.4 a shared connection is made by operators alone, is everybody’s th
   const page = await browser.open(`${gateway.baseUrl}/connections/it`);
   expect(page.status).toBe(403);
   const list = await browser.open(`${gateway.baseUrl}/connections`);
-  await expect(browser.press(list, /^(Connect|Reconnect|Disconnect) it$/)).rejects.toThrow(/no/);
+  expect(list.html).not.toMatch(/name="action"/);
   expect(server.seen('authorize')).toEqual([]);
 
   await connect(gateway, operatorOf(gateway), 'it');
@@ -72,7 +72,9 @@ test('§24.4 a shared connection is made by operators alone, is everybody’s th
   for (const user of [ada, bob]) {
     expect(await user.call('it__whoami')).toEqual({ isError: false, text: 'robot@work' });
   }
-  const refused = await browser.submitTo(`${gateway.baseUrl}/connections`, list, {
+  // The token of the same session, on a page that has one.
+  const account = await browser.open(`${gateway.baseUrl}/account`);
+  const refused = await browser.submitTo(`${gateway.baseUrl}/connections`, account, {
     action: 'disconnect',
     server: 'it',
   });
@@ -103,7 +105,7 @@ test('§24.5 a user’s link to a shared server names no way that only operators
   const { text, isError } = await ada.call('it__whoami');
   expect(isError).toBe(true);
   expect(text).toMatch(/operator/i);
-  expect(() => readLink(text)).toThrow();
+  expect(text).not.toContain(`${gateway.baseUrl}/connections/`);
 });
 
 test('§24.6 the audit log says who made, who needs, and who ended a connection, each once, with user and server', async () => {

@@ -71,6 +71,7 @@ const CHOICE = 'x-replica';
 /** It says of a person in which groups they are, and tells the gateway of logouts where the test says to where. */
 const PROVIDER: Habits = {
   ...OPENID_HABITS,
+  idTokenMembers: ['auth_time'],
   describeInIdToken: describeWithGroups,
   logoutTokenNames: ['sub'],
 };

@@ -149,11 +149,18 @@ export const GITHUB_APP: ServerHabits = {
   renderTokens: (answer) => ({ ...answer, scope: '', refresh_token_expires_in: 15_897_600 }),
 };
 
-/** Slack: the well-known address leads elsewhere; clients are made at its site. */
+/** Slack: the well-known address leads elsewhere, so its endpoints are written out; clients are made at its site. */
 export const SLACK: ServerHabits = {
   ...KEEPS_TO_MCP,
   title: 'Slack',
-  auth: withClient,
+  auth: (server) => ({
+    ...withClient(server),
+    authorizationServer: {
+      authorizationUrl: `${server.issuer}/authorize`,
+      tokenUrl: `${server.issuer}/token`,
+    },
+    resource: false,
+  }),
   namesMetadata: false,
   resourceMetadata: 'by redirect',
   registration: 'none',

@@ -1,0 +1,129 @@
+// §24: what a renewal brought is stored before it is used: it is the only copy, and the tokens before may be worth nothing now.
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { type Clock, pause } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import type { ConnectionServer } from '../connection.ts';
+import type { ConnectionRecord } from '../records/connection-record.ts';
+import type { Place } from '../records/place.ts';
+import type { ConnectionRecords } from '../records/records.ts';
+import type { OAuthClients } from '../servers/clients.ts';
+import type { IssuedTokens } from '../tokens/token-answer.ts';
+import { selectRevoked, type TokenEndpoint } from '../tokens/token-endpoint.ts';
+
+export interface NewTokens {
+  /** Whether those of its renewal came here, and the store did not take them then. */
+  hasUnsaved(record: ConnectionRecord): boolean;
+  /**
+   * Undefined where they are of no use any more: the connection was ended, or made anew.
+   *
+   * @throws StoreUnavailable after a while; they are kept in memory then.
+   */
+  store(renewed: RenewedConnection): Promise<ConnectionRecord | undefined>;
+}
+
+export interface RenewedConnection {
+  readonly place: Place;
+  readonly server: ConnectionServer;
+  /** With the mark of the renewal. */
+  readonly marked: ConnectionRecord;
+  /** Undefined for those that were not saved. */
+  readonly tokens: IssuedTokens | undefined;
+  /** Whether the server had refused the token before. */
+  readonly isForced: boolean;
+}
+
+export interface NewTokensDeps {
+  readonly records: ConnectionRecords;
+  readonly clients: OAuthClients;
+  readonly tokenEndpoint: TokenEndpoint;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** For which the store is asked again while the lock is held. */
+const STORING_MS = 15_000;
+const PAUSE_MS = 250;
+const MAX_UNSAVED = 1000;
+
+export function createNewTokens(deps: NewTokensDeps): NewTokens {
+  const { records, clients, tokenEndpoint, clock, log } = deps;
+  /** By the attempt that they came of. */
+  const unsaved = createBoundedMap<string, IssuedTokens>(MAX_UNSAVED);
+
+  /** @throws StoreUnavailable */
+  async function storeOnce(
+    { place, server, marked, isForced }: RenewedConnection,
+    tokens: IssuedTokens,
+  ): Promise<ConnectionRecord | undefined> {
+    for (;;) {
+      const stored = await records.read(place);
+      if (stored === undefined) {
+        // It was ended meanwhile, and nobody else can end what came since.
+        await revoke(server, marked, tokens);
+        return undefined;
+      }
+      if (stored.record.renewal?.attempt !== marked.renewal?.attempt) return undefined;
+      const next = applyTokens(stored.record, tokens, isForced, clock.now());
+      if ((await records.replace(place, stored, next)) !== undefined) return next;
+    }
+  }
+
+  async function revoke(
+    server: ConnectionServer,
+    record: ConnectionRecord,
+    tokens: IssuedTokens,
+  ): Promise<void> {
+    if (record.revocationUrl === undefined) return;
+    const client = clients.findForRecord(server, record);
+    await tokenEndpoint.revoke(record.revocationUrl, client, selectRevoked(tokens), server);
+  }
+
+  return {
+    hasUnsaved: ({ renewal }) =>
+      renewal !== undefined && unsaved.peek(renewal.attempt) !== undefined,
+    async store(renewed) {
+      const attempt = renewed.marked.renewal?.attempt ?? '';
+      const tokens = renewed.tokens ?? unsaved.get(attempt);
+      if (tokens === undefined) return undefined;
+      unsaved.set(attempt, tokens);
+      const deadline = clock.monotonic() + STORING_MS;
+      for (;;) {
+        try {
+          const stored = await storeOnce(renewed, tokens);
+          unsaved.delete(attempt);
+          return stored;
+        } catch (cause) {
+          if (clock.monotonic() >= deadline) {
+            log.warn(
+              'A renewed token could not be stored, so it is not used. It is kept in memory, and offered to the store with the next call.',
+              { server: renewed.server.name, cause },
+            );
+            throw cause;
+          }
+          await pause(clock, PAUSE_MS);
+        }
+      }
+    },
+  };
+}
+
+function applyTokens(
+  record: ConnectionRecord,
+  { accessToken, refreshToken, expiresInSeconds, scopes }: IssuedTokens,
+  isForced: boolean,
+  now: number,
+): ConnectionRecord {
+  return {
+    ...record,
+    state: 'active',
+    problem: undefined,
+    accessToken,
+    tokenAt: now,
+    expiresAt: expiresInSeconds === undefined ? undefined : now + expiresInSeconds * 1000,
+    refreshToken: refreshToken ?? record.refreshToken,
+    scopes: scopes ?? record.scopes,
+    usedAt: now,
+    renewal: undefined,
+    forcedAt: isForced ? now : undefined,
+  };
+}

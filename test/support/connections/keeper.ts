@@ -1,0 +1,116 @@
+// What keeps connections, without a gateway around it: for what two of them do with one store, and what lies in it.
+import { loadConfig } from '../../../src/config/load.ts';
+import type {
+  ConnectionAuth,
+  ConnectionOwner,
+  ConnectionServer,
+} from '../../../src/connections/connection.ts';
+import type { ConnectionObserver, ConnectionParts } from '../../../src/connections/connections.ts';
+import { createConnections } from '../../../src/connections/create-connections.ts';
+import { type Clock, systemClock } from '../../../src/platform/clock.ts';
+import { createSeal } from '../../../src/store/seal/seal.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
+import { collectLog } from '../gateway/log.ts';
+import { noInternet } from '../gateway/no-internet.ts';
+import { createBrowser } from './browser.ts';
+import type { ProtectedServer } from './protected-server.ts';
+
+export const KEEPER_URL = 'http://localhost:3000';
+const SECRET = 'a secret of at least thirty-two characters';
+export const PROVIDER = 'https://id.example';
+
+export const ADA = { issuer: PROVIDER, sub: 'ada' };
+export const BOB = { issuer: PROVIDER, sub: 'bob' };
+
+export interface KeeperOptions {
+  readonly servers: readonly ConnectionServer[];
+  readonly clock?: Clock;
+  readonly observers?: readonly ConnectionObserver[];
+}
+
+export type Keeper = ConnectionParts & {
+  readonly servers: readonly ConnectionServer[];
+  close(): void;
+};
+
+export function openKeeper(
+  store: Store,
+  { servers, clock = systemClock, observers = [] }: KeeperOptions,
+): Keeper {
+  const config = loadConfig({
+    OAUTH_MODE: 'broker',
+    BASE_URL: KEEPER_URL,
+    OIDC_ISSUER: PROVIDER,
+    OAUTH_CLIENT_ID: 'gateway',
+    OAUTH_STATE_SECRET: SECRET,
+  });
+  const parts = createConnections(config, {
+    store,
+    seal: createSeal([SECRET]),
+    fetch: globalThis.fetch,
+    network: noInternet,
+    clock,
+    log: collectLog().log,
+    metrics: noMetrics,
+    findServer: (name) => servers.find((server) => server.name === name),
+    observers,
+  });
+  if (parts === undefined) throw new Error('It is for tokens of the gateway’s own.');
+  return { ...parts, servers };
+}
+
+export const toConnectionServer = (
+  { url }: Pick<ProtectedServer, 'url'>,
+  name = 'wiki',
+  auth: Partial<ConnectionAuth> = {},
+): ConnectionServer => ({
+  name,
+  url,
+  auth: { type: 'oauth', pkce: true, owner: 'user', allowPrivate: false, ...auth },
+});
+
+export interface LoginSteps {
+  readonly owner: ConnectionOwner;
+  readonly account?: string;
+  readonly requestId?: string;
+  readonly scopes?: readonly string[];
+}
+
+const BROWSER = { isStillLoggedIn: async () => true, browserHash: 'a-browser', isOperator: false };
+
+/** As far as the authorization server sends the browser back. */
+export async function beginLogin(
+  keeper: Keeper,
+  server: ConnectionServer,
+  { owner, account = 'ada@work', requestId, scopes }: LoginSteps,
+): Promise<ReadonlyMap<string, string>> {
+  const begun = await keeper.connecting.begin({ owner, server: server.name, scopes }, server, {
+    hash: BROWSER.browserHash,
+    requestId,
+  });
+  const back = await createBrowser({ person: account }).openAsFar(
+    begun,
+    `${KEEPER_URL}/connections/callback`,
+  );
+  return new Map(back.searchParams);
+}
+
+export const finishLogin = (
+  keeper: Keeper,
+  query: ReadonlyMap<string, string>,
+  back: Partial<Parameters<Keeper['connecting']['finish']>[1]>,
+) =>
+  keeper.connecting.finish(query, { ...BROWSER, owner: undefined, ...back }, (name) =>
+    keeper.servers.find((server) => server.name === name),
+  );
+
+export async function connectOwner(
+  keeper: Keeper,
+  server: ConnectionServer,
+  steps: LoginSteps,
+): Promise<void> {
+  const { owner } = steps;
+  const query = await beginLogin(keeper, server, steps);
+  await finishLogin(keeper, query, { owner, isOperator: owner === 'shared' });
+}
