@@ -1,5 +1,6 @@
 // §24: what others do with connections.
 import type { CancelSignal } from '../platform/cancellation.ts';
+import { createUnseenPattern, UNSEEN } from '../platform/invisible.ts';
 import type {
   ConnectionInfo,
   ConnectionOwner,
@@ -138,6 +139,8 @@ export interface Connecting {
       readonly browserHash: string | undefined;
       readonly owner: ConnectionOwner | undefined;
       readonly isOperator: boolean;
+      /** Asked once the tokens have come: their coming may have taken a while. @throws StoreUnavailable */
+      isStillLoggedIn(): Promise<boolean>;
     },
     findServer: (name: string) => ConnectionServer | undefined,
   ): Promise<{
@@ -154,6 +157,8 @@ export interface Connecting {
   listPublicKeys(): Promise<Readonly<Record<string, unknown>>>;
 }
 
+const unseen = createUnseenPattern(UNSEEN);
+
 /** What the person and the operator are told where a connection cannot be made. Never a secret. */
 export class ConnectionProblem extends Error {
   override readonly name = 'ConnectionProblem';
@@ -166,7 +171,8 @@ export class ConnectionProblem extends Error {
     message: string,
     options: { readonly cause?: unknown } = {},
   ) {
-    super(message, { cause: options.cause });
+    // Servers write parts of it.
+    super(message.replace(unseen, ''), { cause: options.cause });
     this.fault = fault;
   }
 }

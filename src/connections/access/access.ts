@@ -10,7 +10,7 @@ import type { FindPlace, Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
 import { readBearerChallenge } from '../servers/protected-resource.ts';
 import { findRenewalTime, type KnownAccess } from './known-access.ts';
-import { describeLogin, describeMissing, type Renewal } from './renewal.ts';
+import { describeMissing, findLoginNeed, type Renewal } from './renewal.ts';
 
 export interface ConnectionAccessDeps {
   readonly records: ConnectionRecords;
@@ -39,6 +39,7 @@ export function createConnectionAccess({
   const loads = createSingleFlight<string, Access>();
   const refusals = createSingleFlight<string, Access>();
   const failures = createExpiringMap<Access>(MAX_FAILURES, clock.monotonic);
+  // What failed for a connection says nothing of the one that took its place.
   changes.listen(({ hash }) => failures.delete(hash));
 
   function noteFailure({ hash }: Place, access: Access): Access {
@@ -56,11 +57,12 @@ export function createConnectionAccess({
     }
     if (stored === undefined) return describeMissing();
     const { record } = stored;
-    if (record.state === 'login needed') return describeLogin(record);
+    const needed = findLoginNeed(record, server);
+    if (needed !== undefined) return needed;
     if (clock.now() >= findRenewalTime(record))
       return noteFailure(place, await renewal.renew(place, server));
     if (clock.now() - record.usedAt > DAY_MS) void noteUse(place, stored);
-    return known.note(place, record, since);
+    return known.note(place, server, record, since);
   }
 
   /** So that what is used does not expire. Whoever else changes it does the same. */
@@ -78,7 +80,8 @@ export function createConnectionAccess({
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
-    if (record.state === 'login needed') return describeLogin(record);
+    const needed = findLoginNeed(record, server);
+    if (needed !== undefined) return needed;
     const isCurrent = record.accessToken === used.token;
     const isFresh = record.forcedAt !== undefined && clock.now() - record.forcedAt < FRESH_MS;
     if (isCurrent && isFresh) {
@@ -96,10 +99,11 @@ export function createConnectionAccess({
   return {
     getAccess(owner, server) {
       const place = findPlace(owner, server.name);
-      const found = known.get(place) ?? failures.get(place.hash);
-      return found ?? loads.run(place.hash, () => load(place, server));
+      const found = known.get(place, server) ?? failures.get(place.hash);
+      return found ?? loads.run(`${place.hash} ${server.url}`, () => load(place, server));
     },
-    peekConnectionId: (owner, server) => known.get(findPlace(owner, server.name))?.connectionId,
+    peekConnectionId: (owner, server) =>
+      known.get(findPlace(owner, server.name), server)?.connectionId,
     async noteRefusal(owner, server, used, { status, challenge }) {
       const place = findPlace(owner, server.name);
       if (status === 403) {

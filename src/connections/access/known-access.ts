@@ -1,6 +1,7 @@
 // §24: what was read of connections a moment ago, so that most calls wait for nothing. Bounded: it does not grow with users.
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
+import type { ConnectionServer } from '../connection.ts';
 import type { ActiveAccess } from '../connections.ts';
 import type { ConnectionRecord } from '../records/connection-record.ts';
 import type { Place } from '../records/place.ts';
@@ -10,29 +11,67 @@ const MAX_KNOWN = 4000;
 const KNOWN_MS = 30_000;
 const FORGOTTEN_MS = 60_000;
 const RENEWED_BEFORE_MS = 60_000;
+/** A token that is good for so long can still be used while another is on its way, or cannot be had. */
+export const RESERVE_MS = 5000;
+
+interface Known extends Pick<ConnectionServer, 'url' | 'auth'> {
+  readonly access: ActiveAccess;
+}
 
 export interface KnownAccess {
-  get(place: Place): ActiveAccess | undefined;
+  /** For the server as it was configured when it was noted: with another it may be another. */
+  get(place: Place, server: ConnectionServer): ActiveAccess | undefined;
   /** To be taken before a record is read, and given to `note`: what was forgotten meanwhile is not known again by it. */
   beginReading(): number;
-  note(place: Place, record: ConnectionRecord, since: number): ActiveAccess;
+  note(
+    place: Place,
+    server: ConnectionServer,
+    record: ConnectionRecord,
+    since: number,
+  ): ActiveAccess;
+  /** The same of one whose renewal has failed: for so long, while it is good. */
+  noteForNow(
+    place: Place,
+    server: ConnectionServer,
+    record: ConnectionRecord,
+    since: number,
+    forMs: number,
+  ): ActiveAccess;
   forget(place: Place): void;
 }
 
 export function createKnownAccess(clock: Clock): KnownAccess {
-  const known = createExpiringMap<ActiveAccess>(MAX_KNOWN, clock.now);
+  const known = createExpiringMap<Known>(MAX_KNOWN, clock.now);
   let forgets = 0;
   /** Which of all it was; for longer than anything is read. */
   const forgotten = createExpiringMap<number>(MAX_KNOWN, clock.monotonic);
 
+  function noteUntil(
+    { hash }: Place,
+    { url, auth }: ConnectionServer,
+    record: ConnectionRecord,
+    since: number,
+    until: number,
+  ): ActiveAccess {
+    const access = toAccess(record);
+    if ((forgotten.get(hash) ?? 0) <= since) known.set(hash, { access, url, auth }, until);
+    return access;
+  }
+
   return {
-    get: ({ hash }) => known.get(hash),
+    get({ hash }, { url, auth }) {
+      const found = known.get(hash);
+      return found?.url === url && found.auth === auth ? found.access : undefined;
+    },
     beginReading: () => forgets,
-    note({ hash }, record, since) {
-      const access = toAccess(record);
-      if ((forgotten.get(hash) ?? 0) > since) return access;
-      known.set(hash, access, Math.min(clock.now() + KNOWN_MS, findRenewalTime(record)));
-      return access;
+    note(place, server, record, since) {
+      const until = Math.min(clock.now() + KNOWN_MS, findRenewalTime(record));
+      return noteUntil(place, server, record, since, until);
+    },
+    noteForNow(place, server, record, since, forMs) {
+      const { expiresAt = Number.POSITIVE_INFINITY } = record;
+      const until = Math.min(clock.now() + forMs, expiresAt - RESERVE_MS);
+      return noteUntil(place, server, record, since, until);
     },
     forget({ hash }) {
       known.delete(hash);

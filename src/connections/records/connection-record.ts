@@ -12,6 +12,8 @@ export interface ConnectionRecord {
   readonly state: Exclude<ConnectionState, 'missing'>;
   /** Why a login is needed. */
   readonly problem?: string | undefined;
+  /** Of the server that it was made for. */
+  readonly serverOrigin: string;
   /** What the authorization server calls itself; where an operator named endpoints alone, the token endpoint. */
   readonly issuer: string;
   readonly tokenUrl: string;
