@@ -142,7 +142,12 @@ async function connect(
     ['state', state],
     ['code', 'code'],
   ]);
-  const back = { browserHash: BROWSER_HASH, owner, isOperator: false };
+  const back = {
+    browserHash: BROWSER_HASH,
+    owner,
+    isOperator: false,
+    isStillLoggedIn: async () => true,
+  };
   await connecting.finish(query, back, findServer);
 }
 
