@@ -21,6 +21,7 @@ What:
   growth       whether a call costs the same with much of something (about 10 minutes)
   scaling      one process and two, and what Redis takes (about 5 minutes)
   memory       at rest, under load, and whether it grows with the requests
+  connections  whether memory grows with 50,000 connections of users (about 3 minutes)
   relay        what it costs to pass a call on to a server behind the gateway: table, calls, lists, sessions (--only)
   profile      where the CPU time of a call goes
   start        from the start of the process to its first answer

@@ -2,6 +2,7 @@
 // what is where; docs/benchmarks.md has the figures and how they were measured.
 import { measureGrowth } from './growth/measure-growth.ts';
 import { measureCalls } from './measure-calls.ts';
+import { measureConnections } from './measure-connections.ts';
 import { measureMemory } from './measure-memory.ts';
 import { measureObserve } from './measure-observe.ts';
 import { measureProfile } from './measure-profile.ts';
@@ -18,6 +19,7 @@ const commands: Readonly<Record<string, (options: Options) => Promise<void>>> = 
   growth: measureGrowth,
   scaling: measureScaling,
   memory: measureMemory,
+  connections: measureConnections,
   relay: measureRelay,
   profile: measureProfile,
   start: measureStart,

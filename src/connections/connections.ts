@@ -1,5 +1,6 @@
 // §24: what others do with connections.
 import type { CancelSignal } from '../platform/cancellation.ts';
+import { createUnseenPattern, UNSEEN } from '../platform/invisible.ts';
 import type {
   ConnectionInfo,
   ConnectionOwner,
@@ -71,7 +72,7 @@ export interface Connections {
     server: string,
     by: EndedBy,
   ): Promise<{ readonly ended: number; readonly failed: number }>;
-  /** For operators and metrics. @throws StoreUnavailable */
+  /** For operators and metrics: costs no more where there are many. @throws StoreUnavailable */
   count(server: string): Promise<Readonly<Record<Exclude<ConnectionState, 'missing'>, number>>>;
   /** Called on each replica when a connection was made, ended, or needs a login. */
   onChange(
@@ -107,7 +108,11 @@ export interface ConnectionRequests {
    * Resolves when the connection of this owner and server stands, whatever replica or door made it; at the latest after 5
    * minutes. Never rejects; `expired` where the signal is aborted.
    */
-  wait(id: string, request: ConnectionRequest, signal: CancelSignal): Promise<RequestOutcome>;
+  wait(
+    id: string,
+    request: Pick<ConnectionRequest, 'owner' | 'server'>,
+    signal: CancelSignal,
+  ): Promise<RequestOutcome>;
 }
 
 /** From the page to the authorization server and back. */
@@ -134,6 +139,8 @@ export interface Connecting {
       readonly browserHash: string | undefined;
       readonly owner: ConnectionOwner | undefined;
       readonly isOperator: boolean;
+      /** Asked once the tokens have come: their coming may have taken a while. @throws StoreUnavailable */
+      isStillLoggedIn(): Promise<boolean>;
     },
     findServer: (name: string) => ConnectionServer | undefined,
   ): Promise<{
@@ -150,6 +157,8 @@ export interface Connecting {
   listPublicKeys(): Promise<Readonly<Record<string, unknown>>>;
 }
 
+const unseen = createUnseenPattern(UNSEEN);
+
 /** What the person and the operator are told where a connection cannot be made. Never a secret. */
 export class ConnectionProblem extends Error {
   override readonly name = 'ConnectionProblem';
@@ -162,7 +171,8 @@ export class ConnectionProblem extends Error {
     message: string,
     options: { readonly cause?: unknown } = {},
   ) {
-    super(message, { cause: options.cause });
+    // Servers write parts of it.
+    super(message.replace(unseen, ''), { cause: options.cause });
     this.fault = fault;
   }
 }

@@ -70,7 +70,8 @@ export function createConnections(
   const known = createKnownAccess(clock);
   const changes = createConnectionChanges({ ...shared, replicas, known });
   const clients = createOAuthClients({ ...shared, locks: changes, outbound, displayName });
-  const tokenEndpoint = createTokenEndpoint(outbound, createAuthenticateForm(keys, clock));
+  const authenticate = createAuthenticateForm(keys, clock);
+  const tokenEndpoint = createTokenEndpoint({ outbound, authenticate, clock });
   const findLoginPlace = createFindLoginPlace(outbound, clock);
   const parts = { ...shared, records, known, changes, clients, tokenEndpoint, findLoginPlace };
   const renewal = createRenewal({ ...parts, locks: changes });
@@ -81,13 +82,9 @@ export function createConnections(
       ...createConnectionEnds(parts),
       async describe(owner, server) {
         const stored = await records.read(findPlace(owner, server.name));
-        return describeConnection(server.name, stored?.record);
+        return describeConnection(server, stored?.record);
       },
-      async count(server) {
-        const counts = { active: 0, 'login needed': 0 };
-        for await (const { state } of records.listOfServer(server)) counts[state] += 1;
-        return counts;
-      },
+      count: records.countOfServer,
       onChange(listener) {
         changes.listen(({ owner, server }, change) => {
           if (change !== 'renewed' && change !== 'declined') listener(owner, server, change);

@@ -5,10 +5,11 @@ import type { ConnectionChanges } from './changes.ts';
 import type { ConnectionServer, EndedBy } from './connection.ts';
 import type { ConnectionObserver, Connections } from './connections.ts';
 import type { ConnectionRecord } from './records/connection-record.ts';
+import { isMadeFor } from './records/made-for.ts';
 import type { FindPlace, Place } from './records/place.ts';
 import type { ConnectionRecords } from './records/records.ts';
 import type { OAuthClients } from './servers/clients.ts';
-import type { TokenEndpoint } from './tokens/token-endpoint.ts';
+import { selectRevoked, type TokenEndpoint } from './tokens/token-endpoint.ts';
 
 export interface ConnectionEndsDeps {
   readonly records: ConnectionRecords;
@@ -61,19 +62,18 @@ export function createConnectionEnds(
   ): Promise<string | undefined> {
     if (record === undefined)
       return `the connection to ${place.server} could not be read, so nothing was revoked there`;
-    const { issuer, revocationUrl, refreshToken, accessToken } = record;
+    const { issuer, revocationUrl } = record;
     const advice = `end it at ${issuer}, too`;
     if (server === undefined)
       return `${place.server} is not configured any more, so nothing was revoked there: ${advice}`;
+    // The secret that there is now is another's.
+    if (record.client.source === 'configured' && !isMadeFor(record, server))
+      return `${place.server} was set up anew since, so nothing was revoked there: ${advice}`;
     if (revocationUrl === undefined)
       return `the authorization server of ${place.server} revokes no tokens (RFC 7009): ${advice}`;
     try {
       const client = await clients.findForRecord(server, record);
-      // With a refresh token goes what was made by it (RFC 7009 §2.1).
-      const token =
-        refreshToken === undefined
-          ? ({ value: accessToken, hint: 'access_token' } as const)
-          : ({ value: refreshToken, hint: 'refresh_token' } as const);
+      const token = selectRevoked(record);
       const said = await tokenEndpoint.revoke(revocationUrl, client, token, server);
       return said && `${place.server}’s revocation endpoint ${said}: ${advice}`;
     } catch {
@@ -112,8 +112,7 @@ export function createConnectionEnds(
     },
     async endAtServer(server, by) {
       const places: Place[] = [];
-      for await (const { owner } of records.listOfServer(server))
-        places.push(findPlace(owner, server));
+      for await (const owner of records.listOfServer(server)) places.push(findPlace(owner, server));
       return endAll(places, by);
     },
   };

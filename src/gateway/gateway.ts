@@ -125,6 +125,9 @@ const DRAIN_GRACE_MS = 10_000;
  * @throws TracingError when the packages of OpenTelemetry are needed and missing.
  * @throws AuditLogError when the file of `AUDIT_LOG` cannot be opened.
  */
+/** Of authorization servers: as many as there are requests to them at once, so that one whose name nobody answers for keeps no other. */
+const MAX_CONNECTION_LOOKUPS = 200;
+
 export async function createGateway(
   config: Config,
   overrides: Partial<Deps> = {},
@@ -189,7 +192,13 @@ export async function createGateway(
     store,
     seal: loginSeal,
     fetch,
-    network: overrides.network ?? createPublicNetwork({ clock, tunnel: outbound.openTunnel }),
+    network:
+      overrides.network ??
+      createPublicNetwork({
+        clock,
+        tunnel: outbound.openTunnel,
+        maxLookups: MAX_CONNECTION_LOOKUPS,
+      }),
     clock,
     log,
     metrics,

@@ -151,9 +151,15 @@ export const buildUserConnectionsKey = (hash: string): string => `connection:use
 /** The list of those at one server; `hash` is that of its name. */
 export const buildServerConnectionsKey = (hash: string): string => `connection:server:${hash}`;
 
-/** A connection in a list, which is that of a user or a server. */
-export const buildListedConnectionKey = (list: 'user' | 'server', hash: string): string =>
-  `connection:listed:${list}:${hash}`;
+/** The list of those among them that need a login. */
+export const buildServerLoginsNeededKey = (hash: string): string =>
+  `connection:logins-needed:${hash}`;
+
+/** A connection in a list of a user, of a server, or of those that need a login there. */
+export const buildListedConnectionKey = (
+  list: 'user' | 'server' | 'login-needed',
+  hash: string,
+): string => `connection:listed:${list}:${hash}`;
 
 /** Who the gateway is at an authorization server, where it registered there; `hash` is that of the issuer and the redirect URI. */
 export const buildConnectionClientKey = (hash: string): string => `connection:client:${hash}`;

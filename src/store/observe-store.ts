@@ -70,6 +70,7 @@ function wrapOperations(store: Store, wrap: Wrap): Store {
     replaceListed: wrap('replace_listed', store.replaceListed),
     deleteListed: wrap('delete_listed', store.deleteListed),
     readListed: wrap('read_listed', store.readListed),
+    countListed: wrap('count_listed', store.countListed),
     addRecent: wrap('add_recent', store.addRecent),
     readRecent: wrap('read_recent', store.readRecent),
     reserveBytes: wrap('reserve_bytes', store.reserveBytes),

@@ -63,6 +63,8 @@ export interface KeyValue {
   deleteListed(list: string, key: string): Promise<boolean>;
   /** The values of a list, the one that expires last first. */
   readListed(list: string, request: PageRequest): Promise<Page<ListedValue>>;
+  /** How many values a list has; none of them is read for it. */
+  countListed(list: string): Promise<number>;
   /** Puts `value` before those that `readRecent` has of the key, of which it keeps `max`, for `ttlSeconds`. */
   addRecent(
     key: string,

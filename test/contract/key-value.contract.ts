@@ -182,6 +182,20 @@ export function describeKeyValue(name: string, open: () => Promise<Harness>): vo
       expect(await namesOf(list)).toEqual(['new', 'long']);
     });
 
+    test('§2.2 a list is counted by every process: what is set again once, what is gone or deleted not at all', async () => {
+      const [list, key] = [newList(), newKey()];
+      expect(await store.countListed(list)).toBe(0);
+      await store.setListed(list, newKey(), 'short', 10);
+      for (const value of ['long', 'long again']) await store.setListed(list, key, value, TTL);
+      await store.setListed(list, newKey(), 'other', TTL);
+      await store.setListed(newList(), newKey(), 'of another list', TTL);
+      expect(await harness.other.countListed(list)).toBe(3);
+      await harness.advance(11_000);
+      expect(await store.countListed(list)).toBe(2);
+      await store.deleteListed(list, key);
+      expect(await harness.other.countListed(list)).toBe(1);
+    });
+
     test('§2.2 of many who delete a listed value, one has deleted it', async () => {
       const [list, key] = [newList(), newKey()];
       await store.setListed(list, key, 'value', TTL);

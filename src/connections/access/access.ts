@@ -5,12 +5,12 @@ import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { ConnectionChanges } from '../changes.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Access, ActiveAccess, Connections } from '../connections.ts';
-import { isForServer, readOrigin, type StoredConnection } from '../records/connection-record.ts';
+import type { StoredConnection } from '../records/connection-record.ts';
 import type { FindPlace, Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
 import { readBearerChallenge } from '../servers/protected-resource.ts';
 import { findRenewalTime, type KnownAccess } from './known-access.ts';
-import { describeLogin, describeMissing, describeMoved, type Renewal } from './renewal.ts';
+import { describeMissing, findLoginNeed, type Renewal } from './renewal.ts';
 
 export interface ConnectionAccessDeps {
   readonly records: ConnectionRecords;
@@ -39,6 +39,7 @@ export function createConnectionAccess({
   const loads = createSingleFlight<string, Access>();
   const refusals = createSingleFlight<string, Access>();
   const failures = createExpiringMap<Access>(MAX_FAILURES, clock.monotonic);
+  // What failed for a connection says nothing of the one that took its place.
   changes.listen(({ hash }) => failures.delete(hash));
 
   function noteFailure({ hash }: Place, access: Access): Access {
@@ -56,17 +57,12 @@ export function createConnectionAccess({
     }
     if (stored === undefined) return describeMissing();
     const { record } = stored;
-    if (record.state === 'login needed') return describeLogin(record);
-    if (!isForServer(record, server)) {
-      const required = await renewal
-        .requireLogin(place, stored, describeMoved(server))
-        .catch(() => undefined);
-      return required ?? describeUnreadable(server);
-    }
+    const needed = findLoginNeed(record, server);
+    if (needed !== undefined) return needed;
     if (clock.now() >= findRenewalTime(record))
       return noteFailure(place, await renewal.renew(place, server));
     if (clock.now() - record.usedAt > DAY_MS) void noteUse(place, stored);
-    return known.note(place, record, since);
+    return known.note(place, server, record, since);
   }
 
   /** So that what is used does not expire. Whoever else changes it does the same. */
@@ -84,8 +80,8 @@ export function createConnectionAccess({
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
-    if (record.state === 'login needed') return describeLogin(record);
-    if (!isForServer(record, server)) return describeUnreadable(server);
+    const needed = findLoginNeed(record, server);
+    if (needed !== undefined) return needed;
     const isCurrent = record.accessToken === used.token;
     const isFresh = record.forcedAt !== undefined && clock.now() - record.forcedAt < FRESH_MS;
     if (isCurrent && isFresh) {
@@ -104,8 +100,7 @@ export function createConnectionAccess({
     getAccess(owner, server) {
       const place = findPlace(owner, server.name);
       const found = known.get(place, server) ?? failures.get(place.hash);
-      const key = `${place.hash} ${readOrigin(server.url)}`;
-      return found ?? loads.run(key, () => load(place, server));
+      return found ?? loads.run(`${place.hash} ${server.url}`, () => load(place, server));
     },
     peekConnectionId: (owner, server) =>
       known.get(findPlace(owner, server.name), server)?.connectionId,

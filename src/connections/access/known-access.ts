@@ -3,7 +3,7 @@ import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { ActiveAccess } from '../connections.ts';
-import { type ConnectionRecord, isForServer } from '../records/connection-record.ts';
+import type { ConnectionRecord } from '../records/connection-record.ts';
 import type { Place } from '../records/place.ts';
 
 /** Of all users and servers; tokens have 16 KiB at most, and 2 KiB mostly. */
@@ -11,19 +11,33 @@ const MAX_KNOWN = 4000;
 const KNOWN_MS = 30_000;
 const FORGOTTEN_MS = 60_000;
 const RENEWED_BEFORE_MS = 60_000;
+/** A token that is good for so long can still be used while another is on its way, or cannot be had. */
+export const RESERVE_MS = 5000;
 
-export interface KnownAccess {
-  /** Only what is for this server. */
-  get(place: Place, server: Pick<ConnectionServer, 'url'>): ActiveAccess | undefined;
-  /** To be taken before a record is read, and given to `note`: what was forgotten meanwhile is not known again by it. */
-  beginReading(): number;
-  note(place: Place, record: ConnectionRecord, since: number): ActiveAccess;
-  forget(place: Place): void;
+interface Known extends Pick<ConnectionServer, 'url' | 'auth'> {
+  readonly access: ActiveAccess;
 }
 
-interface Known {
-  readonly access: ActiveAccess;
-  readonly record: ConnectionRecord;
+export interface KnownAccess {
+  /** For the server as it was configured when it was noted: with another it may be another. */
+  get(place: Place, server: ConnectionServer): ActiveAccess | undefined;
+  /** To be taken before a record is read, and given to `note`: what was forgotten meanwhile is not known again by it. */
+  beginReading(): number;
+  note(
+    place: Place,
+    server: ConnectionServer,
+    record: ConnectionRecord,
+    since: number,
+  ): ActiveAccess;
+  /** The same of one whose renewal has failed: for so long, while it is good. */
+  noteForNow(
+    place: Place,
+    server: ConnectionServer,
+    record: ConnectionRecord,
+    since: number,
+    forMs: number,
+  ): ActiveAccess;
+  forget(place: Place): void;
 }
 
 export function createKnownAccess(clock: Clock): KnownAccess {
@@ -32,21 +46,32 @@ export function createKnownAccess(clock: Clock): KnownAccess {
   /** Which of all it was; for longer than anything is read. */
   const forgotten = createExpiringMap<number>(MAX_KNOWN, clock.monotonic);
 
+  function noteUntil(
+    { hash }: Place,
+    { url, auth }: ConnectionServer,
+    record: ConnectionRecord,
+    since: number,
+    until: number,
+  ): ActiveAccess {
+    const access = toAccess(record);
+    if ((forgotten.get(hash) ?? 0) <= since) known.set(hash, { access, url, auth }, until);
+    return access;
+  }
+
   return {
-    get({ hash }, server) {
+    get({ hash }, { url, auth }) {
       const found = known.get(hash);
-      return found !== undefined && isForServer(found.record, server) ? found.access : undefined;
+      return found?.url === url && found.auth === auth ? found.access : undefined;
     },
     beginReading: () => forgets,
-    note({ hash }, record, since) {
-      const access = toAccess(record);
-      if ((forgotten.get(hash) ?? 0) > since) return access;
-      known.set(
-        hash,
-        { access, record },
-        Math.min(clock.now() + KNOWN_MS, findRenewalTime(record)),
-      );
-      return access;
+    note(place, server, record, since) {
+      const until = Math.min(clock.now() + KNOWN_MS, findRenewalTime(record));
+      return noteUntil(place, server, record, since, until);
+    },
+    noteForNow(place, server, record, since, forMs) {
+      const { expiresAt = Number.POSITIVE_INFINITY } = record;
+      const until = Math.min(clock.now() + forMs, expiresAt - RESERVE_MS);
+      return noteUntil(place, server, record, since, until);
     },
     forget({ hash }) {
       known.delete(hash);

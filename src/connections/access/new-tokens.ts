@@ -8,7 +8,7 @@ import type { Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
 import type { OAuthClients } from '../servers/clients.ts';
 import type { IssuedTokens } from '../tokens/token-answer.ts';
-import type { TokenEndpoint } from '../tokens/token-endpoint.ts';
+import { selectRevoked, type TokenEndpoint } from '../tokens/token-endpoint.ts';
 
 export interface NewTokens {
   /** Whether those of its renewal came here, and the store did not take them then. */
@@ -71,15 +71,11 @@ export function createNewTokens(deps: NewTokensDeps): NewTokens {
   async function revoke(
     server: ConnectionServer,
     record: ConnectionRecord,
-    { refreshToken, accessToken }: IssuedTokens,
+    tokens: IssuedTokens,
   ): Promise<void> {
     if (record.revocationUrl === undefined) return;
-    const token =
-      refreshToken === undefined
-        ? ({ value: accessToken, hint: 'access_token' } as const)
-        : ({ value: refreshToken, hint: 'refresh_token' } as const);
     const client = clients.findForRecord(server, record);
-    await tokenEndpoint.revoke(record.revocationUrl, client, token, server);
+    await tokenEndpoint.revoke(record.revocationUrl, client, selectRevoked(tokens), server);
   }
 
   return {

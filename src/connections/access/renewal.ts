@@ -10,11 +10,8 @@ import type { KeyValue } from '../../store/store.ts';
 import type { ConnectionChanges } from '../changes.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Access, ConnectionObserver } from '../connections.ts';
-import {
-  type ConnectionRecord,
-  isForServer,
-  type StoredConnection,
-} from '../records/connection-record.ts';
+import type { ConnectionRecord, StoredConnection } from '../records/connection-record.ts';
+import { describeChanged, isMadeFor } from '../records/made-for.ts';
 import type { Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
 import {
@@ -28,7 +25,7 @@ import { NoAnswer } from '../servers/outbound.ts';
 import type { FormPair, OAuthClient } from '../tokens/client-authentication.ts';
 import type { IssuedTokens, TokenAnswer } from '../tokens/token-answer.ts';
 import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
-import { findRenewalTime, type KnownAccess, toAccess } from './known-access.ts';
+import { findRenewalTime, type KnownAccess, RESERVE_MS, toAccess } from './known-access.ts';
 import { createNewTokens } from './new-tokens.ts';
 
 export interface Renewal {
@@ -59,8 +56,9 @@ export interface RenewalDeps {
   readonly log: Log;
 }
 
-/** A token that is good for so long can still be used while another replica gets the next one. */
-const RESERVE_MS = 5000;
+/** Until a renewal that failed is tried again, while the token that there is still serves: calls do not wait for each try. */
+const AGAIN_MS = 20_000;
+
 export function createRenewal(deps: RenewalDeps): Renewal {
   const { records, known, clients, tokenEndpoint, changes, observers, clock, log } = deps;
   const runExclusively = createRunExclusively<Access>(deps);
@@ -104,11 +102,11 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
-    if (record.state === 'login needed') return describeLogin(record);
-    if (!isForServer(record, server)) return describeBusy(server);
+    const needed = findLoginNeed(record, server);
+    if (needed !== undefined) return needed;
     if (record.accessToken === refused) return undefined;
     const until = isElsewhere ? (record.expiresAt ?? 0) - RESERVE_MS : findRenewalTime(record);
-    return clock.now() < until ? known.note(place, record, since) : undefined;
+    return clock.now() < until ? known.note(place, server, record, since) : undefined;
   }
 
   /** With the lock. */
@@ -120,7 +118,6 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
-    if (!isForServer(record, server)) return describeBusy(server);
     if (newTokens.hasUnsaved(record)) return useNew(place, server, record, undefined, refused);
     const { refreshToken } = record;
     if (refreshToken === undefined) {
@@ -146,14 +143,14 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     let answer: TokenAnswer;
     let client: OAuthClient;
     try {
-      client = await clients.findForRecord(server, record);
+      client = clients.findForRecord(server, record);
       answer = await ask(server, record, client, refreshToken);
     } catch (error) {
       // Where its outcome is not known the mark stays, and says so.
       if (!(error instanceof NoAnswer) || !error.mayHaveArrived) await unmark(place, marked);
       const isNothingSent = error instanceof TooManyRequests;
       const what = isNothingSent || error instanceof NoAnswer ? error.message : 'was not asked';
-      return fail(server, record, what, error);
+      return fail(place, server, refused, what, error);
     }
     switch (answer.kind) {
       case 'issued':
@@ -171,11 +168,11 @@ export function createRenewal(deps: RenewalDeps): Renewal {
         const said = isOurs
           ? await replaceClient(server, record, client.id, answer.said)
           : answer.said;
-        return fail(server, record, said);
+        return fail(place, server, refused, said);
       }
       case 'failed':
         await unmark(place, marked);
-        return fail(server, record, answer.said);
+        return fail(place, server, refused, answer.said);
     }
   }
 
@@ -202,7 +199,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     observe(server.name, 'renewed');
     const event = { owner: place.owner, server: server.name, connectionId: stored.id };
     for (const observer of observers) observer.renewed?.(event);
-    const access = known.note(place, stored, known.beginReading());
+    const access = known.note(place, server, stored, known.beginReading());
     changes.announce(place, marked.state === 'active' ? 'renewed' : 'active');
     return access;
   }
@@ -249,6 +246,12 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     await records.replace(place, marked, { ...marked.record, renewal: undefined });
   }
 
+  const isUsable = (
+    { accessToken, expiresAt }: ConnectionRecord,
+    refused: string | undefined,
+  ): boolean =>
+    accessToken !== refused && (expiresAt === undefined || clock.now() < expiresAt - RESERVE_MS);
+
   /** There is no way to another token: the one that there is serves until its end, unless the server has refused it. */
   async function endUse(
     place: Place,
@@ -256,27 +259,31 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     refused: string | undefined,
     reason: string,
   ): Promise<Access> {
-    const { record } = stored;
-    const isUsable =
-      record.accessToken !== refused &&
-      (record.expiresAt === undefined || clock.now() < record.expiresAt - RESERVE_MS);
-    if (isUsable) return toAccess(record);
+    if (isUsable(stored.record, refused)) return toAccess(stored.record);
     observe(place.server, 'login needed');
     const required = await requireLogin(place, stored, reason);
     return required ?? { kind: 'unavailable', reason: `${reason}; it has just changed` };
   }
 
-  /** Nothing is lost. */
-  function fail(
+  /** Nothing is lost: where the connection stands as it was, its token serves until its end. @throws StoreUnavailable */
+  async function fail(
+    place: Place,
     server: ConnectionServer,
-    { tokenUrl }: ConnectionRecord,
+    refused: string | undefined,
     said: string,
     cause?: unknown,
-  ): Access {
+  ): Promise<Access> {
     observe(server.name, 'failed');
-    const { host } = new URL(tokenUrl);
+    const since = known.beginReading();
+    const stored = await records.read(place);
+    if (stored === undefined) return describeMissing();
+    const { record } = stored;
+    const needed = findLoginNeed(record, server);
+    if (needed !== undefined) return needed;
+    const { host } = new URL(record.tokenUrl);
     const reason = `${server.name}’s token endpoint (${host}) ${said.replace(`${host} `, '')}`;
     warn(server.name, reason, cause);
+    if (isUsable(record, refused)) return known.noteForNow(place, server, record, since, AGAIN_MS);
     return {
       kind: 'unavailable',
       reason: `${reason}; the connection is kept`,
@@ -312,14 +319,22 @@ export const describeMissing = (): Access => ({
   scopes: undefined,
 });
 
-export const describeLogin = ({ problem }: ConnectionRecord): Access => ({
+/** Undefined where it can be used. */
+export function findLoginNeed(
+  record: ConnectionRecord,
+  server: ConnectionServer,
+): Access | undefined {
+  if (record.state === 'login needed') return describeLogin(record);
+  return isMadeFor(record, server)
+    ? undefined
+    : { kind: 'login needed', reason: describeChanged(server), scopes: undefined };
+}
+
+const describeLogin = ({ problem }: ConnectionRecord): Access => ({
   kind: 'login needed',
   reason: problem,
   scopes: undefined,
 });
-
-export const describeMoved = ({ name }: ConnectionServer): string =>
-  `${name} has another address now than when it was connected: log in again`;
 
 const describeBusy = ({ name }: ConnectionServer): Access => ({
   kind: 'unavailable',

@@ -16,7 +16,8 @@ import {
   type ConnectionRequest,
 } from '../connections.ts';
 import { describeConnection } from '../describe.ts';
-import { type ConnectionRecord, readOrigin } from '../records/connection-record.ts';
+import type { ConnectionRecord } from '../records/connection-record.ts';
+import { isMadeFor } from '../records/made-for.ts';
 import type { FindPlace, Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
 import type { AuthorizationServer, FindLoginPlace } from '../servers/authorization-server.ts';
@@ -24,7 +25,7 @@ import type { KnownClient, OAuthClients } from '../servers/clients.ts';
 import { NoAnswer } from '../servers/outbound.ts';
 import type { FormPair } from '../tokens/client-authentication.ts';
 import { cleanText, type IssuedTokens } from '../tokens/token-answer.ts';
-import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
+import { selectRevoked, type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
 import type { LinkRequests } from './link-requests.ts';
 
 export interface ConnectingDeps {
@@ -81,7 +82,7 @@ export function createConnecting(
       const state = await logins.put({
         owner: place.owner,
         server: server.name,
-        serverOrigin: readOrigin(server.url),
+        serverOrigin: new URL(server.url).origin,
         browserHash: browser.hash,
         requestId: browser.requestId,
         issuer: at.issuer,
@@ -127,6 +128,12 @@ export function createConnecting(
           `${name} is not a server of this gateway any more, or needs no login.`,
         );
       }
+      if (!isMadeFor(login, server)) {
+        throw new ConnectionProblem(
+          'operator',
+          `${name} was set up anew since its login began. ${BEGIN_AGAIN}`,
+        );
+      }
       requireIssuer(login, query.get('iss'));
       const error = query.get('error');
       if (error !== undefined) await failRefused(login, error, query.get('error_description'));
@@ -138,7 +145,13 @@ export function createConnecting(
         );
       }
       const tokens = await redeem(login, server, code);
-      return { info: await keep(login, tokens), requestId: login.requestId };
+      const requireLogin = async () => {
+        if (await back.isStillLoggedIn()) return;
+        await discard(login, server, tokens);
+        throw createLoggedOut(name);
+      };
+      await requireLogin();
+      return { info: await keep(login, server, tokens, requireLogin), requestId: login.requestId };
     },
   };
 
@@ -174,10 +187,7 @@ export function createConnecting(
     const isSame = back.owner !== undefined && findPlace(back.owner, server).hash === began.hash;
     if (isSame) return;
     if (back.owner === undefined) {
-      throw new ConnectionProblem(
-        'browser',
-        `You were logged out of this gateway before the login for ${server} came back. ${BEGIN_AGAIN}`,
-      );
+      throw createLoggedOut(server);
     }
     throw new ConnectionProblem(
       'person',
@@ -265,9 +275,27 @@ export function createConnecting(
     throw new ConnectionProblem('server', `${hop} ${said}${what}. ${BEGIN_AGAIN}`);
   }
 
-  async function keep(login: Login, tokens: IssuedTokens) {
+  /** Nobody else can end them. Its outcome is nobody's to see. */
+  async function discard(
+    login: Login,
+    server: ConnectionServer,
+    tokens: IssuedTokens,
+  ): Promise<void> {
+    if (login.revocationUrl === undefined) return;
+    const client = clients.findForRecord(server, login);
+    await tokenEndpoint.revoke(login.revocationUrl, client, selectRevoked(tokens), server);
+  }
+
+  /** A logout that ends a user's connections ends those that it finds: whoever was logged out while this one was written has none. */
+  async function keep(
+    login: Login,
+    server: ConnectionServer,
+    tokens: IssuedTokens,
+    requireLogin: () => Promise<void>,
+  ) {
     const place: Place = findPlace(login.owner, login.server);
     const now = clock.now();
+    const since = deps.known.beginReading();
     const { record } = await records.create(place, {
       id: randomBytes(CONNECTION_ID_BYTES).toString('base64url'),
       state: 'active',
@@ -287,12 +315,16 @@ export function createConnecting(
       since: now,
       usedAt: now,
     });
-    deps.known.note(place, record, deps.known.beginReading());
+    await requireLogin().catch(async (problem: unknown) => {
+      await records.take(place);
+      throw problem;
+    });
+    deps.known.note(place, server, record, since);
     const event = { owner: place.owner, server: place.server, connectionId: record.id };
     for (const observer of deps.observers) observer.made?.(event);
     if (login.requestId !== undefined) await deps.requests.complete(login.requestId);
     deps.changes.announce(place, 'active');
-    return describeConnection(place.server, record);
+    return describeConnection(server, record);
   }
 }
 
@@ -308,6 +340,12 @@ const describeClient = ({
   source,
   method,
 });
+
+const createLoggedOut = (server: string) =>
+  new ConnectionProblem(
+    'browser',
+    `You were logged out of this gateway before the login for ${server} came back. ${BEGIN_AGAIN}`,
+  );
 
 const BEGIN_AGAIN = 'Begin again from the list of connections.';
 

@@ -2,7 +2,7 @@
 import { parseObject } from '../../platform/json.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { createSeal, type Seal } from '../../store/seal/seal.ts';
-import type { ClientAuthMethod, ConnectionServer, ConnectionState } from '../connection.ts';
+import type { ClientAuthMethod, ConnectionState } from '../connection.ts';
 import type { Place } from './place.ts';
 
 /** Times are epoch milliseconds. */
@@ -12,7 +12,7 @@ export interface ConnectionRecord {
   readonly state: Exclude<ConnectionState, 'missing'>;
   /** Why a login is needed. */
   readonly problem?: string | undefined;
-  /** Of the server that it was made for: its name may be given to another one in the configuration. */
+  /** Of the server that it was made for. */
   readonly serverOrigin: string;
   /** What the authorization server calls itself; where an operator named endpoints alone, the token endpoint. */
   readonly issuer: string;
@@ -45,14 +45,6 @@ export interface ConnectionRecord {
   /** Until when the lists name it. */
   readonly listedUntil: number;
 }
-
-/** Whether its tokens are for the server that has its name now: another origin is another server, and gets none of them. */
-export const isForServer = (
-  { serverOrigin }: ConnectionRecord,
-  { url }: Pick<ConnectionServer, 'url'>,
-): boolean => serverOrigin === readOrigin(url);
-
-export const readOrigin = (url: string): string => new URL(url).origin;
 
 /** By what the gateway is known at an authorization server: the configuration, its client document, a registration. */
 export type ClientSource = 'configured' | 'document' | 'registered';

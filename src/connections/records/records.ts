@@ -6,6 +6,7 @@ import {
   buildConnectionKey,
   buildListedConnectionKey,
   buildServerConnectionsKey,
+  buildServerLoginsNeededKey,
   buildUserConnectionsKey,
 } from '../../store/keys.ts';
 import type { PagePlace } from '../../store/page.ts';
@@ -35,7 +36,9 @@ export interface ConnectionRecords {
   take(place: Place): Promise<TakenConnection | undefined>;
   /** The names of servers. */
   listOfUser(owner: Place): Promise<readonly string[]>;
-  listOfServer(server: string): AsyncIterable<ListedConnection>;
+  listOfServer(server: string): AsyncIterable<ConnectionOwner>;
+  /** However many there are, none of them is read. */
+  countOfServer(server: string): Promise<ConnectionCounts>;
 }
 
 type Unlisted = Omit<ConnectionRecord, 'listedUntil'>;
@@ -45,10 +48,7 @@ export interface TakenConnection {
   readonly record: ConnectionRecord | undefined;
 }
 
-export interface ListedConnection {
-  readonly owner: ConnectionOwner;
-  readonly state: Exclude<ConnectionState, 'missing'>;
-}
+export type ConnectionCounts = Readonly<Record<Exclude<ConnectionState, 'missing'>, number>>;
 
 export interface ConnectionRecordsDeps {
   readonly store: KeyValue;
@@ -72,14 +72,33 @@ export function createConnectionRecords({
   /** Before it is written: nobody could end one that stands in no list. */
   async function enlist(place: Place, record: Unlisted): Promise<ConnectionRecord> {
     const ttlSeconds = KEPT_SECONDS + LISTED_RESERVE_SECONDS;
-    const [ofUser, ofServer] = listPlaces(place);
+    const { ofUser, ofServer, loginNeeded } = findLists(place);
     const named = sealText(ofUser.key, { server: place.server });
-    const owned = sealText(ofServer.key, { owner: place.owner, state: record.state });
+    const owned = sealText(ofServer.key, { owner: place.owner });
     await Promise.all([
       store.setListed(ofUser.list, ofUser.key, named, ttlSeconds),
       store.setListed(ofServer.list, ofServer.key, owned, ttlSeconds),
+      record.state === 'login needed'
+        ? store.setListed(loginNeeded.list, loginNeeded.key, '1', ttlSeconds)
+        : store.deleteListed(loginNeeded.list, loginNeeded.key),
     ]);
     return { ...record, listedUntil: clock.now() + ttlSeconds * 1000 };
+  }
+
+  /** What was listed came too late: a login, or an end, was first. */
+  async function enlistStanding(place: Place): Promise<void> {
+    const text = await store.get(buildConnectionKey(place.hash));
+    if (text === undefined) return unlist(place);
+    const record = openIfKnown(place, text);
+    if (record !== undefined) await enlist(place, record);
+  }
+
+  async function unlist(place: Place): Promise<void> {
+    await Promise.all(
+      Object.values(findLists(place)).map(({ list, key }) =>
+        store.deleteListed(list, key).catch(() => false),
+      ),
+    );
   }
 
   const sealText = (key: string, value: object): string => seal.seal(key, JSON.stringify(value));
@@ -115,31 +134,38 @@ export function createConnectionRecords({
       const listed = isListed(standing.record, next) ? next : await enlist(place, next);
       const written = writeRecord(seal, place, listed);
       const key = buildConnectionKey(place.hash);
-      const isWritten = await store.compareAndSet(key, standing.text, written.text, KEPT_SECONDS);
-      return isWritten ? written : undefined;
+      if (await store.compareAndSet(key, standing.text, written.text, KEPT_SECONDS)) return written;
+      if (listed !== next) await enlistStanding(place);
+      return undefined;
     },
     async take(place) {
       const text = await store.getAndDelete(buildConnectionKey(place.hash));
       // It has ended, whatever becomes of the lists: those who read them look whether it is there.
-      await Promise.all(
-        listPlaces(place).map(({ list, key }) => store.deleteListed(list, key).catch(() => false)),
-      );
+      await unlist(place);
       return text === undefined ? undefined : { record: openIfKnown(place, text) };
     },
     async listOfUser(place) {
       const servers: string[] = [];
-      for await (const { server } of readList(listPlaces(place)[0].list)) {
+      for await (const { server } of readList(findLists(place).ofUser.list)) {
         if (typeof server === 'string') servers.push(server);
         if (servers.length >= MAX_OF_USER) break;
       }
       return servers;
     },
     async *listOfServer(server) {
-      for await (const { owner, state } of readList(buildServerList(server))) {
+      for await (const { owner } of readList(buildServerConnectionsKey(hashSha256(server)))) {
         const read = readOwner(owner);
-        if (read !== undefined && (state === 'active' || state === 'login needed'))
-          yield { owner: read, state };
+        if (read !== undefined) yield read;
       }
+    },
+    async countOfServer(server) {
+      const hash = hashSha256(server);
+      const [all, loginNeeded] = await Promise.all([
+        store.countListed(buildServerConnectionsKey(hash)),
+        store.countListed(buildServerLoginsNeededKey(hash)),
+      ]);
+      // Between the two answers one may have been made or ended.
+      return { active: Math.max(0, all - loginNeeded), 'login needed': loginNeeded };
     },
   };
 
@@ -161,13 +187,21 @@ function readOwner(owner: unknown): ConnectionOwner | undefined {
     : { sub: owner.sub };
 }
 
-const buildServerList = (server: string): string => buildServerConnectionsKey(hashSha256(server));
-
-const listPlaces = ({ ownerName, server, hash }: Place) =>
-  [
-    {
+/** In which it stands; in the last one while it needs a login. */
+function findLists({ ownerName, server, hash }: Place) {
+  const serverHash = hashSha256(server);
+  return {
+    ofUser: {
       list: buildUserConnectionsKey(hashSha256(ownerName)),
       key: buildListedConnectionKey('user', hash),
     },
-    { list: buildServerList(server), key: buildListedConnectionKey('server', hash) },
-  ] as const;
+    ofServer: {
+      list: buildServerConnectionsKey(serverHash),
+      key: buildListedConnectionKey('server', hash),
+    },
+    loginNeeded: {
+      list: buildServerLoginsNeededKey(serverHash),
+      key: buildListedConnectionKey('login-needed', hash),
+    },
+  };
+}

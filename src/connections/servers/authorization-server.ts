@@ -8,7 +8,7 @@ import { quote } from '../../platform/text.ts';
 import type { ConnectionServer } from '../connection.ts';
 import { ConnectionProblem } from '../connections.ts';
 import { findUrlProblem, NoAnswer, type Outbound } from './outbound.ts';
-import { cleanScopes, findProtectedResource } from './protected-resource.ts';
+import { findProtectedResource } from './protected-resource.ts';
 
 export interface AuthorizationServer {
   /** Where an operator named endpoints alone: the token endpoint, which stands for it. */
@@ -252,10 +252,10 @@ function readMetadata(
     takesClientDocuments: members.client_id_metadata_document_supported === true,
     authMethods: readList('token_endpoint_auth_methods_supported'),
     challengeMethods: readList('code_challenge_methods_supported'),
-    supportedScopes: scopes && cleanScopes(scopes),
+    supportedScopes: scopes,
   };
 }
 
 /** A slash at the end is the one difference that names nobody else: many write their issuer with it in one place only. */
-const isSameIssuer = (one: string, other: string): boolean =>
+export const isSameIssuer = (one: string, other: string): boolean =>
   one.replace(/\/$/, '') === other.replace(/\/$/, '');

@@ -99,9 +99,11 @@ export function createOAuthClients(deps: OAuthClientsDeps): OAuthClients {
     await store.set(key, seal.seal(key, text), TEN_YEARS_SECONDS);
   }
 
+  /** However soon its secret ends: at most one in 10 minutes. */
   const isGood = (registration: Registration | undefined): registration is Registration =>
     registration !== undefined &&
-    (registration.secretEndsAt === undefined || clock.now() < registration.secretEndsAt);
+    (registration.secretEndsAt === undefined ||
+      clock.now() < Math.max(registration.secretEndsAt, registration.registeredAt + RENEWAL_MS));
 
   /** `forgottenId` is one that the server says it does not know. */
   function register(

@@ -173,6 +173,9 @@ function isOperatorsWord(url: string, { url: serverUrl, auth }: ConnectionServer
  */
 export function findUrlProblem(url: unknown, { url: serverUrl, auth }: ConnectionServer) {
   if (typeof url !== 'string' || !URL.canParse(url)) return `${quote(url, 200)}, which is no URL`;
+  // Whoever parses it drops or escapes others: what is shown and compared would not be where it leads.
+  if (!/^[\x21-\x7e]{1,2048}$/.test(url))
+    return 'a URL that has more than 2048 characters, or others than visible ASCII (RFC 3986)';
   const { username, password, hash, protocol } = new URL(url);
   if (username !== '' || password !== '' || hash !== '') return 'a URL with a user or a fragment';
   if (protocol === 'https:') return undefined;

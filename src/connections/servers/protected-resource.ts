@@ -44,18 +44,29 @@ export function readBearerChallenge(header: string | undefined) {
   return {
     metadata: read('resource_metadata'),
     error: read('error'),
-    scopes: scopes === undefined || scopes.length === 0 ? undefined : scopes.slice(0, MAX_SCOPES),
+    scopes: scopes === undefined || scopes.length === 0 ? undefined : takeScopes(scopes),
   };
 }
 
 const MAX_CHALLENGE = 4096;
 const MAX_SCOPES = 100;
+/** Of all of them: they stand in addresses, and in what people and models read. */
+const MAX_SCOPE_CHARACTERS = 2000;
 
 /** RFC 6749 §3.3. */
 const isScopeWord = (word: string): boolean => /^[\x21\x23-\x5B\x5D-\x7E]{1,200}$/.test(word);
 
 export const cleanScopes = (scopes: readonly string[]): readonly string[] =>
-  scopes.filter(isScopeWord).slice(0, MAX_SCOPES);
+  takeScopes(scopes.filter(isScopeWord));
+
+/** As many as there is room for. */
+function takeScopes(scopes: readonly string[]): readonly string[] {
+  let characters = 0;
+  return scopes.slice(0, MAX_SCOPES).filter((scope) => {
+    characters += scope.length + 1;
+    return characters <= MAX_SCOPE_CHARACTERS;
+  });
+}
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource';
 

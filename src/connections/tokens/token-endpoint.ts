@@ -1,9 +1,10 @@
 // §24: requests to token and revocation endpoints (RFC 6749 §3.2, RFC 7009).
-import { createWorkQueue } from '../../platform/work-queue.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { createWorkQueue, type WorkQueue } from '../../platform/work-queue.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Outbound } from '../servers/outbound.ts';
 import type { AuthenticateForm, FormPair, OAuthClient } from './client-authentication.ts';
-import { readTokenAnswer, redact, type TokenAnswer } from './token-answer.ts';
+import { type IssuedTokens, readTokenAnswer, redact, type TokenAnswer } from './token-answer.ts';
 
 export interface TokenEndpoint {
   /** @throws NoAnswer */
@@ -22,22 +23,70 @@ export interface TokenEndpoint {
   ): Promise<string | undefined>;
 }
 
-/** Of all servers together; one that stalls must not keep the others waiting for ever: each request is bounded. */
-const MAX_RUNNING = 100;
-const MAX_WAITING = 1000;
-/** Of one server: the rest is for others. */
-const MAX_OF_SERVER = 300;
+/** What is revoked of them: with a refresh token goes what was made by it (RFC 7009 §2.1). */
+export const selectRevoked = ({
+  accessToken,
+  refreshToken,
+}: Pick<IssuedTokens, 'accessToken'> & Partial<Pick<IssuedTokens, 'refreshToken'>>) =>
+  refreshToken === undefined
+    ? ({ value: accessToken, hint: 'access_token' } as const)
+    : ({ value: refreshToken, hint: 'refresh_token' } as const);
 
-export function createTokenEndpoint(
-  outbound: Outbound,
-  authenticate: AuthenticateForm,
-): TokenEndpoint {
-  const queue = createWorkQueue({
+/** Of all servers together. */
+const MAX_RUNNING = 200;
+const MAX_WAITING = 1000;
+/** Of one server: where it stalls, the others have the rest. */
+const MAX_RUNNING_OF_SERVER = 25;
+const MAX_WAITING_OF_SERVER = 275;
+/** Whoever waits longer holds a lock for longer than another replica waits for it. */
+const MAX_WAIT_MS = 10_000;
+
+export interface TokenEndpointDeps {
+  readonly outbound: Outbound;
+  readonly authenticate: AuthenticateForm;
+  readonly clock: Clock;
+}
+
+export function createTokenEndpoint({
+  outbound,
+  authenticate,
+  clock,
+}: TokenEndpointDeps): TokenEndpoint {
+  const createRefusal = () => new TooManyRequests('has too many requests waiting for it');
+  const all = createWorkQueue({
     maxRunning: MAX_RUNNING,
     maxWaiting: MAX_WAITING,
-    maxOfOne: MAX_OF_SERVER,
-    createRefusal: () => new TooManyRequests('too many requests to token endpoints are waiting'),
+    createRefusal,
   });
+  const byServer = new Map<string, WorkQueue>();
+
+  function findQueue(server: string): WorkQueue {
+    const known = byServer.get(server);
+    if (known !== undefined) return known;
+    const queue = createWorkQueue({
+      maxRunning: MAX_RUNNING_OF_SERVER,
+      maxWaiting: MAX_WAITING_OF_SERVER,
+      createRefusal,
+    });
+    byServer.set(server, queue);
+    return queue;
+  }
+
+  /** When it is its turn, among those of its server first. @throws TooManyRequests */
+  async function runInTurn<Result>(server: string, run: () => Promise<Result>): Promise<Result> {
+    const abort = new AbortController();
+    const { signal } = abort;
+    const stopWaiting = clock.after(MAX_WAIT_MS, () => abort.abort(createRefusal()));
+    const begin = () => {
+      stopWaiting();
+      return run();
+    };
+    try {
+      return await findQueue(server).run(() => all.run(begin, { signal }), { signal });
+    } finally {
+      stopWaiting();
+    }
+  }
 
   async function post(
     url: string,
@@ -52,9 +101,7 @@ export function createTokenEndpoint(
       headers: { ...headers, 'Content-Type': 'application/x-www-form-urlencoded' },
       body,
     };
-    const answer = await queue.run(() => outbound.send(url, request, server), {
-      owner: server.name,
-    });
+    const answer = await runInTurn(server.name, () => outbound.send(url, request, server));
     return { answer, form };
   }
 

@@ -267,6 +267,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
         browserHash: browsers.readHash(cookie),
         owner: found && getPerson(found.session),
         isOperator: found?.session.isOperator === true,
+        isStillLoggedIn: async () => (await browserSessions.find(cookie)) !== undefined,
       },
       findServer,
     );

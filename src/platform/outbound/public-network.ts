@@ -35,15 +35,18 @@ export interface PublicNetworkOptions {
   readonly tunnel?: OpenTunnel;
   /** Those of the system unless given. */
   readonly dnsServers?: readonly string[];
+  /** Of hosts at the same moment; more of them wait for a while. */
+  readonly maxLookups?: number;
 }
 
 export const createPublicNetwork = ({
   clock,
   tunnel,
   dnsServers,
+  maxLookups = MAX_AT_ONCE,
 }: PublicNetworkOptions): Network => ({
   ...(tunnel && { tunnel }),
-  resolve: createResolver(clock, dnsServers),
+  resolve: createResolver(clock, maxLookups, dnsServers),
 
   dial: ({ addresses, port, signal }) =>
     new Promise((resolve, reject) => {
@@ -83,9 +86,13 @@ const MAX_AT_ONCE = 8;
 const MAX_WAITING = 24;
 
 /** `servers` are those of the system unless given, such as `127.0.0.1:5353`. */
-function createResolver(clock: Clock, servers?: readonly string[]): Resolve {
+function createResolver(
+  clock: Clock,
+  maxRunning: number,
+  servers: readonly string[] | undefined,
+): Resolve {
   const queue = createWorkQueue({
-    maxRunning: MAX_AT_ONCE,
+    maxRunning,
     maxWaiting: MAX_WAITING,
     createRefusal: () => new Error('too many lookups are waiting'),
   });

@@ -139,6 +139,13 @@ export function createEmbeddedKeyValue(options: EmbeddedKeyValueOptions): Embedd
       });
       return { items, next: page.next };
     },
+    async countListed(list) {
+      ensureOpen();
+      return listed.getKeysCount({
+        start: [list, clock.now() + 1],
+        end: [list, Number.MAX_VALUE],
+      });
+    },
 
     addRecent: (key, value, { max, ttlSeconds }) =>
       change(key, () => {

@@ -84,6 +84,9 @@ export function createRedisKeyValue(commands: CommandRunner): KeyValue {
       );
       return { items: items.flat(), next };
     },
+    async countListed(list) {
+      return Number(await commands.run((client) => countListScript.run(client, [list], [])));
+    },
     async addRecent(key, value, { max, ttlSeconds }) {
       await commands.run((client) => addRecentScript.run(client, [key], [value, max, ttlSeconds]));
     },
@@ -131,6 +134,11 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 redis.call('ZADD', KEYS[1], now + lifetime, ARGV[1])
 if redis.call('PTTL', KEYS[1]) < lifetime then redis.call('PEXPIRE', KEYS[1], lifetime) end
 return 1
+`);
+
+/** KEYS: the sorted set of a list. */
+const countListScript = createScript(`${NOW}
+return redis.call('ZCOUNT', KEYS[1], '(' .. now, '+inf')
 `);
 
 /** KEYS: a list. ARGV: value, how many are kept, ttl (s). */

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { ConnectionRequest, ConnectionRequests } from '../../connections/connections.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { Context, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
-import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import { CallRefusedError } from '../relay/failures.ts';
 import type { ConnectionNeeded, Upstream, UpstreamCaller, UpstreamQuestion } from '../upstream.ts';
 
@@ -32,8 +32,8 @@ export interface DoorsDeps {
   readonly requests: ConnectionRequests | undefined;
 }
 
-/** A link that its user was sent to. */
-interface SentLink extends ConnectionRequest {
+/** A link that its user was sent to. What it asks for stands in its record. */
+interface SentLink extends Pick<ConnectionRequest, 'owner' | 'server'> {
   readonly id: string;
 }
 
@@ -50,8 +50,7 @@ export function createDoors({ requests }: DoorsDeps): Doors {
       if (answer !== undefined && mayAsk) {
         if (answer.server !== server) throw new CallRefusedError(CALL_AGAIN);
         checkAccepted(server, answer.response);
-        const { id, scopes } = answer;
-        return wait(requests, { owner, server, scopes, id }, relay);
+        return wait(requests, { owner, server, id: answer.id }, relay);
       }
 
       const request = { owner, server, scopes: needed.scopes };
@@ -60,12 +59,10 @@ export function createDoors({ requests }: DoorsDeps): Doors {
         throw new CallRefusedError(tellLink(need, url));
       const elicitationId = randomUUID();
       const question = createQuestion({ elicitationId, url, message: tellUser(need) });
-      if (relay.era === 'stateless') {
-        const state = { server, [KEY]: id, ...(needed.scopes && { scopes: needed.scopes }) };
-        return relay.requireInput({ [KEY]: question }, state);
-      }
+      if (relay.era === 'stateless')
+        return relay.requireInput({ [KEY]: question }, { server, [KEY]: id });
       checkAccepted(server, await ask(relay, question));
-      await wait(requests, { ...request, id }, relay);
+      await wait(requests, { owner, server, id }, relay);
       relay.completeElicitation(elicitationId);
     },
   };
@@ -140,22 +137,14 @@ const KEY = 'connect';
 interface DoorAnswer {
   readonly server: unknown;
   readonly id: string;
-  readonly scopes: readonly string[] | undefined;
   readonly response: unknown;
 }
 
 function findDoorAnswer(relay: Relay): DoorAnswer | undefined {
   if (relay.era === 'session' || relay.answered === undefined) return undefined;
   const { inputResponses, state } = relay.answered;
-  const { server, scopes, [KEY]: id } = state;
-  return typeof id === 'string'
-    ? {
-        server,
-        id,
-        scopes: isStringArray(scopes) ? scopes : undefined,
-        response: inputResponses[KEY],
-      }
-    : undefined;
+  const { server, [KEY]: id } = state;
+  return typeof id === 'string' ? { server, id, response: inputResponses[KEY] } : undefined;
 }
 
 /** Answers to a door are none to the server behind it. */

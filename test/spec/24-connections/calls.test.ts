@@ -196,6 +196,32 @@ test('§24.3 doors: two people never get the same link, and a state that one was
   expect(own.json.result.content).toEqual([{ type: 'text', text: 'ada@work' }]);
 });
 
+test('§24.4 scopes, stateless: what a call wanted stays asked for by its link and its state, whatever is connected meanwhile at the page', async () => {
+  const { gateway, browserOf, connectAs, server } = await start();
+  await connectAs('ada');
+  const user = await gateway.logIn('ada');
+  const call = { name: 'wiki__write', arguments: {} };
+  const ask = async (state: object = {}) => {
+    const { json } = await user.ask('tools/call', { ...call, ...state }, ASKABLE_BY_URL);
+    return json.result;
+  };
+  const findUrl = ({ inputRequests }: { inputRequests: object }): string =>
+    Object.values(inputRequests)[0].params.url;
+  const asked = await ask();
+  // They are connected anew, without what the call needs: it is still not served, and its need is asked for again.
+  await connectAs('ada');
+  const { requestState } = asked;
+  const inputResponses = { connect: { action: 'accept' } };
+  const refused = await ask({ requestState, inputResponses });
+  expect(JSON.stringify(refused)).toContain('mcp:write');
+
+  const next = await ask();
+  const waiting = ask({ requestState: next.requestState, inputResponses });
+  await connectBy(browserOf('ada'), findUrl(next));
+  expect((await waiting).content).toEqual([{ type: 'text', text: 'written by ada@work' }]);
+  expect(server.seen('authorize').at(-1)?.query.get('scope')).toContain('mcp:write');
+});
+
 test('§24.3 connect: the tool can be called once connected, too, and says as whom', async () => {
   const { gateway, connectAs } = await start();
   const user = await gateway.logIn('ada');

@@ -189,22 +189,3 @@ test.for(BAD_METADATA)(
     expect([server.seen('authorize'), server.seen('token')]).toEqual([[], []]);
   },
 );
-
-test('§24.5 a server that has another address in the file gets nothing of the connections of the one before', async () => {
-  const { server, gateway, browser } = await start(KEEPS_TO_MCP);
-  await connect(gateway, browser, 'it');
-  expect((await (await gateway.logIn('ada')).call('it__whoami')).isError).toBe(false);
-
-  const other = closeAfterTest(await startProtectedServer());
-  await gateway.restart({ it: other.configure() });
-  const user = await gateway.logIn('ada');
-  const refused = await user.call('it__whoami');
-  expect(refused.isError).toBe(true);
-  expect(refused.text).toContain('has another address now');
-  expect(refused.text).toContain(`${gateway.baseUrl}/connections/it`);
-  for (const issued of server.issued) expect(other.text()).not.toContain(issued);
-  expect((await browser.open(`${gateway.baseUrl}/connections`)).text).toContain('Login needed');
-
-  await connect(gateway, browser, 'it');
-  expect(await user.call('it__whoami')).toEqual({ isError: false, text: 'ada@work' });
-});

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { ConnectionOwner } from '../../../src/connections/connection.ts';
 import { createPlaces } from '../../../src/connections/records/place.ts';
 import { buildConnectionKey } from '../../../src/store/keys.ts';
+import type { Store } from '../../../src/store/store.ts';
 import {
   ADA,
   BOB,
@@ -155,24 +156,6 @@ describe('two owners', () => {
     expect(await keeper.connections.getAccess(ADA, wiki)).toMatchObject({ kind: 'missing' });
   });
 
-  test('§24.5 what is at hand of a server is not given to one of its name at another origin; another path is the same', async () => {
-    const { wiki, keeper } = open();
-    await connectOwner(keeper, wiki, { owner: ADA });
-    const { connections } = keeper;
-    expect(await connections.getAccess(ADA, wiki)).toMatchObject({ kind: 'active' });
-    const elsewhere = { ...wiki, url: new URL('/v2/mcp', wiki.url).href };
-    expect(await connections.getAccess(ADA, elsewhere)).toMatchObject({ kind: 'active' });
-
-    const moved = { ...wiki, url: 'http://127.0.0.1:9/mcp' };
-    expect(connections.peekConnectionId(ADA, moved)).toBeUndefined();
-    expect(await connections.getAccess(ADA, moved)).toMatchObject({
-      kind: 'login needed',
-      reason: expect.stringContaining('has another address now'),
-    });
-    // One who writes the address back has not connected again.
-    expect(await connections.getAccess(ADA, wiki)).toMatchObject({ kind: 'login needed' });
-  });
-
   test('§24.3 a link is the same again for its owner, server and scopes, and another for anybody else', async () => {
     const { keeper } = open();
     const create = (owner: ConnectionOwner, scopes?: readonly string[]) =>
@@ -187,3 +170,82 @@ describe('two owners', () => {
     expect((await create(ADA)).id).not.toBe(first.id);
   });
 });
+
+/** Messages to other replicas go their own way, and are none. */
+const listSteps = (store: Store, steps: string[]): Store => {
+  const wrap = (name: string, step: unknown) =>
+    typeof step === 'function'
+      ? (...args: unknown[]) => {
+          if (name !== 'publish') steps.push(name);
+          return step(...args);
+        }
+      : step;
+  const wrapped = Object.entries(store).map(([name, step]) => [name, wrap(name, step)] as const);
+  return { ...store, ...Object.fromEntries(wrapped) };
+};
+
+test('§24.6 counts: they are right after logins, their loss and their end, and however many there are, the store is asked the same two questions', async () => {
+  const steps: string[] = [];
+  const own = closeAfterTest(await startProtectedServer());
+  const wiki = toConnectionServer(own);
+  const store = listSteps(shared.store, steps);
+  const keeper = closeAfterTest(openKeeper(store, { servers: [wiki] }));
+  const count = async () => {
+    steps.length = 0;
+    const counts = await keeper.connections.count('wiki');
+    expect(steps).toEqual(['countListed', 'countListed']);
+    return counts;
+  };
+  expect(await count()).toEqual({ active: 0, 'login needed': 0 });
+  const people = Array.from({ length: 12 }, (_, at) => ({ issuer: PROVIDER, sub: `user-${at}` }));
+  for (const owner of people) await connectOwner(keeper, wiki, { owner, account: owner.sub });
+  expect(await count()).toEqual({ active: 12, 'login needed': 0 });
+
+  const [first = ADA, second = ADA] = people;
+  own.endLoginsOf(first.sub);
+  const access = await keeper.connections.getAccess(first, wiki);
+  if (access.kind !== 'active') throw new Error('It has not been told yet.');
+  const refusal = { status: 401, challenge: undefined } as const;
+  await keeper.connections.noteRefusal(first, wiki, access, refusal);
+  expect(await count()).toEqual({ active: 11, 'login needed': 1 });
+  await keeper.connections.end(second, wiki, 'user');
+  expect(await count()).toEqual({ active: 10, 'login needed': 1 });
+  await connectOwner(keeper, wiki, { owner: first, account: first.sub });
+  expect(await count()).toEqual({ active: 11, 'login needed': 0 });
+  expect(await keeper.connections.endAtServer('wiki', 'operator')).toMatchObject({ ended: 11 });
+  expect(await count()).toEqual({ active: 0, 'login needed': 0 });
+});
+
+test.for([
+  ['a new login', 1],
+  ['its end', 0],
+] as const)(
+  '§24.6 counts: where it turns out late that a login was lost, after %s, they are of what stands',
+  async ([what, active]) => {
+    const own = closeAfterTest(await startProtectedServer());
+    const wiki = toConnectionServer(own);
+    let meanwhile = async () => {};
+    const store: Store = {
+      ...shared.store,
+      async setListed(list, ...rest) {
+        if (list.startsWith('connection:logins-needed:')) await meanwhile();
+        await shared.store.setListed(list, ...rest);
+      },
+    };
+    const keeper = closeAfterTest(openKeeper(store, { servers: [wiki] }));
+    await connectOwner(keeper, wiki, { owner: ADA });
+    own.endLoginsOf('ada@work');
+    const access = await keeper.connections.getAccess(ADA, wiki);
+    if (access.kind !== 'active') throw new Error('It has not been told yet.');
+    let times = 0;
+    meanwhile = async () => {
+      times += 1;
+      if (what === 'its end') await keeper.connections.end(ADA, wiki, 'user');
+      else await connectOwner(keeper, wiki, { owner: ADA });
+    };
+    const refusal = { status: 401, challenge: undefined } as const;
+    await keeper.connections.noteRefusal(ADA, wiki, access, refusal);
+    expect(times).toBe(1);
+    expect(await keeper.connections.count('wiki')).toEqual({ active, 'login needed': 0 });
+  },
+);

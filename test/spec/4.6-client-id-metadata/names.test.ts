@@ -90,6 +90,18 @@ test('§14 document names: 8 are looked up at once, 24 wait, and one more is tur
   expect(await resolve('late.example')).toEqual([PUBLIC]);
 });
 
+test('§24 names of authorization servers: more are looked up at once where that is said, and none waits for a silent one', async () => {
+  const many = createPublicNetwork({ clock, dnsServers: [dns.address], maxLookups: 100 });
+  const { signal } = new AbortController();
+  dns.answer(() => 'silent');
+  const looking = Array.from({ length: 60 }, () => outcome(many.resolve('slow.example', signal)));
+  await expect.poll(() => dns.asked.length).toBe(120);
+  dns.answer(() => [PUBLIC]);
+  expect(await many.resolve('other.example', signal)).toEqual([PUBLIC]);
+  clock.advance(2000);
+  await Promise.all(looking);
+});
+
 test('§14 document names: whoever leaves while it waits is never looked up; whoever leaves later frees its place', async () => {
   dns.answer(() => 'silent');
   const leaving = Array.from({ length: 12 }, () => new AbortController());

@@ -119,7 +119,8 @@ export function createBrowser({
 
   /** The forms by which others ask who one is. */
   function fillIn({ origin }: URL, html: string): URLSearchParams | undefined {
-    if (html.includes(`name="${LOGIN_FORM}"`))
+    // The name of a form, or what the page says of itself.
+    if (html.includes(`"${LOGIN_FORM}"`))
       return new URLSearchParams({ name: names[origin] ?? person, groups });
     if (html.includes(`name="${ACCOUNT_FORM}"`)) return new URLSearchParams({ account });
     return undefined;

@@ -77,7 +77,7 @@ export interface LoginSteps {
   readonly scopes?: readonly string[];
 }
 
-const BROWSER = { browserHash: 'a-browser', isOperator: false };
+const BROWSER = { isStillLoggedIn: async () => true, browserHash: 'a-browser', isOperator: false };
 
 /** As far as the authorization server sends the browser back. */
 export async function beginLogin(
