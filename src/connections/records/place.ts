@@ -1,4 +1,5 @@
 // §24: where a connection lies: under its owner and its server, and nowhere else.
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { ConnectionOwner } from '../connection.ts';
@@ -16,11 +17,21 @@ export interface Place {
 /** No user is named so: what `nameOwner` writes as JSON has two parts. */
 const SHARED = '["shared"]';
 
+/** Of all users and servers. Every call asks where its connection lies, and a hash takes longer than all the rest of it. */
+const MAX_REMEMBERED = 4000;
+
 export function createPlaces(defaultIssuer: string | undefined) {
+  const remembered = createBoundedMap<string, Place>(MAX_REMEMBERED);
+
   return function findPlace(given: ConnectionOwner, server: string): Place {
     const owner = given === 'shared' ? given : withoutDefault(given, defaultIssuer);
     const ownerName = nameConnectionOwner(owner);
-    return { owner, ownerName, server, hash: hashSha256(JSON.stringify([ownerName, server])) };
+    const name = JSON.stringify([ownerName, server]);
+    const known = remembered.get(name);
+    if (known !== undefined) return known;
+    const place = { owner, ownerName, server, hash: hashSha256(name) };
+    remembered.set(name, place);
+    return place;
   };
 }
 
