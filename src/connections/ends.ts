@@ -72,9 +72,14 @@ export function createConnectionEnds(
     if (revocationUrl === undefined)
       return `the authorization server of ${place.server} revokes no tokens (RFC 7009): ${advice}`;
     try {
-      const client = await clients.findForRecord(server, record);
+      const client = clients.findForRecord(server, record);
       const token = selectRevoked(record);
-      const said = await tokenEndpoint.revoke(revocationUrl, client, token, server);
+      const said = await tokenEndpoint.revoke(
+        { revocationUrl, tokenUrl: record.tokenUrl },
+        client,
+        token,
+        server,
+      );
       return said && `${place.server}’s revocation endpoint ${said}: ${advice}`;
     } catch {
       return `the token for ${place.server} could not be revoked: ${advice}`;

@@ -75,7 +75,8 @@ export function createNewTokens(deps: NewTokensDeps): NewTokens {
   ): Promise<void> {
     if (record.revocationUrl === undefined) return;
     const client = clients.findForRecord(server, record);
-    await tokenEndpoint.revoke(record.revocationUrl, client, selectRevoked(tokens), server);
+    const { revocationUrl, tokenUrl } = record;
+    await tokenEndpoint.revoke({ revocationUrl, tokenUrl }, client, selectRevoked(tokens), server);
   }
 
   return {

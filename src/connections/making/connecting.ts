@@ -283,7 +283,8 @@ export function createConnecting(
   ): Promise<void> {
     if (login.revocationUrl === undefined) return;
     const client = clients.findForRecord(server, login);
-    await tokenEndpoint.revoke(login.revocationUrl, client, selectRevoked(tokens), server);
+    const { revocationUrl, tokenUrl } = login;
+    await tokenEndpoint.revoke({ revocationUrl, tokenUrl }, client, selectRevoked(tokens), server);
   }
 
   /** A logout that ends a user's connections ends those that it finds: whoever was logged out while this one was written has none. */

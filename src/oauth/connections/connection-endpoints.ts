@@ -338,5 +338,15 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
           'Cache-Control': 'public, max-age=300',
         }),
     },
+    {
+      kind: 'open',
+      method: 'GET',
+      path: '/oauth/connections-keys.json',
+      errors: OAUTH,
+      handle: async () =>
+        createJsonReply(200, await connecting.listPublicKeys(), {
+          'Cache-Control': 'public, max-age=300',
+        }),
+    },
   ];
 }

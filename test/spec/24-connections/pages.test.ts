@@ -313,6 +313,7 @@ const NO_PAGES = [
   '/connections/wiki',
   '/connections/callback?state=x',
   '/oauth/connections-client.json',
+  '/oauth/connections-keys.json',
 ];
 
 test.each(['proxy', 'broker'])(

@@ -1,7 +1,8 @@
 // The authorization server of a protected server: RFC 8414, 6749 with PKCE, 7591, 7009, 9207.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose';
 import type { Document, ServerHabits, TokenRefusal } from './habits.ts';
-import type { ServerLogin, ServerLogins } from './logins.ts';
+import type { RegisteredClient, ServerLogin, ServerLogins } from './logins.ts';
 
 /** What the token endpoint does. `lost`: it does what it is asked, and its answer never arrives. */
 export type TokenBehaviour =
@@ -115,7 +116,7 @@ export function createAuthorizationServer(deps: AuthorizationServerDeps) {
         habits.renderRefusal({ status, error, isRefresh, asked: body } satisfies TokenRefusal),
       );
     if (getBehaviour() === 'refuses the client') return refuse(401, 'invalid_client');
-    const clientRefusal = findClientRefusal(req, form);
+    const clientRefusal = await findClientRefusal(req, form);
     if (clientRefusal !== undefined) return refuse(401, clientRefusal);
     const resource = form.get('resource');
     if (habits.resource === 'refused' && resource !== null) return refuse(400, 'invalid_target');
@@ -155,7 +156,10 @@ export function createAuthorizationServer(deps: AuthorizationServerDeps) {
   }
 
   /** RFC 6749 §2.3. Puts the id of a Basic header into the form. */
-  function findClientRefusal(req: IncomingMessage, form: URLSearchParams): string | undefined {
+  async function findClientRefusal(
+    req: IncomingMessage,
+    form: URLSearchParams,
+  ): Promise<string | undefined> {
     const [, basic] = /^Basic (.+)$/i.exec(req.headers.authorization ?? '') ?? [];
     const [id, secret] =
       basic === undefined
@@ -165,9 +169,25 @@ export function createAuthorizationServer(deps: AuthorizationServerDeps) {
     if (habits.takesClientDocuments && id?.startsWith('https://')) return undefined;
     const client = logins.clients.get(id ?? '');
     if (client === undefined || client.secret !== secret) return 'invalid_client';
+    if (client.jwksUri !== undefined) {
+      return (await isProven(client, form)) ? undefined : 'invalid_client';
+    }
     const method = basic === undefined ? (secret === undefined ? 'none' : 'post') : 'basic';
     return habits.clientAuth.includes(method) ? undefined : 'invalid_client';
   }
+
+  /** RFC 7523 §3. */
+  const isProven = ({ id, jwksUri = '' }: RegisteredClient, form: URLSearchParams) =>
+    jwtVerify(form.get('client_assertion') ?? '', createRemoteJWKSet(new URL(jwksUri)), {
+      issuer: id,
+      subject: id,
+      audience: `${getOrigin()}/token`,
+      // Tests have a time of their own.
+      currentDate: readIssueDate(form.get('client_assertion') ?? ''),
+    }).then(
+      () => true,
+      () => false,
+    );
 
   const answerRegister: Answer = (_req, res, body) => {
     if (misbehave(res, deps.getRegistrationBehaviour())) return;
@@ -181,7 +201,11 @@ export function createAuthorizationServer(deps: AuthorizationServerDeps) {
       return send(res, { status: 400, body: { error: 'invalid_redirect_uri' } });
     }
     const method = metadata.token_endpoint_auth_method ?? 'client_secret_basic';
-    const { id, secret } = logins.register(uris.map(String), method !== 'none');
+    const jwksUri = method === 'private_key_jwt' ? String(metadata.jwks_uri) : undefined;
+    const { id, secret } = logins.register(uris.map(String), {
+      hasSecret: method !== 'none' && jwksUri === undefined,
+      jwksUri,
+    });
     send(res, {
       status: 201,
       body: {
@@ -193,10 +217,10 @@ export function createAuthorizationServer(deps: AuthorizationServerDeps) {
     });
   };
 
-  const answerRevoke: Answer = (req, res, body) => {
+  const answerRevoke: Answer = async (req, res, body) => {
     const form = new URLSearchParams(body);
     if (misbehave(res, getBehaviour())) return;
-    if (findClientRefusal(req, form) !== undefined) {
+    if ((await findClientRefusal(req, form)) !== undefined) {
       return send(res, { status: 401, body: { error: 'invalid_client' } });
     }
     logins.revoke(form.get('token') ?? '');
@@ -222,7 +246,11 @@ export function createAuthorizationServer(deps: AuthorizationServerDeps) {
   return { getIssuer, routes };
 }
 
-const toMethod = (name: string): string => (name === 'none' ? name : `client_secret_${name}`);
+const toMethod = (name: string): string =>
+  name === 'none' || name === 'private_key_jwt' ? name : `client_secret_${name}`;
+
+const readIssueDate = (assertion: string): Date =>
+  new Date(Number(decodeJwt(assertion).iat ?? 0) * 1000);
 
 /** Whether the request is done with. */
 function misbehave(res: ServerResponse, behaviour: TokenBehaviour): boolean {

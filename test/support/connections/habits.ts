@@ -25,7 +25,7 @@ export interface ServerHabits {
   readonly document: Document;
   readonly registration: 'open' | 'none' | 'allow-list';
   readonly takesClientDocuments: boolean;
-  readonly clientAuth: readonly ('none' | 'post' | 'basic')[];
+  readonly clientAuth: readonly ('none' | 'post' | 'basic' | 'private_key_jwt')[];
   /** RFC 9207, in what comes back to the client. */
   readonly iss: 'right' | 'wrong' | 'none';
   /** RFC 8707. */
@@ -231,6 +231,13 @@ export const GOOGLE: ServerHabits = {
   usedRefreshToken: 'is kept',
 };
 
+/** RFC 7523: a client proves by its key who it is. */
+const WANTS_KEYS: ServerHabits = {
+  ...KEEPS_TO_MCP,
+  title: 'a server that wants keys of its clients',
+  clientAuth: ['private_key_jwt'],
+};
+
 export const SERVERS: readonly ServerHabits[] = [
   KEEPS_TO_MCP,
   GITHUB,
@@ -241,4 +248,5 @@ export const SERVERS: readonly ServerHabits[] = [
   ENTRA,
   WORKERS,
   GOOGLE,
+  WANTS_KEYS,
 ];

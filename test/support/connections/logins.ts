@@ -7,6 +7,8 @@ export interface RegisteredClient {
   readonly secret: string | undefined;
   /** Undefined: any. */
   readonly redirectUris: readonly string[] | undefined;
+  /** Where its keys are (`private_key_jwt`). */
+  readonly jwksUri?: string | undefined;
 }
 
 /** One person's login by a client; all tokens that come of it belong to it. */
@@ -59,11 +61,18 @@ export function createServerLogins(habits: ServerHabits, getNow: () => number) {
       clients.set(client.id, client);
       if (client.secret !== undefined) issued.push(client.secret);
     },
-    register(redirectUris: readonly string[], hasSecret: boolean): RegisteredClient {
+    register(
+      redirectUris: readonly string[],
+      {
+        hasSecret,
+        jwksUri,
+      }: { readonly hasSecret: boolean; readonly jwksUri?: string | undefined },
+    ): RegisteredClient {
       const client = {
         id: `registered-${randomUUID()}`,
         secret: hasSecret ? create('client-secret') : undefined,
         redirectUris,
+        jwksUri,
       };
       clients.set(client.id, client);
       return client;
