@@ -25,7 +25,7 @@ import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
-import { chooseCount } from '../support/tools/long-run.ts';
+import { chooseCount, LONG_MS } from '../support/tools/long-run.ts';
 
 const TWO_HOURS_MS = 7_200_000;
 
@@ -102,7 +102,9 @@ describe.each(['embedded', 'redis'])('connections over %s', (kind) => {
     expect(await one.connections.describe(ADA, wiki)).toMatchObject({ state: 'active' });
   });
 
-  test('§24.4 renewal: round after round, of two replicas one asks, and no refresh token is used twice', async () => {
+  test('§24.4 renewal: round after round, of two replicas one asks, and no refresh token is used twice', {
+    timeout: LONG_MS,
+  }, async () => {
     const { clock, server, wiki, one, other } = await start(STRICT);
     await connectOwner(one, wiki, { owner: ADA });
     const rounds = chooseCount(10, 200);
@@ -119,7 +121,9 @@ describe.each(['embedded', 'redis'])('connections over %s', (kind) => {
     expect(new Set(used).size).toBe(rounds);
   });
 
-  test('§24.4 renewal: a replica dies in the middle, round after round: no connection is lost', async () => {
+  test('§24.4 renewal: a replica dies in the middle, round after round: no connection is lost', {
+    timeout: LONG_MS,
+  }, async () => {
     const { clock, server, wiki, stores, open, one, other } = await start(FORGIVING);
     await connectOwner(one, wiki, { owner: ADA });
     const rounds = chooseCount(10, 200);

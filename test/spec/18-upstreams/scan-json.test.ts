@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type ScannedMember, scanObject } from '../../../src/platform/scan-json.ts';
-import { chooseCount } from '../../support/tools/long-run.ts';
+import { chooseCount, LONG_MS } from '../../support/tools/long-run.ts';
 
 const scan = (text: string) => {
   const bytes = Buffer.from(text);
@@ -72,7 +72,9 @@ const anyEdit = fc.record({
   added: fc.string({ unit: fc.constantFrom(...'{}[]:,"0-.eE+tnul '), maxLength: 2 }),
 });
 
-test('§18.3 results: what was changed so that it is no JSON is never taken for it', () => {
+test('§18.3 results: what was changed so that it is no JSON is never taken for it', {
+  timeout: LONG_MS,
+}, () => {
   fc.assert(
     fc.property(
       fc.dictionary(plainString, plainValue, { maxKeys: 3 }),

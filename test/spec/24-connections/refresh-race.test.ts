@@ -8,7 +8,7 @@ import { KEEPS_TO_MCP, ROTATING, type ServerHabits } from '../../support/connect
 import { startProtectedServer } from '../../support/connections/protected-server.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
-import { chooseCount } from '../../support/tools/long-run.ts';
+import { chooseCount, LONG_MS } from '../../support/tools/long-run.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -42,7 +42,9 @@ function dyingStore(store: Store, isDead: () => boolean): Store {
   });
 }
 
-test('§24.4 two replicas that need a new token at the same moment, round after round: one refresh each time, no token used twice, no connection lost', async () => {
+test('§24.4 two replicas that need a new token at the same moment, round after round: one refresh each time, no token used twice, no connection lost', {
+  timeout: LONG_MS,
+}, async () => {
   const { clock, server, logIn } = await start(ROTATING);
   let users = await logIn();
   const rounds = chooseCount(10, 200);
