@@ -78,7 +78,6 @@ export interface Connections {
   onChange(
     listener: (owner: ConnectionOwner, server: string, state: ConnectionState) => void,
   ): void;
-  close(): void;
 }
 
 /** A link that leads one user to a connection. */

@@ -90,7 +90,6 @@ export function createConnections(
           if (change !== 'renewed' && change !== 'declined') listener(owner, server, change);
         });
       },
-      close: replicas.close,
     },
     requests,
     connecting: {

@@ -10,13 +10,6 @@ import type { Config } from '../config/config.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
-import { createConnections } from '../connections/create-connections.ts';
-import { createOperatedConnections } from '../connections/for-operators.ts';
-import { auditConnections } from '../connections/observers/audit-connections.ts';
-import {
-  createCountConnections,
-  measureRefreshes,
-} from '../connections/observers/measure-connections.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
 import { getOriginalToken } from '../endpoint/message.ts';
@@ -40,7 +33,7 @@ import { type Clock, pause, systemClock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
-import { createPublicNetwork, type Network } from '../platform/outbound/public-network.ts';
+import type { Network } from '../platform/outbound/public-network.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { createLogo } from '../site/logo.ts';
@@ -59,6 +52,7 @@ import {
 import type { Lock } from '../upstreams/lock/lock.ts';
 import type { StoredLock } from '../upstreams/lock/lock-file.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
+import { openConnections } from './connections.ts';
 import { openObservation } from './observation.ts';
 import { createPublicSite } from './site.ts';
 
@@ -125,9 +119,6 @@ const DRAIN_GRACE_MS = 10_000;
  * @throws TracingError when the packages of OpenTelemetry are needed and missing.
  * @throws AuditLogError when the file of `AUDIT_LOG` cannot be opened.
  */
-/** Of authorization servers: as many as there are requests to them at once, so that one whose name nobody answers for keeps no other. */
-const MAX_CONNECTION_LOOKUPS = 200;
-
 export async function createGateway(
   config: Config,
   overrides: Partial<Deps> = {},
@@ -187,32 +178,20 @@ export async function createGateway(
     metrics,
     keySet: overrides.keySet,
   });
-  const listConnectionServers = () => upstreams?.listConnectionServers() ?? [];
-  const connections = createConnections(config, {
+  const listConnectionServers = () =>
+    connections === undefined ? [] : (upstreams?.listConnectionServers() ?? []);
+  const connections = openConnections(config, {
     store,
     seal: loginSeal,
     fetch,
-    network:
-      overrides.network ??
-      createPublicNetwork({
-        clock,
-        tunnel: outbound.openTunnel,
-        maxLookups: MAX_CONNECTION_LOOKUPS,
-      }),
+    network: overrides.network,
+    tunnel: outbound.openTunnel,
+    listServers: listConnectionServers,
     clock,
     log,
     metrics,
-    findServer: (name) => listConnectionServers().find((one) => one.name === name),
-    observers: [
-      measureRefreshes(metrics),
-      ...(audit ? [auditConnections({ audit, store, clock })] : []),
-    ],
+    audit,
   });
-  const connectionsDeps = connections && {
-    connections: connections.connections,
-    listServers: listConnectionServers,
-    clock,
-  };
   const gatewayTokens =
     ownTokens &&
     openGatewayTokens(config, {
@@ -222,7 +201,7 @@ export async function createGateway(
       records: { store, seal: loginSeal, tracing },
       serverUrls,
       machineClients,
-      connections: connections?.connections,
+      connections: connections?.parts.connections,
       listNamedClaims: () => [
         ...(config.admin.groups.length > 0 ? ['groups'] : []),
         ...(upstreams?.listNamedClaims() ?? []),
@@ -254,7 +233,7 @@ export async function createGateway(
             store,
             getSeal,
             getProviderToken,
-            connections,
+            connections: connections?.parts,
             fetch,
             metadata,
             clock,
@@ -287,7 +266,7 @@ export async function createGateway(
   const site = createPublicSite(config, {
     logo,
     catalog: upstreams?.catalogs.all ?? ownCatalog,
-    hasConnections: () => connections !== undefined && listConnectionServers().length > 0,
+    hasConnections: () => listConnectionServers().length > 0,
     clock,
     log,
   });
@@ -310,7 +289,7 @@ export async function createGateway(
     getTraceId,
     noteFailure: loginFailures?.note,
     gatewayTokens,
-    connections,
+    connections: connections?.parts,
     listConnectionServers,
     machineClients,
   });
@@ -333,7 +312,7 @@ export async function createGateway(
           describeKeySet: auth.describeKeySet,
           endSession: mcp.endSession,
           grants: ownTokens?.grants,
-          connections: connectionsDeps && createOperatedConnections(connectionsDeps),
+          connections: connections?.operated,
           endGrant: gatewayTokens?.endGrant,
           endSelectedGrants: gatewayTokens?.endSelectedGrants,
           listServers: () => upstreams?.listServers() ?? [],
@@ -362,9 +341,7 @@ export async function createGateway(
     ...(hasMetrics
       ? createMetricsEndpoints(metrics, {
           countSessions: mcp.countSessions,
-          countConnections: connectionsDeps
-            ? createCountConnections(connectionsDeps)
-            : async () => [],
+          countConnections: connections?.count ?? (async () => []),
         })
       : []),
     ...operatorEndpoints,

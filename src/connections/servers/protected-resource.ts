@@ -124,7 +124,7 @@ async function fetchResource(
  * RFC 9728 §3.3. Many name their host, or the part of it that the server's path lies in, in place of the address itself: that
  * is within the same origin, and the same operator's.
  */
-export function isSameResource(resource: string, serverUrl: string): boolean {
+function isSameResource(resource: string, serverUrl: string): boolean {
   if (!URL.canParse(resource)) return false;
   const [named, own] = [new URL(resource), new URL(serverUrl)];
   const path = named.pathname.replace(/\/+$/, '');

@@ -111,7 +111,7 @@ export function createGatewayTokens(
     ...pages,
     endProviderSession: createEndProviderSession({ ...deps, ...ownClient }),
     grants,
-    hasConnections: () => deps.connections !== undefined && deps.listConnectionServers().length > 0,
+    hasConnections: () => deps.listConnectionServers().length > 0,
   });
   const { issuer } = config.provider;
   const connectionEndpoints =
