@@ -25,6 +25,7 @@ import { createConnectionRecords } from './records/records.ts';
 import { createFindLoginPlace } from './servers/authorization-server.ts';
 import { createOAuthClients } from './servers/clients.ts';
 import { createOutbound } from './servers/outbound.ts';
+import { createRevokeTokens } from './servers/revoke-tokens.ts';
 import { createAuthenticateForm } from './tokens/client-authentication.ts';
 import { createTokenEndpoint } from './tokens/token-endpoint.ts';
 
@@ -72,8 +73,18 @@ export function createConnections(
   const clients = createOAuthClients({ ...shared, locks: changes, outbound, displayName });
   const authenticate = createAuthenticateForm(keys, clock);
   const tokenEndpoint = createTokenEndpoint({ outbound, authenticate, clock });
+  const revokeTokens = createRevokeTokens(clients, tokenEndpoint);
   const findLoginPlace = createFindLoginPlace(outbound, clock);
-  const parts = { ...shared, records, known, changes, clients, tokenEndpoint, findLoginPlace };
+  const parts = {
+    ...shared,
+    records,
+    known,
+    changes,
+    clients,
+    tokenEndpoint,
+    revokeTokens,
+    findLoginPlace,
+  };
   const renewal = createRenewal({ ...parts, locks: changes });
   const requests = createLinkRequests(parts);
   return {

@@ -8,14 +8,12 @@ import type { ConnectionRecord } from './records/connection-record.ts';
 import { isMadeFor } from './records/made-for.ts';
 import type { FindPlace, Place } from './records/place.ts';
 import type { ConnectionRecords } from './records/records.ts';
-import type { OAuthClients } from './servers/clients.ts';
-import { selectRevoked, type TokenEndpoint } from './tokens/token-endpoint.ts';
+import type { RevokeTokens } from './servers/revoke-tokens.ts';
 
 export interface ConnectionEndsDeps {
   readonly records: ConnectionRecords;
   readonly known: KnownAccess;
-  readonly clients: OAuthClients;
-  readonly tokenEndpoint: TokenEndpoint;
+  readonly revokeTokens: RevokeTokens;
   readonly changes: ConnectionChanges;
   readonly observers: readonly ConnectionObserver[];
   readonly findPlace: FindPlace;
@@ -33,8 +31,7 @@ const MAX_AT_ONCE = 20;
 export function createConnectionEnds(
   deps: ConnectionEndsDeps,
 ): Pick<Connections, 'end' | 'endOfUser' | 'endAtServer'> {
-  const { records, known, clients, tokenEndpoint, changes, observers, findPlace, findServer } =
-    deps;
+  const { records, known, revokeTokens, changes, observers, findPlace, findServer } = deps;
 
   /** First here: whatever the authorization server says, nothing is sent by it from now on. */
   async function endOne(
@@ -71,19 +68,8 @@ export function createConnectionEnds(
       return `${place.server} was set up anew since, so nothing was revoked there: ${advice}`;
     if (revocationUrl === undefined)
       return `the authorization server of ${place.server} revokes no tokens (RFC 7009): ${advice}`;
-    try {
-      const client = clients.findForRecord(server, record);
-      const token = selectRevoked(record);
-      const said = await tokenEndpoint.revoke(
-        { revocationUrl, tokenUrl: record.tokenUrl },
-        client,
-        token,
-        server,
-      );
-      return said && `${place.server}’s revocation endpoint ${said}: ${advice}`;
-    } catch {
-      return `the token for ${place.server} could not be revoked: ${advice}`;
-    }
+    const said = await revokeTokens(server, record, record);
+    return said && `${place.server}’s revocation endpoint ${said}: ${advice}`;
   }
 
   async function endAll(places: readonly Place[], by: EndedBy) {

@@ -6,9 +6,8 @@ import type { ConnectionServer } from '../connection.ts';
 import type { ConnectionRecord } from '../records/connection-record.ts';
 import type { Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
-import type { OAuthClients } from '../servers/clients.ts';
+import type { RevokeTokens } from '../servers/revoke-tokens.ts';
 import type { IssuedTokens } from '../tokens/token-answer.ts';
-import { selectRevoked, type TokenEndpoint } from '../tokens/token-endpoint.ts';
 
 export interface NewTokens {
   /** Whether those of its renewal came here, and the store did not take them then. */
@@ -34,8 +33,7 @@ export interface RenewedConnection {
 
 export interface NewTokensDeps {
   readonly records: ConnectionRecords;
-  readonly clients: OAuthClients;
-  readonly tokenEndpoint: TokenEndpoint;
+  readonly revokeTokens: RevokeTokens;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -46,7 +44,7 @@ const PAUSE_MS = 250;
 const MAX_UNSAVED = 1000;
 
 export function createNewTokens(deps: NewTokensDeps): NewTokens {
-  const { records, clients, tokenEndpoint, clock, log } = deps;
+  const { records, revokeTokens, clock, log } = deps;
   /** By the attempt that they came of. */
   const unsaved = createBoundedMap<string, IssuedTokens>(MAX_UNSAVED);
 
@@ -59,24 +57,13 @@ export function createNewTokens(deps: NewTokensDeps): NewTokens {
       const stored = await records.read(place);
       if (stored === undefined) {
         // It was ended meanwhile, and nobody else can end what came since.
-        await revoke(server, marked, tokens);
+        await revokeTokens(server, marked, tokens);
         return undefined;
       }
       if (stored.record.renewal?.attempt !== marked.renewal?.attempt) return undefined;
       const next = applyTokens(stored.record, tokens, isForced, clock.now());
       if ((await records.replace(place, stored, next)) !== undefined) return next;
     }
-  }
-
-  async function revoke(
-    server: ConnectionServer,
-    record: ConnectionRecord,
-    tokens: IssuedTokens,
-  ): Promise<void> {
-    if (record.revocationUrl === undefined) return;
-    const client = clients.findForRecord(server, record);
-    const { revocationUrl, tokenUrl } = record;
-    await tokenEndpoint.revoke({ revocationUrl, tokenUrl }, client, selectRevoked(tokens), server);
   }
 
   return {

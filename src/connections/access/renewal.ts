@@ -22,6 +22,7 @@ import {
 import type { FindLoginPlace } from '../servers/authorization-server.ts';
 import type { OAuthClients } from '../servers/clients.ts';
 import { NoAnswer } from '../servers/outbound.ts';
+import type { RevokeTokens } from '../servers/revoke-tokens.ts';
 import type { FormPair, OAuthClient } from '../tokens/client-authentication.ts';
 import type { IssuedTokens, TokenAnswer } from '../tokens/token-answer.ts';
 import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
@@ -49,6 +50,7 @@ export interface RenewalDeps {
   readonly known: KnownAccess;
   readonly clients: OAuthClients;
   readonly tokenEndpoint: TokenEndpoint;
+  readonly revokeTokens: RevokeTokens;
   readonly findLoginPlace: FindLoginPlace;
   readonly changes: ConnectionChanges;
   readonly observers: readonly ConnectionObserver[];

@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';
-import { quote } from '../../platform/text.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import { createSealedRecords } from '../../store/seal/sealed-records.ts';
 import type { KeyValue } from '../../store/store.ts';
@@ -23,9 +22,15 @@ import type { ConnectionRecords } from '../records/records.ts';
 import type { AuthorizationServer, FindLoginPlace } from '../servers/authorization-server.ts';
 import type { KnownClient, OAuthClients } from '../servers/clients.ts';
 import { NoAnswer } from '../servers/outbound.ts';
+import type { RevokeTokens } from '../servers/revoke-tokens.ts';
 import type { FormPair } from '../tokens/client-authentication.ts';
-import { cleanText, type IssuedTokens } from '../tokens/token-answer.ts';
-import { selectRevoked, type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
+import type { IssuedTokens } from '../tokens/token-answer.ts';
+import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
+import {
+  type AwaitedResponse,
+  BEGIN_AGAIN,
+  readAuthorizationResponse,
+} from './authorization-response.ts';
 import type { LinkRequests } from './link-requests.ts';
 
 export interface ConnectingDeps {
@@ -35,6 +40,7 @@ export interface ConnectingDeps {
   readonly known: KnownAccess;
   readonly clients: OAuthClients;
   readonly tokenEndpoint: TokenEndpoint;
+  readonly revokeTokens: RevokeTokens;
   readonly findLoginPlace: FindLoginPlace;
   readonly requests: Pick<LinkRequests, 'complete' | 'decline'>;
   readonly changes: ConnectionChanges;
@@ -44,16 +50,11 @@ export interface ConnectingDeps {
 }
 
 /** Found by `state`, which only this login's browser brings back. It names server and issuer: an answer of another is none. */
-interface Login {
+interface Login extends AwaitedResponse {
   readonly owner: ConnectionOwner;
-  readonly server: string;
   readonly serverOrigin: string;
   readonly browserHash: string;
   readonly requestId: string | undefined;
-  readonly issuer: string;
-  readonly isIssuerKnown: boolean;
-  readonly sendsIssuer: boolean;
-  readonly tokenUrl: string;
   readonly revocationUrl: string | undefined;
   readonly client: ConnectionRecord['client'];
   /** Undefined where the authorization server takes none. */
@@ -134,20 +135,17 @@ export function createConnecting(
           `${name} was set up anew since its login began. ${BEGIN_AGAIN}`,
         );
       }
-      requireIssuer(login, query.get('iss'));
-      const error = query.get('error');
-      if (error !== undefined) await failRefused(login, error, query.get('error_description'));
-      const code = query.get('code');
-      if (code === undefined || code === '') {
-        throw new ConnectionProblem(
-          'server',
-          `${name}: its authorization server ${login.issuer} sent the browser back without a code. ${BEGIN_AGAIN}`,
-        );
+      const response = readAuthorizationResponse(query, login);
+      if (response.kind === 'declined') {
+        const { requestId } = login;
+        if (requestId !== undefined) await deps.requests.decline(requestId).catch(() => {});
+        throw response.problem;
       }
-      const tokens = await redeem(login, server, code);
+      const tokens = await redeem(login, server, response.code);
       const requireLogin = async () => {
         if (await back.isStillLoggedIn()) return;
-        await discard(login, server, tokens);
+        // Nobody else can end them. Its outcome is nobody's to see.
+        await deps.revokeTokens(server, login, tokens);
         throw createLoggedOut(name);
       };
       await requireLogin();
@@ -195,42 +193,6 @@ export function createConnecting(
     );
   }
 
-  /** RFC 9207 §2.4. What is not said cannot be compared, unless it was promised. */
-  function requireIssuer(login: Login, iss: string | undefined): void {
-    const { server, issuer, isIssuerKnown, sendsIssuer, tokenUrl } = login;
-    if (iss === undefined && !sendsIssuer) return;
-    const isSame = isIssuerKnown
-      ? iss === issuer
-      : iss !== undefined && URL.canParse(iss) && new URL(iss).origin === new URL(tokenUrl).origin;
-    if (isSame) return;
-    throw new ConnectionProblem(
-      'server',
-      `${server}: the browser came back from ${iss === undefined ? 'an authorization server that does not say who it is' : quote(iss, 200)}, and the login was begun at ${issuer} (RFC 9207). Nothing was sent to either. ${BEGIN_AGAIN}`,
-    );
-  }
-
-  async function failRefused(
-    { server, issuer, requestId }: Login,
-    error: string,
-    description: string | undefined,
-  ): Promise<never> {
-    if (error === 'access_denied') {
-      if (requestId !== undefined) await deps.requests.decline(requestId).catch(() => {});
-      throw new ConnectionProblem(
-        'person',
-        `${server} was not connected: its authorization server ${issuer} says that this was declined there.`,
-      );
-    }
-    const code = /^[\w.-]{1,60}$/.test(error) ? error : 'an error';
-    const why = cleanText(description ?? '', 200).replace(/[.\s]+$/, '');
-    const said = why === '' ? code : `${code}: ${why}`;
-    const advice = ADVICE.get(error);
-    throw new ConnectionProblem(
-      advice === undefined ? 'server' : 'operator',
-      `${server}: its authorization server ${issuer} refused the login: ${said}.${advice ?? ''}`,
-    );
-  }
-
   async function redeem(
     login: Login,
     server: ConnectionServer,
@@ -273,18 +235,6 @@ export function createConnecting(
     const isNew = at.issuer === issuer && (await clients.replaceForgotten(server, at, client.id));
     const what = isNew ? ': the registration is gone; it was made anew' : '';
     throw new ConnectionProblem('server', `${hop} ${said}${what}. ${BEGIN_AGAIN}`);
-  }
-
-  /** Nobody else can end them. Its outcome is nobody's to see. */
-  async function discard(
-    login: Login,
-    server: ConnectionServer,
-    tokens: IssuedTokens,
-  ): Promise<void> {
-    if (login.revocationUrl === undefined) return;
-    const client = clients.findForRecord(server, login);
-    const { revocationUrl, tokenUrl } = login;
-    await tokenEndpoint.revoke({ revocationUrl, tokenUrl }, client, selectRevoked(tokens), server);
   }
 
   /** A logout that ends a user's connections ends those that it finds: whoever was logged out while this one was written has none. */
@@ -348,27 +298,7 @@ const createLoggedOut = (server: string) =>
     `You were logged out of this gateway before the login for ${server} came back. ${BEGIN_AGAIN}`,
   );
 
-const BEGIN_AGAIN = 'Begin again from the list of connections.';
-
 const STATE_UNKNOWN = `This login is not known, or was used already: each works once, and within ten minutes. ${BEGIN_AGAIN}`;
-
-const OF_RESOURCE =
-  ' If it does not know the parameter "resource", set "resource": false in the "auth" of this server; if it wants another value, set that.';
-
-/** Of RFC 6749 §4.1.2.1 and RFC 8707 §2, those that the configuration or the client is the cause of, and what to do. */
-const ADVICE: ReadonlyMap<string, string> = new Map([
-  [
-    'unauthorized_client',
-    ' See whether its client there may use the authorization code grant, and whether "clientId" is right.',
-  ],
-  ['invalid_scope', ' Set "scopes" to those that the client may ask for there.'],
-  [
-    'invalid_request',
-    ' See what it documents for this request: "parameters", "resource" and "pkce" of "auth" change it.',
-  ],
-  ['unsupported_response_type', ' Its client there must be allowed the authorization code grant.'],
-  ['invalid_target', OF_RESOURCE],
-]);
 
 /**
  * RFC 7636 §4.2. One that lists other methods alone cannot check what is sent; one that lists none often can (Entra, say), and

@@ -4,7 +4,7 @@ import { createWorkQueue, type WorkQueue } from '../../platform/work-queue.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Outbound } from '../servers/outbound.ts';
 import type { AuthenticateForm, FormPair, OAuthClient } from './client-authentication.ts';
-import { type IssuedTokens, readTokenAnswer, redact, type TokenAnswer } from './token-answer.ts';
+import { readTokenAnswer, redact, type TokenAnswer } from './token-answer.ts';
 
 export interface TokenEndpoint {
   /** @throws NoAnswer */
@@ -22,15 +22,6 @@ export interface TokenEndpoint {
     server: ConnectionServer,
   ): Promise<string | undefined>;
 }
-
-/** What is revoked of them: with a refresh token goes what was made by it (RFC 7009 §2.1). */
-export const selectRevoked = ({
-  accessToken,
-  refreshToken,
-}: Pick<IssuedTokens, 'accessToken'> & Partial<Pick<IssuedTokens, 'refreshToken'>>) =>
-  refreshToken === undefined
-    ? ({ value: accessToken, hint: 'access_token' } as const)
-    : ({ value: refreshToken, hint: 'refresh_token' } as const);
 
 /** Of all servers together. */
 const MAX_RUNNING = 200;
