@@ -246,6 +246,8 @@ export async function createGateway(
   const mcp = createMcp(config.mcp, {
     catalogs: upstreams?.catalogs ?? { all: ownCatalog, findServer: () => undefined },
     policies: upstreams?.catalogs.policies,
+    getGuards: () => undefined,
+    askFirst: async () => {},
     service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
     store,
     getSeal,

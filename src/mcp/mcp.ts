@@ -7,6 +7,7 @@ import type { GetProviderToken, UserContext } from '../endpoint/message.ts';
 import type { EndedGrants } from '../grants/ended-grants.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
+import type { Guards } from '../policy/guards/guards.ts';
 import type { Policies } from '../policy/policy.ts';
 import { buildChannelName } from '../store/keys.ts';
 import { createReplicas } from '../store/replicas/replicas.ts';
@@ -19,6 +20,7 @@ import { createRunCall, type FindClientId } from './calls/run-call.ts';
 import { countCalls, createCountCall } from './calls/running-calls.ts';
 import type { ServiceInfo } from './catalog/catalog.ts';
 import type { Catalogs } from './catalog/served-catalog.ts';
+import { type AskFirst, createRunTarget } from './control/run-target.ts';
 import { createMcpEndpoints } from './endpoints.ts';
 import { auditCalls } from './observers/audit-calls.ts';
 import { traceCalls } from './observers/trace-calls.ts';
@@ -44,6 +46,9 @@ export interface McpDeps {
   readonly getChallenge: GetChallenge | undefined;
   /** Who may use what; undefined where everybody may use everything. */
   readonly policies: Pick<Policies, 'judge'> | undefined;
+  /** Those of the configuration as it is now; undefined where it has none. */
+  getGuards(): Guards | undefined;
+  readonly askFirst: AskFirst;
   /** Whether requests have traces. */
   readonly isTraced: boolean;
   /** Undefined without `AUDIT_LOG`. */
@@ -125,7 +130,8 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     : undefined;
   const observer = joinObservers(listObservers(deps), log);
   const countCall = createCountCall(config.maxCallsPerUser, clock, deps.endedGrants);
-  const runCall = createRunCall({ ...deps, observer, countCall });
+  const runTarget = createRunTarget({ getGuards: deps.getGuards, askFirst: deps.askFirst });
+  const runCall = createRunCall({ ...deps, runTarget, observer, countCall });
   const findStreamOwner = createFindStreamOwner(findClientId);
   const eras = {
     session: createSessionEra({

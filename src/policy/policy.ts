@@ -26,14 +26,23 @@ export interface PolicyCaller {
   readonly user: UserContext | undefined;
   /** OAuth client ID; undefined where it is not known. */
   readonly clientId: string | undefined;
+  /** The view (§25) at whose path the call came; undefined for `/mcp` and the paths of servers. */
+  readonly view?: string | undefined;
 }
 
 export type Verdict =
-  | { readonly kind: 'allowed' }
+  /** `ask` is who has to agree to a call before it runs (§27); in lists it says nothing. */
+  | { readonly kind: 'allowed'; readonly ask?: AskWhom | undefined }
   /** For this caller it does not exist. `by` is the policy, as the audit log names it. */
   | { readonly kind: 'denied'; readonly by: string }
   /** Only these scopes are missing: it is listed, and its call is 403 `insufficient_scope`. */
   | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[] };
+
+/**
+ * §27: `user` is asked in their client where that can show a question, `page` at the gateway's own page always, `operator` at
+ * the operators' page. Each beats those before it.
+ */
+export type AskWhom = 'user' | 'page' | 'operator';
 
 export interface Policy {
   /** Before many items are judged: works out what follows from the caller alone, and gives way to others. */
@@ -71,11 +80,15 @@ export const joinPolicies = (policies: readonly Policy[]): Policies => ({
     for (const policy of policies) await policy.prepareFor?.(caller, work);
   },
   judge(item, caller, args) {
+    let allowed: Verdict = ALLOWED;
     for (const { judge } of policies) {
       const verdict = judge?.(item, caller, args);
-      if (verdict !== undefined && verdict.kind !== 'allowed') return verdict;
+      if (verdict === undefined) continue;
+      if (verdict.kind !== 'allowed') return verdict;
+      // Only the rules ask.
+      if (verdict.ask !== undefined) allowed = verdict;
     }
-    return ALLOWED;
+    return allowed;
   },
   findHidden(server, kind, said) {
     for (const { findHidden } of policies) {

@@ -116,8 +116,8 @@ export interface CallRecord {
   readonly methodName: string | undefined;
   /** Undefined where this path does not have it in this era. */
   readonly method: Method | undefined;
-  /** The name or URI that the message is about, as the client wrote it. */
-  readonly subject: string | undefined;
+  /** The name or URI that the message is about, as the client wrote it; of a call in another (§25.3) the inner one's. */
+  subject: string | undefined;
   /** W3C Trace Context: of the client, or of the span that stands for the call. */
   trace: TraceContext;
   /** OAuth client ID, where it is known; from `start` on. */
@@ -126,6 +126,8 @@ export interface CallRecord {
   startedAt: number;
   /** The server at whose path it came; undefined for `/mcp`. */
   readonly ownServer: string | undefined;
+  /** The view (§25) at whose path it came. */
+  readonly view: string | undefined;
   /** The server that it is about, as far as that is known; undefined for the gateway's own. */
   server: string | undefined;
   /** Whether observers were told that it starts. */
@@ -141,7 +143,7 @@ export interface CallRecord {
 export function createCallRecord(
   message: JsonRpcMessage,
   { request, user }: Pick<CallRecord, 'request' | 'user'>,
-  { offers, server }: Pick<ServedCatalog, 'offers' | 'server'>,
+  { offers, server, view }: Pick<ServedCatalog, 'offers' | 'server' | 'view'>,
   era: Era,
   hasStreams: boolean,
 ): CallRecord {
@@ -162,6 +164,7 @@ export function createCallRecord(
     clientId: undefined,
     startedAt: 0,
     ownServer: server,
+    view,
     server,
     hasStarted: false,
     target: undefined,

@@ -56,7 +56,7 @@ export interface CallContext extends CallerContext {
 export interface ContextSource {
   readonly user: UserContext | undefined;
   readonly session: SessionLookup;
-  readonly record: Pick<CallRecord, 'trace'>;
+  readonly record: Pick<CallRecord, 'trace' | 'view'>;
   readonly stream: ResponseStream;
   signal(): CancelSignal;
   abortSignal(): AbortSignal;
@@ -115,6 +115,7 @@ export function createContext(
     isAsking,
     trace: record.trace,
     clientId,
+    view: record.view,
     progress(done: number, total?: number, message?: string) {
       if (!isRequestId(progressToken)) return;
       const progressParams = { progressToken, progress: done, total, message };

@@ -19,6 +19,8 @@ export type Outcome =
   | { readonly kind: 'asked' }
   /** A policy does not let the caller; `error` is what it is told. */
   | { readonly kind: 'denied'; readonly by: string; readonly error: GatewayError }
+  /** The same, and its result says so: a guard, or somebody who was asked, stopped the call (§26, §27). */
+  | { readonly kind: 'denied'; readonly by: string; readonly result: MethodResult }
   | { readonly kind: 'failure'; readonly error: GatewayError };
 
 export interface MethodResult {
@@ -36,10 +38,13 @@ export class InputRequired extends Error {
   }
 }
 
-export const judgeResult = (result: MethodResult): Outcome =>
-  'isError' in result.result && result.result.isError === true
+/** `deniedBy` is what stopped the call; undefined where nothing did. */
+export function judgeResult(result: MethodResult, deniedBy: string | undefined): Outcome {
+  if (deniedBy !== undefined) return { kind: 'denied', by: deniedBy, result };
+  return 'isError' in result.result && result.result.isError === true
     ? { kind: 'tool_error', result }
     : { kind: 'success', result };
+}
 
 interface ThrownBy {
   readonly method: Method | undefined;

@@ -8,7 +8,8 @@ import type { Policies, Verdict } from '../../policy/policy.ts';
 import { readParams } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
 import type { Caller, ServiceInfo } from '../catalog/catalog.ts';
-import type { Target } from '../catalog/served-catalog.ts';
+import type { InnerCall, Target, WantedItem } from '../catalog/served-catalog.ts';
+import type { RunTarget } from '../control/run-target.ts';
 import type { Call, CallObserver, CallRecord } from './call.ts';
 import { type CallClient, type CallContext, createContext } from './context.ts';
 import {
@@ -42,6 +43,8 @@ export interface RunCallDeps {
   readonly service: ServiceInfo;
   /** Undefined where everybody may use everything. */
   readonly policies: Pick<Policies, 'judge'> | undefined;
+  /** Runs what policies allow. */
+  readonly runTarget: RunTarget;
   readonly observer: Required<CallObserver>;
   readonly findClientId: FindClientId;
   readonly countCall: CountCall;
@@ -51,7 +54,16 @@ export interface RunCallDeps {
 
 // None of these functions awaits anything while it has the params: V8 would keep them until the call ends.
 export function createRunCall(deps: RunCallDeps): RunCall {
-  const { service, policies, observer, findClientId, countCall, getProviderToken, clock } = deps;
+  const {
+    service,
+    policies,
+    runTarget,
+    observer,
+    findClientId,
+    countCall,
+    getProviderToken,
+    clock,
+  } = deps;
   const askPolicies: Policies['judge'] = policies?.judge ?? (() => ALLOWED);
 
   return function runCall(call, client, params, run) {
@@ -118,7 +130,34 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   ): Promise<MethodResult> {
     const name = readString(params, param);
     const args = kind === 'resource' ? undefined : readArguments(params);
-    const resolving = call.catalog.resolve({ list, name }, context);
+    const inner =
+      kind === 'tool' && args !== undefined ? call.catalog.unwrapCall?.(name, args) : undefined;
+    return inner === undefined
+      ? resolve({ list, name }, args, context, call, client)
+      : resolveInner(inner, context, call, client);
+  }
+
+  /** §25.3: from here on there is one call, and it is the inner one. */
+  function resolveInner(
+    { name, args }: InnerCall,
+    context: CallContext,
+    call: Call,
+    client: CallClient,
+  ): Promise<MethodResult> {
+    call.record.subject = name;
+    // The headers of the request repeat arguments of the outer tool.
+    const { checkTarget: _, ...unchecked } = client;
+    return resolve({ list: 'tools', name }, args, context, call, unchecked);
+  }
+
+  function resolve(
+    wanted: WantedItem,
+    args: JsonObject | undefined,
+    context: CallContext,
+    call: Call,
+    client: CallClient,
+  ): Promise<MethodResult> {
+    const resolving = call.catalog.resolve(wanted, context);
     return resolving instanceof Promise
       ? resolving.then((target) => judge(target, args, context, call, client))
       : judge(resolving, args, context, call, client);
@@ -140,12 +179,36 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const starting =
       checking === undefined ? tellStart(record) : checking.then(() => tellStart(record));
     return starting === undefined
-      ? runTarget(verdict, target, args, context, record)
+      ? runJudged(verdict, target, args, context, record)
       : starting.then(() => {
           // Rules may have been loaded anew meanwhile.
           const now = verdict.kind === 'denied' ? verdict : askPolicies(target.item, context, args);
-          return runTarget(now, target, args, context, record);
+          return runJudged(now, target, args, context, record);
         });
+  }
+
+  function runJudged(
+    verdict: Verdict,
+    target: Target,
+    args: JsonObject = NO_ARGUMENTS,
+    context: CallContext,
+    record: CallRecord,
+  ): Promise<MethodResult> {
+    if (verdict.kind !== 'allowed') {
+      record.deniedBy = nameDenial(verdict);
+      return refuse(verdict, target, context);
+    }
+    const { item } = target;
+    return runTarget({
+      target,
+      args,
+      ask: verdict.ask,
+      context,
+      record,
+      judge: (changed) =>
+        askPolicies(item, context, item.kind === 'resource' ? undefined : changed),
+      refuse: (denial) => refuse(denial, target, context),
+    }).then(item.kind === 'resource' ? toResourceResult : toItemResult);
   }
 
   function tellStart(record: CallRecord): Promise<void> | undefined {
@@ -156,7 +219,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   /** Apart from the call, so that nothing of it is kept while it runs. */
   function watch(work: Promise<MethodResult>, call: Call, client: CallClient): Promise<Outcome> {
     return work.then(
-      (result) => end(call, client.isAsking() ? ASKED : judgeResult(result)),
+      (result) => end(call, client.isAsking() ? ASKED : judgeResult(result, call.record.deniedBy)),
       (thrown: unknown) => {
         // What is refused before it is known what it is about has a start, too.
         const starting = call.record.hasStarted ? undefined : tellStart(call.record);
@@ -191,22 +254,6 @@ type Denial = Exclude<Verdict, { kind: 'allowed' }>;
 
 const nameDenial = (verdict: Denial): string =>
   verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
-
-function runTarget(
-  verdict: Verdict,
-  target: Target,
-  args: JsonObject | undefined,
-  context: CallContext,
-  record: CallRecord,
-): Promise<MethodResult> {
-  if (verdict.kind !== 'allowed') {
-    record.deniedBy = nameDenial(verdict);
-    return refuse(verdict, target, context);
-  }
-  return target
-    .run(args ?? NO_ARGUMENTS, context)
-    .then(target.item.kind === 'resource' ? toResourceResult : toItemResult);
-}
 
 const NO_ARGUMENTS: JsonObject = {};
 

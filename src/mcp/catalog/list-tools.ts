@@ -25,6 +25,7 @@ export const LISTING_CONTEXT: CallerContext = {
   user: undefined,
   session: undefined,
   clientId: undefined,
+  view: undefined,
   client: { elicitation: false, sampling: false, roots: false },
   service: {
     name: PACKAGE_NAME,

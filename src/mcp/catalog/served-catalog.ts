@@ -23,6 +23,8 @@ import type { MirroredParam } from './descriptions.ts';
 /** A caller whose OAuth client is known, where anything depends on it. */
 export interface IdentifiedCaller extends Caller {
   readonly clientId: string | undefined;
+  /** §25: the view at whose path it calls; undefined for `/mcp` and the paths of servers. */
+  readonly view: string | undefined;
 }
 
 /** The context of a call of such a caller. */
@@ -39,6 +41,8 @@ export interface Catalogs {
 export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   /** The server at whose path it is; undefined for `/mcp`. A session belongs to the path that opened it. */
   readonly server: string | undefined;
+  /** The view (§25) that it is; undefined for `/mcp` and the paths of servers. */
+  readonly view: string | undefined;
   /** What there can be, for any caller at any time: the rest is neither advertised nor answered. */
   readonly offers: Offers;
   /** Whether the description and all lists are the same for every caller. */
@@ -52,6 +56,13 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
    * @throws GatewayError `invalid_params` where nobody has it, `upstream_error` where that cannot be known now.
    */
   resolve(wanted: WantedItem, context: CallerContext): Target | Promise<Target>;
+  /**
+   * §25.3: what is called by a tool that calls others; undefined for any other tool. All that follows, from rules to the
+   * audit log, is about the inner call.
+   *
+   * @throws GatewayError `invalid_tool_input` where the arguments do not name a call.
+   */
+  unwrapCall?(tool: string, args: JsonObject): InnerCall | undefined;
   complete(completion: CompletionRequest, context: CallerContext): Promise<Completion>;
   /** Whether the caller may hear of the resource's changes, and it tells of them. */
   canWatch(uri: string, caller: IdentifiedCaller): boolean | Promise<boolean>;
@@ -67,6 +78,10 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   endSession(caller: IdentifiedCaller): void;
 }
 
+/** What sessions of its path belong to: names of servers and of views are never the same (§25.1). Undefined for `/mcp`. */
+export const nameOwnPath = ({ server, view }: Pick<ServedCatalog, 'server' | 'view'>) =>
+  server ?? view;
+
 /** The name or URI, as clients of this path see it. */
 export interface WantedItem {
   readonly list: CallableList;
@@ -75,6 +90,13 @@ export interface WantedItem {
 
 /** Templates are filled in by clients, and read as resources. */
 export type CallableList = Exclude<ListKind, 'templates'>;
+
+/** §25.3: a call in the arguments of another. */
+export interface InnerCall {
+  /** As clients of this path see it. */
+  readonly name: string;
+  readonly args: JsonObject;
+}
 
 /** One tool, prompt or resource, found. */
 export interface Target {
@@ -86,6 +108,8 @@ export interface Target {
   listMirroredParams(
     caller: IdentifiedCaller,
   ): readonly MirroredParam[] | Promise<readonly MirroredParam[]>;
+  /** What is wrong with arguments that did not come from the client as they are; undefined where its schema allows them. */
+  findProblem?(args: JsonObject): string | undefined;
   /** @throws GatewayError for what the caller did wrong; any other throw is an unexpected failure (§4.4). */
   run(args: JsonObject, context: CallerContext): Promise<object>;
   /**
@@ -115,6 +139,7 @@ export interface ListeningDeps {
 export function serveOwnCatalog(catalog: Catalog, listening?: ListeningDeps): OwnCatalog {
   return {
     server: undefined,
+    view: undefined,
     offers: catalog.offers,
     mirrorHeaders: catalog.mirrorHeaders,
     isShared: catalog.describe === undefined,

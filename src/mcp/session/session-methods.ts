@@ -11,7 +11,7 @@ import { type McpResponse, toResultResponse } from '../calls/outcome.ts';
 import type { FindClientId } from '../calls/run-call.ts';
 import type { Arguments, ServiceInfo } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';
-import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
+import { type IdentifiedCaller, nameOwnPath } from '../catalog/served-catalog.ts';
 import type { FindStreamOwner, SessionStreams } from './session-streams.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -82,13 +82,15 @@ export const createInitialize = ({
   async function initialize({ user, catalog }, params) {
     const { client, ...session } = readInitialize(params);
     const clientId = await findClientId({ user });
-    const description = await catalog.describe({ user, session: undefined, client, clientId });
-    const { server } = catalog;
+    const { view } = catalog;
+    const caller = { user, client, clientId, view };
+    const description = await catalog.describe({ ...caller, session: undefined });
+    const server = nameOwnPath(catalog);
     const { sessionId, endedIds } = await sessions.create(user, { ...session, server });
     // As after DELETE; nobody waits for it, and it never rejects.
     for (const endedId of endedIds) {
       const { protocolVersion } = session;
-      closeSession({ user, session: { sessionId: endedId, protocolVersion }, client, clientId });
+      closeSession({ ...caller, session: { sessionId: endedId, protocolVersion } });
       void sessionStreams?.end(endedId);
     }
     const response = toResultResponse({

@@ -51,7 +51,11 @@ export const createFindStreamOwner =
   async ({ user, catalog }, session) => {
     const client = readStoredCapabilities(session.clientCapabilities);
     const clientId = await findClientId({ user });
-    return { sessionId: session.sessionId, caller: { user, session, client, clientId }, catalog };
+    return {
+      sessionId: session.sessionId,
+      caller: { user, session, client, clientId, view: catalog.view },
+      catalog,
+    };
   };
 
 export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {

@@ -19,7 +19,7 @@ import type {
 } from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
-import type { ServedCatalog } from '../catalog/served-catalog.ts';
+import { nameOwnPath, type ServedCatalog } from '../catalog/served-catalog.ts';
 
 type User = UserContext | undefined;
 
@@ -44,7 +44,7 @@ interface CallInSession {
   /** What the store said of the session, when it admitted the request. */
   readonly session: SessionLookup;
   /** Of the path that it comes to. */
-  readonly catalog: Pick<ServedCatalog, 'server'>;
+  readonly catalog: Pick<ServedCatalog, 'server' | 'view'>;
 }
 
 export interface Sessions {
@@ -158,7 +158,7 @@ export function createSessions(
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
       if (record !== undefined) {
-        return isOwn(record, user) && record.server === catalog.server ? record : undefined;
+        return isOwn(record, user) && record.server === nameOwnPath(catalog) ? record : undefined;
       }
       if (!isSessionId(id)) return undefined;
       if (await store.claimExpiredSession(id)) metrics.recordSessions('expired');

@@ -83,7 +83,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     const stopCounting = countCall(call);
     try {
       const clientId = await findClientId({ user });
-      const caller = { user, session: undefined, client, clientId };
+      const caller = { user, session: undefined, client, clientId, view: catalog.view };
       return await openSubscription(message, catalog, caller);
     } finally {
       stopCounting();

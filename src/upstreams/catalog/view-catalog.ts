@@ -58,6 +58,7 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
 
   return {
     server: view.path === '' ? undefined : view.path,
+    view: undefined,
     offers: ALL_OFFERS,
     isShared: false,
     get mirrorHeaders() {

@@ -69,11 +69,11 @@ export interface FoundResource {
 
 /** `context` is that of the call under way, where there is one. */
 export const toWho = (
-  { user, session, client: capabilities, clientId }: IdentifiedCaller,
+  { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
   context?: CallerContext,
 ): Who => ({
   upstream: { user, clientId, sessionId: session?.sessionId, capabilities },
-  policy: { user, clientId },
+  policy: { user, clientId, view },
   context,
 });
 

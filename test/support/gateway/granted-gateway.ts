@@ -69,6 +69,8 @@ export async function startGrantedGateway(
   const mcp = createMcp(config.mcp, {
     catalogs: { all: catalog, findServer: () => undefined },
     policies: joinPolicies([]),
+    getGuards: () => undefined,
+    askFirst: async () => {},
     service: { name: 'test', version: '1', displayName: 'Test', environment: 'test' },
     store,
     getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, {

@@ -1,0 +1,77 @@
+// §26: guards see what goes through the gateway, and let it pass, change it or refuse it.
+
+import type { UserContext } from '../../endpoint/message.ts';
+import type { RequestId, TraceContext } from '../../protocol/json-rpc.ts';
+import type { ItemKind } from '../../protocol/list-kinds.ts';
+
+/** What a guard can look at, as `on` in the configuration file names it (§26.1). */
+export type GuardPoint =
+  | 'tools/list'
+  | 'tools/call'
+  | 'tools/result'
+  | 'prompts/list'
+  | 'prompts/get'
+  | 'prompts/result'
+  | 'resources/list'
+  | 'resources/read'
+  | 'resources/result'
+  | 'completion/complete'
+  | 'completion/result'
+  | 'instructions'
+  | 'sampling'
+  | 'sampling/result'
+  | 'elicitation'
+  | 'elicitation/result'
+  | 'roots'
+  | 'roots/result'
+  | 'notifications'
+  | 'approval';
+
+/** What it is about: of a server, and as clients of `/mcp` see it. Guards are chosen by it. */
+export interface GuardedItem {
+  readonly kind: ItemKind | undefined;
+  /** `''` where it is about a server as a whole. */
+  readonly name: string;
+  /** `''` for the built-in catalogue. */
+  readonly server: string;
+}
+
+/** Who calls. A guard is told who it is, never a token. */
+export interface GuardCaller {
+  readonly user: UserContext | undefined;
+  readonly clientId: string | undefined;
+  readonly view: string | undefined;
+  /** JSON-RPC id of the request. */
+  readonly requestId: RequestId | undefined;
+  readonly trace: TraceContext;
+}
+
+/** All guards of a configuration. */
+export interface Guards {
+  /**
+   * Those that look at this, in their order, as one; undefined where none does: then nothing is parsed, kept or waited for.
+   * Costs no more than a look-up.
+   */
+  find(point: GuardPoint, item: GuardedItem): Guard | undefined;
+}
+
+/** Some guards as one. */
+export interface Guard {
+  /** Never rejects: a guard that fails refuses, or lets pass, as its `onError` says. */
+  judge(message: GuardedMessage): Promise<GuardVerdict>;
+}
+
+export interface GuardedMessage {
+  /** Params of a request, a result, or `{"error": …}`: a JSON value, as it would go on. It is not changed. */
+  readonly value: unknown;
+  /** Undefined for what concerns nobody in particular, such as lists that all callers share. */
+  readonly caller: GuardCaller | undefined;
+  /** What is wrong with a value that a guard put in its place: then that guard has failed. */
+  findProblem?(changed: unknown): string | undefined;
+}
+
+export type GuardVerdict =
+  | { readonly kind: 'passed' }
+  | { readonly kind: 'changed'; readonly value: unknown }
+  /** `by` names the guard; `message` is its word to the caller. */
+  | { readonly kind: 'refused'; readonly by: string; readonly message: string };
