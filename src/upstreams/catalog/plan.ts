@@ -6,6 +6,7 @@ import type { CompiledRules } from '../../policy/rules/rules.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type { ServersConfig, UpstreamConfig } from '../config/upstream-config.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
+import type { ViewsConfig } from '../views/view-config.ts';
 import type { BuiltIn } from './built-in.ts';
 import { isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
@@ -21,7 +22,7 @@ import type { Server } from './server.ts';
 
 /** What is read together, and served until it is read anew: the configuration file, and the lock beside it. */
 export interface Setup {
-  readonly file: ServersConfig & RulesConfig & MachineClientsConfig;
+  readonly file: ServersConfig & ViewsConfig & RulesConfig & MachineClientsConfig;
   /** Undefined where there is none: everything is approved. */
   readonly lock?: Lock | undefined;
   /** The lock file is empty (`{}`): that there is no lock is meant. */
