@@ -237,6 +237,7 @@ export async function createGateway(
             store,
             getSeal,
             getProviderToken,
+            findClientId: clientOf,
             connections: connections?.parts,
             fetch,
             metadata,
@@ -325,6 +326,7 @@ export async function createGateway(
           listServerTools: (name, part) => upstreams?.listServerTools(name, part),
           listLockDifferences: (part) => upstreams?.listLockDifferences(part),
           lockApproval: upstreams?.lockApproval,
+          measureLists: async () => (await upstreams?.measureLists()) ?? [],
           previewAccess: upstreams?.previewAccess,
           lockCommand: overrides.lockCommand ?? 'postern lock',
         })
