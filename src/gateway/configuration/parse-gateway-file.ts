@@ -7,7 +7,7 @@ import { completeRules } from '../../policy/rules/check-rules.ts';
 import type { CompletionDeps } from '../../upstreams/config/common-members.ts';
 import { describePlainSecrets } from '../../upstreams/config/plain-secrets.ts';
 import { completeServers, isOtherName, type PlacedServer } from '../../upstreams/config/servers.ts';
-import { completeViews } from '../../upstreams/views/view-shape.ts';
+import { completeViews, describeMissingServers } from '../../upstreams/views/view-shape.ts';
 import { type FileContent, fileShape, type GatewayFile } from './gateway-file.ts';
 
 export interface ParseOptions extends TextSource, CompletionDeps {}
@@ -40,6 +40,10 @@ export async function parseGatewayFile(
         file,
         warnings: [
           ...describeOtherNames(fileName, content?.servers ?? []),
+          ...describeMissingServers(
+            file.views ?? [],
+            file.servers.map(({ name }) => name),
+          ),
           ...parsed.describeIgnored(),
           ...describePlainSecrets(fileName, root),
           ...parsed.warnings,

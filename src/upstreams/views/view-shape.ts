@@ -10,6 +10,7 @@ import {
   type Shape,
 } from '../../config/file/shapes/shape.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
+import { findNearestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import { decodeResource } from '../../policy/rules/may.ts';
 import { BUILT_IN } from '../catalog/prepare-list.ts';
@@ -182,6 +183,21 @@ export const viewsShape: Shape<readonly PlacedView[]> = {
     });
   },
 };
+
+/** A sentence for each server that a view names and the file does not have: the view is served without it. */
+export const describeMissingServers = (
+  views: readonly ViewConfig[],
+  servers: readonly string[],
+): readonly string[] =>
+  views.flatMap(({ place, servers: named = [] }) =>
+    named
+      .filter((name) => name !== BUILT_IN && !servers.includes(name))
+      .map((name) => {
+        const nearest = findNearestName(name, servers);
+        const guess = nearest === undefined ? '' : ` Did you mean ${quote(nearest)}?`;
+        return `${place}: "servers" names ${quote(name)}, which is no server of this file.${guess}`;
+      }),
+  );
 
 /** Of the whole file: views and servers share one namespace, since both have paths. Reports at each. */
 export const completeViews = (
