@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { isObject } from '../../src/platform/json.ts';
 import type { Entry } from '../../src/upstreams/catalog/prepare-list.ts';
-import { readQuery, rank } from '../../src/upstreams/search/rank.ts';
+import { rank, readQuery } from '../../src/upstreams/search/rank.ts';
 
 export interface Question {
   readonly question: string;

@@ -11,6 +11,7 @@ import type { UpstreamConfig } from '../config/upstream-config.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { RelayCall } from '../relay/server-request.ts';
+import { createSearchCatalog } from '../search/search-catalog.ts';
 import type { Upstream } from '../upstream.ts';
 import { createCuratedView } from '../views/curated-view.ts';
 import type { WarnOfView } from '../views/planned-view.ts';
@@ -132,13 +133,20 @@ export function createUpstreamCatalogs(
   function openCatalog(
     known: Map<string, ServedCatalog>,
     name: string,
-    createView: typeof createServerView,
+    open: (name: string) => ServedCatalog,
   ): ServedCatalog {
-    const opened =
-      known.get(name) ??
-      createViewCatalog({ ...shared, view: createView(name, getPlan, joined), joined });
+    const opened = known.get(name) ?? open(name);
     known.set(name, opened);
     return opened;
+  }
+
+  const openServerCatalog = (name: string) =>
+    createViewCatalog({ ...shared, view: createServerView(name, getPlan, joined), joined });
+
+  function openViewCatalog(name: string): ServedCatalog {
+    const view = createCuratedView(name, getPlan, joined);
+    const catalog = createViewCatalog({ ...shared, view, joined });
+    return createSearchCatalog({ ...shared, catalog, view });
   }
 
   function openServer(config: UpstreamConfig): Server {
@@ -187,8 +195,8 @@ export function createUpstreamCatalogs(
     getPlan,
     policies: { judge: (item, caller, args) => plan.policies.judge(item, caller, args) },
     findNamed(name) {
-      if (plan.servers.has(name)) return openCatalog(serverCatalogs, name, createServerView);
-      return plan.views.has(name) ? openCatalog(viewCatalogs, name, createCuratedView) : undefined;
+      if (plan.servers.has(name)) return openCatalog(serverCatalogs, name, openServerCatalog);
+      return plan.views.has(name) ? openCatalog(viewCatalogs, name, openViewCatalog) : undefined;
     },
     async reload(next) {
       const former = plan.servers;

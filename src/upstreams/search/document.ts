@@ -11,18 +11,42 @@ export interface Document {
   readonly weights: Float32Array;
 }
 
-/**
- * How often a term stands in a part of a tool, times this. Of a longer part one place says less: `length` is how many terms
- * are usual, and `penalty` how much that counts (`b` of BM25F).
- */
-const FIELDS = {
-  name: { weight: 5, length: 3, penalty: 0.2 },
-  server: { weight: 5, length: 1, penalty: 0 },
-  title: { weight: 2, length: 3, penalty: 0.4 },
-  summary: { weight: 1.5, length: 9, penalty: 0.5 },
-  description: { weight: 0.8, length: 30, penalty: 0.7 },
-  params: { weight: 0.4, length: 6, penalty: 0.6 },
-} as const;
+/** A part of a tool's definition. */
+interface Part {
+  /** What each place counts where the part has `length` terms. */
+  readonly weight: number;
+  /** How many terms are usual. */
+  readonly length: number;
+  /** How much less one place says in a longer part: 0 to 1 (`b` of BM25F). */
+  readonly penalty: number;
+  list(entry: Entry): readonly string[];
+}
+
+const PARTS: readonly Part[] = [
+  { weight: 7.5, length: 3, penalty: 0.2, list: ({ ownName }) => listNameTerms(ownName) },
+  { weight: 8, length: 1, penalty: 0, list: ({ server }) => listTerms(server) },
+  { weight: 1.5, length: 3, penalty: 0.4, list: ({ item }) => listTerms(readText(item.title)) },
+  {
+    weight: 1.3,
+    length: 9,
+    penalty: 0.5,
+    list: ({ item }) => listTerms(takeSummary(readText(item.description))),
+  },
+  {
+    weight: 0.8,
+    length: 30,
+    penalty: 0.7,
+    list: ({ item }) => listTerms(readText(item.description)),
+  },
+  {
+    weight: 0.3,
+    length: 6,
+    penalty: 0.6,
+    list: ({ item }) => listParams(item.inputSchema).flatMap(listNameTerms),
+  },
+];
+
+const readText = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /** Names of arguments that are read. */
 const MAX_PARAMS = 100;
@@ -36,19 +60,10 @@ export function getDocument(entry: Entry): Document {
   return document;
 }
 
-function createDocument({ server, ownName, item }: Entry): Document {
-  const text = typeof item.description === 'string' ? item.description : '';
-  const parts: Readonly<Record<keyof typeof FIELDS, readonly string[]>> = {
-    name: listNameTerms(ownName),
-    server: listTerms(server),
-    title: typeof item.title === 'string' ? listTerms(item.title) : [],
-    summary: listTerms(takeSummary(text)),
-    description: listTerms(text),
-    params: listParams(item.inputSchema).flatMap(listNameTerms),
-  };
+function createDocument(entry: Entry): Document {
   const weights = new Map<number, number>();
-  for (const [field, { weight, length, penalty }] of Object.entries(FIELDS)) {
-    const terms = parts[field as keyof typeof FIELDS];
+  for (const { weight, length, penalty, list } of PARTS) {
+    const terms = list(entry);
     const each = weight / (1 - penalty + (penalty * terms.length) / length);
     for (const term of terms) {
       for (const said of [term, ...listMeanings(term)]) {

@@ -13,7 +13,7 @@ const VALUES = /\S{1,200}@\S{1,200}|https?:\/\/\S{1,400}|"[^"]{0,400}"|“[^”]
 /** Terms of a query that count, in its order. */
 const MAX_TERMS = 32;
 /** How soon more of the same term says nothing new (`k1` of BM25). */
-const SATURATION = 2.5;
+const SATURATION = 1.65;
 /** What another word of the same meaning counts. */
 const OTHER_WORD = 0.8;
 
@@ -26,11 +26,16 @@ interface QueryTerm {
 export type Query = readonly (readonly QueryTerm[])[];
 
 export function readQuery(text: string): Query {
-  const terms = listTerms(text.slice(0, MAX_QUERY).replace(VALUES, ' ')).flatMap((term) => [term, ...spellOut(term)]);
-  return [...new Set(terms)].slice(0, MAX_TERMS).map((term) => [
-    { hash: hashTerm(term), share: 1 },
-    ...listMeanings(term).map((meaning) => ({ hash: hashTerm(meaning), share: OTHER_WORD })),
+  const terms = listTerms(text.slice(0, MAX_QUERY).replace(VALUES, ' ')).flatMap((term) => [
+    term,
+    ...spellOut(term),
   ]);
+  return [...new Set(terms)]
+    .slice(0, MAX_TERMS)
+    .map((term) => [
+      { hash: hashTerm(term), share: 1 },
+      ...listMeanings(term).map((meaning) => ({ hash: hashTerm(meaning), share: OTHER_WORD })),
+    ]);
 }
 
 /** Those that the query is about, best first; of equal ones the first in the list. */

@@ -20,7 +20,8 @@ export function listNameTerms(name: string): readonly string[] {
   return parts === name ? listTerms(name) : [...listTerms(parts), ...listTerms(name)];
 }
 
-const SPACELESS = '\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Thai}\\p{sc=Lao}\\p{sc=Khmr}\\p{sc=Mymr}';
+const SPACELESS =
+  '\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Thai}\\p{sc=Lao}\\p{sc=Khmr}\\p{sc=Mymr}';
 const WORDS = new RegExp(`[${SPACELESS}]|(?:(?![${SPACELESS}])[\\p{L}\\p{M}\\p{N}])+`, 'gu');
 const HUMP = /(\p{Ll}|\p{N})(\p{Lu})/gu;
 
