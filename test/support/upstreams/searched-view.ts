@@ -32,7 +32,11 @@ export async function startSearchedView(
 
   async function callTool(name: string, args: unknown = {}, token?: string) {
     const session = await gateway.open(token === undefined ? {} : { token });
-    return gateway.call(session, 'tools/call', { name, arguments: args }, token);
+    const params = { name, arguments: args };
+    return gateway.rpc(
+      { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
+      { session, ...(token !== undefined && { token }) },
+    );
   }
 
   const read = async (name: string, args: JsonObject, token?: string): Promise<FoundTools> => {
