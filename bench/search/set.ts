@@ -1,6 +1,7 @@
 // The set that search is measured on (README.md): its tools as entries of a list, and its questions.
 
 import { readFileSync } from 'node:fs';
+import type { Turns } from '../../src/platform/clock.ts';
 import { isObject } from '../../src/platform/json.ts';
 import type { Entry } from '../../src/upstreams/catalog/prepare-list.ts';
 import { rank, readQuery } from '../../src/upstreams/search/rank.ts';
@@ -23,11 +24,21 @@ export const readQuestions = (): readonly Question[] =>
     held: held === true,
   }));
 
-/** Whether one of the answers is among the first five. */
-export const isHit = ({ question, answers }: Question, tools: readonly Entry[]): boolean =>
-  rank(readQuery(question), tools)
-    .slice(0, 5)
-    .some(({ name }) => answers.includes(name));
+/** How many of the questions have one of their answers among the first five tools. */
+export async function countHits(
+  questions: readonly Question[],
+  tools: readonly Entry[],
+): Promise<number> {
+  let hits = 0;
+  for (const { question, answers } of questions) {
+    const found = await rank(readQuery(question), tools, AT_ONCE);
+    if (found.slice(0, 5).some(({ name }) => answers.includes(name))) hits += 1;
+  }
+  return hits;
+}
+
+/** Nobody else waits. */
+export const AT_ONCE: Turns = { isOver: () => false, next: async () => {} };
 
 function readLines(file: string) {
   const text = readFileSync(new URL(file, import.meta.url), 'utf8');

@@ -1,6 +1,7 @@
 // §25.3: BM25: which tools a query is about. Only tools that the caller may see take part, so that the order tells nothing of
 // others.
 
+import type { Turns } from '../../platform/clock.ts';
 import type { Entry } from '../catalog/prepare-list.ts';
 import { type Document, findWeight, getDocument, hashTerm } from './document.ts';
 import { listTerms } from './terms.ts';
@@ -38,11 +39,22 @@ export function readQuery(text: string): Query {
     ]);
 }
 
-/** Those that the query is about, best first; of equal ones the first in the list. */
-export function rank(query: Query, entries: readonly Entry[]): readonly Entry[] {
-  const documents = entries.map(getDocument);
+/** Those that the query is about, best first; of equal ones the first in the list. Gives way to others between terms. */
+export async function rank(
+  query: Query,
+  entries: readonly Entry[],
+  work: Turns,
+): Promise<readonly Entry[]> {
+  const documents: Document[] = [];
+  for (const entry of entries) {
+    documents.push(getDocument(entry));
+    if (work.isOver()) await work.next();
+  }
   const scores = new Float64Array(entries.length);
-  for (const alternatives of query) addScores(scores, alternatives, documents);
+  for (const alternatives of query) {
+    addScores(scores, alternatives, documents);
+    if (work.isOver()) await work.next();
+  }
   const found: number[] = [];
   for (const [at, score] of scores.entries()) if (score > 0) found.push(at);
   return found

@@ -8,7 +8,7 @@ import type {
   ServedCatalog,
   Target,
 } from '../../mcp/catalog/served-catalog.ts';
-import { type Clock, createTurns } from '../../platform/clock.ts';
+import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
@@ -67,8 +67,7 @@ export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
       access.mayList(entry, who);
   }
 
-  async function listVisible(who: Who): Promise<readonly Entry[]> {
-    const work = createTurns(clock);
+  async function listVisible(who: Who, work: Turns): Promise<readonly Entry[]> {
     const { entries } = await view.list('tools', who);
     await access.prepareFor(who, work);
     const isVisible = createIsVisible(who);
@@ -83,7 +82,9 @@ export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
 
   async function searchTools(args: JsonObject, who: Who): Promise<object> {
     const { query, limit } = args;
-    const found = rank(readQuery(String(query)), await listVisible(who));
+    const work = createTurns(clock);
+    const visible = await listVisible(who, work);
+    const found = await rank(readQuery(String(query)), visible, work);
     const { tools, leftOut } = showTools(
       found.slice(0, typeof limit === 'number' ? limit : DEFAULT_LIMIT),
     );
@@ -147,7 +148,7 @@ export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
   async function listTools(cursor: string | undefined, context: CallerContext) {
     const { bytes: _, ...page } = await listPinned('tools', cursor, context);
     if (cursor !== undefined) return page;
-    const visible = await listVisible(toWho(context, context));
+    const visible = await listVisible(toWho(context, context), createTurns(clock));
     return { ...page, items: [...listSearchTools(describeServers(visible)), ...page.items] };
   }
 

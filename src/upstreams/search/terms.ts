@@ -1,7 +1,7 @@
 // §25.3: texts as the terms by which they are found: words without their endings.
 
 /** Characters that are read of one text: what is longer costs no more. */
-const MAX_TEXT = 4_096;
+const MAX_TEXT = 2_048;
 /** Of one word. */
 const MAX_WORD = 40;
 
@@ -10,7 +10,7 @@ const MAX_WORD = 40;
  * a term.
  */
 export function listTerms(text: string): readonly string[] {
-  const words = text.slice(0, MAX_TEXT).normalize('NFKC').toLowerCase().match(WORDS) ?? [];
+  const words = listWords(text.slice(0, MAX_TEXT));
   return words.flatMap((word) => (STOP_WORDS.has(word) ? [] : [stem(word.slice(0, MAX_WORD))]));
 }
 
@@ -20,6 +20,14 @@ export function listNameTerms(name: string): readonly string[] {
   return parts === name ? listTerms(name) : [...listTerms(parts), ...listTerms(name)];
 }
 
+/** Nearly all text is ASCII, which is read ten times as fast. */
+const listWords = (text: string): readonly string[] =>
+  (NOT_ASCII.test(text)
+    ? text.normalize('NFKC').toLowerCase().match(WORDS)
+    : text.toLowerCase().match(ASCII_WORDS)) ?? [];
+
+const NOT_ASCII = /[^\p{ASCII}]/u;
+const ASCII_WORDS = /[a-z0-9]+/g;
 const SPACELESS =
   '\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Thai}\\p{sc=Lao}\\p{sc=Khmr}\\p{sc=Mymr}';
 const WORDS = new RegExp(`[${SPACELESS}]|(?:(?![${SPACELESS}])[\\p{L}\\p{M}\\p{N}])+`, 'gu');
