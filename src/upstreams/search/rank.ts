@@ -74,14 +74,14 @@ function addScores(
     for (let at = 0; at < documents.length; at += 1) {
       const document = documents[at];
       const weight = document === undefined ? 0 : findWeight(document, hash);
-      weights[at] = weight;
-      if (weight > 0) count += 1;
+      const saturated = weight / (weight + SATURATION);
+      weights[at] = saturated;
+      count += saturated;
     }
     if (count === 0) continue;
     const rarity = share * Math.log(1 + (documents.length - count + 0.5) / (count + 0.5));
     for (let at = 0; at < documents.length; at += 1) {
-      const weight = weights[at] ?? 0;
-      const score = (rarity * weight) / (weight + SATURATION);
+      const score = rarity * (weights[at] ?? 0);
       if (score > (best[at] ?? 0)) best[at] = score;
     }
   }

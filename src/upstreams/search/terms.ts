@@ -35,10 +35,11 @@ const HUMP = /(\p{Ll}|\p{N})(\p{Lu})/gu;
 
 /** English words that say nothing of what a tool does. */
 const STOP_WORDS: ReadonlySet<string> = new Set(
-  `a an and any are as at be been before both but by can could did do does each for from had has have how i if in into is it
-   its just let like many may me more most must my no not of on once one only or our own please s should so some such t than
-   that the their them then there these they this those through to too use used uses using very want wants was we were what
-   when where which while who whose why will with would you your`.split(/\s+/),
+  `a about again already also an and another any are as at be been before both but by can could did do does each else for from had
+   has have he her here his how i if in into is it its just let like may me more most must my no not now of off on once one only
+   or other our out own per please s same she should so some still such t than that the their them then there these they this
+   those through to too up us use used uses using very via want wants was we were what when where which while who whose why will
+   with within without would you your`.split(/\s+/),
 );
 
 /**

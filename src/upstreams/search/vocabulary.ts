@@ -74,6 +74,15 @@ error failure exception
 chart graph plot diagram
 payment charge invoice
 remember memory
+contain content
+build pipeline workflow job ci
+password secret credential
+bucket storage blob
+function lambda
+price cost billing
+order purchase
+book reserve booking reservation
+call phone
 `;
 
 /** What is said shortly, and the words that it stands for. */
