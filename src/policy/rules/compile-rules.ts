@@ -1,7 +1,9 @@
 import { compileMay } from './may.ts';
+import { nameFacts } from './named-facts.ts';
 import type { RuleConfig } from './rule-config.ts';
 import type { RuleCaller, RuleDecision, RuledItem } from './rules.ts';
 import type { CompileCondition, Condition } from './when/condition.ts';
+import type { NamedFacts } from './when/inspect-expression.ts';
 import { compileWho, readScopes } from './who.ts';
 
 /** One rule by itself. */
@@ -10,6 +12,9 @@ export interface CompiledRule {
   readonly looksAtTool: boolean;
   /** Whether arguments of the call decide, by `holds`. */
   readonly looksAtArgs: boolean;
+  readonly looksAtAnnotations: boolean;
+  /** What `who` and `when` name of the user. */
+  readonly namedFacts: NamedFacts;
   /** What it says to the caller of all that it is about, by `who` alone. */
   address(caller: RuleCaller): RuleDecision;
   /** By the text that patterns are compared with. */
@@ -23,6 +28,8 @@ export interface CompiledRule {
   bindCaller(caller: RuleCaller): void;
   /** Whether its condition is fulfilled. */
   holds(item: RuledItem, caller: RuleCaller): boolean;
+  /** Whether its condition is false by what is known; see `Condition`. */
+  isRefuted(item: RuledItem | undefined, caller: RuleCaller): boolean;
 }
 
 /** The language of conditions is loaded where there is one. */
@@ -52,10 +59,12 @@ const NOTHING = {
   looksAtArgs: false,
   looksAtClient: false,
   looksAtTool: false,
+  looksAtAnnotations: false,
+  ofUser: undefined,
   bindCaller: () => {},
 };
-const ALWAYS: Condition = { ...NOTHING, holds: () => true };
-const NEVER: Condition = { ...NOTHING, holds: () => false };
+const ALWAYS: Condition = { ...NOTHING, holds: () => true, isRefuted: () => false };
+const NEVER: Condition = { ...NOTHING, holds: () => false, isRefuted: () => true };
 
 const DENIED: RuleDecision = { kind: 'denied' };
 
@@ -74,6 +83,9 @@ function compileRule({ who, may, place }: RuleConfig, condition: Condition): Com
   return {
     looksAtArgs,
     looksAtTool,
+    looksAtAnnotations: condition.looksAtAnnotations,
+    namedFacts: nameFacts(who, condition.ofUser),
+    isRefuted: condition.isRefuted,
     looksAtClient: condition.looksAtClient || (who !== 'everyone' && who.clients !== undefined),
     address(caller) {
       if (!fits(caller)) return DENIED;

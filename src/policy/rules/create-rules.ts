@@ -5,6 +5,7 @@ import type { JsonObject } from '../../platform/json.ts';
 import type { Policy, Verdict } from '../policy.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
 import { createDecodeResource } from './may.ts';
+import { joinFacts } from './named-facts.ts';
 import type { RuleConfig } from './rule-config.ts';
 import { createRuleMemory } from './rule-memory.ts';
 import type { CompiledRules, RuleCaller, RuleDecision, RuledItem, Rules } from './rules.ts';
@@ -43,6 +44,7 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): CompiledRule
 
   return {
     needClient: rules.some((rule) => rule.looksAtClient),
+    namedFacts: joinFacts(rules.map((rule) => rule.namedFacts)),
     async prepareFor(caller, work) {
       for (const { rule } of memory.open(caller).facts) {
         rule.bindCaller(caller);
@@ -62,6 +64,7 @@ const DENIED: RuleDecision = { kind: 'denied' };
 
 const NO_RULES: CompiledRules = {
   needClient: false,
+  namedFacts: new Map(),
   prepareFor: async () => {},
   decide: () => ALLOWED,
   withOwnMemory: () => NO_RULES,

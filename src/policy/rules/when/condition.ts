@@ -21,8 +21,17 @@ export interface Condition {
   readonly looksAtTool: boolean;
   /** Works out what follows from the caller alone, which `holds` does else for the first item. */
   bindCaller(caller: RuleCaller): void;
+  /** What it looks at of `user`; undefined where that is nothing. */
+  readonly ofUser: Lookup | undefined;
+  /** Whether it looks at what a server says of a tool. */
+  readonly looksAtAnnotations: boolean;
   /** An expression that fails, or is anything but `true`, does not hold. */
   holds(item: RuledItem, caller: RuleCaller): boolean;
+  /**
+   * Whether it is false by what is given, whatever the rest is: `item` is left out where not all of it is known, and so is
+   * the user of `caller`.
+   */
+  isRefuted(item: RuledItem | undefined, caller: RuleCaller): boolean;
 }
 
 /** Characters of an expression. */
@@ -66,19 +75,27 @@ export const compileCondition: CompileCondition = function compile(text) {
     looksAtArgs: lookups.has('args'),
     looksAtClient: lookups.has('client'),
     looksAtTool: lookups.has('tool'),
+    ofUser: lookups.get('user'),
+    looksAtAnnotations: namesMember(lookups.get('tool'), 'annotations'),
     bindCaller: (caller) => void bindCaller(caller),
-    holds(item, caller) {
-      try {
-        const ofCaller = bindCaller(caller);
-        if (ofCaller === undefined) return false;
-        const bound = { ...ofCaller, ...bindVariables(ofItem, item, caller) };
-        return evaluate(bound) === true;
-      } catch {
-        return false;
-      }
-    },
+    holds: (item, caller) => judge(item, caller) === true,
+    isRefuted: (item, caller) => judge(item, caller) === false,
   };
+
+  /** Undefined where it fails. */
+  function judge(item: RuledItem | undefined, caller: RuleCaller): CelResult | undefined {
+    try {
+      const ofCaller = bindCaller(caller);
+      if (ofCaller === undefined) return undefined;
+      return evaluate({ ...ofCaller, ...bindVariables(ofItem, item, caller) });
+    } catch {
+      return undefined;
+    }
+  }
 };
+
+const namesMember = (lookup: Lookup | undefined, member: string): boolean =>
+  lookup === 'all' || lookup?.has(member) === true;
 
 type Bindings = Readonly<Record<string, CelInput>>;
 
