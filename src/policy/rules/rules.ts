@@ -2,7 +2,7 @@
 
 import type { Turns } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { PolicyCaller, PolicyItem } from '../policy.ts';
+import type { AskWhom, PolicyCaller, PolicyItem } from '../policy.ts';
 import type { NamedFacts } from './when/inspect-expression.ts';
 
 /** One predicate decides list, call, get, read, completion, templates and subscriptions. */
@@ -40,6 +40,12 @@ export type RuleDecision =
       readonly rule?: string;
       /** In a list: arguments of the call decide whether it is. */
       readonly isByArgs?: boolean;
+      /** Who has to agree to a call before it runs (§27). */
+      readonly ask?: AskWhom;
+      /** `place` of the rule that asks. */
+      readonly askRule?: string;
+      /** In a list: arguments of the call decide whether it is asked about. */
+      readonly isAskedByArgs?: boolean;
     }
   /** For this caller it does not exist. */
   | { readonly kind: 'denied' }
