@@ -156,7 +156,8 @@ export async function createGateway(
 
   const getSeal = createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal });
   let upstreams: GatewayUpstreams | undefined;
-  const isServer = (name: string) => upstreams?.catalogs.findServer(name) !== undefined;
+  /** At `/mcp/<name>`: a server or a view. */
+  const isServer = (name: string) => upstreams?.catalogs.findNamed(name) !== undefined;
   const serverUrls = createServerUrls(
     config.server.baseUrl,
     config.auth.required ? config.auth.provider.audience : config.oauth.provider?.audience,
@@ -247,7 +248,7 @@ export async function createGateway(
   const describeUser = (user: UserContext) =>
     upstreams && describeNamed(user, upstreams.getNamedFacts());
   const mcp = createMcp(config.mcp, {
-    catalogs: upstreams?.catalogs ?? { all: ownCatalog, findServer: () => undefined },
+    catalogs: upstreams?.catalogs ?? { all: ownCatalog, findNamed: () => undefined },
     policies: upstreams?.catalogs.policies,
     getGuards: () => undefined,
     askFirst: async () => {},

@@ -65,7 +65,7 @@ export interface UpstreamParts {
 }
 
 export interface GatewayUpstreams {
-  readonly catalogs: Pick<UpstreamCatalogs, 'all' | 'findServer' | 'policies'>;
+  readonly catalogs: Pick<UpstreamCatalogs, 'all' | 'findNamed' | 'policies'>;
   readonly endpoints: readonly Endpoint[];
   /** Rejects while a server that must be there is not. */
   checkRequired(): Promise<void>;

@@ -34,8 +34,11 @@ export interface CallerContext extends Context, IdentifiedCaller {}
 export interface Catalogs {
   /** `/mcp`. */
   readonly all: ServedCatalog;
-  /** `/mcp/<server>`, under the server's own names; the same object each time. Undefined for an unknown server. */
-  findServer(name: string): ServedCatalog | undefined;
+  /**
+   * `/mcp/<server>`, under the server's own names, or `/mcp/<view>` (§25); the same object each time. Undefined for an unknown
+   * name.
+   */
+  findNamed(name: string): ServedCatalog | undefined;
 }
 
 export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {

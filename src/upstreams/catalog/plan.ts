@@ -6,6 +6,8 @@ import type { CompiledRules } from '../../policy/rules/rules.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type { ServersConfig, UpstreamConfig } from '../config/upstream-config.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
+import { createPlannedView, type PlannedView, type WarnOfView } from '../views/planned-view.ts';
+import type { ViewsConfig } from '../views/view-config.ts';
 import type { BuiltIn } from './built-in.ts';
 import { isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
@@ -21,7 +23,7 @@ import type { Server } from './server.ts';
 
 /** What is read together, and served until it is read anew: the configuration file, and the lock beside it. */
 export interface Setup {
-  readonly file: ServersConfig & RulesConfig & MachineClientsConfig;
+  readonly file: ServersConfig & ViewsConfig & RulesConfig & MachineClientsConfig;
   /** Undefined where there is none: everything is approved. */
   readonly lock?: Lock | undefined;
   /** The lock file is empty (`{}`): that there is no lock is meant. */
@@ -42,6 +44,8 @@ export interface Plan extends CompiledSetup {
   readonly builtIn: BuiltIn | undefined;
   /** In the file's order. */
   readonly servers: ReadonlyMap<string, PlannedServer>;
+  /** In the file's order. */
+  readonly views: ReadonlyMap<string, PlannedView>;
   readonly naming: Naming;
   /** `NO_LOCK` where the setup has none. */
   readonly lock: Lock;
@@ -62,9 +66,13 @@ interface PlanParts {
   /** One for each of the file, by name. */
   readonly servers: ReadonlyMap<string, Server>;
   readonly warn: WarnOfItem;
+  readonly warnOfView: WarnOfView;
 }
 
-export function createPlan(compiled: CompiledSetup, { builtIn, servers, warn }: PlanParts): Plan {
+export function createPlan(
+  compiled: CompiledSetup,
+  { builtIn, servers, warn, warnOfView }: PlanParts,
+): Plan {
   const { setup, policies } = compiled;
   const { file, lock = NO_LOCK } = setup;
   const naming = createNaming(file);
@@ -81,6 +89,12 @@ export function createPlan(compiled: CompiledSetup, { builtIn, servers, warn }: 
           ? []
           : [[config.name, { config, server, prepareList, mayHave }]];
       }),
+    ),
+    views: new Map(
+      (file.views ?? []).map((view) => [
+        view.name,
+        createPlannedView(view, { naming, warn: warnOfView }),
+      ]),
     ),
     naming,
     joinLists: createJoinLists(naming, warn),

@@ -12,6 +12,8 @@ import type { ConnectUser } from '../connect/connect-user.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { RelayCall } from '../relay/server-request.ts';
 import type { Upstream } from '../upstream.ts';
+import { createCuratedView } from '../views/curated-view.ts';
+import type { WarnOfView } from '../views/planned-view.ts';
 import { observeUpstream } from '../wrap-upstream.ts';
 import { createBuiltIn } from './built-in.ts';
 import { createChangeHub } from './change-hub.ts';
@@ -59,8 +61,8 @@ export interface UpstreamCatalogs {
   readonly all: ServedCatalog;
   /** Who may see and use what now. */
   readonly policies: Pick<Policies, 'judge'>;
-  /** `/mcp/<server>`; the same object for as long as the file names the server. */
-  findServer(name: string): ServedCatalog | undefined;
+  /** `/mcp/<server>` and `/mcp/<view>`; the same object for as long as the file names it. */
+  findNamed(name: string): ServedCatalog | undefined;
   /**
    * Servers that are reached as before keep their connections, processes and lists; those that went end once their
    * calls have.
@@ -109,7 +111,8 @@ export function createUpstreamCatalogs(
   const { clock, log } = deps;
   const builtIn = createBuiltIn(deps.builtIn);
   const hub = createChangeHub(deps);
-  const views = new Map<string, ServedCatalog>();
+  const serverCatalogs = new Map<string, ServedCatalog>();
+  const viewCatalogs = new Map<string, ServedCatalog>();
   const draining = new Set<Promise<void>>();
   let plan = createNextPlan(first, new Map());
 
@@ -125,6 +128,18 @@ export function createUpstreamCatalogs(
   };
   const joined = createJoinedView(getPlan);
   const all = createViewCatalog({ ...shared, view: joined, joined });
+
+  function openCatalog(
+    known: Map<string, ServedCatalog>,
+    name: string,
+    createView: typeof createServerView,
+  ): ServedCatalog {
+    const opened =
+      known.get(name) ??
+      createViewCatalog({ ...shared, view: createView(name, getPlan, joined), joined });
+    known.set(name, opened);
+    return opened;
+  }
 
   function openServer(config: UpstreamConfig): Server {
     return createServer(observeUpstream(deps.openUpstream(config), deps), {
@@ -146,7 +161,12 @@ export function createUpstreamCatalogs(
         return [config.name, isKept ? known.server : openServer(config)];
       }),
     );
-    return createPlan(next, { builtIn, servers, warn: createWarnOfItem(log) });
+    return createPlan(next, {
+      builtIn,
+      servers,
+      warn: createWarnOfItem(log),
+      warnOfView: createWarnOfView(log),
+    });
   }
 
   function drain(server: Server, graceMs: number): void {
@@ -166,18 +186,15 @@ export function createUpstreamCatalogs(
     all,
     getPlan,
     policies: { judge: (item, caller, args) => plan.policies.judge(item, caller, args) },
-    findServer(name) {
-      if (!plan.servers.has(name)) return undefined;
-      const known =
-        views.get(name) ??
-        createViewCatalog({ ...shared, view: createServerView(name, getPlan, joined), joined });
-      views.set(name, known);
-      return known;
+    findNamed(name) {
+      if (plan.servers.has(name)) return openCatalog(serverCatalogs, name, createServerView);
+      return plan.views.has(name) ? openCatalog(viewCatalogs, name, createCuratedView) : undefined;
     },
     async reload(next) {
       const former = plan.servers;
       plan = createNextPlan(next, former);
-      for (const name of views.keys()) if (!plan.servers.has(name)) views.delete(name);
+      forgetMissing(serverCatalogs, plan.servers);
+      forgetMissing(viewCatalogs, plan.views);
       for (const [name, { server }] of former) {
         if (plan.servers.get(name)?.server !== server) drain(server, DRAIN_MS);
       }
@@ -216,6 +233,21 @@ export function createUpstreamCatalogs(
       for (const { server } of plan.servers.values()) drain(server, graceMs);
       await Promise.all(draining);
     },
+  };
+}
+
+function forgetMissing(catalogs: Map<string, ServedCatalog>, named: Pick<Plan['views'], 'has'>) {
+  for (const name of catalogs.keys()) if (!named.has(name)) catalogs.delete(name);
+}
+
+/** Of one configuration: each sentence once. */
+function createWarnOfView(log: Log): WarnOfView {
+  const said = new Set<string>();
+  return function warnOfView(view, problem) {
+    const line = `View ${view}: ${problem}`;
+    if (said.has(line)) return;
+    said.add(line);
+    log.warn(line, { view });
   };
 }
 

@@ -67,7 +67,7 @@ export async function startGrantedGateway(
   const getChallenge = createChallenge(BASE_URL, 'broker');
   const catalog = serveOwnCatalog(specCatalog, { clock, log });
   const mcp = createMcp(config.mcp, {
-    catalogs: { all: catalog, findServer: () => undefined },
+    catalogs: { all: catalog, findNamed: () => undefined },
     policies: joinPolicies([]),
     getGuards: () => undefined,
     askFirst: async () => {},
