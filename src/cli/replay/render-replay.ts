@@ -1,7 +1,7 @@
 // What `postern rules replay` prints: what would be different, what nobody can tell, and what was used of each rule.
 import { toVisibleJson } from '../../platform/invisible.ts';
 import { alignColumns } from '../command/texts.ts';
-import type { Change, CountedCalls, TallyResult, UsedRule } from './tally.ts';
+import type { Change, CountedCalls, TallyResult, UnknownCalls, UsedRule } from './tally.ts';
 
 interface Replayed extends TallyResult {
   readonly from: string;
@@ -21,9 +21,19 @@ export function renderReplay(found: Replayed, path: string): string {
       ),
     ),
     renderSection(
+      'Allowed, once somebody has agreed:',
+      found.asked,
+      ({ ask, rules }) => `asks ${ask}: ${rules.join('; ')}`,
+    ),
+    renderSection(
+      'Allowed; whether somebody is asked first cannot be told, for want of what the log does not have:',
+      found.mayBeAsked,
+      describeMissing,
+    ),
+    renderSection(
       'Cannot be told, for want of what the log does not have:',
       unknown,
-      ({ missing, rules }) => `${missing.join(', ')}: ${rules.join('; ')}`,
+      describeMissing,
     ),
     renderUse(found.rules),
     listNotes(found),
@@ -66,6 +76,9 @@ function describeAll(found: Replayed, path: string): string {
     `${format(stayAllowed)} stay allowed, ${format(stayRefused)} stay refused.`,
   ].join('\n');
 }
+
+const describeMissing = ({ missing, rules }: UnknownCalls): string =>
+  `${missing.join(', ')}: ${rules.join('; ')}`;
 
 /** Of a section. */
 const MAX_ROWS = 50;

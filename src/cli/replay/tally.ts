@@ -1,5 +1,6 @@
 // §28: what the rules would have done with many calls, counted by rule, user and name.
 
+import type { AskWhom } from '../../policy/policy.ts';
 import { compileMay, parsePattern } from '../../policy/rules/may.ts';
 import type { LoggedCall, ReplayVerdict } from '../../policy/rules/replay-rules.ts';
 import type { RuleConfig } from '../../policy/rules/rule-config.ts';
@@ -24,6 +25,11 @@ export interface ChangedCalls extends CountedCalls {
 export interface UnknownCalls extends CountedCalls {
   /** What the log does not have, as conditions name it. */
   readonly missing: readonly string[];
+}
+
+/** Allowed calls about which somebody is asked first (§27). */
+export interface AskedCalls extends CountedCalls {
+  readonly ask: AskWhom;
 }
 
 /** What a rule allowed, of the calls that were allowed before, too. */
@@ -57,6 +63,10 @@ export interface TallyResult {
   readonly unjudged: number;
   readonly changes: readonly ChangedCalls[];
   readonly unknown: readonly UnknownCalls[];
+  /** Of calls that are allowed now. */
+  readonly asked: readonly AskedCalls[];
+  /** Of these it is known that they are allowed, but not whether somebody else is asked first. */
+  readonly mayBeAsked: readonly UnknownCalls[];
   readonly rules: readonly UsedRule[];
 }
 
@@ -64,6 +74,8 @@ export function createTally(rules: readonly RuleConfig[]): Tally {
   const numbers = { calls: 0, stayAllowed: 0, stayRefused: 0, stopped: 0, unjudged: 0 };
   const changes = new Map<string, ChangedCalls>();
   const unknown = new Map<string, UnknownCalls>();
+  const asked = new Map<string, AskedCalls>();
+  const mayBeAsked = new Map<string, UnknownCalls>();
   const used = new Map(rules.map(({ place }) => [place, new Map<string, Usage>()]));
 
   function countUse(call: LoggedCall, rule: string | undefined): void {
@@ -90,7 +102,12 @@ export function createTally(rules: readonly RuleConfig[]): Tally {
         add(unknown, { missing, ...counted, rules: verdict.rules, calls: 0 });
         return;
       }
-      if (verdict.kind === 'allowed' && result === 'allowed') countUse(call, verdict.rule);
+      if (verdict.kind === 'allowed') {
+        const { ask, askRule = '', mayAsk } = verdict;
+        if (ask !== undefined) add(asked, { ask, ...counted, rules: [askRule], calls: 0 });
+        if (mayAsk !== undefined) add(mayBeAsked, { ...counted, ...mayAsk, calls: 0 });
+        if (result === 'allowed') countUse(call, verdict.rule);
+      }
       if (verdict.kind === result) {
         numbers[result === 'allowed' ? 'stayAllowed' : 'stayRefused'] += 1;
         return;
@@ -102,6 +119,8 @@ export function createTally(rules: readonly RuleConfig[]): Tally {
       ...numbers,
       changes: sort([...changes.values()]),
       unknown: sort([...unknown.values()]),
+      asked: sort([...asked.values()]),
+      mayBeAsked: sort([...mayBeAsked.values()]),
       rules: rules.map(({ place, may }) => toUsedRule(place, may, used.get(place) ?? new Map())),
     }),
   };

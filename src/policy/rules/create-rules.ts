@@ -170,7 +170,10 @@ function judgeAsked(
 const ASK_ORDER: readonly AskWhom[] = ['user', 'page', 'operator'];
 
 /** Of rules that ask the same one, the first says so. */
-function strengthen(asked: Asked | undefined, { ask, place }: CompiledRule): Asked | undefined {
+export function strengthen(
+  asked: Asked | undefined,
+  { ask, place }: Pick<CompiledRule, 'ask' | 'place'>,
+): Asked | undefined {
   if (ask === undefined) return asked;
   return asked === undefined || ASK_ORDER.indexOf(ask) > ASK_ORDER.indexOf(asked.ask)
     ? { ask, askRule: place }

@@ -3,6 +3,7 @@
 import type { UserContext } from '../../endpoint/message.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
+import { strengthen } from './create-rules.ts';
 import { compileMay, createDecodeResource, parsePattern } from './may.ts';
 import { dropMissing, listUnknown, nameFacts } from './named-facts.ts';
 import type { RuleConfig, RuleSubject } from './rule-config.ts';
@@ -23,19 +24,24 @@ export interface LoggedCall {
 }
 
 export type ReplayVerdict =
-  | Exclude<RuleDecision, { kind: 'denied' }>
+  | (Extract<RuleDecision, { kind: 'allowed' }> & {
+      /** Rules of which nobody can tell whether they ask somebody before that one. */
+      readonly mayAsk?: Untold;
+    })
+  | Extract<RuleDecision, { kind: 'scopes_missing' }>
   | {
       readonly kind: 'denied';
       /** Places of the rules about this name, which are for others, or whose conditions do not hold. */
       readonly about: readonly string[];
     }
-  | {
-      readonly kind: 'unknown';
-      /** What the log does not have, as conditions name it: `args`, `user.claims.level`. */
-      readonly missing: readonly string[];
-      /** Places of the rules that name it. */
-      readonly rules: readonly string[];
-    };
+  | ({ readonly kind: 'unknown' } & Untold);
+
+export interface Untold {
+  /** What the log does not have, as conditions name it: `args`, `user.claims.level`. */
+  readonly missing: readonly string[];
+  /** Places of the rules that name it. */
+  readonly rules: readonly string[];
+}
 
 /** Of rules that `checkRules` has nothing against. */
 export async function createReplay(
@@ -55,21 +61,43 @@ export async function createReplay(
       view: call.view,
     };
     const said = rules.map((rule) => ({ rule, opinion: rule.judge(call, text, caller) }));
-    const allowing = said.find(({ opinion }) => opinion.kind === 'allowed');
-    if (allowing?.opinion.kind === 'allowed') return allowing.opinion;
-    const missing = said.flatMap(({ rule, opinion }) =>
-      opinion.kind === 'unknown' ? [{ rule, missing: opinion.missing }] : [],
-    );
-    if (missing.length > 0) {
-      return {
-        kind: 'unknown',
-        missing: [...new Set(missing.flatMap((one) => one.missing))],
-        rules: missing.map(({ rule }) => rule.place),
-      };
+    for (const { opinion } of said) {
+      if (opinion.kind === 'allowed') return { ...opinion, ...askFirst(call, text, caller) };
     }
+    const untold = findUntold(said);
+    if (untold !== undefined) return { kind: 'unknown', ...untold };
     for (const { opinion } of said) if (opinion.kind === 'scopes_missing') return opinion;
     const about = said.filter(({ opinion }) => opinion.kind === 'denied' && opinion.isAbout);
     return { kind: 'denied', about: about.map(({ rule }) => rule.place) };
+  };
+
+  function askFirst(call: LoggedCall, text: string | undefined, caller: RuleCaller) {
+    // To connect a server is no call of a tool of it.
+    if (call.item.kind !== 'tool' || call.item.namesBegin !== undefined) return {};
+    const said = rules
+      .filter(({ ask }) => ask !== undefined)
+      .map((rule) => ({ rule, opinion: rule.judgeAsk(call, text, caller) }));
+    const asked = said
+      .filter(({ opinion }) => opinion.kind === 'allowed')
+      .reduce<ReturnType<typeof strengthen>>((one, { rule }) => strengthen(one, rule), undefined);
+    const mayAsk = findUntold(said.filter(({ rule }) => strengthen(asked, rule) !== asked));
+    return { ...asked, ...(mayAsk && { mayAsk }) };
+  }
+}
+
+interface Said {
+  readonly rule: ReplayedRule;
+  readonly opinion: Opinion;
+}
+
+function findUntold(said: readonly Said[]): Untold | undefined {
+  const untold = said.flatMap(({ rule, opinion }) =>
+    opinion.kind === 'unknown' ? [{ rule, missing: opinion.missing }] : [],
+  );
+  if (untold.length === 0) return undefined;
+  return {
+    missing: [...new Set(untold.flatMap(({ missing }) => missing))],
+    rules: untold.map(({ rule }) => rule.place),
   };
 }
 
@@ -81,9 +109,10 @@ type Opinion =
   | { readonly kind: 'denied'; readonly isAbout: boolean }
   | { readonly kind: 'unknown'; readonly missing: readonly string[] };
 
-interface ReplayedRule {
-  readonly place: string;
+interface ReplayedRule extends Pick<CompiledRule, 'place' | 'ask'> {
   judge(call: LoggedCall, text: string | undefined, caller: RuleCaller): Opinion;
+  /** `allowed` where the rule asks about the call. */
+  judgeAsk(call: LoggedCall, text: string | undefined, caller: RuleCaller): Opinion;
 }
 
 const FOR_OTHERS: Opinion = { kind: 'denied', isAbout: true };
@@ -106,7 +135,6 @@ function toReplayedRule(config: RuleConfig, rule: CompiledRule | undefined): Rep
 
   function listMissing({ item, described }: LoggedCall, caller: RuleCaller) {
     const ofUser = caller.user === undefined ? [] : listUnknown(described, namedFacts);
-    // Of a tool by which somebody logs in, what looks at tools counts as fulfilled.
     if (item.namesBegin !== undefined) return ofUser;
     return [
       ...ofUser,
@@ -115,42 +143,58 @@ function toReplayedRule(config: RuleConfig, rule: CompiledRule | undefined): Rep
     ];
   }
 
-  function holds(item: RuledItem, caller: RuleCaller): boolean {
-    const countsAsFulfilled = looksAtTool || looksAtArgs;
-    return (
-      (item.namesBegin !== undefined && countsAsFulfilled) || rule?.holds(item, caller) === true
+  /** Undefined where all is known that the rule looks at. */
+  function judgeUnknown(
+    call: LoggedCall,
+    text: string | undefined,
+    caller: RuleCaller,
+    fitsPart: 'fits' | 'mayFit',
+  ): Opinion | undefined {
+    const isAbout = findIsAbout(call, text);
+    if (isAbout === false) return ABOUT_OTHERS;
+    const isForOthers = parts.some(
+      ({ subject, names }) =>
+        (caller.user === undefined || listUnknown(call.described, names).length === 0) &&
+        !subject[fitsPart](caller),
     );
+    if (isForOthers) return FOR_OTHERS;
+    const missing = listMissing(call, caller);
+    if (missing.length === 0 && isAbout !== undefined) return undefined;
+    const known = missing.some((one) => one.startsWith('user.'))
+      ? { ...caller, user: undefined }
+      : caller;
+    const isItemKnown = isAbout !== undefined && !missing.includes('tool.annotations');
+    return isRefuted(isItemKnown ? toItem(call) : undefined, known)
+      ? FOR_OTHERS
+      : { kind: 'unknown', missing: [...missing, ...(isAbout === undefined ? ['name'] : [])] };
+  }
+
+  function judgeKnown(item: RuledItem, caller: RuleCaller): Opinion {
+    // Of a tool by which somebody logs in, what looks at tools counts as fulfilled.
+    const countsAsFulfilled = item.namesBegin !== undefined && (looksAtTool || looksAtArgs);
+    if (!countsAsFulfilled && !holds(item, caller)) return FOR_OTHERS;
+    const decision = address(caller);
+    return decision.kind === 'denied' ? FOR_OTHERS : decision;
   }
 
   const { namedFacts, looksAtArgs, looksAtTool, looksAtAnnotations } = rule;
+  const { address, mayAddress, holds, mayHold, isRefuted } = rule;
+  const isFor = (item: RuledItem, caller: RuleCaller) =>
+    mayAddress(caller) && mayHold(item, caller);
   return {
     place,
-    judge(call, text, caller) {
-      const isAbout = findIsAbout(call, text);
-      if (isAbout === false) return ABOUT_OTHERS;
-      const isForOthers = parts.some(
-        ({ subject, names }) =>
-          (caller.user === undefined || listUnknown(call.described, names).length === 0) &&
-          !subject.fits(caller),
-      );
-      if (isForOthers) return FOR_OTHERS;
-      const missing = listMissing(call, caller);
-      const item: RuledItem = { ...call.item, ...NOT_LOGGED };
-      if (missing.length > 0 || isAbout === undefined) {
-        const known = missing.some((one) => one.startsWith('user.'))
-          ? { ...caller, user: undefined }
-          : caller;
-        const isToolKnown = isAbout !== undefined && !missing.includes('tool.annotations');
-        return rule.isRefuted(isToolKnown ? item : undefined, known)
-          ? FOR_OTHERS
-          : { kind: 'unknown', missing: [...missing, ...(isAbout === undefined ? ['name'] : [])] };
-      }
-      if (!holds(item, caller)) return FOR_OTHERS;
-      const decision = rule.address(caller);
-      return decision.kind === 'denied' ? FOR_OTHERS : decision;
-    },
+    ask: rule.ask,
+    judge: (call, text, caller) =>
+      judgeUnknown(call, text, caller, 'fits') ?? judgeKnown(toItem(call), caller),
+    judgeAsk: (call, text, caller) =>
+      judgeUnknown(call, text, caller, 'mayFit') ??
+      (isFor(toItem(call), caller) ? ASKS : FOR_OTHERS),
   };
 }
+
+const ASKS: Opinion = { kind: 'allowed' };
+
+const toItem = ({ item }: LoggedCall): RuledItem => ({ ...item, ...NOT_LOGGED });
 
 /** Arguments are never in the log. */
 const NOT_LOGGED = { annotations: {}, args: undefined } as const;
