@@ -66,9 +66,7 @@ export async function* readAuditLog(
 
 /** Rotated logs are mostly gzipped, whatever they are called (RFC 1952 §2.3.1). */
 async function unzip(source: Readable): Promise<Readable> {
-  const first = await readFirst(source);
-  if (first !== undefined) source.unshift(first);
-  if (first?.[0] !== 0x1f || first[1] !== 0x8b) return source;
+  if (!(await beginsGzipped(source))) return source;
   const unzipped = createGunzip();
   pipeline(source, unzipped, () => {
     // As above.
@@ -76,14 +74,15 @@ async function unzip(source: Readable): Promise<Readable> {
   return unzipped;
 }
 
-function readFirst(source: Readable): Promise<Buffer | undefined> {
+function beginsGzipped(source: Readable): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    const settle = () => {
-      const piece: unknown = source.read();
-      resolve(piece instanceof Buffer ? piece : undefined);
-    };
-    source.once('readable', settle);
     source.once('error', reject);
+    source.once('readable', () => {
+      const piece: unknown = source.read();
+      // At once: a stream whose all is read ends in the next turn.
+      if (piece !== null) source.unshift(piece);
+      resolve(piece instanceof Buffer && piece[0] === 0x1f && piece[1] === 0x8b);
+    });
   });
 }
 
