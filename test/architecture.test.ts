@@ -54,6 +54,7 @@ const ROOMS: readonly string[] = [
   'cli/dev',
   'cli/lock',
   'cli/rules',
+  'cli/replay',
   'cli/clients',
   'cli/config',
   'cli/connect',
