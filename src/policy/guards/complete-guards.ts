@@ -48,10 +48,7 @@ function findProblems(
   ];
 }
 
-function findUseProblems(
-  use: GuardConfig['use'],
-  deps: GuardCompletionDeps,
-): readonly string[] {
+function findUseProblems(use: GuardConfig['use'], deps: GuardCompletionDeps): readonly string[] {
   if (use.kind === 'module') {
     try {
       deps.readText(deps.resolvePath(use.path));

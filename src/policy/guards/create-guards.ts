@@ -77,7 +77,9 @@ function joinGuards(all: readonly PlacedGuard[]): Guards {
 
   function select(point: GuardPoint, item: GuardedItem): Guard | undefined {
     const chosen = all.filter(({ isAbout }) => isAbout(point, item)).map(({ runs }) => runs);
-    return chosen.length === 0 ? undefined : { judge: (message) => judgeAll(chosen, point, item, message) };
+    return chosen.length === 0
+      ? undefined
+      : { judge: (message) => judgeAll(chosen, point, item, message) };
   }
 
   return {

@@ -285,8 +285,7 @@ const guardMembers = {
     list(
       text(
         {
-          parse: (given) =>
-            given !== '' && given.length <= MAX_GLOB_LENGTH ? given : undefined,
+          parse: (given) => (given !== '' && given.length <= MAX_GLOB_LENGTH ? given : undefined),
           allowed: `1 to ${MAX_GLOB_LENGTH} characters: a tool’s name as clients of /mcp see it, in which * is any text`,
         },
         { schema: { type: 'string', minLength: 1, maxLength: MAX_GLOB_LENGTH } },

@@ -1,8 +1,8 @@
 // §26.2: a guard that is asked over HTTP.
 
+import type { toAbortSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { toAbortSignal } from '../../platform/cancellation.ts';
-import { FetchError, type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
+import { type Fetch, FetchError, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { findExceededBound, parseJson } from '../../platform/json.ts';
 import { GuardFailure, readAnswer } from './decision.ts';
 import type { HttpGuardConfig } from './guard-config.ts';
@@ -16,7 +16,10 @@ export interface HttpGuardDeps {
   readonly fetch: Fetch;
 }
 
-export function createHttpGuard(config: HttpGuardConfig, { clock, fetch }: HttpGuardDeps): AskGuard {
+export function createHttpGuard(
+  config: HttpGuardConfig,
+  { clock, fetch }: HttpGuardDeps,
+): AskGuard {
   const { url, timeoutMs } = config;
   const headers = {
     ...config.headers,
@@ -31,9 +34,9 @@ export function createHttpGuard(config: HttpGuardConfig, { clock, fetch }: HttpG
       version: VERSION,
       ...toInvocation(message, { interceptor: guard, timeoutMs, now: clock.now() }),
     });
-    return line.run(() => send(body, traceparent, signal), owner, signal).then((answer) =>
-      readPayload(readAnswer(answer), message),
-    );
+    return line
+      .run(() => send(body, traceparent, signal), owner, signal)
+      .then((answer) => readPayload(readAnswer(answer), message));
   };
 
   async function send(

@@ -1,8 +1,8 @@
 // §26.2: SEP-2624, the interceptors proposal of MCP: what they are sent.
 
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { AskedMessage } from './asked-message.ts';
 import { type Decision, GuardFailure, PASS } from './decision.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
 
 /** Params of `interceptor/invoke`. */
 export function toInvocation(
@@ -114,7 +114,9 @@ export function readInterceptors({ interceptors }: JsonObject): readonly Interce
 function readInterceptor(value: unknown): Interceptor {
   const { name, type, hook, hooks, mode, priorityHint } = isObject(value) ? value : {};
   if (typeof name !== 'string' || (type !== 'validation' && type !== 'mutation')) {
-    throw new GuardFailure('it lists an interceptor without a name, or of a type that is not known');
+    throw new GuardFailure(
+      'it lists an interceptor without a name, or of a type that is not known',
+    );
   }
   const given = Array.isArray(hooks) ? hooks : [hook];
   return {
@@ -122,7 +124,10 @@ function readInterceptor(value: unknown): Interceptor {
     type,
     hooks: given.flatMap(readHook),
     isAudit: mode === 'audit',
-    priority: { request: readPriority(priorityHint, 'request'), response: readPriority(priorityHint, 'response') },
+    priority: {
+      request: readPriority(priorityHint, 'request'),
+      response: readPriority(priorityHint, 'response'),
+    },
   };
 }
 

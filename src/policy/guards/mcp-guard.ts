@@ -43,7 +43,10 @@ export interface McpGuardDeps {
 const LIST_MS = 60_000;
 const MAX_PAGES = 20;
 
-export function createMcpGuard(config: McpGuardConfig, { clock, askServer }: McpGuardDeps): AskGuard {
+export function createMcpGuard(
+  config: McpGuardConfig,
+  { clock, askServer }: McpGuardDeps,
+): AskGuard {
   const { server, interceptor: wanted, timeoutMs } = config;
   const line = createGuardLine();
   let listing: { readonly at: number; readonly all: Promise<readonly Interceptor[]> } | undefined;

@@ -96,7 +96,9 @@ export function runGuard(config: GuardConfig, ask: AskGuard, deps: RunGuardDeps)
         return { kind: 'changed', value: decision.value };
       case 'refuse':
         count(point, 'refused', startedAt);
-        return refuse(shorten(decision.message ?? '', MAX_WORDS) || `Refused by the guard ${name}.`);
+        return refuse(
+          shorten(decision.message ?? '', MAX_WORDS) || `Refused by the guard ${name}.`,
+        );
     }
   }
 

@@ -96,7 +96,13 @@ export interface ServerFacts extends ServerState {
   readonly name: string;
   readonly transport: UpstreamConfig['kind'];
   readonly isRequired: boolean;
+  /** It is a guard (§26.2), which clients do not see. */
+  readonly isGuard: boolean;
 }
+
+type FormerServers = Pick<Plan, 'servers' | 'guardServers'>;
+
+const NO_SERVERS: FormerServers = { servers: new Map(), guardServers: new Map() };
 
 const MAX_USERS = 1_000;
 /** How long calls to a server may go on that is no longer in the file. */
@@ -111,7 +117,7 @@ export function createUpstreamCatalogs(
   const hub = createChangeHub(deps);
   const views = new Map<string, ServedCatalog>();
   const draining = new Set<Promise<void>>();
-  let plan = createNextPlan(first, new Map());
+  let plan = createNextPlan(first, NO_SERVERS);
 
   const getPlan = (): Plan => plan;
   const shared = {
@@ -138,10 +144,10 @@ export function createUpstreamCatalogs(
   }
 
   /** Lists are prepared anew with each setup, and what is hidden is said again. */
-  function createNextPlan(next: CompiledSetup, former: Plan['servers']): Plan {
+  function createNextPlan(next: CompiledSetup, former: FormerServers): Plan {
     const servers = new Map(
       next.setup.file.servers.map((config) => {
-        const known = former.get(config.name);
+        const known = former.servers.get(config.name) ?? former.guardServers.get(config.name);
         const isKept = known !== undefined && isSameConnection(known.config, config);
         return [config.name, isKept ? known.server : openServer(config)];
       }),
@@ -149,10 +155,16 @@ export function createUpstreamCatalogs(
     return createPlan(next, { builtIn, servers, warn: createWarnOfItem(log) });
   }
 
+  /** In the file's order. */
+  const listAll = () =>
+    plan.setup.file.servers.flatMap(
+      ({ name }) => plan.servers.get(name) ?? plan.guardServers.get(name) ?? [],
+    );
+
   function drain(server: Server, graceMs: number): void {
     const { name } = server;
     // Another one of the same name has the gauge now.
-    if (!plan.servers.has(name)) deps.metrics.removeUpstream(name);
+    if (!plan.servers.has(name) && !plan.guardServers.has(name)) deps.metrics.removeUpstream(name);
     const ending = server
       .close(graceMs)
       .catch((cause: unknown) =>
@@ -175,25 +187,25 @@ export function createUpstreamCatalogs(
       return known;
     },
     async reload(next) {
-      const former = plan.servers;
-      plan = createNextPlan(next, former);
+      const former = listAll();
+      plan = createNextPlan(next, plan);
       for (const name of views.keys()) if (!plan.servers.has(name)) views.delete(name);
-      for (const [name, { server }] of former) {
-        if (plan.servers.get(name)?.server !== server) drain(server, DRAIN_MS);
-      }
+      const kept = new Set(listAll().map(({ server }) => server));
+      for (const { server } of former) if (!kept.has(server)) drain(server, DRAIN_MS);
       hub.announceServers();
     },
     noteConnectionChange: (owner, name) =>
       plan.servers.get(name)?.server.noteConnectionChange(owner),
     listRequired: () =>
-      [...plan.servers.values()]
+      listAll()
         .filter(({ config }) => config.required)
         .map(({ server }) => ({ name: server.name, isUp: server.upstream.isUp === true })),
     listServers: () =>
-      [...plan.servers.values()].map(({ config, server }) => ({
+      listAll().map(({ config, server }) => ({
         name: config.name,
         transport: config.kind,
         isRequired: config.required,
+        isGuard: plan.guardServers.has(config.name),
         ...server.describe(),
       })),
     listServerTools(name, part) {
@@ -213,7 +225,7 @@ export function createUpstreamCatalogs(
     }),
     previewAccess: (options) => previewAccess(plan, { ...options, clock }),
     async close(graceMs) {
-      for (const { server } of plan.servers.values()) drain(server, graceMs);
+      for (const { server } of listAll()) drain(server, graceMs);
       await Promise.all(draining);
     },
   };

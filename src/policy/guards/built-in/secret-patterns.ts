@@ -29,11 +29,7 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
     expression:
       /aws[a-z_ -]{0,20}(?:secret|key)[a-z_ -]{0,20}["'\\]{0,3}\s{0,3}[=:]\s{0,3}["'\\]{0,3}(?<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])/gi,
   },
-  token(
-    'github-token',
-    ['ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_'],
-    '[A-Za-z0-9]{36,255}',
-  ),
+  token('github-token', ['ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_'], '[A-Za-z0-9]{36,255}'),
   token('github-token', ['github_pat_'], '[A-Za-z0-9_]{36,255}'),
   token(
     'gitlab-token',
@@ -42,7 +38,18 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   ),
   token(
     'slack-token',
-    ['xoxa-', 'xoxb-', 'xoxe-', 'xoxe.xoxb-', 'xoxe.xoxp-', 'xoxo-', 'xoxp-', 'xoxr-', 'xoxs-', 'xapp-'],
+    [
+      'xoxa-',
+      'xoxb-',
+      'xoxe-',
+      'xoxe.xoxb-',
+      'xoxe.xoxp-',
+      'xoxo-',
+      'xoxp-',
+      'xoxr-',
+      'xoxs-',
+      'xapp-',
+    ],
     '[A-Za-z0-9-]{10,300}',
   ),
   token(
@@ -50,21 +57,25 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
     ['https://hooks.slack.com/'],
     '(?:services|workflows|triggers)/[A-Za-z0-9_/-]{20,200}',
   ),
-  token(
-    'stripe-key',
-    ['sk_live_', 'sk_test_', 'rk_live_', 'rk_test_'],
-    '[A-Za-z0-9]{16,255}',
-  ),
+  token('stripe-key', ['sk_live_', 'sk_test_', 'rk_live_', 'rk_test_'], '[A-Za-z0-9]{16,255}'),
   token('stripe-webhook-secret', ['whsec_'], '[A-Za-z0-9+/=]{24,128}'),
   token('anthropic-key', ['sk-ant-'], '[A-Za-z0-9_-]{20,255}'),
-  token('openai-key', ['sk-proj-', 'sk-svcacct-', 'sk-admin-', 'sk-None-'], '[A-Za-z0-9_-]{20,255}'),
+  token(
+    'openai-key',
+    ['sk-proj-', 'sk-svcacct-', 'sk-admin-', 'sk-None-'],
+    '[A-Za-z0-9_-]{20,255}',
+  ),
   token('openai-key', ['sk-'], '[A-Za-z0-9]{48}(?![A-Za-z0-9])'),
   token('openrouter-key', ['sk-or-v1-'], '[a-f0-9]{64}'),
   token('google-api-key', ['AIza'], '[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])'),
   token('google-oauth-token', ['ya29.'], '[A-Za-z0-9_-]{20,2048}'),
   token('google-client-secret', ['GOCSPX-'], '[A-Za-z0-9_-]{28}'),
   token('npm-token', ['npm_'], '[A-Za-z0-9]{36}(?![A-Za-z0-9])'),
-  token('pypi-token', ['pypi-AgEIcHlwaS5vcmc', 'pypi-AgENdGVzdC5weXBpLm9yZw'], '[A-Za-z0-9_-]{50,1000}'),
+  token(
+    'pypi-token',
+    ['pypi-AgEIcHlwaS5vcmc', 'pypi-AgENdGVzdC5weXBpLm9yZw'],
+    '[A-Za-z0-9_-]{50,1000}',
+  ),
   token('rubygems-key', ['rubygems_'], '[a-f0-9]{48}'),
   token('docker-token', ['dckr_pat_', 'dckr_oat_'], '[A-Za-z0-9_-]{20,64}'),
   token('hugging-face-token', ['hf_', 'api_org_'], '[A-Za-z]{34}(?![A-Za-z0-9])'),
@@ -91,7 +102,8 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   {
     name: 'azure-client-secret',
     marks: ['Q~'],
-    expression: /(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])/g,
+    expression:
+      /(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])/g,
   },
   {
     name: 'azure-account-key',
@@ -114,7 +126,8 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   {
     name: 'password',
     marks: ['://'],
-    expression: /(?<![a-z])[a-z][a-z0-9+.-]{1,20}:\/\/[^\s:/@"'<>]{0,100}:(?<secret>[^\s/@"'<>]{3,200})@/gi,
+    expression:
+      /(?<![a-z])[a-z][a-z0-9+.-]{1,20}:\/\/[^\s:/@"'<>]{0,100}:(?<secret>[^\s/@"'<>]{3,200})@/gi,
   },
   {
     name: 'bearer-token',

@@ -14,7 +14,10 @@ export const createSecretsGuard =
     if (found.size === 0) return PASS;
     return action === 'redact'
       ? { kind: 'change', value: redacted }
-      : { kind: 'refuse', message: `It contains what looks like a secret (${[...found].join(', ')}).` };
+      : {
+          kind: 'refuse',
+          message: `It contains what looks like a secret (${[...found].join(', ')}).`,
+        };
   };
 
 /** Shorter texts are no key of any provider. */
