@@ -79,7 +79,8 @@ export function createFairQueue(options: FairQueueOptions): FairQueue {
       lines.set(owner, line);
       begin(line);
       start();
-      return startNext();
+      startNext();
+      return;
     }
   }
 

@@ -108,13 +108,17 @@ async function judgeAll(
 ): Promise<GuardVerdict> {
   let { value } = message;
   let isChanged = false;
+  let hasFailed = false;
   for (const guard of guards) {
     const judging = guard.judge(point, item, message, value);
     const verdict = judging instanceof Promise ? await judging : judging;
     if (verdict.kind === 'refused') return verdict;
+    hasFailed ||= verdict.hasFailed === true;
     if (verdict.kind === 'passed') continue;
     value = verdict.value;
     isChanged = true;
   }
-  return isChanged ? { kind: 'changed', value } : PASSED;
+  if (!isChanged && !hasFailed) return PASSED;
+  const unsure = hasFailed && ({ hasFailed } as const);
+  return isChanged ? { kind: 'changed', value, ...unsure } : { ...PASSED, ...unsure };
 }

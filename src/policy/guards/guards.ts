@@ -81,11 +81,15 @@ export interface GuardedMessage {
   findProblem?(changed: unknown): string | undefined;
 }
 
-export type GuardVerdict =
+export type GuardVerdict = (
   | { readonly kind: 'passed' }
   | { readonly kind: 'changed'; readonly value: unknown }
   /** `by` names the guard; `message` is its word to the caller. */
-  | { readonly kind: 'refused'; readonly by: string; readonly message: string };
+  | { readonly kind: 'refused'; readonly by: string; readonly message: string }
+) & {
+  /** A guard could not say it, and its `onError` did: not to be remembered. */
+  readonly hasFailed?: true;
+};
 
 /** For operators. */
 export interface GuardFacts {

@@ -49,6 +49,7 @@ export interface RunningGuard {
 }
 
 const PASSED: GuardVerdict = { kind: 'passed' };
+const PASSED_UNSEEN: GuardVerdict = { kind: 'passed', hasFailed: true };
 /** Characters of what a guard says to a caller. */
 const MAX_WORDS = 2_000;
 
@@ -105,14 +106,22 @@ export function runGuard(config: GuardConfig, ask: AskGuard, deps: RunGuardDeps)
   function fail(thrown: unknown, point: GuardPoint, startedAt: number): GuardVerdict {
     if (thrown instanceof TooMuchForGuard) {
       count(point, 'refused', startedAt);
-      return refuse(`The guard ${name} cannot look at this now: ${thrown.message}.`);
+      return {
+        ...refuse(`The guard ${name} cannot look at this now: ${thrown.message}.`),
+        hasFailed: true,
+      };
     }
     count(point, 'failed', startedAt);
     problem = tellFailure(thrown);
     warn(point, thrown);
     return onError === 'pass'
-      ? PASSED
-      : refuse(`The guard ${name} could not look at this, so it was refused. Try again later.`);
+      ? PASSED_UNSEEN
+      : {
+          ...refuse(
+            `The guard ${name} could not look at this, so it was refused. Try again later.`,
+          ),
+          hasFailed: true,
+        };
   }
 
   const refuse = (message: string): GuardVerdict => ({ kind: 'refused', by: name, message });

@@ -11,7 +11,9 @@ import type { ServersConfig, UpstreamConfig } from '../config/upstream-config.ts
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
 import type { BuiltIn } from './built-in.ts';
 import { isNameAllowed, type WarnOfItem } from './check-item.ts';
+import { guardBuiltIn } from './guard-built-in.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
+import type { ListGuards } from './list-guards.ts';
 import { createWritePage, type WritePage } from './page-memory.ts';
 import {
   createNaming,
@@ -54,6 +56,8 @@ export interface Plan extends CompiledSetup {
   readonly naming: Naming;
   /** `NO_LOCK` where the setup has none. */
   readonly lock: Lock;
+  /** Undefined without guards. */
+  readonly listGuards: ListGuards | undefined;
   readonly joinLists: JoinLists;
   readonly writePage: WritePage;
   readonly warn: WarnOfItem;
@@ -73,17 +77,23 @@ interface PlanParts {
   /** One for each of the file, by name. */
   readonly servers: ReadonlyMap<string, Server>;
   readonly warn: WarnOfItem;
+  readonly listGuards: ListGuards | undefined;
 }
 
-export function createPlan(compiled: CompiledSetup, { builtIn, servers, warn }: PlanParts): Plan {
+export function createPlan(
+  compiled: CompiledSetup,
+  { builtIn, servers, warn, listGuards }: PlanParts,
+): Plan {
   const { setup, policies } = compiled;
   const { file, lock = NO_LOCK } = setup;
   const naming = createNaming(file);
+  const guardedBuiltIn = listGuards === undefined ? builtIn : guardBuiltIn(builtIn, listGuards);
   const areGuards = new Set(listGuardServers(file));
   return {
     ...compiled,
     lock,
-    builtIn: file.builtIn ? builtIn : undefined,
+    listGuards,
+    builtIn: file.builtIn ? guardedBuiltIn : undefined,
     guardServers: new Map(
       file.servers.flatMap((config) => {
         const server = servers.get(config.name);
@@ -96,7 +106,7 @@ export function createPlan(compiled: CompiledSetup, { builtIn, servers, warn }: 
       file.servers.flatMap((config) => {
         if (areGuards.has(config.name)) return [];
         const server = servers.get(config.name);
-        const prepareList = createPrepareList({ config, naming, policies, warn });
+        const prepareList = createPrepareList({ config, naming, policies, listGuards, warn });
         const mayHave = createMayHave(config, lock);
         return server === undefined
           ? []

@@ -197,8 +197,8 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
 }
 
 /** MCP "Prompts": arguments are texts. */
-function findPromptProblem({ arguments: known }: RawItem, args: JsonObject): string | undefined {
-  const needed = (Array.isArray(known) ? known : []).flatMap((one: unknown) =>
+function findPromptProblem({ arguments: named }: RawItem, args: JsonObject): string | undefined {
+  const needed = (Array.isArray(named) ? named : []).flatMap((one: unknown) =>
     isObject(one) && one.required === true ? [String(one.name)] : [],
   );
   const missing = needed.find((name) => !Object.hasOwn(args, name));

@@ -1,10 +1,12 @@
 // §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
 import { isDeepStrictEqual } from 'node:util';
 import type { ConnectionOwner } from '../../connections/connection.ts';
+import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Policies } from '../../policy/policy.ts';
+import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
@@ -18,9 +20,16 @@ import { createChangeHub } from './change-hub.ts';
 import { createWarnOfItem } from './check-item.ts';
 import { createJoinedView } from './joined-view.ts';
 import { createLinkedResources, type LinkedResourcesDeps } from './linked-resources.ts';
+import {
+  createListGuards,
+  type ListGuards,
+  type ListJudgement,
+  NOTHING_SAID,
+} from './list-guards.ts';
 import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
 import { createLockApproval, type LockApproval } from './lock-approval.ts';
 import { type CompiledSetup, createPlan, type Plan } from './plan.ts';
+import { createNaming, toJudgedList } from './prepare-list.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { createServerView } from './server-view.ts';
 import {
@@ -117,7 +126,7 @@ export function createUpstreamCatalogs(
   const hub = createChangeHub(deps);
   const views = new Map<string, ServedCatalog>();
   const draining = new Set<Promise<void>>();
-  let plan = createNextPlan(first, NO_SERVERS);
+  let plan = createNextPlan(first, NO_SERVERS, openListGuards(first));
 
   const getPlan = (): Plan => plan;
   const shared = {
@@ -138,13 +147,58 @@ export function createUpstreamCatalogs(
       log,
       maxUsers: deps.maxUsers ?? MAX_USERS,
       getLock: () => plan.setup.lock,
+      judgeItems: judgeByCurrentPlan,
       onListChange: hub.announce,
       onConnectionChange: hub.announceTo,
     });
   }
 
+  function openListGuards({ guards }: CompiledSetup): ListGuards | undefined {
+    return guards && createListGuards(guards, clock);
+  }
+
+  /** Of a list that came while the configuration was loaded anew, the new guards are asked. */
+  async function judgeByCurrentPlan(
+    config: UpstreamConfig,
+    kind: ListKind,
+    items: readonly RawItem[],
+  ): Promise<ListJudgement> {
+    for (;;) {
+      const { listGuards, naming } = plan;
+      if (listGuards === undefined) return NOTHING_SAID;
+      const judgement = await listGuards.judge({
+        ...toJudgedList(kind, { config, naming }),
+        items,
+      });
+      if (plan.listGuards === listGuards) return judgement;
+    }
+  }
+
+  /** What is kept is served at once: nobody should miss it while guards that are new look at it. */
+  async function judgeKept(next: CompiledSetup, listGuards: ListGuards): Promise<void> {
+    const naming = createNaming(next.setup.file);
+    const seen = new Set<readonly RawItem[]>();
+    let isComplete = false;
+    while (!isComplete) {
+      isComplete = true;
+      for (const config of next.setup.file.servers) {
+        const kept = plan.servers.get(config.name)?.server.lists.listKept() ?? [];
+        for (const { kind, items } of kept) {
+          if (seen.has(items)) continue;
+          seen.add(items);
+          isComplete = false;
+          await listGuards.judge({ ...toJudgedList(kind, { config, naming }), items });
+        }
+      }
+    }
+  }
+
   /** Lists are prepared anew with each setup, and what is hidden is said again. */
-  function createNextPlan(next: CompiledSetup, former: FormerServers): Plan {
+  function createNextPlan(
+    next: CompiledSetup,
+    former: FormerServers,
+    listGuards: ListGuards | undefined,
+  ): Plan {
     const servers = new Map(
       next.setup.file.servers.map((config) => {
         const known = former.servers.get(config.name) ?? former.guardServers.get(config.name);
@@ -152,7 +206,7 @@ export function createUpstreamCatalogs(
         return [config.name, isKept ? known.server : openServer(config)];
       }),
     );
-    return createPlan(next, { builtIn, servers, warn: createWarnOfItem(log) });
+    return createPlan(next, { builtIn, servers, listGuards, warn: createWarnOfItem(log) });
   }
 
   /** In the file's order. */
@@ -187,8 +241,10 @@ export function createUpstreamCatalogs(
       return known;
     },
     async reload(next) {
+      const listGuards = openListGuards(next);
+      if (listGuards !== undefined) await judgeKept(next, listGuards);
       const former = listAll();
-      plan = createNextPlan(next, plan);
+      plan = createNextPlan(next, plan, listGuards);
       for (const name of views.keys()) if (!plan.servers.has(name)) views.delete(name);
       const kept = new Set(listAll().map(({ server }) => server));
       for (const { server } of former) if (!kept.has(server)) drain(server, DRAIN_MS);
