@@ -107,12 +107,18 @@ export function createContext(
 
   function send(message: GuardedNotification): void {
     const guards = getGuards();
-    if (guards === undefined || !guards.looksAt('notifications')) return stream.send(message);
+    if (guards === undefined || !guards.looksAt('notifications')) {
+      stream.send(message);
+      return;
+    }
     // Where it is not known what the call is about, as of a completion, nobody can tell who looks at it.
     const item: GuardedItem | undefined = record.target?.item;
     if (item === undefined || !stream.isAccepted) return;
     const guard = guards.find('notifications', item);
-    if (guard === undefined) return stream.send(message);
+    if (guard === undefined) {
+      stream.send(message);
+      return;
+    }
     gate ??= createNotificationGate(guard, toGuardCaller(), stream.send);
     gate.send(message);
   }

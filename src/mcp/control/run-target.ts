@@ -85,7 +85,7 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
     const verdict = await guard.judge({
       value,
       ...toGuardMessage(call),
-      findProblem: (changed) => findRequestProblem(target, value, changed),
+      findProblem: (given) => findRequestProblem(target, value, given),
     });
     if (verdict.kind === 'passed') return call;
     if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);

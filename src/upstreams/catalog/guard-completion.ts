@@ -33,8 +33,8 @@ export function createCompletionGuards(
     const verdict = await guard.judge({
       value: toParams(completion),
       ...message,
-      findProblem: (changed) =>
-        readChanged(completion, changed) === undefined
+      findProblem: (given) =>
+        readChanged(completion, given) === undefined
           ? 'its argument must have the same name, and a text'
           : undefined,
     });

@@ -274,7 +274,10 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     },
     listKept: () =>
       [...holders.values()].flatMap(({ lists }) =>
-        ALL_KINDS.map((kind) => ({ kind, items: lists[kind].peek()?.items ?? [] })),
+        ALL_KINDS.flatMap((kind) => {
+          const items = lists[kind].peek()?.items;
+          return items === undefined ? [] : [{ kind, items }];
+        }),
       ),
     countTools: () =>
       isPersonal ? undefined : holders.get(EVERYBODY)?.lists.tools.peek()?.items.length,

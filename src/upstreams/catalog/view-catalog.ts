@@ -10,7 +10,7 @@ import type {
 } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
-import type { GuardedItem } from '../../policy/guards/guards.ts';
+import type { Guard, GuardedItem } from '../../policy/guards/guards.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
@@ -135,7 +135,13 @@ function createWatching(deps: ListenDeps): Watching {
           trace: {},
           logLevel: undefined,
         })
-        .catch((error: unknown) => failWithUpstreamError(error, server.name));
+        .catch((error: unknown) =>
+          failWithUpstreamError(
+            error,
+            server.name,
+            getPlan().guards?.find('resources/subscribe', toItem(found)),
+          ),
+        );
     },
 
     listen: (caller, listener, uris) => listenToServers(deps, caller, listener, uris),
@@ -143,10 +149,12 @@ function createWatching(deps: ListenDeps): Watching {
 }
 
 /** @throws GatewayError with the error of the server, or one that says how it failed. */
-function failWithUpstreamError(error: unknown, server: string): never {
+function failWithUpstreamError(error: unknown, server: string, guard: Guard | undefined): never {
   if (!(error instanceof UpstreamError)) throw error;
-  const message = `${server} could not be told of it: ${error.message}.`;
-  return fail('upstream_error', { jsonRpc: error.jsonRpcError ?? { code: -32603, message } });
+  // The words of a server that nobody has looked at.
+  const [reason, own] = guard === undefined ? [`: ${error.message}`, error.jsonRpcError] : [''];
+  const message = `${server} could not be told of it${reason}.`;
+  return fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });
 }
 
 // MCP "Completion": of whose prompt or template it is.
@@ -166,7 +174,9 @@ const createComplete =
   (deps: CompletionDeps): ServedCatalog['complete'] =>
   async (completion, context) => {
     const who = toWho(context, context);
-    const found = await findReference(deps, completion.ref, who);
+    const found = await findReference(deps, completion.ref, who).catch((thrown: unknown) =>
+      failUnseen(deps, thrown),
+    );
     const guards = createCompletionGuards(deps.getPlan().guards, found.item, context);
     return guards === undefined
       ? completeAt(deps, found, completion, who, context)
@@ -194,6 +204,16 @@ async function completeAt(
 }
 
 const NOTHING: Completion = { values: [], total: 0, hasMore: false };
+
+/** What a server says of its failure, where it is not known which guards look at it. @throws always. */
+function failUnseen({ getPlan }: CompletionDeps, thrown: unknown): never {
+  const isOfServer = thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined;
+  if (!isOfServer || getPlan().guards?.looksAt('completion/result') !== true) throw thrown;
+  return fail('upstream_error', {
+    jsonRpc: { code: -32603, message: 'The server is not available now; try again in a moment.' },
+    cause: thrown,
+  });
+}
 
 interface FoundReference {
   readonly server: string;
