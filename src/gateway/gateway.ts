@@ -254,7 +254,7 @@ export async function createGateway(
   const mcp = createMcp(config.mcp, {
     catalogs: upstreams?.catalogs ?? { all: ownCatalog, findNamed: () => undefined },
     policies: upstreams?.catalogs.policies,
-    getGuards: () => undefined,
+    getGuards: () => upstreams?.getGuards(),
     askFirst: async () => {},
     service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
     store,
