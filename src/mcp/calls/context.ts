@@ -9,7 +9,12 @@ import { isLessSevere, type LogSeverity } from '../../protocol/methods.ts';
 import type { SessionLookup } from '../../store/store.ts';
 import type { Relay, ServiceInfo } from '../catalog/catalog.ts';
 import type { Ask, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
-import type { CallerContext, IdentifiedCaller, Target } from '../catalog/served-catalog.ts';
+import type {
+  ApprovalRounds,
+  CallerContext,
+  IdentifiedCaller,
+  Target,
+} from '../catalog/served-catalog.ts';
 import type { ResponseStream } from '../streaming/response-stream.ts';
 import type { CallRecord } from './call.ts';
 
@@ -25,6 +30,8 @@ export interface CallClient {
   ): Relay;
   /** Whether the call ends with a question, whatever its tool returns. */
   isAsking(): boolean;
+  /** Undefined where calls do not end with questions. */
+  readonly approvalRounds?: ApprovalRounds | undefined;
   /**
    * What the era asks of a call whose target is known, before it is made.
    *
@@ -64,7 +71,7 @@ export interface ContextSource {
 
 export function createContext(
   { user, session, record, stream, signal, abortSignal }: ContextSource,
-  { capabilities, logLevel, ask, createRelay, isAsking }: CallClient,
+  { capabilities, logLevel, ask, createRelay, isAsking, approvalRounds }: CallClient,
   { service, canAsk, params, clientId, getProviderToken }: ContextOptions,
 ): CallContext {
   // The params are not kept: a call that waits keeps what its tool has of them.
@@ -113,6 +120,7 @@ export function createContext(
       return answers;
     },
     isAsking,
+    approvalRounds,
     trace: record.trace,
     clientId,
     view: record.view,

@@ -13,6 +13,8 @@ export interface AllowedCall {
   readonly target: Target;
   readonly args: JsonObject;
   readonly ask: AskWhom | undefined;
+  /** What was sent has a member twice: others may read another call in it. */
+  readonly isAmbiguous: boolean;
   readonly context: CallerContext;
   readonly record: CallRecord;
   /** Asks the policies anew, of arguments that a guard has changed. */
@@ -69,7 +71,7 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
   ): Promise<object> {
     const { target, context } = call;
     const passed = before === undefined ? call : await passGuard(call, before);
-    if (passed.ask !== undefined) await askFirst(passed, passed.ask);
+    if (passed.ask !== undefined && target.isAbsent !== true) await askFirst(passed, passed.ask);
     const running = target.run(passed.args, context);
     return after === undefined ? running : guardResult(call, running, after);
   }
@@ -89,7 +91,7 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
       record.deniedBy = judged.kind === 'denied' ? judged.by : 'insufficient_scope';
       return call.refuse(judged);
     }
-    return { ...call, args: changed, ask: judged.ask };
+    return { ...call, args: changed, ask: judged.ask, isAmbiguous: false };
   }
 }
 
@@ -113,7 +115,7 @@ async function guardResult(
   return isObject(verdict.value) ? verdict.value : result;
 }
 
-const toGuardCaller = ({ context, record }: AllowedCall): GuardCaller => ({
+export const toGuardCaller = ({ context, record }: AllowedCall): GuardCaller => ({
   user: context.user,
   clientId: context.clientId,
   view: context.view,
