@@ -79,11 +79,10 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
   async function open(id: string, text: string | undefined): Promise<ApprovalRequest | undefined> {
     const opened = text === undefined ? undefined : (await getSeal()).open(buildKey(id), text);
     if (opened === undefined) return undefined;
-    // What opens was written by this code: no other check of its shape is needed.
-    const { version, ...request } = JSON.parse(opened) as ApprovalRequest & {
-      readonly version: number;
-    };
-    checkRecordVersion(version, 'A request for approval');
+    const { version: _, ...request } = parseRecord<ApprovalRequest>(
+      opened,
+      'A request for approval',
+    );
     return request.expiresAt > clock.now() ? request : undefined;
   }
 
@@ -244,16 +243,23 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       if (text === undefined) return undefined;
       const {
         call: named,
-        version,
+        version: _,
         ...round
-      } = JSON.parse(text) as ApprovalRound & {
-        readonly call: string;
-        readonly version: number;
-      };
-      checkRecordVersion(version, 'A round of a call');
+      } = parseRecord<ApprovalRound & { readonly call: string }>(text, 'A round of a call');
       return named === nameCall(call) ? round : undefined;
     },
   };
+}
+
+interface Versioned {
+  readonly version: number;
+}
+
+/** What opens was written by this code: no other check of its shape is needed. */
+function parseRecord<Value>(text: string, name: string): Value & Versioned {
+  const record = JSON.parse(text) as Value & Versioned;
+  checkRecordVersion(record.version, name);
+  return record;
 }
 
 const ALLOWED = 'allowed';
