@@ -330,6 +330,7 @@ export async function createGateway(
           connections: connections?.operated,
           endGrant: gatewayTokens?.endGrant,
           endSelectedGrants: gatewayTokens?.endSelectedGrants,
+          callApprovals: approvals.approvals,
           listServers: () => upstreams?.listServers() ?? [],
           listServerTools: (name, part) => upstreams?.listServerTools(name, part),
           listLockDifferences: (part) => upstreams?.listLockDifferences(part),

@@ -163,6 +163,8 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     if (guard === undefined) return undefined;
     const value = { name: item.name, server: item.server, arguments: call.args };
     const verdict = await guard.judge({ value, caller: toGuardCaller(call) });
+    // One that could not say it leaves it to operators.
+    if (verdict.hasFailed === true) return undefined;
     if (verdict.kind === 'refused')
       return { decision: 'refused', by: { kind: 'guard', name: verdict.by } };
     return { decision: 'approved', by: { kind: 'guard', name: undefined } };
