@@ -72,10 +72,10 @@ const COMPOSITION_ROOTS: ReadonlySet<string> = new Set(['gateway', 'cli/commands
 /** Where a package of the runtime, or a module of Node that does I/O, may be used as a value. */
 const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   '@bufbuild/cel': /^policy\/rules\/when\//,
-  '@bufbuild/re2': /^policy\/rules\/when\//,
+  '@bufbuild/re2': /^(policy\/rules\/when\/|mcp\/catalog\/foreign-schema\.ts$)/,
   '@clack/prompts': /^cli\/init\/ask\.ts$/,
   commander: /^cli\/(command-line\/|run-postern\.ts$)/,
-  ajv: /^mcp\/(catalog\/define\/compile-schema|calls\/client-answers)\.ts$/,
+  ajv: /^mcp\/(catalog\/define\/compile-schema|catalog\/foreign-schema|calls\/client-answers)\.ts$/,
   'json-schema-to-ts': /^mcp\/catalog\/client-requests\.ts$/,
   ioredis: /^store\/redis\//,
   lmdb: /^store\/embedded\//,

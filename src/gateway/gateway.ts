@@ -245,7 +245,7 @@ export async function createGateway(
             storedLock: overrides.storedLock,
           },
         ).catch(closeStore);
-  const getGuards = () => undefined;
+  const getGuards = () => upstreams?.getGuards();
   const approvals = openApprovals(config, {
     getGuards,
     store,
@@ -415,10 +415,10 @@ export async function createGateway(
 }
 
 /** @throws ConfigError with all that the file needs and the settings lack. */
-function checkFile({ clients, rules }: GatewayFile, config: Config): void {
+function checkFile(file: GatewayFile, config: Config): void {
   const problems = [
-    ...findMachineClientProblems(clients, config),
-    ...findAskProblems(rules, config, false),
+    ...findMachineClientProblems(file.clients, config),
+    ...findAskProblems(file, config),
   ];
   if (problems.length > 0) throw new ConfigError(problems.map(formatProblem));
 }

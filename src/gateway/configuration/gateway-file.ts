@@ -15,6 +15,11 @@ import {
   type PlacedClient,
 } from '../../oauth/client-authentication/machine-client-shape.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import {
+  type GuardsConfig,
+  guardsShape,
+  type PlacedGuard,
+} from '../../policy/guards/guard-config.ts';
 import { type PlacedRules, type RulesConfig, rulesShape } from '../../policy/rules/rule-config.ts';
 import { serverShape } from '../../upstreams/config/server-shape.ts';
 import {
@@ -25,7 +30,11 @@ import {
 import type { ServersConfig } from '../../upstreams/config/upstream-config.ts';
 
 /** What the file says, parsed. */
-export interface GatewayFile extends ServersConfig, RulesConfig, MachineClientsConfig {}
+export interface GatewayFile
+  extends ServersConfig,
+    RulesConfig,
+    GuardsConfig,
+    MachineClientsConfig {}
 
 const DEFAULT_SEPARATOR = '__';
 const DEFAULT_NAME_LENGTH = 64;
@@ -77,6 +86,11 @@ const fileMembers = {
     rulesShape,
     'Who may use what. With any rule, what no rule allows does not exist. "everyone" in place of the list lets everybody use everything.',
   ),
+  guards: defineMember(
+    'guards',
+    guardsShape,
+    'Who looks at what goes through, and lets it pass, changes or refuses it, in this order.',
+  ),
 };
 
 // What other programs write into the files that they share with us.
@@ -107,6 +121,7 @@ export interface FileContent
   readonly servers: readonly PlacedServer[];
   readonly clients: readonly PlacedClient[];
   readonly rules: PlacedRules;
+  readonly guards: readonly PlacedGuard[];
 }
 
 export const fileShape: Shape<FileContent> = object({
@@ -124,6 +139,7 @@ export const fileShape: Shape<FileContent> = object({
       servers: [...(read(fileMembers.mcpServers) ?? []), ...(read(fileMembers.servers) ?? [])],
       clients: read(fileMembers.clients) ?? [],
       rules: read(fileMembers.rules) ?? { rules: [], meansNoRules: false },
+      guards: read(fileMembers.guards) ?? [],
     };
   },
 });

@@ -3,10 +3,12 @@ import { parseText, type TextSource } from '../../config/file/parse-text.ts';
 import type { Problem } from '../../config/problem.ts';
 import { completeClients } from '../../oauth/client-authentication/machine-client-shape.ts';
 import { quote } from '../../platform/text.ts';
+import { completeGuards } from '../../policy/guards/complete-guards.ts';
 import { completeRules } from '../../policy/rules/check-rules.ts';
 import type { CompletionDeps } from '../../upstreams/config/common-members.ts';
 import { describePlainSecrets } from '../../upstreams/config/plain-secrets.ts';
 import { completeServers, isOtherName, type PlacedServer } from '../../upstreams/config/servers.ts';
+import { dependsOnUser } from '../../upstreams/credentials/server-credentials.ts';
 import { type FileContent, fileShape, type GatewayFile } from './gateway-file.ts';
 
 export interface ParseOptions extends TextSource, CompletionDeps {}
@@ -47,7 +49,7 @@ export async function parseGatewayFile(
 }
 
 const completeFile = async (
-  { servers, clients, rules: { rules, meansNoRules }, ...content }: FileContent,
+  { servers, clients, rules: { rules, meansNoRules }, guards, ...content }: FileContent,
   options: ParseOptions,
 ): Promise<GatewayFile> => ({
   ...content,
@@ -59,6 +61,19 @@ const completeFile = async (
     ),
   }),
   meansNoRules,
+  ...(guards.length > 0 && {
+    guards: completeGuards(guards, {
+      servers: servers.map(({ config }) => ({
+        name: config.name,
+        personalBy: !dependsOnUser(config)
+          ? undefined
+          : config.kind === 'http'
+            ? ('auth' as const)
+            : ('isolation' as const),
+      })),
+      ...options,
+    }),
+  }),
 });
 
 function describeOtherNames(fileName: string, servers: readonly PlacedServer[]): readonly string[] {

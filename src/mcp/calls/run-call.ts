@@ -4,6 +4,7 @@ import type { GetProviderToken } from '../../endpoint/message.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hasRepeatedNames, type JsonObject } from '../../platform/json.ts';
+import type { Guards } from '../../policy/guards/guards.ts';
 import type { Policies, Verdict } from '../../policy/policy.ts';
 import { readParams } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
@@ -45,6 +46,8 @@ export interface RunCallDeps {
   readonly policies: Pick<Policies, 'judge'> | undefined;
   /** Runs what policies allow. */
   readonly runTarget: RunTarget;
+  /** Those of the configuration as it is now; undefined where it has none. */
+  getGuards(): Guards | undefined;
   readonly observer: Required<CallObserver>;
   readonly findClientId: FindClientId;
   readonly countCall: CountCall;
@@ -62,6 +65,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     findClientId,
     countCall,
     getProviderToken,
+    getGuards,
     clock,
   } = deps;
   const askPolicies: Policies['judge'] = policies?.judge ?? (() => ALLOWED);
@@ -97,6 +101,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
         params,
         clientId,
         getProviderToken,
+        getGuards,
       });
       const args = readParams(params);
       stopCounting = countCall(call);

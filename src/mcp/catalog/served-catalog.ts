@@ -137,6 +137,8 @@ export interface Target {
   readonly isAbsent?: true;
   /** What is wrong with arguments that did not come from the client as they are; undefined where its schema allows them. */
   findProblem?(args: JsonObject): string | undefined;
+  /** What is wrong with a result that did not come from the server as it is; undefined where its schema allows it. */
+  findResultProblem?(result: JsonObject): string | undefined;
   /** @throws GatewayError for what the caller did wrong; any other throw is an unexpected failure (§4.4). */
   run(args: JsonObject, context: CallerContext): Promise<object>;
   /**

@@ -18,7 +18,8 @@ import type { AskWhom } from '../../policy/policy.ts';
 import { withoutDefault } from '../../store/owner.ts';
 import type { Relay } from '../catalog/catalog.ts';
 import { askToOpen, createPageQuestion, NO_ANSWER } from './ask-to-open.ts';
-import { type AllowedCall, type AskFirst, CallStopped, toGuardCaller } from './run-target.ts';
+import { CallStopped } from './call-stopped.ts';
+import { type AllowedCall, type AskFirst, toGuardCaller } from './run-target.ts';
 
 export interface AskFirstDeps {
   readonly approvals: Approvals;
@@ -158,11 +159,16 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
   async function askGuards(
     call: AllowedCall,
   ): Promise<{ readonly decision: Decision; readonly by: DecidedBy } | undefined> {
-    const { item } = call.target;
+    const { context, record, target } = call;
+    const { item } = target;
     const guard = deps.getGuards()?.find('approval', item);
     if (guard === undefined) return undefined;
     const value = { name: item.name, server: item.server, arguments: call.args };
-    const verdict = await guard.judge({ value, caller: toGuardCaller(call) });
+    const verdict = await guard.judge({
+      value,
+      caller: toGuardCaller(context, record),
+      signal: context.relay.signal,
+    });
     // One that could not say it leaves it to operators.
     if (verdict.hasFailed === true) return undefined;
     if (verdict.kind === 'refused')

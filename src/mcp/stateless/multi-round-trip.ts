@@ -14,13 +14,10 @@ import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
 import { InputRequired } from '../calls/outcome.ts';
-import {
-  type ClientRequest,
-  type ClientRequests,
-  findMissingCapabilities,
-} from '../catalog/client-requests.ts';
+import { type ClientRequests, findMissingCapabilities } from '../catalog/client-requests.ts';
 import type { MirroredParam } from '../catalog/descriptions.ts';
 import type { ApprovalRounds } from '../catalog/served-catalog.ts';
+import { passAnswers, passQuestions, type Question } from '../control/question-guards.ts';
 import { checkParamHeaders, type Envelope } from './envelope.ts';
 
 /** One run of a tool, with the answers that came so far. */
@@ -43,7 +40,7 @@ export async function startRound(
     requestState,
   );
   const usedAnswers: Record<string, unknown> = {};
-  const openRequests: Record<string, ClientRequest> = {};
+  const openRequests: Record<string, Question> = {};
   let relayedRequests: JsonObject | undefined;
   let relayedState: JsonObject | undefined;
   let approvalQuestion: JsonObject | undefined;
@@ -65,12 +62,18 @@ export async function startRound(
       check(mirrored);
       return undefined;
     },
-    async ask(requests) {
+    async ask(requests, guards) {
       const unanswered = selectUnanswered(requests, answers);
       const answeredKeys = Object.keys(requests).filter((key) => !Object.hasOwn(unanswered, key));
       for (const key of answeredKeys) usedAnswers[key] = answers[key];
-      if (Object.keys(unanswered).length === 0) return readAnswers(requests, answers);
-      readAnswers(pick(requests, answeredKeys), answers);
+      const answered = pick(requests, answeredKeys);
+      // Those of rounds before as well: a tool that starts again has seen none of them.
+      const passed =
+        guards === undefined
+          ? answers
+          : await passAnswers(answered, pick(answers, answeredKeys), guards);
+      if (Object.keys(unanswered).length === 0) return readAnswers(requests, passed);
+      readAnswers(answered, passed);
       const missing = findMissingCapabilities(unanswered, client);
       if (missing.length > 0) {
         fail('missing_client_capability', {
@@ -78,15 +81,19 @@ export async function startRound(
           data: { requiredCapabilities: Object.fromEntries(missing.map((name) => [name, {}])) },
         });
       }
-      Object.assign(openRequests, unanswered);
+      Object.assign(
+        openRequests,
+        guards === undefined ? unanswered : await passQuestions(unanswered, guards),
+      );
       throw new InputRequired();
     },
 
-    createRelay: ({ wantsProgress, signal, meta, canAsk }) => ({
+    createRelay: ({ wantsProgress, signal, meta, canAsk, questionGuards }) => ({
       era: 'stateless',
       signal,
       wantsProgress,
       meta,
+      questionGuards,
       logLevel,
       answered: relayed && { inputResponses: answers, state: relayed },
       requireInput(inputRequests, state) {

@@ -1,18 +1,25 @@
 // §27: what rules that ask need of the settings.
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
+import type { GuardConfig } from '../guards/guard-config.ts';
 import type { RuleConfig } from '../rules/rule-config.ts';
 
-/** Of a gateway that is about to serve. `hasGuards`: whether a guard can decide in place of operators. */
+/** Of a gateway that is about to serve. */
 export function findAskProblems(
-  rules: readonly RuleConfig[] = [],
+  { rules = [], guards = [] }: AskingFile,
   config: Pick<Config, 'auth' | 'admin' | 'oauth'>,
-  hasGuards: boolean,
 ): readonly Problem[] {
+  // They decide in place of operators.
+  const hasGuards = guards.some(({ on }) => on.includes('approval'));
   return rules.flatMap(({ ask, place }) => {
     const message = ask && PROBLEMS[ask](config, hasGuards);
     return message === undefined ? [] : [{ place, message }];
   });
+}
+
+interface AskingFile {
+  readonly rules?: readonly RuleConfig[];
+  readonly guards?: readonly Pick<GuardConfig, 'on'>[];
 }
 
 /** Whether users can log in at the gateway, and so decide at a page of its own. */

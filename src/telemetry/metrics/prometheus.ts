@@ -135,6 +135,19 @@ export function createPrometheusMetrics(): Metrics {
       ['endpoint', 'limited'],
     ),
   };
+  const guards = {
+    decisions: createCounter('guard_decisions_total', 'What guards said of messages.', [
+      'guard',
+      'on',
+      'outcome',
+    ]),
+    durations: createHistogram(
+      'guard_duration_seconds',
+      'Time until a guard has said something of a message.',
+      ['guard'],
+      DURATIONS,
+    ),
+  };
   const upstreams = {
     requests: createCounter('upstream_requests_total', 'Requests to a server behind the gateway.', [
       'server',
@@ -224,6 +237,10 @@ export function createPrometheusMetrics(): Metrics {
     recordUpstreamState: (server, isUp) => upstreams.up.set({ server }, isUp ? 1 : 0),
     recordUpstreamProcesses: (server, count) => upstreams.processes.set({ server }, count),
     recordLockRefusal: (server, kind, reason) => upstreams.lockRefusals(server, kind, reason).inc(),
+    recordGuard(guard, on, outcome, seconds) {
+      guards.decisions(guard, on, outcome).inc();
+      guards.durations(guard).observe(seconds);
+    },
     recordAuditLine: (event, status) => audit.lines(event, status).inc(),
     recordUpstreamTokenRefresh: (server, outcome) =>
       upstreams.tokenRefreshes(server, outcome).inc(),

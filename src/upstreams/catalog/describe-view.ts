@@ -11,6 +11,7 @@ import { cleanText } from './clean-item.ts';
 import { loadPrepared } from './joined-view.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan, PlannedServer } from './plan.ts';
+import { BUILT_IN } from './prepare-list.ts';
 import { type Access, toWho, type View, type Who } from './view.ts';
 
 export interface DescribeDeps {
@@ -46,12 +47,14 @@ export async function describeView(
       return planned ? [describeServer(deps, planned, who)] : [];
     }),
   );
+  const ownInstructions =
+    own?.instructions && (await passInstructions(deps, BUILT_IN, own.instructions));
   const sections = told.flatMap(({ instructions }) => instructions ?? []);
   return {
     offers: joinOffers([...(own ? [own.offers] : []), ...told.map(({ offers }) => offers)]),
     instructions:
       view.shown === 'joined'
-        ? joinInstructions(own?.instructions, sections)
+        ? joinInstructions(ownInstructions, sections)
         : sections.map(({ text }) => fitInstructions(text))[0],
   };
 }
@@ -80,7 +83,18 @@ async function readInstructions(
     return undefined;
   }
   const maySee = !policies.dependOnCaller || (await mayUseAny(deps, planned, who));
-  return maySee ? { name, text } : undefined;
+  const passed = maySee ? await passInstructions(deps, name, text) : undefined;
+  return passed === undefined ? undefined : { name, text: passed };
+}
+
+/** As the guards let it be told; undefined where they do not. */
+async function passInstructions(
+  { getPlan }: DescribeDeps,
+  server: string,
+  text: string,
+): Promise<string | undefined> {
+  const { listGuards } = getPlan();
+  return listGuards === undefined ? text : listGuards.passInstructions(server, text);
 }
 
 /** With rules, a server of which a caller may use nothing does not exist for it. */

@@ -1,7 +1,7 @@
 // §18.2: what a call is about, and how it is made: by whose server, and under its own name.
 
 import { fail } from '../../errors/gateway-error.ts';
-import type { RawResult } from '../../mcp/catalog/catalog.ts';
+import type { RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
 import type { MirroredParam } from '../../mcp/catalog/descriptions.ts';
 import type {
   CallableList,
@@ -37,7 +37,7 @@ interface ResolveTargetDeps extends FindItem {
   readonly passOn: PassOn;
   readonly view: View;
   readonly connectUser: ConnectUser;
-  getPlan(): Pick<Plan, 'policies'>;
+  getPlan(): Pick<Plan, 'policies' | 'checkSchema'>;
   /** What the gateway has itself; undefined where this path does not serve it. */
   getBuiltIn(): OwnCatalog | undefined;
 }
@@ -77,9 +77,25 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
       own: entry,
       server: entry.server,
       listMirroredParams: () => (list === 'tools' ? readMirroredParams(entry) : NO_PARAMS),
+      findProblem: (args) => findArgumentsProblem(list, entry.ownItem, args),
+      findResultProblem: ({ structuredContent }) =>
+        list === 'tools'
+          ? getPlan().checkSchema?.(
+              entry.ownItem.outputSchema,
+              'structuredContent',
+              structuredContent,
+            )
+          : undefined,
       run: (args, running) => passOn(entry.server, who, toRequest(list, entry, args), running),
       failAsUnknown: (_running, facts) => failAsUnknown(list, wanted.name, who, facts),
     };
+  }
+
+  /** Of those that a guard has changed: a client's own are for the server to look at. */
+  function findArgumentsProblem(list: CallableList, item: RawItem, args: JsonObject) {
+    return list === 'tools'
+      ? getPlan().checkSchema?.(item.inputSchema, 'arguments', args)
+      : findPromptProblem(item, args);
   }
 
   /** §24.3: the tool by which a user logs in at a server. */
@@ -195,6 +211,17 @@ const askWithNextCall = ({ name }: Server): object => ({
   ],
   isError: true,
 });
+/** MCP "Prompts": arguments are texts. */
+function findPromptProblem({ arguments: named }: RawItem, args: JsonObject): string | undefined {
+  const needed = (Array.isArray(named) ? named : []).flatMap((one: unknown) =>
+    isObject(one) && one.required === true ? [String(one.name)] : [],
+  );
+  const missing = needed.find((name) => !Object.hasOwn(args, name));
+  if (missing !== undefined) return `arguments has no ${missing}`;
+  return Object.values(args).every((value) => typeof value === 'string')
+    ? undefined
+    : 'arguments must be texts';
+}
 
 const METHODS = {
   tools: 'tools/call',

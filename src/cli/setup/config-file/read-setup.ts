@@ -47,7 +47,7 @@ export async function readSetup(path: string, config: Config, env: Env): Promise
           place: path,
         }))),
     ...(parsed.kind === 'problems' ? [] : findMachineClientProblems(parsed.file.clients, config)),
-    ...(parsed.kind === 'problems' ? [] : findAskProblems(parsed.file.rules, config, false)),
+    ...(parsed.kind === 'problems' ? [] : findAskProblems(parsed.file, config)),
     ...('problem' in lock ? [lock.problem] : []),
   ];
   if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0) {
