@@ -144,6 +144,7 @@ const CASTS: Readonly<Record<string, { readonly count: number; readonly why: str
   'mcp/calls/client-answers.ts': { count: 1, why: 'each answer fits its request' },
   'mcp/catalog/define/prompt.ts': { count: 1, why: 'the arguments were checked before' },
   'mcp/catalog/define/tool.ts': { count: 3, why: 'the result was checked by a schema' },
+  'policy/approvals/create-approvals.ts': { count: 1, why: 'a record that this code sealed' },
   'oauth/account/browser-sessions.ts': { count: 1, why: 'a record that this code sealed' },
   'oauth/broker/run-once.ts': { count: 1, why: 'a record that this code sealed' },
   'oauth/refresh/recent-answers.ts': { count: 1, why: 'a record that this code sealed' },

@@ -76,6 +76,11 @@ export function createPrometheusMetrics(): Metrics {
       ['tool', 'status', 'era'],
       DURATIONS,
     ),
+    approvals: createCounter(
+      'mcp_approvals_total',
+      'Calls that somebody is asked about before they run, by how they are asked and what came of it.',
+      ['ask', 'outcome'],
+    ),
     droppedReplicaMessages: createCounter(
       'mcp_replica_messages_dropped_total',
       'Messages on the channel of the replicas that no replica sent just now.',
@@ -239,6 +244,7 @@ export function createPrometheusMetrics(): Metrics {
     recordAuditLine: (event, status) => audit.lines(event, status).inc(),
     recordUpstreamTokenRefresh: (server, outcome) =>
       upstreams.tokenRefreshes(server, outcome).inc(),
+    recordApproval: (ask, outcome) => mcp.approvals(ask, outcome).inc(),
     removeUpstream(server) {
       upstreams.up.remove({ server });
       upstreams.processes.remove({ server });
