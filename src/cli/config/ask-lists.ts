@@ -1,5 +1,6 @@
 // `postern config --lists`: the servers are asked what they list.
 import type { Config } from '../../config/config.ts';
+import { type MeasuredFile, measureFile } from '../../gateway/configuration/measure-file.ts';
 import { type FetchedList, fetchList } from '../../upstreams/catalog/fetch-list.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import { dependsOnUser, needsUser } from '../../upstreams/credentials/server-credentials.ts';
@@ -8,7 +9,6 @@ import type { InvokedProcess } from '../command/invocation.ts';
 import { stayAlive } from '../command/process-end.ts';
 import { showSpinner } from '../command/spinner.ts';
 import { readSetup } from '../setup/config-file/read-setup.ts';
-import { type MeasuredFile, measureFile } from '../setup/measure-file.ts';
 import {
   createStderrLog,
   createTimeLimit,

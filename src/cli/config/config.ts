@@ -6,15 +6,11 @@ import { loadConfig } from '../../config/load.ts';
 import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
 import { ConfigError } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
+import type { MeasuredFile } from '../../gateway/configuration/measure-file.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';
-import {
-  describeCost,
-  describeExpensive,
-  isCostly,
-  type MeasuredFile,
-} from '../setup/measure-file.ts';
+import { describeCost, describeExpensive, isCostly } from '../setup/describe-costs.ts';
 import {
   type DescribedFile,
   type DescribedSetting,

@@ -1,5 +1,6 @@
 // §25.2: what the lists of tools cost a model; §25.1: what views name, and no server has.
 import type { Config } from '../../../config/config.ts';
+import { measureFile } from '../../../gateway/configuration/measure-file.ts';
 import { WARNED_TOKENS } from '../../../upstreams/budget/measure-lists.ts';
 import type { FetchedList } from '../../../upstreams/catalog/fetch-list.ts';
 import type { Setup } from '../../../upstreams/catalog/plan.ts';
@@ -9,8 +10,7 @@ import {
   describeExpensive,
   formatCount,
   isCostly,
-  measureFile,
-} from '../../setup/measure-file.ts';
+} from '../../setup/describe-costs.ts';
 import { type Finding, ok, warning } from '../finding.ts';
 
 const LIST_CHECK = 'lists';
