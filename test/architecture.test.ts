@@ -55,6 +55,7 @@ const ROOMS: readonly string[] = [
   'cli/lists',
   'cli/lock',
   'cli/rules',
+  'cli/replay',
   'cli/clients',
   'cli/config',
   'cli/connect',

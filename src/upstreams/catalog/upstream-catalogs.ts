@@ -13,6 +13,7 @@ import type { UpstreamConfig } from '../config/upstream-config.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { RelayCall } from '../relay/server-request.ts';
+import { createSearchCatalog } from '../search/search-catalog.ts';
 import type { Upstream } from '../upstream.ts';
 import { createCuratedView } from '../views/curated-view.ts';
 import type { WarnOfView } from '../views/planned-view.ts';
@@ -136,13 +137,16 @@ export function createUpstreamCatalogs(
   const all = createViewCatalog({ ...shared, view: joined, joined });
 
   function findNamed(name: string): ServedCatalog | undefined {
-    if (plan.servers.has(name)) return openCatalog(serverCatalogs, name);
-    return plan.views.has(name) ? openCatalog(viewCatalogs, name) : undefined;
+    if (plan.servers.has(name)) return openCatalog(serverCatalogs, name, openServerCatalog);
+    return plan.views.has(name) ? openCatalog(viewCatalogs, name, openViewCatalog) : undefined;
   }
 
-  function openCatalog(known: Map<string, ServedCatalog>, name: string): ServedCatalog {
-    const opened =
-      known.get(name) ?? createViewCatalog({ ...shared, view: openView(name), joined });
+  function openCatalog(
+    known: Map<string, ServedCatalog>,
+    name: string,
+    open: (name: string) => ServedCatalog,
+  ): ServedCatalog {
+    const opened = known.get(name) ?? open(name);
     known.set(name, opened);
     return opened;
   }
@@ -152,6 +156,15 @@ export function createUpstreamCatalogs(
     if (name === '') return joined;
     const create = plan.views.has(name) ? createCuratedView : createServerView;
     return create(name, getPlan, joined);
+  }
+
+  const openServerCatalog = (name: string) =>
+    createViewCatalog({ ...shared, view: openView(name), joined });
+
+  function openViewCatalog(name: string): ServedCatalog {
+    const view = openView(name);
+    const catalog = createViewCatalog({ ...shared, view, joined });
+    return createSearchCatalog({ ...shared, catalog, view });
   }
 
   function openServer(config: UpstreamConfig): Server {
