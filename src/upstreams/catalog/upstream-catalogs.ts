@@ -1,12 +1,14 @@
 // §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
 import { isDeepStrictEqual } from 'node:util';
 import type { ConnectionOwner } from '../../connections/connection.ts';
-import type { OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { CallerContext, OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Policies } from '../../policy/policy.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import { listPathsForOperators, listPathsOf } from '../budget/list-paths.ts';
+import { type ListCost, measureLists } from '../budget/measure-lists.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
@@ -33,7 +35,7 @@ import {
   previewAccess,
   type ServerTools,
 } from './tools-for-operators.ts';
-import { createAccess } from './view.ts';
+import { createAccess, type View } from './view.ts';
 import { createViewCatalog } from './view-catalog.ts';
 
 export interface UpstreamCatalogsDeps {
@@ -89,6 +91,10 @@ export interface UpstreamCatalogs {
   }): LockDifferences | undefined;
   /** For operators. */
   readonly lockApproval: LockApproval;
+  /** §25.2, for operators: what the list of each path costs, whoever may see it. Unless it `waits` nothing is asked for. */
+  measureLists(options: { readonly waits: boolean }): Promise<readonly ListCost[]>;
+  /** §25.2: the same of `/mcp` and the views, of what the caller sees. */
+  measureListsOf(caller: Pick<CallerContext, 'user' | 'clientId'>): Promise<readonly ListCost[]>;
   /** For operators. */
   previewAccess(options: Omit<PreviewOptions, 'clock'>): Promise<AccessPreview>;
   close(graceMs: number): Promise<void>;
@@ -130,23 +136,27 @@ export function createUpstreamCatalogs(
   const joined = createJoinedView(getPlan);
   const all = createViewCatalog({ ...shared, view: joined, joined });
 
-  function openCatalog(
-    known: Map<string, ServedCatalog>,
-    name: string,
-    open: (name: string) => ServedCatalog,
-  ): ServedCatalog {
-    const opened = known.get(name) ?? open(name);
+  function findNamed(name: string): ServedCatalog | undefined {
+    if (plan.servers.has(name)) return openCatalog(serverCatalogs, name);
+    return plan.views.has(name) ? openCatalog(viewCatalogs, name) : undefined;
+  }
+
+  function openCatalog(known: Map<string, ServedCatalog>, name: string): ServedCatalog {
+    const opened = known.get(name) ?? createCatalog(openView(name));
     known.set(name, opened);
     return opened;
   }
 
-  const openServerCatalog = (name: string) =>
-    createViewCatalog({ ...shared, view: createServerView(name, getPlan, joined), joined });
-
-  function openViewCatalog(name: string): ServedCatalog {
-    const view = createCuratedView(name, getPlan, joined);
+  function createCatalog(view: View): ServedCatalog {
     const catalog = createViewCatalog({ ...shared, view, joined });
-    return createSearchCatalog({ ...shared, catalog, view });
+    return view.isCurated ? createSearchCatalog({ ...shared, catalog, view }) : catalog;
+  }
+
+  /** `''` for `/mcp`. */
+  function openView(name: string): View {
+    if (name === '') return joined;
+    const create = plan.views.has(name) ? createCuratedView : createServerView;
+    return create(name, getPlan, joined);
   }
 
   function openServer(config: UpstreamConfig): Server {
@@ -194,10 +204,7 @@ export function createUpstreamCatalogs(
     all,
     getPlan,
     policies: { judge: (item, caller, args) => plan.policies.judge(item, caller, args) },
-    findNamed(name) {
-      if (plan.servers.has(name)) return openCatalog(serverCatalogs, name, openServerCatalog);
-      return plan.views.has(name) ? openCatalog(viewCatalogs, name, openViewCatalog) : undefined;
-    },
+    findNamed,
     async reload(next) {
       const former = plan.servers;
       plan = createNextPlan(next, former);
@@ -236,6 +243,12 @@ export function createUpstreamCatalogs(
       clock,
       log,
     }),
+    measureLists: (options) => measureLists(listPathsForOperators(plan, openView, options), clock),
+    measureListsOf: (caller) =>
+      measureLists(
+        listPathsOf(plan, (name) => (name === '' ? all : findNamed(name)), caller),
+        clock,
+      ),
     previewAccess: (options) => previewAccess(plan, { ...options, clock }),
     async close(graceMs) {
       for (const { server } of plan.servers.values()) drain(server, graceMs);
