@@ -74,6 +74,12 @@ test('§25.1 views: a client is told the title, in both eras', async () => {
   expect(listed.json.result._meta[SERVER_INFO]).toMatchObject({ title: 'Research desk' });
   const called = await stateless(gateway, 'tools/call', { name: 'wiki__search', arguments: {} });
   expect(called.json.result._meta[SERVER_INFO]).toMatchObject({ title: 'Research desk' });
+  await gateway.reload({
+    mcpServers: { wiki: wiki.url },
+    views: { research: { title: 'Reading room' } },
+  });
+  const { json: again } = await gateway.rpc(INITIALIZE_REQUEST);
+  expect(again.result.serverInfo.title).toBe('Reading room');
 });
 
 test('§25.1 views: a stateless client finds, lists and calls as one with a session does', async () => {
