@@ -157,3 +157,17 @@ test('§25.1 views: spans and log lines say at which view a call came', async ()
     'postern.view': 'research',
   });
 });
+
+test('§25.1 views: requests are counted by view', async () => {
+  const wiki = await serve({ tools: [buildTool('search')] });
+  const gateway = await start({
+    file: { mcpServers: { wiki: wiki.url }, views: { research: {} } },
+    view: 'research',
+  });
+  await stateless(gateway, 'tools/list');
+  await stateless(gateway, 'tools/list');
+  const { text } = await gateway.request({ path: '/metrics' });
+  expect(text).toMatch(
+    /^mcp_requests_total\{method="tools\/list",era="stateless",view="research"\} 2$/m,
+  );
+});
