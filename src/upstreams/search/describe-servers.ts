@@ -22,7 +22,6 @@ export function describeServers(entries: readonly Entry[]): string {
     else known.push(ownName);
   }
   const servers = [...names].sort(([one], [other]) => (one < other ? -1 : 1));
-  if (servers.length === 0) return 'There are no tools for you now.';
   for (const count of EXAMPLES) {
     const text = write(servers, count);
     if (text.length <= MAX_TEXT) return text;
