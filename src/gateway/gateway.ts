@@ -12,7 +12,7 @@ import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
-import { getOriginalToken } from '../endpoint/message.ts';
+import { getOriginalToken, type UserContext } from '../endpoint/message.ts';
 import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
@@ -36,6 +36,7 @@ import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
 import type { Network } from '../platform/outbound/public-network.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
+import { describeNamed } from '../policy/rules/named-facts.ts';
 import { createLogo } from '../site/logo.ts';
 import { instrumentStore } from '../store/observe-store.ts';
 import { openStore } from '../store/open.ts';
@@ -248,6 +249,8 @@ export async function createGateway(
             storedLock: overrides.storedLock,
           },
         ).catch(closeStore);
+  const describeUser = (user: UserContext) =>
+    upstreams && describeNamed(user, upstreams.getNamedFacts());
   const mcp = createMcp(config.mcp, {
     catalogs: upstreams?.catalogs ?? { all: ownCatalog, findNamed: () => undefined },
     policies: upstreams?.catalogs.policies,
@@ -262,6 +265,7 @@ export async function createGateway(
     getChallenge: auth.getChallenge,
     isTraced: tracing !== undefined,
     audit,
+    describeUser: config.audit.claims ? describeUser : undefined,
     findClientId: clientOf,
     getProviderToken,
     sealPerson: people && personIndex && createSealPerson(people, personIndex),

@@ -16,6 +16,7 @@ import { createWorkQueue } from '../platform/work-queue.ts';
 import { joinPolicies } from '../policy/policy.ts';
 import { createRules, createRulesPolicy } from '../policy/rules/create-rules.ts';
 import type { RuleConfig } from '../policy/rules/rule-config.ts';
+import type { NamedFacts } from '../policy/rules/when/inspect-expression.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
@@ -90,6 +91,8 @@ export interface GatewayUpstreams {
   listConnectionServers(): readonly ConnectionServer[];
   /** The claims that rules ask for: without them nobody knows what a user may. */
   listNamedClaims(): readonly string[];
+  /** All that rules name of users. */
+  getNamedFacts(): NamedFacts;
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
   needsClients(): boolean;
   reload(setup: Setup): Promise<void>;
@@ -201,6 +204,7 @@ export async function openUpstreams(
       ),
     listNamedClaims: () =>
       catalogs.getPlan().setup.file.rules?.flatMap(({ who }) => listClaims(who)) ?? [],
+    getNamedFacts: () => catalogs.getPlan().rules.namedFacts,
     // A rule looks at it, or a server is told it.
     needsClients: () =>
       catalogs.getPlan().rules.needClient || listCredentials().some((one) => one?.namesClient),

@@ -71,6 +71,7 @@ export async function startGrantedGateway(
     policies: joinPolicies([]),
     getGuards: () => undefined,
     askFirst: async () => {},
+    describeUser: undefined,
     service: { name: 'test', version: '1', displayName: 'Test', environment: 'test' },
     store,
     getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, {
