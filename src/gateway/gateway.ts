@@ -290,6 +290,7 @@ export async function createGateway(
     logo,
     catalog: upstreams?.catalogs.all ?? ownCatalog,
     hasConnections: () => listConnectionServers().length > 0,
+    hasPaths: upstreams !== undefined,
     clock,
     log,
   });

@@ -155,6 +155,9 @@ export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
 
   return {
     ...catalog,
+    get title() {
+      return catalog.title;
+    },
     get mirrorHeaders() {
       return catalog.mirrorHeaders;
     },
