@@ -247,8 +247,8 @@ describe('guards', () => {
     const wiki = await serve({ tools: TOOLS });
     const use = await writeGuard(`
       const { name } = message.value;
-      if (name === 'wiki__delete_page') return { decision: 'refuse', message: 'No.' };
-      if (name === 'wiki__read_page')
+      if (name === 'delete_page') return { decision: 'refuse', message: 'No.' };
+      if (name === 'read_page')
         return { decision: 'change', value: { ...message.value, description: 'Opens a leaf.' } };
       return { decision: 'pass' };`);
     const gateway = await startSearchedView({
