@@ -1,13 +1,28 @@
 import { test } from 'vitest';
+import { stateless } from '../../support/clients/stateless.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
-import { stateless } from '../../support/clients/stateless.ts';
+
 test('cost', async () => {
-  const tools = Array.from({ length: 300 }, (_, at) => buildTool(`tool_${at}`, { description: 'word '.repeat(60) }));
+  const tools = Array.from({ length: 300 }, (_, at) =>
+    buildTool(`tool_${at}`, { description: 'word '.repeat(60) }),
+  );
   const wiki = await serve({ tools });
   const files = await serve({ tools });
   const run = async (view: string, rules: object) => {
-    const gateway = await start({ file: { mcpServers: { wiki: wiki.url, files: files.url }, views: { research: { tools: ['wiki__*'] } }, ...rules }, view, env: { MCP_RATE_LIMIT_MAX: '1000000', MCP_USER_RATE_LIMIT_MAX: '1000000', MCP_GLOBAL_RATE_LIMIT_MAX: '1000000' } });
+    const gateway = await start({
+      file: {
+        mcpServers: { wiki: wiki.url, files: files.url },
+        views: { research: { tools: ['wiki__*'] } },
+        ...rules,
+      },
+      view,
+      env: {
+        MCP_RATE_LIMIT_MAX: '1000000',
+        MCP_USER_RATE_LIMIT_MAX: '1000000',
+        MCP_GLOBAL_RATE_LIMIT_MAX: '1000000',
+      },
+    });
     const token = await gateway.issuer.sign();
     const go = async (method: string, params: object, n: number) => {
       const t0 = performance.now();
