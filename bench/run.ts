@@ -7,6 +7,7 @@ import { measureMemory } from './measure-memory.ts';
 import { measureObserve } from './measure-observe.ts';
 import { measureProfile } from './measure-profile.ts';
 import { measureRelay } from './measure-relay.ts';
+import { measureReplay } from './measure-replay.ts';
 import { measureRules } from './measure-rules.ts';
 import { measureStart } from './measure-start.ts';
 import { measureTokens } from './measure-tokens.ts';
@@ -24,6 +25,7 @@ const commands: Readonly<Record<string, (options: Options) => Promise<void>>> = 
   profile: measureProfile,
   start: measureStart,
   rules: measureRules,
+  replay: measureReplay,
   tokens: measureTokens,
   observe: measureObserve,
 };

@@ -104,6 +104,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
           { text: 'Audit records and spans', link: '/reference/audit' },
           { text: 'The API for operators', link: '/reference/operators' },
           { text: "Users' connections to servers", link: '/reference/connections' },
+          { text: 'Replay of rules', link: '/reference/replay' },
         ],
       },
     ],
