@@ -9,6 +9,7 @@ import { measureProfile } from './measure-profile.ts';
 import { measureRelay } from './measure-relay.ts';
 import { measureReplay } from './measure-replay.ts';
 import { measureRules } from './measure-rules.ts';
+import { measureSearch } from './measure-search.ts';
 import { measureStart } from './measure-start.ts';
 import { measureTokens } from './measure-tokens.ts';
 import { HELP, type Options, readOptions } from './options.ts';
@@ -26,6 +27,7 @@ const commands: Readonly<Record<string, (options: Options) => Promise<void>>> = 
   start: measureStart,
   rules: measureRules,
   replay: measureReplay,
+  search: measureSearch,
   tokens: measureTokens,
   observe: measureObserve,
 };

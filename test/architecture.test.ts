@@ -93,6 +93,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   '@opentelemetry/resources': /^telemetry\/tracing\//,
   '@opentelemetry/sdk-trace': /^telemetry\/tracing\//,
   undici: /^platform\/outbound\//,
+  tokenx: /^upstreams\/budget\/count-tokens\.ts$/,
   'eventsource-parser': /^upstreams\/http\/answer-body\.ts$/,
   'node:http': /^(edge\/server\.ts$|cli\/)/,
   'node:https': /^(platform\/outbound\/public-request\.ts$|cli\/)/,

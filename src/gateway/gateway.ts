@@ -156,12 +156,15 @@ export async function createGateway(
 
   const getSeal = createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal });
   let upstreams: GatewayUpstreams | undefined;
-  /** At `/mcp/<name>`: a server or a view. */
-  const isServer = (name: string) => upstreams?.catalogs.findNamed(name) !== undefined;
+  /** What there is at `/mcp/<name>`: servers and views. */
+  const namedPaths = {
+    has: (name: string) => upstreams?.catalogs.findNamed(name) !== undefined,
+    getTitle: (name: string) => upstreams?.catalogs.findNamed(name)?.title,
+  };
   const serverUrls = createServerUrls(
     config.server.baseUrl,
     config.auth.required ? config.auth.provider.audience : config.oauth.provider?.audience,
-    isServer,
+    namedPaths.has,
   );
   const loginFailures =
     config.admin.groups.length > 0 ? createLoginFailures({ store, clock, log }) : undefined;
@@ -172,7 +175,7 @@ export async function createGateway(
   const { metadata, keySet, auth } = createProviderAccess(config, {
     ownTokens: ownTokens && openOwnTokenAccess(config, ownTokens, machineClients, clock),
     onRefusal: loginFailures && noteRefusals(loginFailures.note),
-    isServer,
+    isServer: namedPaths.has,
     isServerAudience: serverUrls.isAudience,
     fetch,
     clock,
@@ -235,6 +238,7 @@ export async function createGateway(
             store,
             getSeal,
             getProviderToken,
+            findClientId: clientOf,
             connections: connections?.parts,
             fetch,
             metadata,
@@ -286,7 +290,7 @@ export async function createGateway(
     metadata,
     inspectToken: auth.inspectToken,
     serverUrls,
-    isServer,
+    namedPaths,
     network: overrides.network,
     needsClients,
     getPublicTools: site.getPublicTools,
@@ -326,6 +330,7 @@ export async function createGateway(
           listServerTools: (name, part) => upstreams?.listServerTools(name, part),
           listLockDifferences: (part) => upstreams?.listLockDifferences(part),
           lockApproval: upstreams?.lockApproval,
+          measureLists: async () => (await upstreams?.measureLists()) ?? [],
           previewAccess: upstreams?.previewAccess,
           lockCommand: overrides.lockCommand ?? 'postern lock',
         })

@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts';
 import type { ConnectionServer } from '../connections/connection.ts';
 import type { ConnectionParts } from '../connections/connections.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import type { GetProviderToken } from '../endpoint/message.ts';
+import type { GetProviderToken, UserContext } from '../endpoint/message.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/list-tools.ts';
 import type { OwnCatalog } from '../mcp/catalog/served-catalog.ts';
@@ -21,6 +21,8 @@ import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
+import type { ListCost } from './budget/measure-lists.ts';
+import { createPathsEndpoint } from './budget/paths-endpoint.ts';
 import type { CompiledSetup, Setup } from './catalog/plan.ts';
 import type { AccessPreview, PreviewOptions } from './catalog/tools-for-operators.ts';
 import {
@@ -51,6 +53,10 @@ export interface UpstreamParts {
   getSeal(): Promise<Seal>;
   readonly fetch: Fetch;
   readonly getProviderToken: GetProviderToken;
+  /** Undefined where it is not known, or nothing depends on it. */
+  findClientId(caller: {
+    readonly user: UserContext | undefined;
+  }): string | undefined | Promise<string | undefined>;
   /** Undefined where clients get the provider's tokens: then nobody can connect. */
   readonly connections: ConnectionParts | undefined;
   /** Undefined without a provider. */
@@ -74,6 +80,8 @@ export interface GatewayUpstreams {
   readonly listServerTools: UpstreamCatalogs['listServerTools'];
   readonly listLockDifferences: UpstreamCatalogs['listLockDifferences'];
   readonly lockApproval: UpstreamCatalogs['lockApproval'];
+  /** §25.2, for operators: what is known now. */
+  measureLists(): Promise<readonly ListCost[]>;
   /** `operator` is who asks (`sub`). */
   previewAccess(
     options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
@@ -158,7 +166,14 @@ export async function openUpstreams(
 
   return {
     catalogs,
-    endpoints: credentials.createEndpoints((type) => listCredentials().includes(type)),
+    endpoints: [
+      ...credentials.createEndpoints((type) => listCredentials().includes(type)),
+      createPathsEndpoint({
+        baseUrl: config.server.baseUrl,
+        measureListsOf: catalogs.measureListsOf,
+        findClientId: parts.findClientId,
+      }),
+    ],
     async checkRequired() {
       const down = catalogs.listRequired().filter(({ isUp }) => !isUp);
       if (down.length > 0) throw new Error(`not up: ${down.map(({ name }) => name).join(', ')}`);
@@ -176,6 +191,7 @@ export async function openUpstreams(
     listServerTools: catalogs.listServerTools,
     listLockDifferences: catalogs.listLockDifferences,
     lockApproval: catalogs.lockApproval,
+    measureLists: () => catalogs.measureLists({ waits: false }),
     previewAccess: (options, operator) =>
       previews.run(
         () =>

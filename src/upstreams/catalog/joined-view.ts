@@ -175,6 +175,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     listServers: () => [...getPlan().servers.values()].map(({ server }) => server),
     includes: () => true,
     hasBuiltIn: () => true,
+    getTitle: () => undefined,
     getInstructions: () => undefined,
     shown: 'joined',
   };

@@ -151,6 +151,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     listServers: () => [findPlanned()].flatMap((planned) => (planned ? [planned.server] : [])),
     includes: () => true,
     hasBuiltIn: () => false,
+    getTitle: () => undefined,
     getInstructions: () => undefined,
     shown: 'own',
   };

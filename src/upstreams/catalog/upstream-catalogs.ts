@@ -1,16 +1,19 @@
 // §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
 import { isDeepStrictEqual } from 'node:util';
 import type { ConnectionOwner } from '../../connections/connection.ts';
-import type { OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { CallerContext, OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Policies } from '../../policy/policy.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import { listPathsForOperators, listPathsOf } from '../budget/list-paths.ts';
+import { type ListCost, measureLists } from '../budget/measure-lists.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { RelayCall } from '../relay/server-request.ts';
+import { createSearchCatalog } from '../search/search-catalog.ts';
 import type { Upstream } from '../upstream.ts';
 import { createCuratedView } from '../views/curated-view.ts';
 import type { WarnOfView } from '../views/planned-view.ts';
@@ -32,7 +35,7 @@ import {
   previewAccess,
   type ServerTools,
 } from './tools-for-operators.ts';
-import { createAccess } from './view.ts';
+import { createAccess, type View } from './view.ts';
 import { createViewCatalog } from './view-catalog.ts';
 
 export interface UpstreamCatalogsDeps {
@@ -88,6 +91,10 @@ export interface UpstreamCatalogs {
   }): LockDifferences | undefined;
   /** For operators. */
   readonly lockApproval: LockApproval;
+  /** §25.2, for operators: what the list of each path costs, whoever may see it. Unless it `waits` nothing is asked for. */
+  measureLists(options: { readonly waits: boolean }): Promise<readonly ListCost[]>;
+  /** §25.2: the same of `/mcp` and the views, of what the caller sees. */
+  measureListsOf(caller: Pick<CallerContext, 'user' | 'clientId'>): Promise<readonly ListCost[]>;
   /** For operators. */
   previewAccess(options: Omit<PreviewOptions, 'clock'>): Promise<AccessPreview>;
   close(graceMs: number): Promise<void>;
@@ -129,16 +136,35 @@ export function createUpstreamCatalogs(
   const joined = createJoinedView(getPlan);
   const all = createViewCatalog({ ...shared, view: joined, joined });
 
+  function findNamed(name: string): ServedCatalog | undefined {
+    if (plan.servers.has(name)) return openCatalog(serverCatalogs, name, openServerCatalog);
+    return plan.views.has(name) ? openCatalog(viewCatalogs, name, openViewCatalog) : undefined;
+  }
+
   function openCatalog(
     known: Map<string, ServedCatalog>,
     name: string,
-    createView: typeof createServerView,
+    open: (name: string) => ServedCatalog,
   ): ServedCatalog {
-    const opened =
-      known.get(name) ??
-      createViewCatalog({ ...shared, view: createView(name, getPlan, joined), joined });
+    const opened = known.get(name) ?? open(name);
     known.set(name, opened);
     return opened;
+  }
+
+  /** `''` for `/mcp`. */
+  function openView(name: string): View {
+    if (name === '') return joined;
+    const create = plan.views.has(name) ? createCuratedView : createServerView;
+    return create(name, getPlan, joined);
+  }
+
+  const openServerCatalog = (name: string) =>
+    createViewCatalog({ ...shared, view: openView(name), joined });
+
+  function openViewCatalog(name: string): ServedCatalog {
+    const view = openView(name);
+    const catalog = createViewCatalog({ ...shared, view, joined });
+    return createSearchCatalog({ ...shared, catalog, view });
   }
 
   function openServer(config: UpstreamConfig): Server {
@@ -186,10 +212,7 @@ export function createUpstreamCatalogs(
     all,
     getPlan,
     policies: { judge: (item, caller, args) => plan.policies.judge(item, caller, args) },
-    findNamed(name) {
-      if (plan.servers.has(name)) return openCatalog(serverCatalogs, name, createServerView);
-      return plan.views.has(name) ? openCatalog(viewCatalogs, name, createCuratedView) : undefined;
-    },
+    findNamed,
     async reload(next) {
       const former = plan.servers;
       plan = createNextPlan(next, former);
@@ -228,6 +251,12 @@ export function createUpstreamCatalogs(
       clock,
       log,
     }),
+    measureLists: (options) => measureLists(listPathsForOperators(plan, openView, options), clock),
+    measureListsOf: (caller) =>
+      measureLists(
+        listPathsOf(plan, (name) => (name === '' ? all : findNamed(name)), caller),
+        clock,
+      ),
     previewAccess: (options) => previewAccess(plan, { ...options, clock }),
     async close(graceMs) {
       for (const { server } of plan.servers.values()) drain(server, graceMs);

@@ -59,6 +59,9 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
   return {
     server: view.path === '' || view.isCurated ? undefined : view.path,
     view: view.isCurated ? view.path : undefined,
+    get title() {
+      return view.getTitle();
+    },
     offers: ALL_OFFERS,
     isShared: false,
     get mirrorHeaders() {

@@ -45,6 +45,8 @@ export interface View {
   includes(resource: Pick<FoundResource, 'server' | 'uri'>): boolean;
   /** Whether the built-in catalogue is served here. */
   hasBuiltIn(): boolean;
+  /** What people see it called; undefined for all but curated ones. */
+  getTitle(): string | undefined;
   /** What is said in place of the servers' instructions. */
   getInstructions(): string | undefined;
   /** What of an entry clients see here. */

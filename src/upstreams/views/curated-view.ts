@@ -179,6 +179,7 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
         .filter(({ config }) => findPlanned()?.hasServer(config.name))
         .map(({ server }) => server),
     hasBuiltIn: () => findPlanned()?.hasServer(BUILT_IN) === true,
+    getTitle: () => findPlanned()?.config.title,
     getInstructions: () => findPlanned()?.config.instructions,
     shown: 'joined',
   };

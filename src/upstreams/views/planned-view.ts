@@ -25,7 +25,9 @@ export interface PlannedView {
 }
 
 /** As clients of `/mcp` see it. */
-export type CuratedItem = Pick<Entry, 'kind' | 'server' | 'name' | 'namesBegin'>;
+export interface CuratedItem extends Pick<Entry, 'kind' | 'server' | 'name'> {
+  readonly namesBegin?: string | undefined;
+}
 
 /** A sentence; each once. */
 export type WarnOfView = (view: string, problem: string) => void;
