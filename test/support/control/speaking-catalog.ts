@@ -68,7 +68,7 @@ export function createSpeakingCatalog(heard: string[]) {
       definePrompt({
         name: 'own__prompt',
         ...described,
-        arguments: [{ name: 'a', description: SERVER_MARK }],
+        arguments: [{ name: 'a', description: SERVER_MARK, required: false }],
         get(args) {
           hear(args);
           return {
