@@ -63,6 +63,7 @@ export function checkNames(file: GatewayFile, config: UpstreamConfig, tools: Fet
     config,
     naming: createNaming(file),
     policies: joinPolicies([]),
+    listGuards: undefined,
     warn: () => {},
   });
   const names = [...prepareList('tools', tools).byName.keys()];
