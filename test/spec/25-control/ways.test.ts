@@ -12,6 +12,7 @@ import {
 import { createSpeakingCatalog } from '../../support/control/speaking-catalog.ts';
 import { startSpeakingStateless } from '../../support/control/speaking-stateless.ts';
 import { type Era, WAYS, type Way, type WayKind } from '../../support/control/ways.ts';
+import { ALL_POINTS, writeGuard } from '../../support/guards/module-guard.ts';
 import {
   CLIENT_MARK,
   SERVER_MARK,
@@ -27,6 +28,11 @@ interface Control {
   /** Members of the configuration file. */
   readonly file?: object;
   readonly lock?: Lock;
+  readonly guard?: { readonly on: readonly string[]; readonly body?: string };
+  /** What the client answers when it is asked. */
+  readonly answer?: object;
+  /** It looks at what servers say alone: they hear all the same. */
+  readonly isOfAnswers?: boolean;
   /** In place of `/mcp`, and of the view that is searched. */
   readonly paths?: readonly [all: string, searched: string];
   /** What it holds back: the rest passes, and that is meant. */
@@ -45,6 +51,19 @@ const VIEWS = {
   other: { servers: ['quiet'] },
   'other-searched': { servers: ['quiet'], search: true },
 };
+
+const REQUESTS: readonly string[] = [
+  'tools/call',
+  'prompts/get',
+  'resources/read',
+  'resources/subscribe',
+  'completion/complete',
+];
+
+const asking = (ask: string) => [
+  { who: 'everyone', may: EVERYTHING },
+  { who: 'everyone', may: ['*'], ask },
+];
 
 const isOneOf =
   (...kinds: readonly WayKind[]) =>
@@ -78,6 +97,41 @@ const CONTROLS: readonly Control[] = [
     paths: ['/mcp/other', '/mcp/other-searched'],
     holds: () => true,
   },
+  { title: 'a guard that refuses all', guard: { on: ALL_POINTS }, holds: () => true },
+  {
+    title: 'a guard that fails at all',
+    guard: { on: ALL_POINTS, body: "throw new Error('No.');" },
+    holds: () => true,
+  },
+  {
+    title: 'a guard that refuses requests',
+    guard: { on: REQUESTS },
+    holds: isOneOf('tools', 'prompts', 'completions of prompts', 'resources'),
+  },
+  {
+    title: 'a guard that refuses what servers say',
+    guard: { on: ALL_POINTS.filter((point) => !REQUESTS.includes(point)) },
+    isOfAnswers: true,
+    holds: () => true,
+  },
+  {
+    title: 'a user who declines',
+    file: { rules: asking('user') },
+    answer: { action: 'decline' },
+    holds: isOneOf('tools'),
+  },
+  {
+    title: 'a user who accepts without saying what',
+    file: { rules: asking('user') },
+    answer: { action: 'accept', content: { name: 'once' } },
+    holds: isOneOf('tools'),
+  },
+  {
+    title: 'a guard that refuses in place of operators',
+    file: { rules: asking('operator') },
+    guard: { on: ['approval'] },
+    holds: isOneOf('tools'),
+  },
   {
     title: 'a lock that approves nothing',
     lock: createLock({ servers: new Map() }),
@@ -94,7 +148,12 @@ interface Speaking {
   heard(): string;
 }
 
-async function start({ file = {}, lock }: Control): Promise<Speaking> {
+const REFUSE = "return { decision: 'refuse', message: 'No.' };";
+
+async function start({ file = {}, lock, guard }: Control): Promise<Speaking> {
+  const guards = guard && [
+    { name: 'all', on: guard.on, use: await writeGuard(guard.body ?? REFUSE) },
+  ];
   const folder = closeAfterTest(await createTemporaryFolder());
   const localPath = join(folder.path, 'heard');
   writeFileSync(localPath, '');
@@ -114,6 +173,7 @@ async function start({ file = {}, lock }: Control): Promise<Speaking> {
         quiet: quiet.url,
       },
       views: VIEWS,
+      ...(guards && { guards }),
       ...file,
     },
     ...(lock && { lock }),
@@ -133,13 +193,18 @@ const OPEN: Readonly<Record<Era, typeof openSessionEra>> = {
 };
 
 /** What came through: nothing where it was held. */
-async function goBy(way: Way, client: EraClient, { heard }: Speaking): Promise<readonly string[]> {
+async function goBy(
+  way: Way,
+  client: EraClient,
+  { heard }: Speaking,
+  isOfAnswers = false,
+): Promise<readonly string[]> {
   const before = heard().length;
   const told = await way.go(client);
   const sent = heard().slice(before);
   return [
     ...(told.includes(SERVER_MARK) ? [`the client was told ${told}`] : []),
-    ...(sent.includes(CLIENT_MARK) ? [`a server heard ${sent}`] : []),
+    ...(!isOfAnswers && sent.includes(CLIENT_MARK) ? [`a server heard ${sent}`] : []),
   ];
 }
 
@@ -147,16 +212,18 @@ describe.each(['session', 'stateless'] as const)('%s era', (era) => {
   test.each(CONTROLS)('§25 nothing passes $title', async (control) => {
     const speaking = await start(control);
     const [all, searched] = control.paths ?? ['/mcp', '/mcp/searched'];
+    const answered = control.answer && { answer: control.answer };
     const clients = {
-      all: await OPEN[era](speaking.gateway, { path: all }),
-      searched: await OPEN[era](speaking.gateway, { path: searched }),
+      all: await OPEN[era](speaking.gateway, { path: all, ...answered }),
+      searched: await OPEN[era](speaking.gateway, { path: searched, ...answered }),
     };
     // Lists are there before what depends on them.
     for (const { ask } of Object.values(clients)) await ask('tools/list');
     const passed: string[] = [];
     const held: string[] = [];
     for (const way of WAYS.filter(({ eras }) => eras.includes(era))) {
-      const found = await goBy(way, way.isSearched ? clients.searched : clients.all, speaking);
+      const client = way.isSearched ? clients.searched : clients.all;
+      const found = await goBy(way, client, speaking, control.isOfAnswers);
       if (control.holds(way)) passed.push(...found.map((what) => `${way.title}: ${what}`));
       // Else the way would prove nothing.
       else if (found.length === 0) held.push(way.title);
