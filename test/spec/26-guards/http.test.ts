@@ -33,7 +33,9 @@ const start = (url: string, more: object = {}, options: object = {}) =>
         {
           name: 'far',
           on: ['tools/call'],
-          use: { http: { url, headers: { authorization: 'Bearer of-the-guard' }, timeout: 500 } },
+          use: {
+            http: { url, headers: { authorization: 'Bearer of-the-guard' }, timeout: 10_000 },
+          },
           ...more,
         },
       ],
@@ -57,7 +59,7 @@ test('§26.2 it is sent what an interceptor is invoked with, with its own header
     event: 'tools/call',
     phase: 'request',
     payload: { name: 'raw__any', arguments: { a: 1 } },
-    timeoutMs: 500,
+    timeoutMs: 10_000,
     context: {
       principal: { type: 'user', claims: { email: 'ada@example.com', groups: ['staff'] } },
       traceId: '0af7651916cd43dd8448eb211c80319c',
@@ -131,10 +133,10 @@ test('§26.3 one that does not answer in time has failed', async () => {
   const gateway = await start(guard.url, {}, { clock });
   const calling = callTool(gateway, 'raw__any');
   await expect.poll(() => guard.asked.length).toBe(1);
-  clock.advance(600);
+  clock.advance(10_001);
   expect(textIn(await calling)).toContain('could not look at this');
   const [line] = gateway.log.filter(({ msg }) => msg.startsWith('The guard far failed'));
-  expect(line?.msg).toContain('it did not answer within 500 ms');
+  expect(line?.msg).toContain('it did not answer within 10000 ms');
 });
 
 test('§26.3 a call that is given up gives up the question to the guard', async () => {
