@@ -10,7 +10,7 @@ import { findProblems, readFile } from '../../support/upstreams/gateway-file.ts'
 const SERVERS = {
   wiki: { url: 'https://wiki.example.com/mcp' },
   mine: { url: 'https://mine.example.com/mcp', auth: { type: 'forward', audience: 'https://mine.example.com' } },
-  program: { command: 'node' },
+  program: { command: 'node', isolation: 'user' },
 };
 
 const fileWith = (guard: object) => ({ mcpServers: SERVERS, guards: [guard] });
