@@ -36,8 +36,24 @@ export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly
     return condition.problems.map((problem) => `when: ${problem}`);
   }
 
-  return rules.flatMap(({ may, who, when, place }) =>
-    [...checkMay(may), ...checkWho(who), ...checkWhen(when)].map((message) => ({ place, message })),
+  return rules.flatMap(({ may, who, when, ask, place }) =>
+    [
+      ...checkMay(may),
+      ...(ask === undefined ? [] : checkAsked(may)),
+      ...checkWho(who),
+      ...checkWhen(when),
+    ].map((message) => ({ place, message })),
+  );
+}
+
+/** Prompts and resources are read: what happens by a call is what somebody can agree to. */
+function checkAsked(may: readonly string[]): readonly string[] {
+  return may.flatMap((pattern) =>
+    parsePattern(pattern).kind === 'tool'
+      ? []
+      : [
+          `may: ${quote(pattern)} cannot be asked about: "ask" is for tools. Write a rule of its own for it, without "ask".`,
+        ],
   );
 }
 
@@ -69,7 +85,7 @@ function checkPattern(pattern: string): string | undefined {
 function checkWho(who: RuleConfig['who']): readonly string[] {
   if (who === 'everyone') return [];
   if (Object.values(who).every((value) => value === undefined)) {
-    return ['who names nobody. Use "everyone", or groups, scopes, claims or clients.'];
+    return ['who names nobody. Use "everyone", or groups, scopes, claims, clients or views.'];
   }
   const lists = LISTS.filter((name) => who[name]?.length === 0);
   return [
@@ -86,7 +102,12 @@ function checkWho(who: RuleConfig['who']): readonly string[] {
   ];
 }
 
-const LISTS = ['groups', 'scopes', 'clients'] as const satisfies readonly (keyof RuleSubject)[];
+const LISTS = [
+  'groups',
+  'scopes',
+  'clients',
+  'views',
+] as const satisfies readonly (keyof RuleSubject)[];
 
 function checkClaims(claims: JsonObject, place: string): readonly string[] {
   const members = Object.entries(claims);

@@ -1,7 +1,10 @@
+import type { AskWhom } from '../policy.ts';
 import { compileMay } from './may.ts';
+import { nameFacts } from './named-facts.ts';
 import type { RuleConfig } from './rule-config.ts';
 import type { RuleCaller, RuleDecision, RuledItem } from './rules.ts';
 import type { CompileCondition, Condition } from './when/condition.ts';
+import type { NamedFacts } from './when/inspect-expression.ts';
 import { compileWho, readScopes } from './who.ts';
 
 /** One rule by itself. */
@@ -10,8 +13,15 @@ export interface CompiledRule {
   readonly looksAtTool: boolean;
   /** Whether arguments of the call decide, by `holds`. */
   readonly looksAtArgs: boolean;
+  readonly looksAtAnnotations: boolean;
+  /** What `who` and `when` name of the user. */
+  readonly namedFacts: NamedFacts;
+  readonly place: string;
+  readonly ask: AskWhom | undefined;
   /** What it says to the caller of all that it is about, by `who` alone. */
   address(caller: RuleCaller): RuleDecision;
+  /** Whether it is about the caller, by `who` alone; what is not known of them counts as fulfilled. */
+  mayAddress(caller: RuleCaller): boolean;
   /** By the text that patterns are compared with. */
   isAbout(item: RuledItem, text: string): boolean;
   /**
@@ -21,8 +31,15 @@ export interface CompiledRule {
   mayHoldFor(namesBegin: string, item: RuledItem, caller: RuleCaller): boolean;
   /** Works out what its condition needs of the caller. */
   bindCaller(caller: RuleCaller): void;
-  /** Whether its condition is fulfilled. */
+  /** Whether its condition is fulfilled; one that fails is not. */
   holds(item: RuledItem, caller: RuleCaller): boolean;
+  /**
+   * The same, but that a condition that fails counts as fulfilled: nobody gets around a question by arguments that
+   * it cannot be applied to.
+   */
+  mayHold(item: RuledItem, caller: RuleCaller): boolean;
+  /** Whether its condition is false whatever is not known: `item` where not all of it is, and the user of `caller`. */
+  isRefuted(item: RuledItem | undefined, caller: RuleCaller): boolean;
 }
 
 /** The language of conditions is loaded where there is one. */
@@ -52,16 +69,18 @@ const NOTHING = {
   looksAtArgs: false,
   looksAtClient: false,
   looksAtTool: false,
+  looksAtAnnotations: false,
+  ofUser: undefined,
   bindCaller: () => {},
 };
-const ALWAYS: Condition = { ...NOTHING, holds: () => true };
-const NEVER: Condition = { ...NOTHING, holds: () => false };
+const ALWAYS: Condition = { ...NOTHING, evaluate: () => true };
+const NEVER: Condition = { ...NOTHING, evaluate: () => undefined };
 
 const DENIED: RuleDecision = { kind: 'denied' };
 
-function compileRule({ who, may, place }: RuleConfig, condition: Condition): CompiledRule {
+function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition): CompiledRule {
   const { fits: mayUse, fitsSome } = compileMay(may);
-  const { fits, scopes } = compileWho(who);
+  const { fits, mayFit, scopes } = compileWho(who);
   const allowed: RuleDecision = { kind: 'allowed', rule: place };
   // One of them is enough: the client is told the first.
   const missing: RuleDecision = {
@@ -69,23 +88,34 @@ function compileRule({ who, may, place }: RuleConfig, condition: Condition): Com
     scopes: scopes?.slice(0, 1) ?? [],
     rule: place,
   };
-  const { looksAtArgs, looksAtTool, bindCaller, holds } = condition;
+  const { looksAtArgs, looksAtTool, bindCaller, evaluate } = condition;
+  const holds: CompiledRule['holds'] = (item, caller) => evaluate(item, caller) === true;
+  function hasScope(caller: RuleCaller): boolean {
+    if (scopes === undefined) return true;
+    const granted = readScopes(caller.user);
+    return scopes.some((scope) => granted.includes(scope));
+  }
 
   return {
+    place,
+    ask,
     looksAtArgs,
     looksAtTool,
+    looksAtAnnotations: condition.looksAtAnnotations,
+    namedFacts: nameFacts(who, condition.ofUser),
+    isRefuted: (item, caller) => evaluate(item, caller) === false,
     looksAtClient: condition.looksAtClient || (who !== 'everyone' && who.clients !== undefined),
     address(caller) {
       if (!fits(caller)) return DENIED;
-      if (scopes === undefined) return allowed;
-      const granted = readScopes(caller.user);
-      return scopes.some((scope) => granted.includes(scope)) ? allowed : missing;
+      return hasScope(caller) ? allowed : missing;
     },
+    mayAddress: (caller) => mayFit(caller) && hasScope(caller),
     // There is nothing at a read that a condition on arguments could look at.
     isAbout: ({ kind }, text) => !(looksAtArgs && kind === 'resource') && mayUse(kind, text),
     mayHoldFor: (namesBegin, item, caller) =>
       fitsSome(namesBegin) && (looksAtTool || looksAtArgs || holds(item, caller)),
     bindCaller,
     holds,
+    mayHold: (item, caller) => evaluate(item, caller) !== false,
   };
 }

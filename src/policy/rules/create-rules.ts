@@ -2,9 +2,10 @@
 
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Policy, Verdict } from '../policy.ts';
+import type { AskWhom, Policy, Verdict } from '../policy.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
 import { createDecodeResource } from './may.ts';
+import { joinFacts } from './named-facts.ts';
 import type { RuleConfig } from './rule-config.ts';
 import { createRuleMemory } from './rule-memory.ts';
 import type { CompiledRules, RuleCaller, RuleDecision, RuledItem, Rules } from './rules.ts';
@@ -21,12 +22,14 @@ export async function createRules(
 function createJudge(rules: readonly CompiledRule[], clock: Clock): CompiledRules {
   const looksAtTool = rules.some((rule) => rule.looksAtTool);
   /** Those that say something to the caller: most rules are about others. */
-  const selectRules = (caller: RuleCaller): readonly AddressedRule[] =>
-    rules
+  const selectRules = (caller: RuleCaller): RulesOfCaller => ({
+    addressed: rules
       .map((rule) => ({ rule, decision: rule.address(caller) }))
-      .filter(({ decision }) => decision.kind !== 'denied');
+      .filter(({ decision }) => decision.kind !== 'denied'),
+    asking: rules.filter((rule) => rule.ask !== undefined && rule.mayAddress(caller)),
+  });
   const decodeResource = createDecodeResource();
-  const memory = createRuleMemory<Opinion, readonly AddressedRule[]>(clock, selectRules);
+  const memory = createRuleMemory<Opinion, RulesOfCaller>(clock, selectRules);
 
   function findOpinion(item: RuledItem, caller: RuleCaller): Opinion {
     const known = memory.open(caller);
@@ -36,22 +39,30 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): CompiledRule
     const opinion =
       text === undefined
         ? { ...pick(item), ...NO_PATTERN }
-        : judge(known.facts, item, text, caller);
+        : { ...judge(known.facts, item, text, caller), ...pick(item) };
     known.remember(item, opinion);
     return opinion;
   }
 
   return {
     needClient: rules.some((rule) => rule.looksAtClient),
+    namedFacts: joinFacts(rules.map((rule) => rule.namedFacts)),
     async prepareFor(caller, work) {
-      for (const { rule } of memory.open(caller).facts) {
+      for (const { rule } of memory.open(caller).facts.addressed) {
         rule.bindCaller(caller);
         if (work.isOver()) await work.next();
       }
     },
     decide(item, caller) {
-      const { decision, pending } = findOpinion(item, caller);
-      return pending.length === 0 ? decision : decideByArgs(decision, pending, item, caller);
+      const { decision, pending, asked, pendingAsks } = findOpinion(item, caller);
+      if (pending.length === 0 && pendingAsks.length === 0) return decision;
+      const decided =
+        pending.length === 0
+          ? decision
+          : addAsked(decideByArgs(decision, pending, item, caller), asked);
+      return pendingAsks.length === 0
+        ? decided
+        : addAsked(decided, askByArgs(asked, pendingAsks, item, caller));
     },
     withOwnMemory: () => createJudge(rules, clock),
   };
@@ -62,19 +73,41 @@ const DENIED: RuleDecision = { kind: 'denied' };
 
 const NO_RULES: CompiledRules = {
   needClient: false,
+  namedFacts: new Map(),
   prepareFor: async () => {},
   decide: () => ALLOWED,
   withOwnMemory: () => NO_RULES,
 };
 
 /** Of what no pattern fits. */
-const NO_PATTERN: Pick<Opinion, 'decision' | 'pending'> = { decision: DENIED, pending: [] };
+const NO_PATTERN: Judgement = {
+  decision: DENIED,
+  pending: [],
+  asked: undefined,
+  pendingAsks: [],
+};
 
 /** What the rules say of an item to a caller, but for what depends on the arguments of the call. */
-interface Opinion extends Pick<RuledItem, 'server' | 'annotations'> {
+interface Judgement {
   readonly decision: RuleDecision;
   /** Rules that say more, if the arguments fulfil them. */
   readonly pending: readonly AddressedRule[];
+  /** Who is asked whatever the arguments are. */
+  readonly asked: Asked | undefined;
+  /** Rules that ask somebody else before that one, if the arguments fulfil them. */
+  readonly pendingAsks: readonly CompiledRule[];
+}
+
+interface Opinion extends Judgement, Pick<RuledItem, 'server' | 'annotations'> {}
+
+type Asked = Required<Pick<RuleDecision & { kind: 'allowed' }, 'ask' | 'askRule'>> & {
+  readonly isAskedByArgs?: boolean;
+};
+
+interface RulesOfCaller {
+  readonly addressed: readonly AddressedRule[];
+  /** Whichever rule allows a call, all of these are looked at. Without any, the first that allows it is enough. */
+  readonly asking: readonly CompiledRule[];
 }
 
 /** A rule, and what it says to one caller of all that it is about. */
@@ -84,11 +117,24 @@ interface AddressedRule {
 }
 
 function judge(
+  { addressed, asking }: RulesOfCaller,
+  item: RuledItem,
+  text: string,
+  caller: RuleCaller,
+): Judgement {
+  const allowed = judgeAllowed(addressed, item, text, caller);
+  // To connect a server is no call of a tool of it.
+  if (asking.length === 0 || item.namesBegin !== undefined || item.kind !== 'tool') return allowed;
+  const { asked, pendingAsks } = judgeAsked(asking, item, text, caller);
+  return { ...allowed, decision: addAsked(allowed.decision, asked), asked, pendingAsks };
+}
+
+function judgeAllowed(
   rules: readonly AddressedRule[],
   item: RuledItem,
   text: string,
   caller: RuleCaller,
-): Opinion {
+): Judgement {
   const pending: AddressedRule[] = [];
   let decision = DENIED;
   for (const addressed of rules) {
@@ -101,10 +147,54 @@ function judge(
     if (!rule.isAbout(item, text)) continue;
     if (rule.looksAtArgs) pending.push(addressed);
     else if (rule.holds(item, caller)) decision = choose(decision, addressed.decision);
-    if (decision.kind === 'allowed') return { ...pick(item), decision, pending: [] };
+    if (decision.kind === 'allowed') return { ...NO_PATTERN, decision };
   }
-  return { ...pick(item), decision, pending };
+  return { ...NO_PATTERN, decision, pending };
 }
+
+function judgeAsked(
+  asking: readonly CompiledRule[],
+  item: RuledItem,
+  text: string,
+  caller: RuleCaller,
+): Pick<Judgement, 'asked' | 'pendingAsks'> {
+  const about = asking.filter((rule) => rule.isAbout(item, text));
+  const asked = about
+    .filter((rule) => !rule.looksAtArgs && rule.mayHold(item, caller))
+    .reduce(strengthen, undefined);
+  const pendingAsks = about.filter((rule) => rule.looksAtArgs && strengthen(asked, rule) !== asked);
+  return { asked, pendingAsks };
+}
+
+/** Each beats those before it (§27). */
+const ASK_ORDER: readonly AskWhom[] = ['user', 'page', 'operator'];
+
+/** Of rules that ask the same one, the first says so. */
+export function strengthen(
+  asked: Asked | undefined,
+  { ask, place }: Pick<CompiledRule, 'ask' | 'place'>,
+): Asked | undefined {
+  if (ask === undefined) return asked;
+  return asked === undefined || ASK_ORDER.indexOf(ask) > ASK_ORDER.indexOf(asked.ask)
+    ? { ask, askRule: place }
+    : asked;
+}
+
+function askByArgs(
+  first: Asked | undefined,
+  pendingAsks: readonly CompiledRule[],
+  item: RuledItem,
+  caller: RuleCaller,
+): Asked | undefined {
+  const isList = item.args === undefined;
+  const asked = pendingAsks
+    .filter((rule) => isList || rule.mayHold(item, caller))
+    .reduce(strengthen, first);
+  return isList && asked !== undefined ? { ...asked, isAskedByArgs: true } : asked;
+}
+
+const addAsked = (decision: RuleDecision, asked: Asked | undefined): RuleDecision =>
+  asked === undefined || decision.kind !== 'allowed' ? decision : { ...decision, ...asked };
 
 const pick = ({ server, annotations }: RuledItem) => ({ server, annotations });
 
@@ -145,7 +235,8 @@ function hasSameMembers(one: JsonObject, other: JsonObject): boolean {
 
 export const createRulesPolicy = (rules: Rules): Policy => ({
   prepareFor: rules.prepareFor,
-  judge({ kind, name, server, annotations, namesBegin }, caller, args) {
+  judge({ kind, name, server, annotations, namesBegin, isOpen }, caller, args) {
+    if (isOpen === true) return ALLOWED;
     const decision = rules.decide({ kind, name, server, annotations, namesBegin, args }, caller);
     return decision.kind === 'denied' ? DENIED_BY_RULES : decision;
   },

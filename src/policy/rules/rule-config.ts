@@ -2,7 +2,7 @@
 
 import { list, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, object } from '../../config/file/shapes/object.ts';
-import { freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
+import { choice, freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import {
   type Place,
   type ReadContext,
@@ -12,6 +12,7 @@ import {
 import type { FileNode } from '../../config/file/syntax/file-node.ts';
 import { anyText } from '../../config/rules.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { AskWhom } from '../policy.ts';
 
 /** What the file says of who may use what. */
 export interface RulesConfig {
@@ -29,6 +30,8 @@ export interface RuleConfig {
   readonly when: string | undefined;
   /** Globs over names as clients see them: of tools, or after `prompt:` or `resource:`. */
   readonly may: readonly string[];
+  /** Who has to agree to a call before it runs (§27); undefined where nobody has to. */
+  readonly ask?: AskWhom | undefined;
   /** Where it stands, for messages: `postern.yaml:12, rules[0]`. */
   readonly place: string;
 }
@@ -41,6 +44,8 @@ export interface RuleSubject {
   readonly claims?: Readonly<Record<string, unknown>>;
   /** Globs over OAuth client IDs. */
   readonly clients?: readonly string[];
+  /** Names of views (§25). */
+  readonly views?: readonly string[];
 }
 
 const names = (what: string) =>
@@ -102,10 +107,15 @@ const subjectMembers = {
     names('client IDs'),
     'OAuth client IDs, in which * is any text. One of them is enough.',
   ),
+  views: defineMember(
+    'views',
+    names('names of views'),
+    'Views at whose path the call came. One of them is enough.',
+  ),
 };
 
 const subject: Shape<RuleSubject> = object({
-  allowed: 'an object with groups, scopes, claims or clients',
+  allowed: 'an object with groups, scopes, claims, clients or views',
   members: Object.values(subjectMembers),
   schema: { minProperties: 1 },
   build({ isEmpty, read, report: reportHere }) {
@@ -114,11 +124,13 @@ const subject: Shape<RuleSubject> = object({
     const scopes = read(subjectMembers.scopes);
     const claimsGiven = read(subjectMembers.claims);
     const clients = read(subjectMembers.clients);
+    const views = read(subjectMembers.views);
     return {
       ...(groups && { groups }),
       ...(scopes && { scopes }),
       ...(claimsGiven && { claims: claimsGiven }),
       ...(clients && { clients }),
+      ...(views && { views }),
     };
   },
 });
@@ -133,7 +145,7 @@ const who: Shape<RuleConfig['who']> = {
     return report(
       place,
       node.line,
-      'This is not valid. It must be "everyone", or an object with groups, scopes, claims or clients.',
+      'This is not valid. It must be "everyone", or an object with groups, scopes, claims, clients or views.',
     );
   },
 };
@@ -153,6 +165,11 @@ const ruleMembers = {
     names('patterns, such as "github__*", "prompt:*" or "resource:config://server"'),
     'What they may use: names as clients see them, in which * is any text.',
   ),
+  ask: defineMember(
+    'ask',
+    choice('user', 'page', 'operator'),
+    'Who has to agree to each call of such a tool before it runs: the user in their client, the user at the page /approvals, or an operator.',
+  ),
 };
 
 const RULE_SCHEMA: JsonObject = {
@@ -162,20 +179,22 @@ const RULE_SCHEMA: JsonObject = {
 
 /** Without its place, which the file knows. */
 const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
-  allowed: 'an object with who or when, and may',
+  allowed: 'an object with who or when, may, and perhaps ask',
   members: Object.values(ruleMembers),
   schema: RULE_SCHEMA,
   build({ has, read, report: reportHere }) {
     const subjectGiven = read(ruleMembers.who);
     const when = read(ruleMembers.when);
     const may = read(ruleMembers.may);
+    const ask = read(ruleMembers.ask);
     if (!has(ruleMembers.may))
       reportHere('"may" is missing: a list of what they may use, such as ["github__*"].');
     // Nobody should get everything because a line was forgotten.
     if (!has(ruleMembers.who) && !has(ruleMembers.when))
       return reportHere('"who" is missing. For everybody write "who": "everyone".');
     const isRead = (!has(ruleMembers.who) || subjectGiven) && (!has(ruleMembers.when) || when);
-    return isRead && may ? { who: subjectGiven ?? EVERYONE, when, may } : undefined;
+    if (!isRead || !may || (has(ruleMembers.ask) && !ask)) return undefined;
+    return { who: subjectGiven ?? EVERYONE, when, may, ...(ask && { ask }) };
   },
 });
 

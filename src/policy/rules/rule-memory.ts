@@ -39,12 +39,12 @@ export function createRuleMemory<Value, Facts>(
   computeFacts: (caller: RuleCaller) => Facts,
 ): RuleMemory<Value, Facts> {
   type Known = Caller<Value, Facts>;
-  /** By token and client; who called last is last. */
+  /** By token, view and client; who called last is last. */
   const callers = new Map<string, Known>();
   /** A request asks about many names: its token is hashed once. */
   const opened = new WeakMap<
     UserContext,
-    { readonly clientId: string | undefined; readonly it: Known }
+    Pick<RuleCaller, 'clientId' | 'view'> & { readonly it: Known }
   >();
   let total = 0;
 
@@ -97,9 +97,9 @@ export function createRuleMemory<Value, Facts>(
   }
 
   function find(caller: RuleCaller, now: number): Known {
-    const { user, clientId } = caller;
-    // A digest has no spaces: nothing that a client is called can be taken for another's.
-    const key = user === undefined ? '' : `${identifyCredential(user)} ${clientId ?? ''}`;
+    const { user, clientId, view = '' } = caller;
+    // A digest and a view's name have no spaces: nothing that a client is called can be taken for another's.
+    const key = user === undefined ? view : `${identifyCredential(user)} ${view} ${clientId ?? ''}`;
     const expiresAt = readExpiry(user);
     const known = callers.get(key);
     if (expiresAt <= now) {
@@ -115,12 +115,13 @@ export function createRuleMemory<Value, Facts>(
 
   return {
     open(caller) {
-      const { user, clientId } = caller;
+      const { user, clientId, view } = caller;
       if (user === undefined) return find(caller, clock.now());
       const known = opened.get(user);
-      if (known !== undefined && known.clientId === clientId) return known.it;
+      if (known !== undefined && known.clientId === clientId && known.view === view)
+        return known.it;
       const it = find(caller, clock.now());
-      opened.set(user, { clientId, it });
+      opened.set(user, { clientId, view, it });
       return it;
     },
   };

@@ -2,12 +2,15 @@
 
 import type { Turns } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { PolicyCaller, PolicyItem } from '../policy.ts';
+import type { AskWhom, PolicyCaller, PolicyItem } from '../policy.ts';
+import type { NamedFacts } from './when/inspect-expression.ts';
 
 /** One predicate decides list, call, get, read, completion, templates and subscriptions. */
 export interface Rules {
   /** Whether any rule looks at the OAuth client, which then has to be known. */
   readonly needClient: boolean;
+  /** What the rules name of users. */
+  readonly namedFacts: NamedFacts;
   /** Before many items are decided on: works out what follows from the caller alone, and gives way to others. */
   prepareFor(caller: RuleCaller, work: Turns): Promise<void>;
   /** At once, and without effect. */
@@ -37,6 +40,12 @@ export type RuleDecision =
       readonly rule?: string;
       /** In a list: arguments of the call decide whether it is. */
       readonly isByArgs?: boolean;
+      /** Who has to agree to a call before it runs (§27). */
+      readonly ask?: AskWhom;
+      /** `place` of the rule that asks. */
+      readonly askRule?: string;
+      /** In a list: arguments of the call decide whether it is asked about. */
+      readonly isAskedByArgs?: boolean;
     }
   /** For this caller it does not exist. */
   | { readonly kind: 'denied' }

@@ -7,16 +7,18 @@ import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts
 import type { RuleConfig } from './rule-config.ts';
 import type { RuleCaller } from './rules.ts';
 
-/** `fits` is about all but the scopes: those a client can ask for. */
 export interface Subject {
+  /** All but the scopes: those a client can ask for. */
   fits(caller: RuleCaller): boolean;
+  /** The same, but that a client that is not known may be any. */
+  mayFit(caller: RuleCaller): boolean;
   /** One of them is enough; undefined where none is needed. */
   readonly scopes: readonly string[] | undefined;
 }
 
 export function compileWho(who: RuleConfig['who']): Subject {
-  if (who === 'everyone') return { fits: () => true, scopes: undefined };
-  const { groups, scopes, claims, clients } = who;
+  if (who === 'everyone') return { fits: () => true, mayFit: () => true, scopes: undefined };
+  const { groups, scopes, claims, clients, views } = who;
   const tests: ((caller: RuleCaller) => boolean)[] = [];
   if (groups !== undefined) {
     tests.push(({ user }) => user?.groups?.some((group) => groups.includes(group)) === true);
@@ -33,13 +35,22 @@ export function compileWho(who: RuleConfig['who']): Subject {
   }
   // Nobody who is not logged in can ask for a scope.
   if (scopes !== undefined) tests.push(({ user }) => user !== undefined);
-  if (clients !== undefined) {
-    const globs = clients.map(compileGlob);
-    tests.push(({ clientId }) => clientId !== undefined && globs.some((fits) => fits(clientId)));
-  }
+  if (views !== undefined) tests.push(({ view }) => view !== undefined && views.includes(view));
+  const globs = clients?.map(compileGlob);
   // Nobody is meant by nothing.
-  const isEmpty = tests.length === 0;
-  return { fits: (caller) => !isEmpty && tests.every((test) => test(caller)), scopes };
+  const isEmpty = tests.length === 0 && globs === undefined;
+  const fitsRest = (caller: RuleCaller) => !isEmpty && tests.every((test) => test(caller));
+
+  function fitsClient({ clientId }: RuleCaller, ifUnknown: boolean): boolean {
+    if (globs === undefined) return true;
+    return clientId === undefined ? ifUnknown : globs.some((matches) => matches(clientId));
+  }
+
+  return {
+    fits: (caller) => fitsRest(caller) && fitsClient(caller, false),
+    mayFit: (caller) => fitsRest(caller) && fitsClient(caller, true),
+    scopes,
+  };
 }
 
 /** What the token may be used for: `scope`, or `scp` of some providers, as text or as a list. */

@@ -473,7 +473,7 @@ test.each([
   { rule: { when: ' ', may: ['*'] }, says: 'when: " " is not valid. It must be a CEL expression.' },
   {
     rule: { who: 'everyone', may: ['*'], deny: ['x'] },
-    says: '"deny" is not known. Allowed are who, when, may.',
+    says: '"deny" is not known. Allowed are who, when, may, ask.',
   },
 ])('§18.1 file: the rule $rule is refused: $says', async ({ rule, says }) => {
   const problems = await findProblems({ rules: [rule] });

@@ -19,10 +19,17 @@ export interface Condition {
   readonly looksAtArgs: boolean;
   readonly looksAtClient: boolean;
   readonly looksAtTool: boolean;
-  /** Works out what follows from the caller alone, which `holds` does else for the first item. */
+  /** Works out what follows from the caller alone, which `evaluate` does else for the first item. */
   bindCaller(caller: RuleCaller): void;
-  /** An expression that fails, or is anything but `true`, does not hold. */
-  holds(item: RuledItem, caller: RuleCaller): boolean;
+  /** What it looks at of `user`; undefined where that is nothing. */
+  readonly ofUser: Lookup | undefined;
+  /** Whether it looks at what a server says of a tool. */
+  readonly looksAtAnnotations: boolean;
+  /**
+   * Undefined where the expression fails, or is neither `true` nor `false`. Without `item`, or a user, what looks at them
+   * fails, so `false` is what it would be with any.
+   */
+  evaluate(item: RuledItem | undefined, caller: RuleCaller): boolean | undefined;
 }
 
 /** Characters of an expression. */
@@ -55,7 +62,7 @@ export const compileCondition: CompileCondition = function compile(text) {
   const callerParts = rewriteExpression(parsed.expr);
   const re2 = { compile: (pattern: string) => findMatcher(matchers, pattern) };
   const env = celEnv({ re2, funcs: STRICT_FUNCTIONS });
-  const evaluate = plan(env, parsed);
+  const runPlan = plan(env, parsed);
   const entries = [...lookups];
   const ofItem = entries.filter(([name]) => !isOfCaller(name));
   const bindCaller = createCallerBinding(
@@ -66,19 +73,25 @@ export const compileCondition: CompileCondition = function compile(text) {
     looksAtArgs: lookups.has('args'),
     looksAtClient: lookups.has('client'),
     looksAtTool: lookups.has('tool'),
+    ofUser: lookups.get('user'),
+    looksAtAnnotations: namesMember(lookups.get('tool'), 'annotations'),
     bindCaller: (caller) => void bindCaller(caller),
-    holds(item, caller) {
+    evaluate(item, caller) {
       try {
         const ofCaller = bindCaller(caller);
-        if (ofCaller === undefined) return false;
+        if (ofCaller === undefined) return undefined;
         const bound = { ...ofCaller, ...bindVariables(ofItem, item, caller) };
-        return evaluate(bound) === true;
+        const value = runPlan(bound);
+        return typeof value === 'boolean' ? value : undefined;
       } catch {
-        return false;
+        return undefined;
       }
     },
   };
 };
+
+const namesMember = (lookup: Lookup | undefined, member: string): boolean =>
+  lookup === 'all' || lookup?.has(member) === true;
 
 type Bindings = Readonly<Record<string, CelInput>>;
 
