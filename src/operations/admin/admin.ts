@@ -49,6 +49,8 @@ export interface AdminSources
   /** Of this process. */
   measureLists(): Promise<readonly ListCost[]>;
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
+  /** Of this process; in the order of the file. */
+  listGuards(): readonly GuardFacts[];
   /** Undefined without a configuration file. */
   previewAccess?:
     | ((
@@ -113,6 +115,9 @@ export const createAdmin = (sources: AdminSources) => ({
       return { isUp: false, problem: describeCause(error) };
     }
   },
+  listGuards: () => ({
+    guards: sources.listGuards().map(({ check: _, ...facts }) => facts),
+  }),
   listServers: () => ({
     servers: sources.listServers().map(({ since, ...facts }) => ({
       ...facts,

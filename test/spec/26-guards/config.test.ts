@@ -9,7 +9,10 @@ import { findProblems, readFile } from '../../support/upstreams/gateway-file.ts'
 
 const SERVERS = {
   wiki: { url: 'https://wiki.example.com/mcp' },
-  mine: { url: 'https://mine.example.com/mcp', auth: { type: 'forward', audience: 'https://mine.example.com' } },
+  mine: {
+    url: 'https://mine.example.com/mcp',
+    auth: { type: 'forward', audience: 'https://mine.example.com' },
+  },
   program: { command: 'node', isolation: 'user' },
 };
 
