@@ -25,5 +25,5 @@ const server = createServer(async (req, res) => {
 });
 
 server.listen(Number(process.env.PORT ?? 8181), '127.0.0.1', () => {
-  console.log(`The guard listens on http://127.0.0.1:${server.address().port}`);
+  process.stdout.write(`The guard listens on http://127.0.0.1:${server.address().port}\n`);
 });

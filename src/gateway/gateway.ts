@@ -327,6 +327,7 @@ export async function createGateway(
           endGrant: gatewayTokens?.endGrant,
           endSelectedGrants: gatewayTokens?.endSelectedGrants,
           listServers: () => upstreams?.listServers() ?? [],
+          listGuards: () => upstreams?.getGuards()?.listGuards() ?? [],
           listServerTools: (name, part) => upstreams?.listServerTools(name, part),
           listLockDifferences: (part) => upstreams?.listLockDifferences(part),
           lockApproval: upstreams?.lockApproval,

@@ -10,6 +10,7 @@ import type { LoginFailures } from '../../oauth/login-failures.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { describeCause } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
+import type { GuardFacts } from '../../policy/guards/guards.ts';
 import type { RuleCaller, RuleDecision } from '../../policy/rules/rules.ts';
 import type { PageRequest } from '../../store/page.ts';
 import type { Sessions, Store } from '../../store/store.ts';
