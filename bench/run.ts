@@ -8,6 +8,7 @@ import { measureObserve } from './measure-observe.ts';
 import { measureProfile } from './measure-profile.ts';
 import { measureRelay } from './measure-relay.ts';
 import { measureRules } from './measure-rules.ts';
+import { measureSearch } from './measure-search.ts';
 import { measureStart } from './measure-start.ts';
 import { measureTokens } from './measure-tokens.ts';
 import { HELP, type Options, readOptions } from './options.ts';
@@ -24,6 +25,7 @@ const commands: Readonly<Record<string, (options: Options) => Promise<void>>> = 
   profile: measureProfile,
   start: measureStart,
   rules: measureRules,
+  search: measureSearch,
   tokens: measureTokens,
   observe: measureObserve,
 };

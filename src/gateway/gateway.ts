@@ -12,7 +12,7 @@ import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
-import { getOriginalToken } from '../endpoint/message.ts';
+import { getOriginalToken, type UserContext } from '../endpoint/message.ts';
 import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
@@ -37,6 +37,7 @@ import type { Network } from '../platform/outbound/public-network.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { findAskProblems } from '../policy/approvals/ask-problems.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
+import { describeNamed } from '../policy/rules/named-facts.ts';
 import { createLogo } from '../site/logo.ts';
 import { instrumentStore } from '../store/observe-store.ts';
 import { openStore } from '../store/open.ts';
@@ -157,11 +158,15 @@ export async function createGateway(
 
   const getSeal = createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal });
   let upstreams: GatewayUpstreams | undefined;
-  const isServer = (name: string) => upstreams?.catalogs.findServer(name) !== undefined;
+  /** What there is at `/mcp/<name>`: servers and views. */
+  const namedPaths = {
+    has: (name: string) => upstreams?.catalogs.findNamed(name) !== undefined,
+    getTitle: (name: string) => upstreams?.catalogs.findNamed(name)?.title,
+  };
   const serverUrls = createServerUrls(
     config.server.baseUrl,
     config.auth.required ? config.auth.provider.audience : config.oauth.provider?.audience,
-    isServer,
+    namedPaths.has,
   );
   const loginFailures =
     config.admin.groups.length > 0 ? createLoginFailures({ store, clock, log }) : undefined;
@@ -172,7 +177,7 @@ export async function createGateway(
   const { metadata, keySet, auth } = createProviderAccess(config, {
     ownTokens: ownTokens && openOwnTokenAccess(config, ownTokens, machineClients, clock),
     onRefusal: loginFailures && noteRefusals(loginFailures.note),
-    isServer,
+    isServer: namedPaths.has,
     isServerAudience: serverUrls.isAudience,
     fetch,
     clock,
@@ -235,6 +240,7 @@ export async function createGateway(
             store,
             getSeal,
             getProviderToken,
+            findClientId: clientOf,
             connections: connections?.parts,
             fetch,
             metadata,
@@ -245,6 +251,8 @@ export async function createGateway(
             storedLock: overrides.storedLock,
           },
         ).catch(closeStore);
+  const describeUser = (user: UserContext) =>
+    upstreams && describeNamed(user, upstreams.getNamedFacts());
   const getGuards = () => upstreams?.getGuards();
   const approvals = openApprovals(config, {
     getGuards,
@@ -256,7 +264,7 @@ export async function createGateway(
     audit,
   });
   const mcp = createMcp(config.mcp, {
-    catalogs: upstreams?.catalogs ?? { all: ownCatalog, findServer: () => undefined },
+    catalogs: upstreams?.catalogs ?? { all: ownCatalog, findNamed: () => undefined },
     policies: upstreams?.catalogs.policies,
     getGuards,
     askFirst: approvals.askFirst,
@@ -269,6 +277,7 @@ export async function createGateway(
     getChallenge: auth.getChallenge,
     isTraced: tracing !== undefined,
     audit,
+    describeUser: config.audit.claims ? describeUser : undefined,
     findClientId: clientOf,
     getProviderToken,
     sealPerson: people && personIndex && createSealPerson(people, personIndex),
@@ -293,7 +302,7 @@ export async function createGateway(
     metadata,
     inspectToken: auth.inspectToken,
     serverUrls,
-    isServer,
+    namedPaths,
     network: overrides.network,
     needsClients,
     getPublicTools: site.getPublicTools,
@@ -335,6 +344,7 @@ export async function createGateway(
           listServerTools: (name, part) => upstreams?.listServerTools(name, part),
           listLockDifferences: (part) => upstreams?.listLockDifferences(part),
           lockApproval: upstreams?.lockApproval,
+          measureLists: async () => (await upstreams?.measureLists()) ?? [],
           previewAccess: upstreams?.previewAccess,
           lockCommand: overrides.lockCommand ?? 'postern lock',
         })

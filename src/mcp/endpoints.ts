@@ -60,15 +60,15 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
   const { catalogs, eras, sessions, sessionStreams, findStreamOwner, observer, getChallenge } =
     deps;
   const hasStreams = sessionStreams !== undefined;
-  /** A server may go between the look at the path and here. */
+  /** A server or view may go between the look at the path and here. */
   const findCatalog = ({ path }: GatewayRequest): ServedCatalog =>
     path === '/mcp'
       ? catalogs.all
-      : (catalogs.findServer(path.slice('/mcp/'.length)) ?? fail('not_found'));
-  const isServer = (name: string) => catalogs.findServer(name) !== undefined;
+      : (catalogs.findNamed(path.slice('/mcp/'.length)) ?? fail('not_found'));
+  const hasParameter = (name: string) => catalogs.findNamed(name) !== undefined;
   return [
     ...createEndpointsAt({ path: '/mcp' }),
-    ...createEndpointsAt({ path: '/mcp/:server', hasParameter: isServer }),
+    ...createEndpointsAt({ path: '/mcp/:server', hasParameter }),
   ];
 
   function createEndpointsAt(at: Pick<Endpoint, 'path' | 'hasParameter'>): readonly Endpoint[] {

@@ -22,7 +22,7 @@ import type { ServiceInfo } from './catalog/catalog.ts';
 import type { Catalogs } from './catalog/served-catalog.ts';
 import { type AskFirst, createRunTarget } from './control/run-target.ts';
 import { createMcpEndpoints } from './endpoints.ts';
-import { auditCalls } from './observers/audit-calls.ts';
+import { auditCalls, type DescribeUser } from './observers/audit-calls.ts';
 import { traceCalls } from './observers/trace-calls.ts';
 import { createQuestions } from './session/questions.ts';
 import { isReplicaMessage } from './session/replica-message.ts';
@@ -53,6 +53,8 @@ export interface McpDeps {
   readonly isTraced: boolean;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
+  /** What the audit log has of users; undefined without `AUDIT_CLAIMS`. */
+  readonly describeUser: DescribeUser | undefined;
   readonly findClientId: FindClientId;
   readonly getProviderToken: GetProviderToken;
   /** Undefined without operators. */
@@ -196,12 +198,13 @@ const listObservers = ({
   metrics,
   clock,
   audit,
+  describeUser,
   isTraced,
   noteStatelessUser,
 }: McpDeps): readonly CallObserver[] => [
   ...(isTraced ? [traceCalls] : []),
   countCalls({ metrics, clock }),
-  ...(audit === undefined ? [] : [auditCalls(audit, clock)]),
+  ...(audit === undefined ? [] : [auditCalls(audit, clock, describeUser)]),
   ...(noteStatelessUser === undefined ? [] : [noteUsers(noteStatelessUser)]),
 ];
 

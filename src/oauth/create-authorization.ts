@@ -23,7 +23,7 @@ import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createClientDocuments } from './client-id-metadata/client-documents.ts';
 import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';
-import { createDiscoveryEndpoints, createServerMetadata } from './discovery.ts';
+import { createDiscoveryEndpoints, createServerMetadata, type NamedPaths } from './discovery.ts';
 import { createOAuthEndpoints } from './endpoints.ts';
 import type { GatewayTokensParts } from './gateway-tokens/open-gateway-tokens.ts';
 import type { NoteLoginFailure } from './login-failures.ts';
@@ -42,7 +42,8 @@ export interface AuthorizationParts {
   readonly metadata: ProviderMetadata | undefined;
   readonly inspectToken: Auth['inspectToken'];
   readonly serverUrls: ServerUrls;
-  readonly isServer: (name: string) => boolean;
+  /** What there is at `/mcp/<name>`. */
+  readonly namedPaths: NamedPaths;
   /** In place of the public network. */
   readonly network: Network | undefined;
   readonly needsClients: () => boolean;
@@ -133,7 +134,7 @@ export function createAuthorizationEndpoints(
         clock,
         log,
       }),
-      ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.isServer),
+      ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.namedPaths),
     ],
     start: documentOffer.start,
     close: documentOffer.close,

@@ -17,7 +17,7 @@ import { JWT_BEARER } from './request/login-facts.ts';
 export const createDiscoveryEndpoints = (
   baseUrl: string,
   serverMetadata: ServerMetadata,
-  isServer: (name: string) => boolean,
+  paths: NamedPaths,
 ): readonly Endpoint[] => [
   createMetadataEndpoint(
     'oauth-protected-resource',
@@ -33,9 +33,9 @@ export const createDiscoveryEndpoints = (
     kind: 'open',
     method: 'GET',
     path: SERVER_DOCUMENT_PATH,
-    hasParameter: isServer,
+    hasParameter: paths.has,
     errors: JSONRPC,
-    handle: createServerResourceHandler(baseUrl, isServer),
+    handle: createServerResourceHandler(baseUrl, paths),
   },
   createMetadataEndpoint('oauth-authorization-server', OAUTH, serverMetadata.getMetadata),
   createMetadataEndpoint('openid-configuration', OAUTH, serverMetadata.getOpenidConfiguration),
@@ -58,23 +58,33 @@ function createResourceMetadataHandler(baseUrl: string, path: '' | '/mcp'): () =
   return () => reply;
 }
 
-/** Where `/mcp/<server>` has its document, and the path of the endpoint that serves them all (§18.2). */
+/** Where `/mcp/<server>` and `/mcp/<view>` have their documents, and the path of the endpoint that serves them all. */
 const SERVER_DOCUMENTS = '/.well-known/oauth-protected-resource/mcp/';
 const SERVER_DOCUMENT_PATH = `${SERVER_DOCUMENTS}:server`;
 
+/** What there is at `/mcp/<name>`: servers, and views (§25.1). */
+export interface NamedPaths {
+  has(name: string): boolean;
+  /** What people see it called, where the configuration says that. */
+  getTitle(name: string): string | undefined;
+}
+
 /**
- * §18.2: of `/mcp/<server>`, whose URL is the resource: clients compare it with the one that they called
+ * §18.2, §25.1: of `/mcp/<server>` or `/mcp/<view>`, whose URL is the resource: clients compare it with the one that they called
  * (RFC 9728 §3.3).
  */
-const createServerResourceHandler = (baseUrl: string, isServer: (name: string) => boolean) =>
+const createServerResourceHandler = (baseUrl: string, { has, getTitle }: NamedPaths) =>
   function serveServerResource({ path }: Pick<GatewayRequest, 'path'>): Reply {
     const name = path.slice(SERVER_DOCUMENTS.length);
-    return isServer(name) ? renderResourceMetadata(baseUrl, `/mcp/${name}`) : fail('not_found');
+    return has(name)
+      ? renderResourceMetadata(baseUrl, `/mcp/${name}`, getTitle(name))
+      : fail('not_found');
   };
 
-const renderResourceMetadata = (baseUrl: string, path: string): Reply =>
+const renderResourceMetadata = (baseUrl: string, path: string, title?: string): Reply =>
   renderMetadata({
     resource: baseUrl + path,
+    ...(title !== undefined && { resource_name: title }),
     authorization_servers: [baseUrl],
     scopes_supported: DEFAULT_SCOPES,
     bearer_methods_supported: ['header'],

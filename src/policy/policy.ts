@@ -19,6 +19,8 @@ export interface PolicyItem {
    * that begin. Who may use something of such a name may use it.
    */
   readonly namesBegin?: string | undefined;
+  /** It needs no rule: by itself it does nothing, and what it shows is what its caller may see (§25.3). */
+  readonly isOpen?: boolean | undefined;
 }
 
 /** Who asks. */

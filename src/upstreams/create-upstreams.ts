@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts';
 import type { ConnectionServer } from '../connections/connection.ts';
 import type { ConnectionParts } from '../connections/connections.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import type { GetProviderToken } from '../endpoint/message.ts';
+import type { GetProviderToken, UserContext } from '../endpoint/message.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/list-tools.ts';
@@ -20,11 +20,14 @@ import type { AskServer } from '../policy/guards/mcp-guard.ts';
 import { joinPolicies } from '../policy/policy.ts';
 import { createRules, createRulesPolicy } from '../policy/rules/create-rules.ts';
 import type { RuleConfig } from '../policy/rules/rule-config.ts';
+import type { NamedFacts } from '../policy/rules/when/inspect-expression.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createAskGuardServer } from './ask-guard-server.ts';
+import type { ListCost } from './budget/measure-lists.ts';
+import { createPathsEndpoint } from './budget/paths-endpoint.ts';
 import type { CompiledSetup, Setup } from './catalog/plan.ts';
 import type { AccessPreview, PreviewOptions } from './catalog/tools-for-operators.ts';
 import {
@@ -55,6 +58,10 @@ export interface UpstreamParts {
   getSeal(): Promise<Seal>;
   readonly fetch: Fetch;
   readonly getProviderToken: GetProviderToken;
+  /** Undefined where it is not known, or nothing depends on it. */
+  findClientId(caller: {
+    readonly user: UserContext | undefined;
+  }): string | undefined | Promise<string | undefined>;
   /** Undefined where clients get the provider's tokens: then nobody can connect. */
   readonly connections: ConnectionParts | undefined;
   /** Undefined without a provider. */
@@ -69,7 +76,7 @@ export interface UpstreamParts {
 }
 
 export interface GatewayUpstreams {
-  readonly catalogs: Pick<UpstreamCatalogs, 'all' | 'findServer' | 'policies'>;
+  readonly catalogs: Pick<UpstreamCatalogs, 'all' | 'findNamed' | 'policies'>;
   /** Those of the file as it is now; undefined where it has none. */
   getGuards(): Guards | undefined;
   readonly endpoints: readonly Endpoint[];
@@ -80,6 +87,8 @@ export interface GatewayUpstreams {
   readonly listServerTools: UpstreamCatalogs['listServerTools'];
   readonly listLockDifferences: UpstreamCatalogs['listLockDifferences'];
   readonly lockApproval: UpstreamCatalogs['lockApproval'];
+  /** §25.2, for operators: what is known now. */
+  measureLists(): Promise<readonly ListCost[]>;
   /** `operator` is who asks (`sub`). */
   previewAccess(
     options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
@@ -89,6 +98,8 @@ export interface GatewayUpstreams {
   listConnectionServers(): readonly ConnectionServer[];
   /** The claims that rules ask for: without them nobody knows what a user may. */
   listNamedClaims(): readonly string[];
+  /** All that rules name of users. */
+  getNamedFacts(): NamedFacts;
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
   needsClients(): boolean;
   reload(setup: Setup): Promise<void>;
@@ -165,7 +176,14 @@ export async function openUpstreams(
   return {
     catalogs,
     getGuards: () => catalogs.getPlan().guards,
-    endpoints: credentials.createEndpoints((type) => listCredentials().includes(type)),
+    endpoints: [
+      ...credentials.createEndpoints((type) => listCredentials().includes(type)),
+      createPathsEndpoint({
+        baseUrl: config.server.baseUrl,
+        measureListsOf: catalogs.measureListsOf,
+        findClientId: parts.findClientId,
+      }),
+    ],
     async checkRequired() {
       const down = catalogs.listRequired().filter(({ isUp }) => !isUp);
       if (down.length > 0) throw new Error(`not up: ${down.map(({ name }) => name).join(', ')}`);
@@ -183,6 +201,7 @@ export async function openUpstreams(
     listServerTools: catalogs.listServerTools,
     listLockDifferences: catalogs.listLockDifferences,
     lockApproval: catalogs.lockApproval,
+    measureLists: () => catalogs.measureLists({ waits: false }),
     previewAccess: (options, operator) =>
       previews.run(
         () =>
@@ -195,9 +214,12 @@ export async function openUpstreams(
       ),
     listNamedClaims: () =>
       catalogs.getPlan().setup.file.rules?.flatMap(({ who }) => listClaims(who)) ?? [],
-    // A rule looks at it, or a server is told it.
+    getNamedFacts: () => catalogs.getPlan().rules.namedFacts,
+    // A rule looks at it, or a guard or a server is told it.
     needsClients: () =>
-      catalogs.getPlan().rules.needClient || listCredentials().some((one) => one?.namesClient),
+      catalogs.getPlan().rules.needClient ||
+      catalogs.getPlan().guards !== undefined ||
+      listCredentials().some((one) => one?.namesClient),
     reload(next) {
       // One after the other: rules that take long to compile must not replace later ones.
       const loading = reloading.then(async () =>

@@ -25,8 +25,12 @@ export const text = (value: string, example: string, summary: string, rules: Tex
   ({ kind: 'text', value, example, summary, ...rules }) as const;
 
 /** `--item NAME`, which may be repeated. */
-export const list = (value: string, example: string, summary: string) =>
-  ({ kind: 'list', value, example, summary }) as const;
+export const list = (
+  value: string,
+  example: string,
+  summary: string,
+  rules: Pick<TextRules, 'takesStandardInput'> = {},
+) => ({ kind: 'list', value, example, summary, ...rules }) as const;
 
 /** `--store embedded`: one of a few. */
 export const choice = <const Choice extends string>(

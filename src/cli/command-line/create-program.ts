@@ -123,7 +123,7 @@ function createValueOption(program: Program, flag: string, row: ValueOption): Op
   const option = new Option(`${flag} <${row.value}>`, row.summary);
   const refuse = (message: string) => new UsageError(message, describePath(program).join(' '));
   function read(value: string): string {
-    if (value === '-' && row.kind === 'text' && row.takesStandardInput) return value;
+    if (value === '-' && row.takesStandardInput) return value;
     if (value === '-' && row.kind === 'text' && row.standardInput !== undefined)
       throw refuse(
         `${flag} takes the name of a file. To read standard input, write ${row.standardInput}.`,

@@ -8,6 +8,7 @@ import { devCommand } from './dev.ts';
 import { doctorCommand } from './doctor.ts';
 import { initCommand } from './init.ts';
 import { lockCommand } from './lock.ts';
+import { rulesReplayCommand } from './rules-replay.ts';
 import { rulesTestCommand } from './rules-test.ts';
 import { startCommand } from './start.ts';
 import { versionCommand } from './version.ts';
@@ -21,6 +22,7 @@ export const COMMANDS: readonly Command[] = [
   connectCommand,
   lockCommand,
   rulesTestCommand,
+  rulesReplayCommand,
   clientsHashCommand,
   completionCommand,
   versionCommand,

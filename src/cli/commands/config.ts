@@ -4,9 +4,12 @@ export const configCommand = defineCommand({
   name: 'config',
   summary: 'print the effective settings, where each comes from, and what is wrong with them',
   description: [
-    'Prints what postern start would run with: the settings that are set, the configuration file, and every problem. Nothing is started or connected. Of secrets it prints a fingerprint, by which two machines can be compared.',
+    'Prints what postern start would run with: the settings that are set, the configuration file, and every problem. Nothing is started or connected, except with --lists. Of secrets it prints a fingerprint, by which two machines can be compared.',
   ],
   options: {
+    lists: flag(
+      'also ask the servers what they list, and say what each list of tools costs a model; this starts those that are programs',
+    ),
     all: flag('also the settings that have their default'),
     config: text('FILE', 'postern.yaml', 'the configuration file, instead of POSTERN_CONFIG'),
     json: JSON_OUTPUT,
@@ -14,6 +17,7 @@ export const configCommand = defineCommand({
   examples: {
     'postern config': 'what is set, and where',
     'postern config --all': 'every setting',
+    'postern config --lists --config mcp.json': 'about how many tokens the tools of each path are',
     'postern config --json --config postern.yaml':
       'in a pipeline: fail if the gateway could not start with these',
   },

@@ -26,6 +26,12 @@ export const connectCommand = defineCommand({
       'the public address of the gateway, instead of BASE_URL',
       { findProblem },
     ),
+    view: text('NAME', 'research', 'a view of the gateway, or a server, in place of everything', {
+      findProblem: (name) =>
+        /^[a-z][a-z0-9-]{0,31}$/.test(name)
+          ? undefined
+          : `${JSON.stringify(name)} must be a lower-case letter, then letters, digits and "-".`,
+    }),
     name: text('NAME', 'tools', 'what the client calls the gateway, instead of postern', {
       findProblem: (name) =>
         /^[\w-]+$/.test(name)
@@ -36,6 +42,7 @@ export const connectCommand = defineCommand({
   },
   examples: {
     'postern connect cursor': 'what to put into which file of Cursor',
+    'postern connect cursor --view research': 'the same of one view alone',
     'postern connect claude-code https://mcp.example.com': 'the commands for a gateway elsewhere',
   },
   async run(options, [client, address], invocation) {

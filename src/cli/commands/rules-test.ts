@@ -10,6 +10,7 @@ export const rulesTestCommand = defineCommand({
     config: text('FILE', 'mcp.json', 'the file that has the rules'),
     claims: text('FILE', 'ann.json', 'the claims of the user, as a JSON object'),
     client: text('ID', 'cursor', 'the OAuth client, where the claims do not name it'),
+    view: text('NAME', 'research', 'ask at this view of the file: only what it has'),
     item: list(
       'NAME',
       'github__search',

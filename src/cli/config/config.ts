@@ -1,13 +1,16 @@
 // `postern config`: what `postern start` would run with.
 
 import { styleText } from 'node:util';
+import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
 import { ConfigError } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
+import type { MeasuredFile } from '../../gateway/configuration/measure-file.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
-import type { Flags, Invocation, Texts } from '../command/invocation.ts';
+import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';
+import { describeCost, describeExpensive, isCostly } from '../setup/describe-costs.ts';
 import {
   type DescribedFile,
   type DescribedSetting,
@@ -17,7 +20,7 @@ import {
 
 /** Exit code 1 where anything is wrong. */
 export async function showConfig(
-  { all, config: file, json }: Texts<'config'> & Flags<'all' | 'json'>,
+  { all, lists, config: file, json }: Texts<'config'> & Flags<'all' | 'lists' | 'json'>,
   { process, console }: Invocation,
 ): Promise<void> {
   const envFile = prepareEnvironment({ config: file }, process.env);
@@ -33,6 +36,7 @@ export async function showConfig(
     ),
     envFile: envFile?.path,
     file: config && (await describeFile(config, process.env)),
+    ...(lists && config && problems.length === 0 && { lists: await readLists(config, process) }),
     problems,
     warnings:
       // The problems name what was misspelled themselves.
@@ -66,6 +70,8 @@ interface ConfigReport {
   /** The path of `.env`, where there is one. */
   readonly envFile: string | undefined;
   readonly file: DescribedFile | undefined;
+  /** What each list of tools costs a model, where that is asked for. */
+  readonly lists?: MeasuredFile | undefined;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
 }
@@ -87,9 +93,10 @@ function renderReport(given: ConfigReport, { all }: { readonly all: boolean }): 
     ...(settings.length === 0 ? [['No setting is set: all have their defaults.']] : []),
     ...(all ? [] : [['All other settings have their defaults: postern config --all']]),
     renderFile(report),
+    ...(report.lists === undefined ? [] : [renderLists(report.lists)]),
     renderProblems(
       [...problems, ...(file?.problems ?? [])],
-      [...warnings, ...(file?.warnings ?? [])],
+      [...warnings, ...(file?.warnings ?? []), ...(report.lists?.strangers ?? [])],
     ),
   ]
     .map((lines) => lines.join('\n'))
@@ -128,7 +135,7 @@ function renderFile({ file, settings }: ConfigReport): readonly string[] {
       ? [`${named} was not read: the settings have problems.`]
       : ['No configuration file (--config FILE, or POSTERN_CONFIG).'];
   }
-  const { path, builtIn, catalog, servers, rules, isLocked, problems } = file;
+  const { path, builtIn, catalog, servers, views, rules, isLocked, problems } = file;
   const head = styleText('bold', path);
   if (problems.length > 0) return [head, `${styleText('red', '✗')} has problems`];
   return [
@@ -138,8 +145,30 @@ function renderFile({ file, settings }: ConfigReport): readonly string[] {
         `  ${name}: ${kind === 'stdio' ? 'runs' : 'at'} ${target}${runAs === undefined ? '' : `, user ${runAs}`}${auth === 'none' ? '' : `, ${auth}`}`,
     ),
     ...(catalog === undefined ? [] : [`  your own tools: ${catalog}`]),
+    ...views.map(({ name, title }) => `  view ${name}: ${title}, at /mcp/${name}`),
     `  built-in tools: ${builtIn ? 'yes' : 'no'}, rules: ${rules}, postern.lock: ${isLocked ? 'yes' : 'no'}`,
   ];
+}
+
+function renderLists({ costs }: MeasuredFile): readonly string[] {
+  return [
+    styleText('bold', 'Lists of tools'),
+    ...costs.flatMap((cost) => [
+      `  ${describeCost(cost)}`,
+      ...(isCostly(cost)
+        ? [`    This is much. The most expensive: ${describeExpensive(cost)}.`]
+        : []),
+    ]),
+  ];
+}
+
+/** Loaded where lists are asked for: most of the time no server is. */
+async function readLists(
+  config: Config,
+  process: InvokedProcess,
+): Promise<MeasuredFile | undefined> {
+  const { askLists } = await import('./ask-lists.ts');
+  return askLists(config, process);
 }
 
 function renderProblems(

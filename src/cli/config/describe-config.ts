@@ -24,6 +24,7 @@ export interface DescribedFile {
   /** `POSTERN_CATALOG`: whose tools stand in place of the built-in ones. */
   readonly catalog?: string;
   readonly servers: readonly DescribedServer[];
+  readonly views: readonly { readonly name: string; readonly title: string }[];
   /** How many; `everyone` where that is what the file says in their place. */
   readonly rules: number | 'everyone';
   /** Whether there is a `postern.lock`. */
@@ -48,7 +49,7 @@ export async function describeFile(config: Config, env: Env): Promise<DescribedF
   const parsed = await readSetup(path, config, env);
   if (parsed.kind === 'problems') {
     const problems = parsed.problems.map(formatProblem);
-    return { path, problems, warnings: [], servers: [], rules: 0 };
+    return { path, problems, warnings: [], servers: [], views: [], rules: 0 };
   }
   const { file, lock } = parsed.setup;
   return {
@@ -58,6 +59,7 @@ export async function describeFile(config: Config, env: Env): Promise<DescribedF
     builtIn: file.builtIn && catalog === undefined,
     ...(file.builtIn && catalog !== undefined && { catalog }),
     servers: file.servers.map(describeServer),
+    views: (file.views ?? []).map(({ name, title }) => ({ name, title })),
     rules: file.meansNoRules ? 'everyone' : file.rules.length,
     isLocked: lock !== undefined,
   };

@@ -16,15 +16,17 @@ import { alignColumns } from '../command/texts.ts';
 export function connect(
   {
     client,
-    name = DEFAULT_ENTRY_NAME,
+    view,
+    name = [DEFAULT_ENTRY_NAME, view].filter(Boolean).join('-'),
     url,
     json,
-  }: Texts<'client' | 'url' | 'name'> & Flags<'json'>,
+  }: Texts<'client' | 'url' | 'view' | 'name'> & Flags<'json'>,
   { process, console }: Invocation,
 ): void {
   // The address may be of another's .env: nothing of it moves the cursor of a terminal.
   const address = escapeInvisible(url ?? readBaseUrl(process.env));
-  const entry = { name, url: `${address.replace(/\/+(mcp\/*)?$/, '')}/mcp` };
+  const path = view === undefined ? '/mcp' : `/mcp/${view}`;
+  const entry = { name, url: `${address.replace(/\/+(mcp\/*)?$/, '')}${path}` };
   const setups = ALL_CLIENT_SETUPS.filter(({ id }) => client === undefined || id === client);
   const objects = setups.map((setup) => toJson(setup, entry));
   if (json) console.log(JSON.stringify(objects, undefined, 2));

@@ -9,6 +9,7 @@ import { systemClock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
 import { joinPolicies, type Policy } from '../../policy/policy.ts';
 import { createRules } from '../../policy/rules/create-rules.ts';
 import { parsePattern } from '../../policy/rules/may.ts';
@@ -19,6 +20,7 @@ import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
 import { createUpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
 import { createLock, createLockPolicy } from '../../upstreams/lock/lock.ts';
+import { createPlannedView } from '../../upstreams/views/planned-view.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';
@@ -37,7 +39,9 @@ import {
 } from './report.ts';
 
 /** Names and calls are asked about in place of all that there is. */
-type RulesTestOptions = Texts<'config' | 'claims' | 'client' | 'tool' | 'args' | 'annotations'> &
+type RulesTestOptions = Texts<
+  'config' | 'claims' | 'client' | 'view' | 'tool' | 'args' | 'annotations'
+> &
   Flags<'json'> & { readonly item: readonly string[] };
 
 /** @throws UsageError, CommandError */
@@ -49,9 +53,10 @@ export async function testRules(
   const { path, file } = await readConfiguration('rules test', process.env);
   const user = readClaims(readInput(options.claims));
   const clientId = options.client ?? readClaimedClient(user.claims);
-  const caller: RuleCaller = { user, clientId };
+  const caller: RuleCaller = { user, clientId, view: options.view };
+  const includes = createViewFilter(file, options.view);
   const rules = await createRules(file.rules, { clock: systemClock });
-  const items = await findItems({ path, file }, options, process);
+  const items = (await findItems({ path, file }, options, process)).filter(includes);
   const judged = items.map((item): JudgedItem => {
     const decision = rules.decide(item, caller);
     if (decision.kind !== 'denied' || item.args === undefined) return { item, decision };
@@ -72,6 +77,20 @@ export async function testRules(
   if (options.json) for (const sentence of notes) console.error(escapeInvisible(sentence));
   const isRefused = judged.some(({ decision }) => decision.kind !== 'allowed');
   if (options.tool !== undefined && isRefused) process.exitCode = 1;
+}
+
+/** Whether the view has an item; without one everything is there. @throws UsageError */
+function createViewFilter(file: GatewayFile, name: string | undefined) {
+  if (name === undefined) return () => true;
+  const views = file.views ?? [];
+  const config = views.find((view) => view.name === name);
+  if (config === undefined) {
+    const known = views.map((view) => view.name);
+    throw new UsageError(
+      `--view: the file has no view ${quote(name)}. ${known.length === 0 ? 'It has none.' : `It has ${known.join(', ')}.`}`,
+    );
+  }
+  return createPlannedView(config, { naming: createNaming(file), warn: () => {} }).includes;
 }
 
 function readInput(path: string | undefined): string {

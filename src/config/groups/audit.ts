@@ -28,6 +28,12 @@ export const auditSettings = {
     details:
       'With `true` each call first writes a line of its start; where that fails, it does not run and is answered by 503. Otherwise a full disk is told in the log, and stops nothing.',
   }),
+  claims: defineSetting('AUDIT_CLAIMS', flag, {
+    default: { value: false },
+    summary: 'Whether lines of calls have the groups and claims that rules name.',
+    details:
+      'With `true`, `postern rules replay` can say what changed rules would do with the calls of the log. See [Rules](rules.md#what-would-have-happened).',
+  }),
 };
 
 export type AuditConfig = ValuesOf<typeof auditSettings>;

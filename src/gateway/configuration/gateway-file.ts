@@ -28,13 +28,16 @@ import {
   serversShape,
 } from '../../upstreams/config/servers.ts';
 import type { ServersConfig } from '../../upstreams/config/upstream-config.ts';
+import type { ViewsConfig } from '../../upstreams/views/view-config.ts';
+import { type PlacedView, viewsShape } from '../../upstreams/views/view-shape.ts';
 
 /** What the file says, parsed. */
 export interface GatewayFile
   extends ServersConfig,
     RulesConfig,
     GuardsConfig,
-    MachineClientsConfig {}
+    MachineClientsConfig,
+    ViewsConfig {}
 
 const DEFAULT_SEPARATOR = '__';
 const DEFAULT_NAME_LENGTH = 64;
@@ -81,6 +84,11 @@ const fileMembers = {
     clientsShape,
     'Clients that log in as themselves, without a person: CI jobs, agents, scripts. Each gets tokens of the gateway by its secret or key.',
   ),
+  views: defineMember(
+    'views',
+    viewsShape,
+    'Curated sets of what the servers have, by name: each is served at /mcp/<name>, as a server is.',
+  ),
   rules: defineMember(
     'rules',
     rulesShape,
@@ -120,6 +128,7 @@ export interface FileContent
   extends Pick<GatewayFile, 'builtIn' | 'separator' | 'maxNameLength' | 'names'> {
   readonly servers: readonly PlacedServer[];
   readonly clients: readonly PlacedClient[];
+  readonly views: readonly PlacedView[];
   readonly rules: PlacedRules;
   readonly guards: readonly PlacedGuard[];
 }
@@ -138,6 +147,7 @@ export const fileShape: Shape<FileContent> = object({
       ...readNaming(members),
       servers: [...(read(fileMembers.mcpServers) ?? []), ...(read(fileMembers.servers) ?? [])],
       clients: read(fileMembers.clients) ?? [],
+      views: read(fileMembers.views) ?? [],
       rules: read(fileMembers.rules) ?? { rules: [], meansNoRules: false },
       guards: read(fileMembers.guards) ?? [],
     };

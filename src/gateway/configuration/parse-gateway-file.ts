@@ -9,6 +9,7 @@ import type { CompletionDeps } from '../../upstreams/config/common-members.ts';
 import { describePlainSecrets } from '../../upstreams/config/plain-secrets.ts';
 import { completeServers, isOtherName, type PlacedServer } from '../../upstreams/config/servers.ts';
 import { dependsOnUser } from '../../upstreams/credentials/server-credentials.ts';
+import { completeViews, describeMissingServers } from '../../upstreams/views/view-shape.ts';
 import { type FileContent, fileShape, type GatewayFile } from './gateway-file.ts';
 
 export interface ParseOptions extends TextSource, CompletionDeps {}
@@ -41,6 +42,10 @@ export async function parseGatewayFile(
         file,
         warnings: [
           ...describeOtherNames(fileName, content?.servers ?? []),
+          ...describeMissingServers(
+            file.views ?? [],
+            file.servers.map(({ name }) => name),
+          ),
           ...parsed.describeIgnored(),
           ...describePlainSecrets(fileName, root),
           ...parsed.warnings,
@@ -48,32 +53,36 @@ export async function parseGatewayFile(
       };
 }
 
-const completeFile = async (
-  { servers, clients, rules: { rules, meansNoRules }, guards, ...content }: FileContent,
+async function completeFile(
+  { servers, clients, views, rules: { rules, meansNoRules }, guards, ...content }: FileContent,
   options: ParseOptions,
-): Promise<GatewayFile> => ({
-  ...content,
-  rules: await completeRules(rules, options.fileName),
-  servers: await completeServers(servers, content, options),
-  ...(clients.length > 0 && {
-    clients: completeClients(clients, options.fileName, (name) =>
-      servers.some(({ config }) => config.name === name),
-    ),
-  }),
-  meansNoRules,
-  ...(guards.length > 0 && {
-    guards: completeGuards(guards, {
-      servers: servers.map(({ config }) => ({
-        name: config.name,
-        personalBy: !dependsOnUser(config)
-          ? undefined
-          : config.kind === 'http'
-            ? ('auth' as const)
-            : ('isolation' as const),
-      })),
-      ...options,
+): Promise<GatewayFile> {
+  const { fileName } = options;
+  const isServer = (name: string) => servers.some(({ config }) => config.name === name);
+  const isView = (name: string) => views.some(({ view }) => view.name === name);
+  return {
+    ...content,
+    rules: await completeRules(rules, fileName),
+    servers: await completeServers(servers, content, options),
+    ...(views.length > 0 && { views: completeViews(views, fileName, isServer) }),
+    ...(clients.length > 0 && {
+      clients: completeClients(clients, fileName, (name) => isServer(name) || isView(name)),
     }),
-  }),
+    meansNoRules,
+    ...(guards.length > 0 && {
+      guards: completeGuards(guards, { servers: servers.map(toGuardedServer), ...options }),
+    }),
+  };
+}
+
+/** What makes a server one for each user, which no guard can be. */
+const toGuardedServer = ({ config }: PlacedServer) => ({
+  name: config.name,
+  personalBy: !dependsOnUser(config)
+    ? undefined
+    : config.kind === 'http'
+      ? ('auth' as const)
+      : ('isolation' as const),
 });
 
 function describeOtherNames(fileName: string, servers: readonly PlacedServer[]): readonly string[] {

@@ -47,8 +47,11 @@ export interface ApprovalRounds {
 export interface Catalogs {
   /** `/mcp`. */
   readonly all: ServedCatalog;
-  /** `/mcp/<server>`, under the server's own names; the same object each time. Undefined for an unknown server. */
-  findServer(name: string): ServedCatalog | undefined;
+  /**
+   * `/mcp/<server>`, under the server's own names, or `/mcp/<view>` (§25); the same object each time. Undefined for an unknown
+   * name.
+   */
+  findNamed(name: string): ServedCatalog | undefined;
 }
 
 export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
@@ -56,6 +59,8 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   readonly server: string | undefined;
   /** The view (§25) that it is; undefined for `/mcp` and the paths of servers. */
   readonly view: string | undefined;
+  /** What people see it called; undefined for all but views. */
+  readonly title?: string | undefined;
   /** What there can be, for any caller at any time: the rest is neither advertised nor answered. */
   readonly offers: Offers;
   /** Whether the description and all lists are the same for every caller. */

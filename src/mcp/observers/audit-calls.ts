@@ -1,13 +1,22 @@
 // §21.1: calls in the audit log: of tools, prompts and resources, those that policies deny included. Never an argument.
 
+import type { UserContext } from '../../endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import { readTraceContext, readTraceId } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
 import type { Audit, AuditedAction, AuditedEnd } from '../../telemetry/audit/audit.ts';
 import type { CallObserver, CallRecord } from '../calls/call.ts';
 import type { Outcome } from '../calls/outcome.ts';
 
-export const auditCalls = (audit: Audit, clock: Clock): CallObserver => ({
+/** What of a user rules name, with `AUDIT_CLAIMS`. */
+export type DescribeUser = (user: UserContext) => JsonObject | undefined;
+
+export const auditCalls = (
+  audit: Audit,
+  clock: Clock,
+  describeUser: DescribeUser | undefined,
+): CallObserver => ({
   start(record) {
     const item = record.method?.item;
     if (item === undefined || !audit.isRequired) return undefined;
@@ -19,13 +28,14 @@ export const auditCalls = (audit: Audit, clock: Clock): CallObserver => ({
     const { method, outcome, startedAt } = record;
     if (method?.item === undefined || outcome === undefined || hasNoStart(outcome)) return;
     const seconds = (clock.monotonic() - startedAt) / 1000;
-    audit.write(describeCall(method.item, record), toAuditedEnd(outcome), seconds);
+    const who = record.user && describeUser?.(record.user);
+    audit.write({ ...describeCall(method.item, record), who }, toAuditedEnd(outcome), seconds);
   },
 });
 
 function describeCall(
   { auditEvent, kind }: MethodItem,
-  { user, clientId, request, server, subject, trace }: CallRecord,
+  { user, clientId, request, view, ownServer, server, subject, trace }: CallRecord,
 ): AuditedAction {
   return {
     event: auditEvent,
@@ -33,6 +43,7 @@ function describeCall(
     client: clientId,
     grant: user?.grant?.id,
     ip: request.clientIp,
+    view: view ?? ownServer,
     server,
     [kind]: subject,
     trace: readTraceId(trace) ?? readTraceId(readTraceContext(request.headers)),

@@ -39,7 +39,14 @@ function failSpan(span: Span, { failure, row }: GatewayError): void {
   span.fail(code);
 }
 
-function describeMessage({ methodName, method, subject, id, request }: CallRecord): Attributes {
+function describeMessage({
+  methodName,
+  method,
+  subject,
+  id,
+  request,
+  view,
+}: CallRecord): Attributes {
   if (methodName === undefined) return {};
   const item = method?.item;
   const version = getHeader(request, 'mcp-protocol-version');
@@ -47,6 +54,7 @@ function describeMessage({ methodName, method, subject, id, request }: CallRecor
     'mcp.method.name': truncateForLog(methodName),
     'mcp.protocol.version': version && truncateForLog(version),
     'jsonrpc.request.id': id === undefined ? undefined : truncateForLog(String(id)),
+    'postern.view': view,
     'network.transport': 'tcp',
     'network.protocol.name': 'http',
     ...(item !== undefined &&

@@ -82,7 +82,7 @@ export const createInitialize = ({
   async function initialize({ user, catalog }, params) {
     const { client, ...session } = readInitialize(params);
     const clientId = await findClientId({ user });
-    const { view } = catalog;
+    const { view, title } = catalog;
     const caller = { user, client, clientId, view };
     const description = await catalog.describe({ ...caller, session: undefined });
     const server = nameOwnPath(catalog);
@@ -96,7 +96,7 @@ export const createInitialize = ({
     const response = toResultResponse({
       protocolVersion: session.protocolVersion,
       capabilities: listCapabilities(description, sessionStreams !== undefined),
-      serverInfo: { name, version },
+      serverInfo: { name, version, ...(title !== undefined && { title }) },
       ...(description.instructions !== undefined && { instructions: description.instructions }),
     });
     return { ...response, sessionId, expiresAt: sessions.getExpiry() };

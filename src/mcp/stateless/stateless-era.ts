@@ -48,7 +48,10 @@ const DISCOVER_CACHE = { ttlMs: 60_000, scope: 'public' } as const;
 export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
   const { runCall, countCall, requestState, hasStreams, findClientId } = deps;
   const { name, version } = deps.service;
-  const serverInfo = { 'io.modelcontextprotocol/serverInfo': { name, version } };
+  const createServerInfo = (members: JsonObject) => ({
+    'io.modelcontextprotocol/serverInfo': { name, version, ...members },
+  });
+  const serverInfo = createServerInfo({});
   const openSubscription = createOpenSubscription({ ...deps, serverInfo });
 
   return {
@@ -98,29 +101,35 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
   ): Promise<Answer> {
     const round = await startRound(call, request, envelope, requestState);
     const run = request.method === 'server/discover' ? discover : undefined;
-    return endRound(round, runCall(call, round, request.params, run));
+    return endRound(round, runCall(call, round, request.params, run), nameServer(call.catalog));
   }
 
-  async function endRound(round: Round, work: Promise<Outcome>): Promise<Answer> {
+  async function endRound(round: Round, work: Promise<Outcome>, info: JsonObject): Promise<Answer> {
     const outcome = await work;
-    if (outcome.kind !== 'asked') return toAnswer(outcome, true, showResult);
-    return { result: withServerInfo(await round.createInputRequired()) };
+    if (outcome.kind !== 'asked')
+      return toAnswer(outcome, true, (result) => showResult(result, info));
+    return { result: withServerInfo(await round.createInputRequired(), info) };
   }
 
-  function showResult({ result, cache }: MethodResult): JsonObject {
+  function showResult({ result, cache }: MethodResult, info: JsonObject): JsonObject {
     const hint = cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope };
-    const shown = withServerInfo({ ...COMPLETE, ...result, ...hint });
+    const shown = withServerInfo({ ...COMPLETE, ...result, ...hint }, info);
     // As it is written it goes on, between what is added.
     const written = isAddedTo(result) ? findWritten(result) : undefined;
-    const complete = written && addMembers(written, COMPLETE, { ...hint, _meta: serverInfo });
+    const complete = written && addMembers(written, COMPLETE, { ...hint, _meta: info });
     if (complete !== undefined) noteWritten(shown, complete);
     return shown;
   }
 
   /** Every result says whose it is. */
-  function withServerInfo(result: JsonObject): JsonObject {
+  function withServerInfo(result: JsonObject, info: JsonObject): JsonObject {
     const { _meta: meta } = result;
-    return { ...result, _meta: isObject(meta) ? { ...meta, ...serverInfo } : serverInfo };
+    return { ...result, _meta: isObject(meta) ? { ...meta, ...info } : info };
+  }
+
+  /** A view (§25.1) has a title of its own. */
+  function nameServer({ title }: Pick<Call['catalog'], 'title'>): JsonObject {
+    return title === undefined ? serverInfo : createServerInfo({ title });
   }
 
   async function discover(...[, context, { catalog }]: Parameters<RunMethod>) {

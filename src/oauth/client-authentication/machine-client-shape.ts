@@ -64,7 +64,7 @@ const RESOURCE_PATTERN = '^(https?://|/(mcp(/[A-Za-z0-9-]+)?|admin)/?$)';
 const resource = text(
   {
     parse: (given) => (new RegExp(RESOURCE_PATTERN).test(given) ? given : undefined),
-    allowed: 'a path of this gateway (/mcp, /mcp/<server> or /admin), or its whole URL',
+    allowed: 'a path of this gateway (/mcp, /mcp/<server or view> or /admin), or its whole URL',
   },
   { schema: { type: 'string', pattern: RESOURCE_PATTERN } },
 );
@@ -145,7 +145,7 @@ const clientMembers = {
   resources: defineMember(
     'resources',
     list(resource, { allowed: 'a list of one resource or more', isNotEmpty: true }),
-    'What its tokens may be for: /mcp for all servers, /mcp/<server> for one, /admin. Without it, all of the gateway.',
+    'What its tokens may be for: /mcp for all servers, /mcp/<server or view> for one, /admin. Without it, all of the gateway.',
   ),
   rateLimit: defineMember(
     'rateLimit',
@@ -227,7 +227,7 @@ export const clientsShape: Shape<readonly PlacedClient[]> = list(
 export function completeClients(
   placed: readonly PlacedClient[],
   fileName: string,
-  isServer: (name: string) => boolean,
+  isServerOrView: (name: string) => boolean,
 ): readonly MachineClient[] {
   const lines = new Map<string, number>();
   for (const { client, place, line } of placed) {
@@ -240,9 +240,9 @@ export function completeClients(
         `There is another client ${quote(client.id)} in line ${earlier}. Each has an ID of its own.`,
       );
     for (const path of client.resources ?? []) {
-      const [, server] = /^\/mcp\/([^/]+)\/?$/.exec(path) ?? [];
-      if (server !== undefined && !isServer(server))
-        report(place, line, `The resource ${quote(path)} names no server of this file.`);
+      const [, name] = /^\/mcp\/([^/]+)\/?$/.exec(path) ?? [];
+      if (name !== undefined && !isServerOrView(name))
+        report(place, line, `The resource ${quote(path)} names no server or view of this file.`);
     }
   }
   return placed.map(({ client, place, line }) =>

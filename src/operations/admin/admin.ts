@@ -14,6 +14,7 @@ import type { RuleCaller, RuleDecision } from '../../policy/rules/rules.ts';
 import type { PageRequest } from '../../store/page.ts';
 import type { Sessions, Store } from '../../store/store.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
+import { type ListCost, WARNED_TOKENS } from '../../upstreams/budget/measure-lists.ts';
 import type { AccessPreview, PreviewOptions } from '../../upstreams/catalog/tools-for-operators.ts';
 import type { ServerFacts, UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
 import { type ApprovalSources, createApprovalActions } from './approval-actions.ts';
@@ -48,6 +49,7 @@ export interface AdminSources
   listRefusals(): readonly CurrentRefusal[];
   describeKeySet(): KeySetFacts;
   /** Of this process. */
+  measureLists(): Promise<readonly ListCost[]>;
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
   /** Undefined without a configuration file. */
   previewAccess?:
@@ -120,6 +122,10 @@ export const createAdmin = (sources: AdminSources) => ({
       since: since === undefined ? undefined : renderTime(since),
     })),
   }),
+  /** §25.2: what the list of each path costs a model. */
+  async measureLists() {
+    return { warnedTokens: WARNED_TOKENS, lists: await sources.measureLists() };
+  },
   /** @throws GatewayError `server_not_found`. */
   listTools(server: string, { from, limit }: PageRequest) {
     const skip = from?.skip ?? 0;

@@ -1,8 +1,10 @@
 import type { AskWhom } from '../policy.ts';
 import { compileMay } from './may.ts';
+import { nameFacts } from './named-facts.ts';
 import type { RuleConfig } from './rule-config.ts';
 import type { RuleCaller, RuleDecision, RuledItem } from './rules.ts';
 import type { CompileCondition, Condition } from './when/condition.ts';
+import type { NamedFacts } from './when/inspect-expression.ts';
 import { compileWho, readScopes } from './who.ts';
 
 /** One rule by itself. */
@@ -11,6 +13,9 @@ export interface CompiledRule {
   readonly looksAtTool: boolean;
   /** Whether arguments of the call decide, by `holds`. */
   readonly looksAtArgs: boolean;
+  readonly looksAtAnnotations: boolean;
+  /** What `who` and `when` name of the user. */
+  readonly namedFacts: NamedFacts;
   readonly place: string;
   readonly ask: AskWhom | undefined;
   /** What it says to the caller of all that it is about, by `who` alone. */
@@ -33,6 +38,8 @@ export interface CompiledRule {
    * it cannot be applied to.
    */
   mayHold(item: RuledItem, caller: RuleCaller): boolean;
+  /** Whether its condition is false whatever is not known: `item` where not all of it is, and the user of `caller`. */
+  isRefuted(item: RuledItem | undefined, caller: RuleCaller): boolean;
 }
 
 /** The language of conditions is loaded where there is one. */
@@ -62,6 +69,8 @@ const NOTHING = {
   looksAtArgs: false,
   looksAtClient: false,
   looksAtTool: false,
+  looksAtAnnotations: false,
+  ofUser: undefined,
   bindCaller: () => {},
 };
 const ALWAYS: Condition = { ...NOTHING, evaluate: () => true };
@@ -92,6 +101,9 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     ask,
     looksAtArgs,
     looksAtTool,
+    looksAtAnnotations: condition.looksAtAnnotations,
+    namedFacts: nameFacts(who, condition.ofUser),
+    isRefuted: (item, caller) => evaluate(item, caller) === false,
     looksAtClient: condition.looksAtClient || (who !== 'everyone' && who.clients !== undefined),
     address(caller) {
       if (!fits(caller)) return DENIED;

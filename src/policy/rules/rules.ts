@@ -3,11 +3,14 @@
 import type { Turns } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { AskWhom, PolicyCaller, PolicyItem } from '../policy.ts';
+import type { NamedFacts } from './when/inspect-expression.ts';
 
 /** One predicate decides list, call, get, read, completion, templates and subscriptions. */
 export interface Rules {
   /** Whether any rule looks at the OAuth client, which then has to be known. */
   readonly needClient: boolean;
+  /** What the rules name of users. */
+  readonly namedFacts: NamedFacts;
   /** Before many items are decided on: works out what follows from the caller alone, and gives way to others. */
   prepareFor(caller: RuleCaller, work: Turns): Promise<void>;
   /** At once, and without effect. */

@@ -1,5 +1,7 @@
 // §21.1: the audit log: who did what, and what came of it. Never a token, and never the value of an argument.
 
+import type { JsonObject } from '../../platform/json.ts';
+
 /** What a line is about. */
 export type AuditEvent =
   | 'login'
@@ -38,6 +40,10 @@ export interface AuditedAction {
   readonly grant?: string | undefined;
   /** Where the request came from. */
   readonly ip?: string | undefined;
+  /** What of their token rules name, with `AUDIT_CLAIMS`. */
+  readonly who?: JsonObject | undefined;
+  /** What the path of the request names behind `/mcp/`: a view (§25), or a server. */
+  readonly view?: string | undefined;
   /** The server behind the gateway that it went to. */
   readonly server?: string | undefined;
   readonly tool?: string | undefined;

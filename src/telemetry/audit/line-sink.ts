@@ -5,6 +5,8 @@ import { getErrorCode } from '../../platform/error-code.ts';
 import { createLineOutput, type LineOutput, standardOutput } from '../../platform/line-output.ts';
 
 export interface LineSink {
+  /** Longer lines could be mixed with those of other processes. */
+  getMaxLineBytes(): number;
   /**
    * In one piece, because several processes may write to the same place. Where somebody reads, lines may wait a while.
    *
@@ -25,12 +27,18 @@ export class AuditLogError extends Error {
   override readonly name = 'AuditLogError';
 }
 
+/** What a pipe takes in one piece (PIPE_BUF). */
+const MAX_PIPED_BYTES = 4096;
+/** The system appends to a file in one piece, however long it is: this is for those who read. */
+const MAX_APPENDED_BYTES = 32_768;
+
 /** Lines that nobody read yet. The log may have a little more, so that it can say that lines are lost. */
 const MAX_WAITING_BYTES = 1_048_576;
 
 export const openStdoutSink = (): LineSink => createOutputSink(standardOutput, () => {});
 
 const createOutputSink = (output: LineOutput, close: () => void): LineSink => ({
+  getMaxLineBytes: () => MAX_PIPED_BYTES,
   write: (line) => output.write(line, MAX_WAITING_BYTES),
   writeThrough: (line) => output.writeThrough(line, MAX_WAITING_BYTES),
   close() {
@@ -64,6 +72,7 @@ export function openPathSink(path: string, clock: Clock): LineSink {
   }
 
   return {
+    getMaxLineBytes: () => open.sink.getMaxLineBytes(),
     write: (line) => followRename().write(line),
     writeThrough: (line) => followRename().writeThrough(line),
     close: () => open.sink.close(),
@@ -97,7 +106,8 @@ function openPath(path: string, clock: Clock): OpenPath {
   const close = () => closeSync(file);
   if (!isFile) return { file, sink: createOutputSink(createLineOutput(file, clock), close) };
   const write = createAppendLine(file);
-  return { file, sink: { write, writeThrough: write, close } };
+  const getMaxLineBytes = () => MAX_APPENDED_BYTES;
+  return { file, sink: { getMaxLineBytes, write, writeThrough: write, close } };
 }
 
 function isAt(path: string, file: number): boolean {

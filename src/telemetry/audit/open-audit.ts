@@ -4,6 +4,7 @@ import type { AuditConfig } from '../../config/groups/audit.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { toVisibleJson } from '../../platform/invisible.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
@@ -72,7 +73,8 @@ function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audi
   function write(action: AuditedAction, end: AuditedEnd, seconds?: number): void {
     const taken = takeLost();
     try {
-      sink.write(taken.line + renderLine(clock.now(), action, end, seconds));
+      const line = renderLine(clock.now(), action, end, seconds, sink.getMaxLineBytes());
+      sink.write(taken.line + line);
     } catch (cause) {
       recordFailure(taken.count, cause, action.event);
       return;
@@ -139,7 +141,7 @@ function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audi
 
 /** Of each text, in characters. */
 const MAX_TEXT = 255;
-/** What a pipe takes in one piece (PIPE_BUF). Longer ones are of callers who choose what has to be escaped. */
+/** Of a line but for what rules name. Longer ones are of callers who choose what has to be escaped. */
 const MAX_LINE_BYTES = 4096;
 
 function renderLine(
@@ -147,12 +149,14 @@ function renderLine(
   action: AuditedAction | Gap,
   end: AuditedEnd,
   seconds?: number,
+  maxLineBytes = MAX_LINE_BYTES,
 ): string {
   let maxText = MAX_TEXT;
   const cut = (text: string | undefined): string | undefined =>
     text !== undefined && text.length > maxText ? `${text.slice(0, maxText)}…` : text;
+  const resource = action.resource && stripUri(action.resource);
   // JSON leaves out what is undefined.
-  const describe = () => ({
+  const describe = (who?: JsonObject) => ({
     time: new Date(now).toISOString(),
     event: action.event,
     outcome: end.outcome,
@@ -161,10 +165,13 @@ function renderLine(
     client: cut(end.client ?? action.client),
     grant: end.grant ?? action.grant,
     ip: action.ip,
+    who,
+    view: cut(action.view),
     server: end.server ?? action.server,
     tool: cut(action.tool),
     prompt: cut(action.prompt),
-    resource: cut(action.resource && stripUri(action.resource)),
+    resource: cut(resource),
+    stripped: resource === action.resource ? undefined : true,
     action: action.action,
     target: cut(action.target),
     by: action.by,
@@ -174,9 +181,37 @@ function renderLine(
   });
   for (; ; maxText = Math.floor(maxText / 2)) {
     const text = `${toVisibleJson(describe())}\n`;
-    if (maxText === 0 || Buffer.byteLength(text) <= MAX_LINE_BYTES) return text;
+    const bytes = Buffer.byteLength(text);
+    if (maxText !== 0 && bytes > MAX_LINE_BYTES) continue;
+    if (action.who === undefined) return text;
+    const who = fitMembers(action.who, maxLineBytes - bytes);
+    return `${toVisibleJson(describe(who))}\n`;
   }
 }
+
+/** What there is no room for is left out as a whole: half of somebody's groups would be taken for all of them. */
+function fitMembers(who: JsonObject, maxBytes: number): JsonObject {
+  let left = maxBytes - MEMBER_BYTES;
+
+  function selectFitting(members: JsonObject): JsonObject {
+    const fitting = Object.entries(members).filter(([name, value]) => {
+      const bytes = Buffer.byteLength(toVisibleJson({ [name]: value }));
+      if (bytes > left) return false;
+      left -= bytes;
+      return true;
+    });
+    return Object.fromEntries(fitting);
+  }
+
+  const { claims, ...others } = who;
+  const fitting = selectFitting(others);
+  if (!isObject(claims)) return fitting;
+  left -= MEMBER_BYTES;
+  return { ...fitting, claims: selectFitting(claims) };
+}
+
+/** `,"claims":{}`. */
+const MEMBER_BYTES = 12;
 
 /** Says in the audit log itself that it is not complete. */
 interface Gap extends AuditedAction {

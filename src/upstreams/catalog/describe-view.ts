@@ -39,7 +39,7 @@ export async function describeView(
   const who = toWho(caller);
   const { view, getPlan } = deps;
   const { servers, builtIn } = getPlan();
-  const catalog = view.shown === 'joined' ? builtIn?.catalog : undefined;
+  const catalog = view.hasBuiltIn() ? builtIn?.catalog : undefined;
   const own = await catalog?.describe(caller);
   const told = await Promise.all(
     view.listServers().flatMap(({ name }) => {
@@ -52,11 +52,20 @@ export async function describeView(
   const sections = told.flatMap(({ instructions }) => instructions ?? []);
   return {
     offers: joinOffers([...(own ? [own.offers] : []), ...told.map(({ offers }) => offers)]),
-    instructions:
-      view.shown === 'joined'
-        ? joinInstructions(ownInstructions, sections)
-        : sections.map(({ text }) => fitInstructions(text))[0],
+    instructions: joinOrReplace(view, ownInstructions, sections),
   };
+}
+
+function joinOrReplace(
+  view: View,
+  own: string | undefined,
+  sections: readonly ServerInstructions[],
+): string | undefined {
+  const given = view.getInstructions();
+  if (given !== undefined) return given.trim() === '' ? undefined : given;
+  return view.shown === 'joined'
+    ? joinInstructions(own, sections)
+    : sections.map(({ text }) => fitInstructions(text))[0];
 }
 
 async function describeServer(deps: DescribeDeps, planned: PlannedServer, who: Who) {
@@ -77,12 +86,14 @@ async function readInstructions(
   const { policies, warn } = deps.getPlan();
   const text = description?.instructions;
   if (typeof text !== 'string' || text.trim() === '') return undefined;
+  if (deps.view.getInstructions() !== undefined) return undefined;
   const hidden = policies.findHidden(name, 'instructions', text);
   if (hidden !== undefined) {
     warn(name, 'instructions', undefined, hidden);
     return undefined;
   }
-  const maySee = !policies.dependOnCaller || (await mayUseAny(deps, planned, who));
+  const seesAll = !policies.dependOnCaller && !deps.view.isCurated;
+  const maySee = seesAll || (await mayUseAny(deps, planned, who));
   const passed = maySee ? await passInstructions(deps, name, text) : undefined;
   return passed === undefined ? undefined : { name, text: passed };
 }
@@ -97,17 +108,19 @@ async function passInstructions(
   return listGuards === undefined ? text : listGuards.passInstructions(server, text);
 }
 
-/** With rules, a server of which a caller may use nothing does not exist for it. */
+/** With rules, a server of which a caller may use nothing does not exist for it; nor does one in a view that has nothing of it. */
 async function mayUseAny(
-  { access, clock }: DescribeDeps,
+  { view, access, clock }: DescribeDeps,
   planned: PlannedServer,
   who: Who,
 ): Promise<boolean> {
   const work = createTurns(clock);
   await access.prepareFor(who, work);
   for (const kind of ALL_KINDS) {
-    const loaded = await loadPrepared(planned, kind, who);
-    for (const [index, entry] of (loaded?.prepared.entries ?? []).entries()) {
+    const entries = view.isCurated
+      ? (await view.list(kind, who)).entries.filter(({ server }) => server === planned.server.name)
+      : ((await loadPrepared(planned, kind, who))?.prepared.entries ?? []);
+    for (const [index, entry] of entries.entries()) {
       if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
       if (access.mayList(entry, who)) return true;
     }

@@ -2,7 +2,7 @@
 
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { FetchedList } from './fetch-list.ts';
-import { createFindTemplate } from './find-template.ts';
+import { createFindTemplate, type FindTemplate } from './find-template.ts';
 import type { JoinedList } from './join-lists.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
 import { BUILT_IN, type Entry, type Naming, type PreparedList } from './prepare-list.ts';
@@ -155,22 +155,17 @@ export function createJoinedView(getPlan: () => Plan): View {
     const atHand = await findListed(uri, who);
     if (atHand) return atHand;
     const listed = findIn(await list('resources', who), uri);
-    return listed ? toResource(listed, uri) : findUnlisted(uri, who);
-  }
-
-  async function findUnlisted(uri: string, who: Who): Promise<FoundResource | undefined> {
+    if (listed) return toResource(listed, uri);
     const servers = [...getPlan().servers.values()];
-    const former = servers.find(({ server }) => server.lists.hadResource(uri, who.upstream));
-    if (former) return { server: former.server.name, ownUri: uri, uri, annotations: {} };
-    // As clients were shown the URI of one server it is no other's, whatever templates say.
-    if (servers.some((planned) => isNamedFor(planned, uri, who))) return undefined;
-    const offered = await list('templates', who);
-    const fitting = findTemplate(offered.entries, uri);
-    return fitting && toResource(fitting, uri);
+    return findUnlisted(servers, uri, who, {
+      findTemplate,
+      listTemplates: async () => (await list('templates', who)).entries,
+    });
   }
 
   return {
     path: '',
+    isCurated: false,
     list,
     listAtHand: async (kind, who) => (await joinAtHand(kind, who)).entries,
     find,
@@ -178,6 +173,10 @@ export function createJoinedView(getPlan: () => Plan): View {
     findResource,
     findServer: (name) => getPlan().servers.get(name)?.server,
     listServers: () => [...getPlan().servers.values()].map(({ server }) => server),
+    includes: () => true,
+    hasBuiltIn: () => true,
+    getTitle: () => undefined,
+    getInstructions: () => undefined,
     shown: 'joined',
   };
 }
@@ -218,6 +217,24 @@ export function peekPrepared(
   return known && prepareList(kind, known);
 }
 
+/** A URI that no list has: whose it was, else whose template fits it. */
+export async function findUnlisted(
+  servers: readonly PlannedServer[],
+  uri: string,
+  who: Who,
+  templates: {
+    readonly findTemplate: FindTemplate;
+    listTemplates(): Promise<readonly Entry[]>;
+  },
+): Promise<FoundResource | undefined> {
+  const former = servers.find(({ server }) => server.lists.hadResource(uri, who.upstream));
+  if (former) return { server: former.server.name, ownUri: uri, uri, annotations: {} };
+  // As clients were shown the URI of one server it is no other's, whatever templates say.
+  if (servers.some((planned) => isNamedFor(planned, uri, who))) return undefined;
+  const fitting = templates.findTemplate(await templates.listTemplates(), uri);
+  return fitting && toResource(fitting, uri);
+}
+
 /** Whether it is `<server>+<uri>`, of a URI that this server lists, or did. */
 function isNamedFor(planned: PlannedServer, uri: string, who: Who): boolean {
   const { name, lists } = planned.server;
@@ -227,7 +244,7 @@ function isNamedFor(planned: PlannedServer, uri: string, who: Who): boolean {
   return isListed || lists.hadResource(ownUri, who.upstream);
 }
 
-function findIn({ entries, positions }: JoinedList, name: string): Entry | undefined {
+export function findIn({ entries, positions }: JoinedList, name: string): Entry | undefined {
   const position = positions.get(name);
   return position === undefined ? undefined : entries[position];
 }

@@ -122,7 +122,9 @@ export function createResolveResource(
     if (listed?.server === BUILT_IN) return listed;
     const linker = await findLinker(uri, who, listed);
     if (linker === undefined) return listed ?? view.findResource(uri, who);
-    return view.findServer(linker) === undefined ? listed : toLinked(uri, linker, who);
+    if (view.findServer(linker) === undefined) return listed;
+    const linked = await toLinked(uri, linker, who);
+    return view.includes(linked) ? linked : listed;
   };
 
   /** Where the store cannot say, what is listed can be read all the same. */

@@ -66,7 +66,7 @@ export function createBuiltInListening(
   /** Configuration and rules may have changed since it subscribed. Who cannot be asked about misses it. */
   function tellIfReadable(catalog: OwnCatalog, uri: string, isHeard: () => boolean): void {
     const item = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
-    if (!isHeard() || !access.mayRead(item, toWho(caller))) return;
+    if (!isHeard() || !view.includes(item) || !access.mayRead(item, toWho(caller))) return;
     Promise.resolve(catalog.canWatch(uri, caller)).then(
       (isWatched) => {
         if (isWatched && isHeard()) listener.resourceUpdated(uri);
@@ -83,7 +83,7 @@ export function createBuiltInListening(
 
   return {
     follow() {
-      const catalog = view.shown === 'joined' ? getPlan().builtIn?.catalog : undefined;
+      const catalog = view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined;
       if (current?.catalog === catalog) return;
       stop();
       if (catalog) listenTo(catalog);

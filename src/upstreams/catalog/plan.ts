@@ -9,6 +9,8 @@ import type { CompiledRules } from '../../policy/rules/rules.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type { ServersConfig, UpstreamConfig } from '../config/upstream-config.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
+import { createPlannedView, type PlannedView, type WarnOfView } from '../views/planned-view.ts';
+import type { ViewsConfig } from '../views/view-config.ts';
 import type { BuiltIn } from './built-in.ts';
 import { isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { guardBuiltIn } from './guard-built-in.ts';
@@ -26,7 +28,7 @@ import type { Server } from './server.ts';
 
 /** What is read together, and served until it is read anew: the configuration file, and the lock beside it. */
 export interface Setup {
-  readonly file: ServersConfig & RulesConfig & GuardsConfig & MachineClientsConfig;
+  readonly file: ServersConfig & ViewsConfig & RulesConfig & GuardsConfig & MachineClientsConfig;
   /** Undefined where there is none: everything is approved. */
   readonly lock?: Lock | undefined;
   /** The lock file is empty (`{}`): that there is no lock is meant. */
@@ -51,6 +53,8 @@ export interface Plan extends CompiledSetup {
   readonly builtIn: BuiltIn | undefined;
   /** In the file's order. */
   readonly servers: ReadonlyMap<string, PlannedServer>;
+  /** In the file's order. */
+  readonly views: ReadonlyMap<string, PlannedView>;
   /** Those that are guards (§26.2): no client sees them, and no guard looks at them. */
   readonly guardServers: ReadonlyMap<string, PlannedGuardServer>;
   readonly naming: Naming;
@@ -77,12 +81,13 @@ interface PlanParts {
   /** One for each of the file, by name. */
   readonly servers: ReadonlyMap<string, Server>;
   readonly warn: WarnOfItem;
+  readonly warnOfView: WarnOfView;
   readonly listGuards: ListGuards | undefined;
 }
 
 export function createPlan(
   compiled: CompiledSetup,
-  { builtIn, servers, warn, listGuards }: PlanParts,
+  { builtIn, servers, warn, warnOfView, listGuards }: PlanParts,
 ): Plan {
   const { setup, policies } = compiled;
   const { file, lock = NO_LOCK } = setup;
@@ -113,6 +118,12 @@ export function createPlan(
           : [[config.name, { config, server, prepareList, mayHave }]];
       }),
     ),
+    views: new Map(
+      (file.views ?? []).map((view) => [
+        view.name,
+        createPlannedView(view, { naming, warn: warnOfView }),
+      ]),
+    ),
     naming,
     joinLists: createJoinLists(naming, warn),
     writePage: createWritePage(),
@@ -121,7 +132,7 @@ export function createPlan(
 }
 
 /** Names of the servers that are guards. */
-const listGuardServers = ({ guards = [] }: GuardsConfig): readonly string[] =>
+export const listGuardServers = ({ guards = [] }: GuardsConfig): readonly string[] =>
   guards.flatMap(({ use }) => (use.kind === 'mcp' ? [use.server] : []));
 
 // §18.2: whether a server that has not said what it has could have a name that clients may see.

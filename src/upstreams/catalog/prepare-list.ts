@@ -210,6 +210,8 @@ export interface Naming {
   findOwners(name: string): readonly string[];
   /** How all names of the server begin. */
   findStart(server: Pick<UpstreamConfig, 'prefix'>): string;
+  /** How the names of each server begin; `''` for one without a prefix. */
+  listStarts(): readonly string[];
   /** Whether the name can only be that of a server with a prefix. */
   hasPrefix(name: string): boolean;
   /** What the server itself would call it; undefined where the name may be cut or made strict, so that nobody can tell. */
@@ -258,6 +260,7 @@ export function createNaming({
   return {
     join: ({ prefix }, ownName) => shorten(toStart(prefix) + ownName),
     findStart: ({ prefix }) => toMark(prefix),
+    listStarts: () => [...marks.keys()],
     findOwners: (name) => findMark(name)?.[1] ?? [],
     hasPrefix: (name) => (findMark(name)?.[0] ?? '') !== '',
     toOwnName,

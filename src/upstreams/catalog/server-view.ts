@@ -141,6 +141,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
 
   return {
     path: name,
+    isCurated: false,
     list,
     listAtHand,
     find,
@@ -148,6 +149,10 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     findResource,
     findServer: (wanted) => (wanted === name ? findPlanned()?.server : undefined),
     listServers: () => [findPlanned()].flatMap((planned) => (planned ? [planned.server] : [])),
+    includes: () => true,
+    hasBuiltIn: () => false,
+    getTitle: () => undefined,
+    getInstructions: () => undefined,
     shown: 'own',
   };
 }

@@ -2,18 +2,23 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ConnectionOwner } from '../../connections/connection.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import type { OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { CallerContext, OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Policies } from '../../policy/policy.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import { listPathsForOperators, listPathsOf } from '../budget/list-paths.ts';
+import { type ListCost, measureLists } from '../budget/measure-lists.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { RelayCall } from '../relay/server-request.ts';
+import { createSearchCatalog } from '../search/search-catalog.ts';
 import type { Upstream } from '../upstream.ts';
+import { createCuratedView } from '../views/curated-view.ts';
+import type { WarnOfView } from '../views/planned-view.ts';
 import { observeUpstream } from '../wrap-upstream.ts';
 import { createBuiltIn } from './built-in.ts';
 import { createChangeHub } from './change-hub.ts';
@@ -39,7 +44,7 @@ import {
   previewAccess,
   type ServerTools,
 } from './tools-for-operators.ts';
-import { createAccess } from './view.ts';
+import { createAccess, type View } from './view.ts';
 import { createViewCatalog } from './view-catalog.ts';
 
 export interface UpstreamCatalogsDeps {
@@ -68,8 +73,8 @@ export interface UpstreamCatalogs {
   readonly all: ServedCatalog;
   /** Who may see and use what now. */
   readonly policies: Pick<Policies, 'judge'>;
-  /** `/mcp/<server>`; the same object for as long as the file names the server. */
-  findServer(name: string): ServedCatalog | undefined;
+  /** `/mcp/<server>` and `/mcp/<view>`; the same object for as long as the file names it. */
+  findNamed(name: string): ServedCatalog | undefined;
   /**
    * Servers that are reached as before keep their connections, processes and lists; those that went end once their
    * calls have.
@@ -95,6 +100,10 @@ export interface UpstreamCatalogs {
   }): LockDifferences | undefined;
   /** For operators. */
   readonly lockApproval: LockApproval;
+  /** §25.2, for operators: what the list of each path costs, whoever may see it. Unless it `waits` nothing is asked for. */
+  measureLists(options: { readonly waits: boolean }): Promise<readonly ListCost[]>;
+  /** §25.2: the same of `/mcp` and the views, of what the caller sees. */
+  measureListsOf(caller: Pick<CallerContext, 'user' | 'clientId'>): Promise<readonly ListCost[]>;
   /** For operators. */
   previewAccess(options: Omit<PreviewOptions, 'clock'>): Promise<AccessPreview>;
   close(graceMs: number): Promise<void>;
@@ -124,7 +133,8 @@ export function createUpstreamCatalogs(
   const { clock, log } = deps;
   const builtIn = createBuiltIn(deps.builtIn);
   const hub = createChangeHub(deps);
-  const views = new Map<string, ServedCatalog>();
+  const serverCatalogs = new Map<string, ServedCatalog>();
+  const viewCatalogs = new Map<string, ServedCatalog>();
   const draining = new Set<Promise<void>>();
   let plan = createNextPlan(first, NO_SERVERS, openListGuards(first));
 
@@ -140,6 +150,37 @@ export function createUpstreamCatalogs(
   };
   const joined = createJoinedView(getPlan);
   const all = createViewCatalog({ ...shared, view: joined, joined });
+
+  function findNamed(name: string): ServedCatalog | undefined {
+    if (plan.servers.has(name)) return openCatalog(serverCatalogs, name, openServerCatalog);
+    return plan.views.has(name) ? openCatalog(viewCatalogs, name, openViewCatalog) : undefined;
+  }
+
+  function openCatalog(
+    known: Map<string, ServedCatalog>,
+    name: string,
+    open: (name: string) => ServedCatalog,
+  ): ServedCatalog {
+    const opened = known.get(name) ?? open(name);
+    known.set(name, opened);
+    return opened;
+  }
+
+  /** `''` for `/mcp`. */
+  function openView(name: string): View {
+    if (name === '') return joined;
+    const create = plan.views.has(name) ? createCuratedView : createServerView;
+    return create(name, getPlan, joined);
+  }
+
+  const openServerCatalog = (name: string) =>
+    createViewCatalog({ ...shared, view: openView(name), joined });
+
+  function openViewCatalog(name: string): ServedCatalog {
+    const view = openView(name);
+    const catalog = createViewCatalog({ ...shared, view, joined });
+    return createSearchCatalog({ ...shared, catalog, view });
+  }
 
   function openServer(config: UpstreamConfig): Server {
     return createServer(observeUpstream(deps.openUpstream(config), deps), {
@@ -206,7 +247,13 @@ export function createUpstreamCatalogs(
         return [config.name, isKept ? known.server : openServer(config)];
       }),
     );
-    return createPlan(next, { builtIn, servers, listGuards, warn: createWarnOfItem(log) });
+    return createPlan(next, {
+      builtIn,
+      servers,
+      listGuards,
+      warn: createWarnOfItem(log),
+      warnOfView: createWarnOfView(log),
+    });
   }
 
   /** In the file's order. */
@@ -232,20 +279,14 @@ export function createUpstreamCatalogs(
     all,
     getPlan,
     policies: { judge: (item, caller, args) => plan.policies.judge(item, caller, args) },
-    findServer(name) {
-      if (!plan.servers.has(name)) return undefined;
-      const known =
-        views.get(name) ??
-        createViewCatalog({ ...shared, view: createServerView(name, getPlan, joined), joined });
-      views.set(name, known);
-      return known;
-    },
+    findNamed,
     async reload(next) {
       const listGuards = openListGuards(next);
       if (listGuards !== undefined) await judgeKept(next, listGuards);
       const former = listAll();
       plan = createNextPlan(next, plan, listGuards);
-      for (const name of views.keys()) if (!plan.servers.has(name)) views.delete(name);
+      forgetMissing(serverCatalogs, plan.servers);
+      forgetMissing(viewCatalogs, plan.views);
       const kept = new Set(listAll().map(({ server }) => server));
       for (const { server } of former) if (!kept.has(server)) drain(server, DRAIN_MS);
       hub.announceServers();
@@ -279,11 +320,32 @@ export function createUpstreamCatalogs(
       clock,
       log,
     }),
+    measureLists: (options) => measureLists(listPathsForOperators(plan, openView, options), clock),
+    measureListsOf: (caller) =>
+      measureLists(
+        listPathsOf(plan, (name) => (name === '' ? all : findNamed(name)), caller),
+        clock,
+      ),
     previewAccess: (options) => previewAccess(plan, { ...options, clock }),
     async close(graceMs) {
       for (const { server } of listAll()) drain(server, graceMs);
       await Promise.all(draining);
     },
+  };
+}
+
+function forgetMissing(catalogs: Map<string, ServedCatalog>, named: Pick<Plan['views'], 'has'>) {
+  for (const name of catalogs.keys()) if (!named.has(name)) catalogs.delete(name);
+}
+
+/** Of one configuration: each sentence once. */
+function createWarnOfView(log: Log): WarnOfView {
+  const said = new Set<string>();
+  return function warnOfView(view, problem) {
+    const line = `View ${view}: ${problem}`;
+    if (said.has(line)) return;
+    said.add(line);
+    log.warn(line, { view });
   };
 }
 

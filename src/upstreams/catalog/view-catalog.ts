@@ -54,15 +54,18 @@ export interface ViewCatalogDeps {
 
 export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
   const { view, links, getPlan } = deps;
-  const getBuiltIn = () => (view.shown === 'joined' ? getPlan().builtIn?.catalog : undefined);
+  const getBuiltIn = () => (view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined);
   const resolveResource = createResolveResource(view, deps.joined, links);
   const findItem = createFindItem({ view, resolveResource, suggestName: createSuggestName(deps) });
   const passOn = createPassOn(view, deps.relayCall, links);
   const parts = { ...deps, ...findItem, passOn, getBuiltIn };
 
   return {
-    server: view.path === '' ? undefined : view.path,
-    view: undefined,
+    server: view.path === '' || view.isCurated ? undefined : view.path,
+    view: view.isCurated ? view.path : undefined,
+    get title() {
+      return view.getTitle();
+    },
     offers: ALL_OFFERS,
     isShared: false,
     get mirrorHeaders() {
@@ -98,12 +101,12 @@ type Watching = Pick<ServedCatalog, 'canWatch' | 'setWatched' | 'listen'>;
 
 function createWatching(deps: ListenDeps): Watching {
   const { view, access, resolveResource, getPlan } = deps;
-  const getBuiltIn = () => (view.shown === 'joined' ? getPlan().builtIn?.catalog : undefined);
+  const getBuiltIn = () => (view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined);
 
   async function canWatch(uri: string, caller: IdentifiedCaller): Promise<boolean> {
     const who = toWho(caller);
-    if (await getBuiltIn()?.canWatch(uri, caller)) {
-      const own = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
+    const own = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
+    if (view.includes(own) && (await getBuiltIn()?.canWatch(uri, caller))) {
       return access.mayRead(own, who) && guardSubscription(getPlan().guards, toItem(own), caller);
     }
     const found = await resolveResource(uri, who);
@@ -118,7 +121,7 @@ function createWatching(deps: ListenDeps): Watching {
     canWatch,
 
     async setWatched(uri, isWatched, caller) {
-      const builtIn = getBuiltIn();
+      const builtIn = view.includes({ server: BUILT_IN, uri }) ? getBuiltIn() : undefined;
       if (await builtIn?.canWatch(uri, caller)) return builtIn?.setWatched(uri, isWatched, caller);
       const who = toWho(caller);
       const found = await resolveResource(uri, who);

@@ -18,10 +18,15 @@ export interface Who {
   readonly context: CallerContext | undefined;
 }
 
-/** What one path serves: `/mcp` all, `/mcp/<server>` one server. Rules are not applied here. */
+/**
+ * What one path serves: `/mcp` all, `/mcp/<server>` one server, `/mcp/<view>` what the configuration file says (§25). Rules are
+ * not applied here.
+ */
 export interface View {
-  /** `''` for `/mcp`, else the server's name. */
+  /** `''` for `/mcp`, else the name of the server or view. */
   readonly path: string;
+  /** §25: it shows some of what `/mcp` has. */
+  readonly isCurated: boolean;
   /** Those of servers that are down, too. */
   list(kind: ListKind, who: Who): Promise<ListView>;
   /** What `list` would say, as far as it is known without waiting for a server. */
@@ -36,6 +41,14 @@ export interface View {
   findServer(name: string): Server | undefined;
   /** In order. */
   listServers(): readonly Server[];
+  /** Whether a resource that no list of this path has can be here, such as one that a result linked to. */
+  includes(resource: Pick<FoundResource, 'server' | 'uri'>): boolean;
+  /** Whether the built-in catalogue is served here. */
+  hasBuiltIn(): boolean;
+  /** What people see it called; undefined for all but curated ones. */
+  getTitle(): string | undefined;
+  /** What is said in place of the servers' instructions. */
+  getInstructions(): string | undefined;
   /** What of an entry clients see here. */
   readonly shown: 'own' | 'joined';
 }

@@ -71,7 +71,7 @@ test.each([
   [{ ...OK, groups: [''] }, /the name of a group/],
   [{ ...OK, resources: [] }, /The list is empty/],
   [{ ...OK, resources: ['mcp'] }, /a path of this gateway/],
-  [{ ...OK, resources: ['/mcp/nothing'] }, /"\/mcp\/nothing" names no server of this file/],
+  [{ ...OK, resources: ['/mcp/nothing'] }, /"\/mcp\/nothing" names no server or view of this file/],
   [{ ...OK, resources: Array.from({ length: 17 }, () => '/mcp') }, /16 resources at most/],
   [{ ...OK, rateLimit: 0 }, /from 1 to/],
   [{ ...OK, rateLimit: '5' }, /without quotes/],

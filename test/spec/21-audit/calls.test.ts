@@ -108,7 +108,13 @@ describe.each(['session', 'stateless'] as const)('calls in the %s era', (era) =>
       { ...failure, tool: 'works', reason: 'invalid_tool_input' },
       { ...failure, tool: 'unknown', reason: 'invalid_params' },
       { event: 'prompt_get', outcome: 'success', prompt: 'greet', ...user },
-      { event: 'resource_read', outcome: 'success', resource: 'notes://host/one', ...user },
+      {
+        event: 'resource_read',
+        outcome: 'success',
+        resource: 'notes://host/one',
+        stripped: true,
+        ...user,
+      },
     ]);
     expect(audit.text()).not.toContain(PLANTED);
   });

@@ -67,10 +67,11 @@ export async function startGrantedGateway(
   const getChallenge = createChallenge(BASE_URL, 'broker');
   const catalog = serveOwnCatalog(specCatalog, { clock, log });
   const mcp = createMcp(config.mcp, {
-    catalogs: { all: catalog, findServer: () => undefined },
+    catalogs: { all: catalog, findNamed: () => undefined },
     policies: joinPolicies([]),
     getGuards: () => undefined,
     askFirst: async () => {},
+    describeUser: undefined,
     service: { name: 'test', version: '1', displayName: 'Test', environment: 'test' },
     store,
     getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, {

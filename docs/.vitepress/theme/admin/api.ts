@@ -49,6 +49,17 @@ export interface GrantPage {
   readonly nextCursor?: string;
 }
 
+/** What the list of tools of a path costs a model. */
+export interface ListCost {
+  readonly kind: 'all' | 'server' | 'view';
+  readonly name: string;
+  readonly title?: string;
+  readonly tools: number;
+  readonly tokens: number;
+  readonly expensive: readonly { readonly name: string; readonly tokens: number }[];
+  readonly isPersonal: boolean;
+}
+
 /** Users' logins at a server behind the gateway. */
 export interface ConnectionCount {
   readonly server: string;

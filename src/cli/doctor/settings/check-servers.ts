@@ -5,7 +5,7 @@ import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts
 import { describeCause } from '../../../platform/log.ts';
 import { hideSecretArguments } from '../../../platform/secret-texts.ts';
 import { countNoun } from '../../../platform/text.ts';
-import { fetchList } from '../../../upstreams/catalog/fetch-list.ts';
+import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
 import type { UpstreamConfig } from '../../../upstreams/config/upstream-config.ts';
 import {
   dependsOnUser,
@@ -23,6 +23,7 @@ import {
 } from '../../setup/program-users.ts';
 import { type Found, failure, ok, unknown, warning } from '../finding.ts';
 import { createCollectingLog, type LogEntry } from '../instruments.ts';
+import { checkLists } from './check-lists.ts';
 import { checkLoginAt } from './check-logins.ts';
 import { allowOwnProcess, checkIsolation, checkNames } from './check-tools.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
@@ -42,6 +43,7 @@ export async function checkServers(settings: SettingsAtHand): Promise<Found> {
     (server) => userProblems.length === 0 || !isProgram(server) || server.runAs === undefined,
   );
   const { log, entries } = createCollectingLog();
+  const tools = new Map<string, FetchedList>();
   const servers = await openServers({ ...setup.file, servers: usable }, { env, log });
   try {
     const answers = await Promise.all(
@@ -57,12 +59,15 @@ export async function checkServers(settings: SettingsAtHand): Promise<Found> {
               server,
               servers.openUpstream(allowOwnProcess(server)),
               dependsOnUser(server) ? caller : GATEWAY_CALLER,
-              setup.file,
-              entries,
+              { file: setup.file, logged: entries, note: (list) => tools.set(server.name, list) },
             );
       }),
     );
-    return [...checkUsers(setup.file.servers, userProblems, config), ...answers.flat()];
+    return [
+      ...checkUsers(setup.file.servers, userProblems, config),
+      ...answers.flat(),
+      ...(await checkLists(setup, config, tools)),
+    ];
   } finally {
     await servers.close();
   }
@@ -87,17 +92,24 @@ function checkUsers(
   ];
 }
 
+interface ServerCheckParts {
+  readonly file: GatewayFile;
+  readonly logged: readonly LogEntry[];
+  /** Told what it lists. */
+  note(tools: FetchedList): void;
+}
+
 async function checkServer(
   config: UpstreamConfig,
   upstream: Upstream,
   caller: UpstreamCaller,
-  file: GatewayFile,
-  logged: readonly LogEntry[],
+  { file, logged, note }: ServerCheckParts,
 ) {
   const { name } = config;
   const { signal, tooLate } = createTimeLimit(TIME_LIMIT_MS);
   try {
     const tools = await Promise.race([fetchList(upstream, 'tools', caller, signal), tooLate]);
+    note(tools);
     const count = tools.items.length;
     const has = count === 0 ? 'no tools' : countNoun(count, 'tool');
     const what = `${name} answers, and has ${has}. ${tellEra(upstream, caller)}`;

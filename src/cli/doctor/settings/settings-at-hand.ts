@@ -29,8 +29,9 @@ export function openSettingsAtHand(options: Instruments & UsableSettings) {
   const { config, setup, clocks, clock, log } = options;
   const { fetch } = clocks;
   const { provider } = config.oauth;
+  /** Views have paths, too. */
   const isServer = (name: string) =>
-    setup?.file.servers.some((server) => server.name === name) ?? false;
+    [...(setup?.file.servers ?? []), ...(setup?.file.views ?? [])].some((one) => one.name === name);
   const serverUrls = createServerUrls(config.server.baseUrl, provider?.audience, isServer);
   const deps = { fetch, clock, log, metrics: noMetrics };
   const metadata = provider && openProviderMetadata(provider, deps);

@@ -21,8 +21,15 @@ export interface Condition {
   readonly looksAtTool: boolean;
   /** Works out what follows from the caller alone, which `evaluate` does else for the first item. */
   bindCaller(caller: RuleCaller): void;
-  /** Undefined where the expression fails, or is neither `true` nor `false`. */
-  evaluate(item: RuledItem, caller: RuleCaller): boolean | undefined;
+  /** What it looks at of `user`; undefined where that is nothing. */
+  readonly ofUser: Lookup | undefined;
+  /** Whether it looks at what a server says of a tool. */
+  readonly looksAtAnnotations: boolean;
+  /**
+   * Undefined where the expression fails, or is neither `true` nor `false`. Without `item`, or a user, what looks at them
+   * fails, so `false` is what it would be with any.
+   */
+  evaluate(item: RuledItem | undefined, caller: RuleCaller): boolean | undefined;
 }
 
 /** Characters of an expression. */
@@ -66,6 +73,8 @@ export const compileCondition: CompileCondition = function compile(text) {
     looksAtArgs: lookups.has('args'),
     looksAtClient: lookups.has('client'),
     looksAtTool: lookups.has('tool'),
+    ofUser: lookups.get('user'),
+    looksAtAnnotations: namesMember(lookups.get('tool'), 'annotations'),
     bindCaller: (caller) => void bindCaller(caller),
     evaluate(item, caller) {
       try {
@@ -80,6 +89,9 @@ export const compileCondition: CompileCondition = function compile(text) {
     },
   };
 };
+
+const namesMember = (lookup: Lookup | undefined, member: string): boolean =>
+  lookup === 'all' || lookup?.has(member) === true;
 
 type Bindings = Readonly<Record<string, CelInput>>;
 

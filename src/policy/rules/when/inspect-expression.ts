@@ -16,6 +16,9 @@ import {
 /** What of a variable is looked at: all of it, or these members and what of each. */
 export type Lookup = 'all' | Map<string, Lookup>;
 
+/** What rules name of users: members of `user`. Who names all claims names none of them. */
+export type NamedFacts = ReadonlyMap<string, Lookup>;
+
 interface Inspection {
   /** What is looked at of each variable that is named. */
   readonly lookups: ReadonlyMap<VariableName, Lookup>;

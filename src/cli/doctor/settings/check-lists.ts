@@ -1,0 +1,42 @@
+// §25.2: what the lists of tools cost a model; §25.1: what views name, and no server has.
+import type { Config } from '../../../config/config.ts';
+import { measureFile } from '../../../gateway/configuration/measure-file.ts';
+import { WARNED_TOKENS } from '../../../upstreams/budget/measure-lists.ts';
+import type { FetchedList } from '../../../upstreams/catalog/fetch-list.ts';
+import type { Setup } from '../../../upstreams/catalog/plan.ts';
+import { dependsOnUser } from '../../../upstreams/credentials/server-credentials.ts';
+import {
+  describeCost,
+  describeExpensive,
+  formatCount,
+  isCostly,
+} from '../../setup/describe-costs.ts';
+import { type Finding, ok, warning } from '../finding.ts';
+
+const LIST_CHECK = 'lists';
+const VIEW_CHECK = 'views';
+
+/** `tools` are those of the servers that could be asked, by name. */
+export async function checkLists(
+  setup: Setup,
+  config: Config,
+  tools: ReadonlyMap<string, FetchedList>,
+): Promise<readonly Finding[]> {
+  const personal = new Set(setup.file.servers.filter(dependsOnUser).map(({ name }) => name));
+  const { costs, strangers } = await measureFile(setup, config, { tools, personal });
+  const advice = { setting: 'POSTERN_CONFIG' };
+  return [
+    ...costs.map((cost) =>
+      isCostly(cost)
+        ? warning(LIST_CHECK, {
+            what: `${describeCost(cost)}.`,
+            why: `Each conversation begins with them, and models choose worse from long lists: over ${formatCount(WARNED_TOKENS)} is much. The most expensive: ${describeExpensive(cost)}.`,
+            ...advice,
+            remedy:
+              'leave out tools by "tools" of the server, or give clients a view ("views") with those that they need.',
+          })
+        : ok(LIST_CHECK, `${describeCost(cost)}.`),
+    ),
+    ...strangers.map((what) => warning(VIEW_CHECK, { what, ...advice })),
+  ];
+}

@@ -1,0 +1,105 @@
+// `postern rules replay`: what rules would have done with the calls of an audit log.
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
+import {
+  createReplay,
+  type LoggedCall,
+  type ReplayVerdict,
+} from '../../policy/rules/replay-rules.ts';
+import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
+import { CONNECT, canConnect } from '../../upstreams/connect/connect-tool.ts';
+import { prepareEnvironment } from '../command/env-file.ts';
+import { CommandError, UsageError } from '../command/errors.ts';
+import type { Flags, Invocation, Texts } from '../command/invocation.ts';
+import { readConfiguration } from '../setup/read-configuration.ts';
+import { type CallLine, readAuditLog } from './read-audit-log.ts';
+import { renderReplay } from './render-replay.ts';
+import { createTally } from './tally.ts';
+
+type ReplayOptions = Texts<'config'> & Flags<'json'> & { readonly audit: readonly string[] };
+
+/** @throws UsageError, CommandError */
+export async function replay(
+  options: ReplayOptions,
+  { process, console }: Invocation,
+): Promise<void> {
+  const { audit: paths } = options;
+  prepareEnvironment(options, process.env);
+  if (paths.length === 0) {
+    throw new UsageError(
+      'postern rules replay needs what AUDIT_LOG wrote, for example --audit audit.log.',
+    );
+  }
+  const { path, file } = await readConfiguration('rules replay', process.env);
+  const judge = createJudge(await createReplay(file.rules), createToCall(file));
+  const tally = createTally(file.rules);
+  const read = { from: '', to: '', unreadable: 0 };
+  for (const auditPath of paths) {
+    for await (const line of readAuditLog(auditPath, process)) {
+      if (line === 'broken') read.unreadable += 1;
+      if (line === undefined || line === 'broken') continue;
+      if (read.from === '' || line.time < read.from) read.from = line.time;
+      if (line.time > read.to) read.to = line.time;
+      const { call, verdict } = judge(line);
+      tally.count(call, line.result, verdict);
+    }
+  }
+  if (read.to === '') {
+    throw new CommandError('There is nothing to judge:', [
+      `${paths.join(', ')} has no line of a call. AUDIT_LOG makes the gateway write them.`,
+    ]);
+  }
+  const found = { ...read, ...tally.finish() };
+  const printed = options.json ? JSON.stringify(found, undefined, 2) : renderReplay(found, path);
+  console.log(escapeInvisible(printed));
+}
+
+interface JudgedLine {
+  readonly call: LoggedCall;
+  readonly verdict: ReplayVerdict;
+}
+
+/** Most calls are like one before. */
+const MAX_REMEMBERED = 100_000;
+
+function createJudge(
+  judge: (call: LoggedCall) => ReplayVerdict,
+  toCall: (line: CallLine) => LoggedCall,
+): (line: CallLine) => JudgedLine {
+  const known = createBoundedMap<string, JudgedLine>(MAX_REMEMBERED);
+
+  return function judgeLine(line) {
+    const { kind, name, isWhole, server, view, user, client, who } = line;
+    const key = JSON.stringify([kind, name, isWhole, server, view, user, client, who]);
+    const remembered = known.get(key);
+    if (remembered !== undefined) return remembered;
+    const call = toCall(line);
+    const judged = { call, verdict: judge(call) };
+    known.set(key, judged);
+    return judged;
+  };
+}
+
+/** Rules know everything by its name at `/mcp`. */
+function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
+  const naming = createNaming(file);
+  const servers = new Map(file.servers.map((server) => [server.name, server]));
+  const doors = new Map(
+    file.servers.filter(canConnect).map((server) => [naming.join(server, CONNECT), server]),
+  );
+
+  return function toCall({ kind, name, isWhole, server, view, user, client, who }) {
+    const own = view === undefined ? undefined : servers.get(view);
+    const joined = own === undefined || kind === 'resource' ? name : naming.join(own, name);
+    const door = kind === 'tool' ? doors.get(joined) : undefined;
+    return {
+      item: { kind, name: joined, server, ...(door && { namesBegin: naming.findStart(door) }) },
+      isWhole,
+      user,
+      described: who,
+      clientId: client,
+      view: own === undefined ? view : undefined,
+    };
+  };
+}

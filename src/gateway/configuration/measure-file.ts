@@ -1,0 +1,36 @@
+// §25.2: what the lists of a configuration file's servers and views cost a model, for commands that ask the servers.
+import { builtInCatalog } from '../../catalog/index.ts';
+import type { Config } from '../../config/config.ts';
+import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { systemClock } from '../../platform/clock.ts';
+import { joinPolicies } from '../../policy/policy.ts';
+import { noMetrics } from '../../telemetry/metrics/metrics.ts';
+import { type FetchedTools, listFetchedPaths } from '../../upstreams/budget/fetched-paths.ts';
+import { type ListCost, measureLists } from '../../upstreams/budget/measure-lists.ts';
+import type { Setup } from '../../upstreams/catalog/plan.ts';
+import { createLockPolicy } from '../../upstreams/lock/lock.ts';
+
+export interface MeasuredFile {
+  readonly costs: readonly ListCost[];
+  /** Sentences: what views name, and no server has. */
+  readonly strangers: readonly string[];
+}
+
+/** Tools of one's own (`--catalog`) are not loaded here, and not counted. */
+export async function measureFile(
+  { file, lock }: Setup,
+  { server }: Pick<Config, 'server'>,
+  fetched: FetchedTools,
+): Promise<MeasuredFile> {
+  const strangers: string[] = [];
+  const paths = await listFetchedPaths(
+    { ...file, builtIn: file.builtIn && server.catalogFile === undefined },
+    fetched,
+    {
+      ownCatalog: serveOwnCatalog(builtInCatalog),
+      policies: joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
+      warnOfView: (view, problem) => void strangers.push(`View ${view}: ${problem}`),
+    },
+  );
+  return { costs: await measureLists(paths, systemClock), strangers };
+}

@@ -1,0 +1,234 @@
+// §28: what rules would say of a call that somebody made, of which not everything is known any more.
+
+import type { UserContext } from '../../endpoint/message.ts';
+import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import { type CompiledRule, compileRules } from './compile-rules.ts';
+import { strengthen } from './create-rules.ts';
+import { compileMay, createDecodeResource, parsePattern } from './may.ts';
+import { dropMissing, listUnknown, nameFacts } from './named-facts.ts';
+import type { RuleConfig, RuleSubject } from './rule-config.ts';
+import type { RuleCaller, RuleDecision, RuledItem } from './rules.ts';
+import { compileWho, type Subject } from './who.ts';
+
+/** A call as the audit log has it. */
+export interface LoggedCall {
+  readonly item: Omit<RuledItem, 'annotations' | 'args'>;
+  /** Whether the log has all of the name. */
+  readonly isWhole: boolean;
+  /** `sub`; undefined where nobody was logged in. */
+  readonly user: string | undefined;
+  /** What `describeNamed` wrote of the user; `{}` without `AUDIT_CLAIMS`. */
+  readonly described: JsonObject;
+  readonly clientId: string | undefined;
+  readonly view: string | undefined;
+}
+
+export type ReplayVerdict =
+  | (Extract<RuleDecision, { kind: 'allowed' }> & {
+      /** Rules of which nobody can tell whether they ask somebody before that one. */
+      readonly mayAsk?: Untold;
+    })
+  | Extract<RuleDecision, { kind: 'scopes_missing' }>
+  | {
+      readonly kind: 'denied';
+      /** Places of the rules about this name, which are for others, or whose conditions do not hold. */
+      readonly about: readonly string[];
+    }
+  | ({ readonly kind: 'unknown' } & Untold);
+
+export interface Untold {
+  /** What the log does not have, as conditions name it: `args`, `user.claims.level`. */
+  readonly missing: readonly string[];
+  /** Places of the rules that name it. */
+  readonly rules: readonly string[];
+}
+
+/** Of rules that `checkRules` has nothing against. */
+export async function createReplay(
+  configs: readonly RuleConfig[],
+): Promise<(call: LoggedCall) => ReplayVerdict> {
+  const compiled = await compileRules(configs);
+  const rules = configs.map((config, index) => toReplayedRule(config, compiled[index]));
+  const decodeResource = createDecodeResource();
+
+  return function replay(call) {
+    if (rules.length === 0) return ALLOWED;
+    const { item } = call;
+    const text = item.kind === 'resource' ? decodeResource(item.name) : item.name;
+    const caller: RuleCaller = {
+      user: toUser(call),
+      clientId: call.clientId,
+      view: call.view,
+    };
+    const said = rules.map((rule) => ({ rule, opinion: rule.judge(call, text, caller) }));
+    for (const { opinion } of said) {
+      if (opinion.kind === 'allowed') return { ...opinion, ...askFirst(call, text, caller) };
+    }
+    const untold = findUntold(said);
+    if (untold !== undefined) return { kind: 'unknown', ...untold };
+    for (const { opinion } of said) if (opinion.kind === 'scopes_missing') return opinion;
+    const about = said.filter(({ opinion }) => opinion.kind === 'denied' && opinion.isAbout);
+    return { kind: 'denied', about: about.map(({ rule }) => rule.place) };
+  };
+
+  function askFirst(call: LoggedCall, text: string | undefined, caller: RuleCaller) {
+    // To connect a server is no call of a tool of it.
+    if (call.item.kind !== 'tool' || call.item.namesBegin !== undefined) return {};
+    const said = rules
+      .filter(({ ask }) => ask !== undefined)
+      .map((rule) => ({ rule, opinion: rule.judgeAsk(call, text, caller) }));
+    const asked = said
+      .filter(({ opinion }) => opinion.kind === 'allowed')
+      .reduce<ReturnType<typeof strengthen>>((one, { rule }) => strengthen(one, rule), undefined);
+    const mayAsk = findUntold(said.filter(({ rule }) => strengthen(asked, rule) !== asked));
+    return { ...asked, ...(mayAsk && { mayAsk }) };
+  }
+}
+
+interface Said {
+  readonly rule: ReplayedRule;
+  readonly opinion: Opinion;
+}
+
+function findUntold(said: readonly Said[]): Untold | undefined {
+  const untold = said.flatMap(({ rule, opinion }) =>
+    opinion.kind === 'unknown' ? [{ rule, missing: opinion.missing }] : [],
+  );
+  if (untold.length === 0) return undefined;
+  return {
+    missing: [...new Set(untold.flatMap(({ missing }) => missing))],
+    rules: untold.map(({ rule }) => rule.place),
+  };
+}
+
+const ALLOWED: ReplayVerdict = { kind: 'allowed' };
+
+/** What one rule says of a call. */
+type Opinion =
+  | Exclude<RuleDecision, { kind: 'denied' }>
+  | { readonly kind: 'denied'; readonly isAbout: boolean }
+  | { readonly kind: 'unknown'; readonly missing: readonly string[] };
+
+interface ReplayedRule extends Pick<CompiledRule, 'place' | 'ask'> {
+  judge(call: LoggedCall, text: string | undefined, caller: RuleCaller): Opinion;
+  /** `allowed` where the rule asks about the call. */
+  judgeAsk(call: LoggedCall, text: string | undefined, caller: RuleCaller): Opinion;
+}
+
+const FOR_OTHERS: Opinion = { kind: 'denied', isAbout: true };
+const ABOUT_OTHERS: Opinion = { kind: 'denied', isAbout: false };
+
+function toReplayedRule(config: RuleConfig, rule: CompiledRule | undefined): ReplayedRule {
+  if (rule === undefined) throw new Error('Each rule is compiled.');
+  const { may, who, place } = config;
+  const { fitsSome } = compileMay(may);
+  const hasKind = { tool: false, prompt: false, resource: false };
+  for (const pattern of may) hasKind[parsePattern(pattern).kind] = true;
+  const parts = who === 'everyone' ? [] : splitSubject(who);
+
+  /** Undefined where the log does not have enough of the name. */
+  function findIsAbout({ item, isWhole }: LoggedCall, text: string | undefined) {
+    if (item.namesBegin !== undefined) return fitsSome(item.namesBegin);
+    if (!isWhole) return hasKind[item.kind] ? undefined : false;
+    return text !== undefined && rule?.isAbout({ ...item, ...NOT_LOGGED }, text) === true;
+  }
+
+  function listMissing({ item, described }: LoggedCall, caller: RuleCaller) {
+    const ofUser = caller.user === undefined ? [] : listUnknown(described, namedFacts);
+    if (item.namesBegin !== undefined) return ofUser;
+    return [
+      ...ofUser,
+      ...(looksAtArgs && item.kind !== 'resource' ? ['args'] : []),
+      ...(looksAtAnnotations && item.kind === 'tool' ? ['tool.annotations'] : []),
+    ];
+  }
+
+  /** Undefined where all is known that the rule looks at. */
+  function judgeUnknown(
+    call: LoggedCall,
+    text: string | undefined,
+    caller: RuleCaller,
+    fitsPart: 'fits' | 'mayFit',
+  ): Opinion | undefined {
+    const isAbout = findIsAbout(call, text);
+    if (isAbout === false) return ABOUT_OTHERS;
+    const isForOthers = parts.some(
+      ({ subject, names }) =>
+        (caller.user === undefined || listUnknown(call.described, names).length === 0) &&
+        !subject[fitsPart](caller),
+    );
+    if (isForOthers) return FOR_OTHERS;
+    const missing = listMissing(call, caller);
+    if (missing.length === 0 && isAbout !== undefined) return undefined;
+    const known = missing.some((one) => one.startsWith('user.'))
+      ? { ...caller, user: undefined }
+      : caller;
+    const isItemKnown = isAbout !== undefined && !missing.includes('tool.annotations');
+    return isRefuted(isItemKnown ? toItem(call) : undefined, known)
+      ? FOR_OTHERS
+      : { kind: 'unknown', missing: [...missing, ...(isAbout === undefined ? ['name'] : [])] };
+  }
+
+  function judgeKnown(item: RuledItem, caller: RuleCaller): Opinion {
+    // Of a tool by which somebody logs in, what looks at tools counts as fulfilled.
+    const countsAsFulfilled = item.namesBegin !== undefined && (looksAtTool || looksAtArgs);
+    if (!countsAsFulfilled && !holds(item, caller)) return FOR_OTHERS;
+    const decision = address(caller);
+    return decision.kind === 'denied' ? FOR_OTHERS : decision;
+  }
+
+  const { namedFacts, looksAtArgs, looksAtTool, looksAtAnnotations } = rule;
+  const { address, mayAddress, holds, mayHold, isRefuted } = rule;
+  const isFor = (item: RuledItem, caller: RuleCaller) =>
+    mayAddress(caller) && mayHold(item, caller);
+  return {
+    place,
+    ask: rule.ask,
+    judge: (call, text, caller) =>
+      judgeUnknown(call, text, caller, 'fits') ?? judgeKnown(toItem(call), caller),
+    judgeAsk: (call, text, caller) =>
+      judgeUnknown(call, text, caller, 'mayFit') ??
+      (isFor(toItem(call), caller) ? ASKS : FOR_OTHERS),
+  };
+}
+
+const ASKS: Opinion = { kind: 'allowed' };
+
+const toItem = ({ item }: LoggedCall): RuledItem => ({ ...item, ...NOT_LOGGED });
+
+/** Arguments are never in the log. */
+const NOT_LOGGED = { annotations: {}, args: undefined } as const;
+
+/** Each member by itself: of those that are known, one that does not hold is enough. */
+const splitSubject = (who: RuleSubject) =>
+  Object.entries(who).map(
+    ([name, value]): { subject: Subject; names: ReturnType<typeof nameFacts> } => {
+      const part: RuleSubject = { [name]: value };
+      return { subject: compileWho(part), names: nameFacts(part, undefined) };
+    },
+  );
+
+/** As far as rules can tell from a token with these claims. */
+function toUser({ user, described }: LoggedCall): UserContext | undefined {
+  if (user === undefined) return undefined;
+  const {
+    email,
+    email_verified: emailVerified,
+    name,
+    groups,
+    scopes,
+    claims,
+  } = dropMissing(described);
+  const known = isObject(claims) ? claims : {};
+  // Which of both claims they stood in makes no difference to a rule that asks for scopes.
+  const place = known.scp === undefined ? 'scp' : 'scope';
+  return {
+    sub: user,
+    ...(typeof email === 'string' && { email }),
+    ...(typeof emailVerified === 'boolean' && { emailVerified }),
+    ...(typeof name === 'string' && { name }),
+    ...(isStringArray(groups) && { groups }),
+    claims:
+      isStringArray(scopes) && known[place] === undefined ? { ...known, [place]: scopes } : known,
+  };
+}

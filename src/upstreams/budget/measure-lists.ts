@@ -1,0 +1,62 @@
+// §25.2: what the list of tools of each path costs a model that reads it.
+import { type Clock, createTurns } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { type CountTokens, loadCountTokens } from './count-tokens.ts';
+
+export interface ListCost {
+  readonly kind: 'all' | 'server' | 'view';
+  /** Of the server or view; `''` for `/mcp`. */
+  readonly name: string;
+  /** What people see a view called. */
+  readonly title?: string | undefined;
+  /** How many tools are listed. */
+  readonly tools: number;
+  /** About how many tokens they are. */
+  readonly tokens: number;
+  /** The ten that cost most, the dearest first. */
+  readonly expensive: readonly ToolCost[];
+  /** Some servers list other tools for each user, or want a login first: what users see may be more. */
+  readonly isPersonal: boolean;
+}
+
+export interface ToolCost {
+  readonly name: string;
+  readonly tokens: number;
+}
+
+/** Beyond it a list is worth a warning: models get worse at choosing, and each conversation begins with it. */
+export const WARNED_TOKENS = 20_000;
+const MOST_EXPENSIVE = 10;
+
+/** A list to measure. */
+export interface MeasuredPath extends Pick<ListCost, 'kind' | 'name' | 'title' | 'isPersonal'> {
+  /** The tools as clients of this path get them. */
+  listTools(): Promise<readonly JsonObject[]>;
+}
+
+/** One after the other, in turns of the event loop. */
+export async function measureLists(
+  paths: readonly MeasuredPath[],
+  clock: Clock,
+): Promise<readonly ListCost[]> {
+  const countTokens = await loadCountTokens();
+  const costs: ListCost[] = [];
+  for (const { listTools, ...path } of paths) {
+    costs.push({ ...path, ...(await measure(await listTools(), countTokens, clock)) });
+  }
+  return costs;
+}
+
+async function measure(tools: readonly JsonObject[], countTokens: CountTokens, clock: Clock) {
+  const work = createTurns(clock);
+  const costs: ToolCost[] = [];
+  for (const tool of tools) {
+    if (work.isOver()) await work.next();
+    costs.push({ name: String(tool.name), tokens: countTokens(tool) });
+  }
+  return {
+    tools: costs.length,
+    tokens: costs.reduce((sum, { tokens }) => sum + tokens, 0),
+    expensive: costs.toSorted((one, other) => other.tokens - one.tokens).slice(0, MOST_EXPENSIVE),
+  };
+}
