@@ -74,10 +74,10 @@ const COMPOSITION_ROOTS: ReadonlySet<string> = new Set(['gateway', 'cli/commands
 /** Where a package of the runtime, or a module of Node that does I/O, may be used as a value. */
 const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   '@bufbuild/cel': /^policy\/rules\/when\//,
-  '@bufbuild/re2': /^policy\/rules\/when\//,
+  '@bufbuild/re2': /^(policy\/rules\/when\/|mcp\/catalog\/foreign-schema\.ts$)/,
   '@clack/prompts': /^cli\/init\/ask\.ts$/,
   commander: /^cli\/(command-line\/|run-postern\.ts$)/,
-  ajv: /^mcp\/(catalog\/define\/compile-schema|calls\/client-answers)\.ts$/,
+  ajv: /^mcp\/(catalog\/define\/compile-schema|catalog\/foreign-schema|calls\/client-answers)\.ts$/,
   'json-schema-to-ts': /^mcp\/catalog\/client-requests\.ts$/,
   ioredis: /^store\/redis\//,
   lmdb: /^store\/embedded\//,
@@ -145,6 +145,7 @@ const CASTS: Readonly<Record<string, { readonly count: number; readonly why: str
   'mcp/calls/client-answers.ts': { count: 1, why: 'each answer fits its request' },
   'mcp/catalog/define/prompt.ts': { count: 1, why: 'the arguments were checked before' },
   'mcp/catalog/define/tool.ts': { count: 3, why: 'the result was checked by a schema' },
+  'policy/approvals/create-approvals.ts': { count: 1, why: 'a record that this code sealed' },
   'oauth/account/browser-sessions.ts': { count: 1, why: 'a record that this code sealed' },
   'oauth/broker/run-once.ts': { count: 1, why: 'a record that this code sealed' },
   'oauth/refresh/recent-answers.ts': { count: 1, why: 'a record that this code sealed' },

@@ -14,6 +14,8 @@ export interface FetchLimits {
   readonly maxBytes: number;
   /** A redirect is an answer like any other, not a failure. It is not followed, either. */
   readonly acceptsRedirects?: boolean;
+  /** Ends it before the time has passed. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface FetchedResponse {
@@ -37,9 +39,10 @@ export async function fetchWithLimits(
   fetch: Fetch,
   url: string,
   init: FetchInit,
-  { timeoutMs, maxBytes, acceptsRedirects = false }: FetchLimits,
+  { timeoutMs, maxBytes, acceptsRedirects = false, signal: ended }: FetchLimits,
 ): Promise<FetchedResponse> {
-  const signal = AbortSignal.timeout(timeoutMs);
+  const timeLimit = AbortSignal.timeout(timeoutMs);
+  const signal = ended === undefined ? timeLimit : AbortSignal.any([timeLimit, ended]);
   try {
     const response = await fetch(url, { ...init, signal, redirect: 'manual' });
     if (!acceptsRedirects && response.status >= 300 && response.status < 400) {

@@ -7,12 +7,16 @@ import type { ConnectionParts } from '../connections/connections.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GetProviderToken, UserContext } from '../endpoint/message.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
+import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/list-tools.ts';
 import type { OwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
+import { createGuards } from '../policy/guards/create-guards.ts';
+import type { Guards } from '../policy/guards/guards.ts';
+import type { AskServer } from '../policy/guards/mcp-guard.ts';
 import { joinPolicies } from '../policy/policy.ts';
 import { createRules, createRulesPolicy } from '../policy/rules/create-rules.ts';
 import type { RuleConfig } from '../policy/rules/rule-config.ts';
@@ -21,6 +25,7 @@ import type { Seal } from '../store/seal/seal.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
+import { createAskGuardServer } from './ask-guard-server.ts';
 import type { ListCost } from './budget/measure-lists.ts';
 import { createPathsEndpoint } from './budget/paths-endpoint.ts';
 import type { CompiledSetup, Setup } from './catalog/plan.ts';
@@ -72,6 +77,8 @@ export interface UpstreamParts {
 
 export interface GatewayUpstreams {
   readonly catalogs: Pick<UpstreamCatalogs, 'all' | 'findNamed' | 'policies'>;
+  /** Those of the file as it is now; undefined where it has none. */
+  getGuards(): Guards | undefined;
   readonly endpoints: readonly Endpoint[];
   /** Rejects while a server that must be there is not. */
   checkRequired(): Promise<void>;
@@ -106,7 +113,9 @@ export async function openUpstreams(
 ): Promise<GatewayUpstreams> {
   const { builtIn, store, getSeal, clock, log, metrics, tracing } = parts;
   const { keyPrefix, ttlSeconds } = config.mcp.sessions;
-  const compiled = await compileSetup(first, parts);
+  const askServer = createAskGuardServer(() => catalogs.getPlan().guardServers, clock);
+  const compileParts = { ...parts, askServer };
+  const compiled = await compileSetup(first, compileParts);
   const suspendedCalls = createSuspendedCalls({
     ...parts,
     keyPrefix,
@@ -166,6 +175,7 @@ export async function openUpstreams(
 
   return {
     catalogs,
+    getGuards: () => catalogs.getPlan().guards,
     endpoints: [
       ...credentials.createEndpoints((type) => listCredentials().includes(type)),
       createPathsEndpoint({
@@ -205,12 +215,16 @@ export async function openUpstreams(
     listNamedClaims: () =>
       catalogs.getPlan().setup.file.rules?.flatMap(({ who }) => listClaims(who)) ?? [],
     getNamedFacts: () => catalogs.getPlan().rules.namedFacts,
-    // A rule looks at it, or a server is told it.
+    // A rule looks at it, or a guard or a server is told it.
     needsClients: () =>
-      catalogs.getPlan().rules.needClient || listCredentials().some((one) => one?.namesClient),
+      catalogs.getPlan().rules.needClient ||
+      catalogs.getPlan().guards !== undefined ||
+      listCredentials().some((one) => one?.namesClient),
     reload(next) {
       // One after the other: rules that take long to compile must not replace later ones.
-      const loading = reloading.then(async () => catalogs.reload(await compileSetup(next, parts)));
+      const loading = reloading.then(async () =>
+        catalogs.reload(await compileSetup(next, compileParts)),
+      );
       reloading = loading.catch(() => {});
       return loading;
     },
@@ -224,13 +238,16 @@ export async function openUpstreams(
 /** Nothing is changed yet: rules that cannot be compiled leave what is served as it is. */
 async function compileSetup(
   setup: Setup,
-  { clock, metrics }: Pick<UpstreamParts, 'clock' | 'metrics'>,
+  parts: Pick<UpstreamParts, 'clock' | 'metrics' | 'fetch' | 'log'> & { askServer: AskServer },
 ): Promise<CompiledSetup> {
+  const { clock, metrics } = parts;
   const { file, lock } = setup;
   const rules = await createRules(file.rules, { clock });
   return {
     setup,
     rules,
+    guards: await createGuards(file.guards, parts),
+    checkSchema: file.guards === undefined ? undefined : await loadCheckSchema(),
     policies: joinPolicies([
       ...(lock === undefined ? [] : [createLockPolicy(lock, metrics)]),
       // Without rules everybody may use everything.
@@ -238,6 +255,10 @@ async function compileSetup(
     ]),
   };
 }
+
+/** Nobody needs it where nothing is changed on its way. */
+const loadCheckSchema = async (): Promise<CheckSchema> =>
+  (await import('../mcp/catalog/foreign-schema.ts')).checkForeignSchema;
 
 /** Of operators, whose page asks for one at a time. */
 const MAX_WAITING_PREVIEWS = 20;

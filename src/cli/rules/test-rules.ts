@@ -174,6 +174,9 @@ async function listItems(
       // What they say of each item is asked apart.
       rules: await createRules([], { clock: systemClock }),
       policies: joinPolicies([...lockPolicies, noteItems]),
+      // Which names there are is asked here, and nobody calls.
+      guards: undefined,
+      checkSchema: undefined,
     },
     {
       builtIn: serveOwnCatalog(builtInCatalog),

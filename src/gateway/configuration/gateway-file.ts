@@ -15,6 +15,11 @@ import {
   type PlacedClient,
 } from '../../oauth/client-authentication/machine-client-shape.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import {
+  type GuardsConfig,
+  guardsShape,
+  type PlacedGuard,
+} from '../../policy/guards/guard-config.ts';
 import { type PlacedRules, type RulesConfig, rulesShape } from '../../policy/rules/rule-config.ts';
 import { serverShape } from '../../upstreams/config/server-shape.ts';
 import {
@@ -30,6 +35,7 @@ import { type PlacedView, viewsShape } from '../../upstreams/views/view-shape.ts
 export interface GatewayFile
   extends ServersConfig,
     RulesConfig,
+    GuardsConfig,
     MachineClientsConfig,
     ViewsConfig {}
 
@@ -88,6 +94,11 @@ const fileMembers = {
     rulesShape,
     'Who may use what. With any rule, what no rule allows does not exist. "everyone" in place of the list lets everybody use everything.',
   ),
+  guards: defineMember(
+    'guards',
+    guardsShape,
+    'Who looks at what goes through, and lets it pass, changes or refuses it, in this order.',
+  ),
 };
 
 // What other programs write into the files that they share with us.
@@ -119,6 +130,7 @@ export interface FileContent
   readonly clients: readonly PlacedClient[];
   readonly views: readonly PlacedView[];
   readonly rules: PlacedRules;
+  readonly guards: readonly PlacedGuard[];
 }
 
 export const fileShape: Shape<FileContent> = object({
@@ -137,6 +149,7 @@ export const fileShape: Shape<FileContent> = object({
       clients: read(fileMembers.clients) ?? [],
       views: read(fileMembers.views) ?? [],
       rules: read(fileMembers.rules) ?? { rules: [], meansNoRules: false },
+      guards: read(fileMembers.guards) ?? [],
     };
   },
 });

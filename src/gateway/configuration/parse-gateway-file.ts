@@ -3,10 +3,12 @@ import { parseText, type TextSource } from '../../config/file/parse-text.ts';
 import type { Problem } from '../../config/problem.ts';
 import { completeClients } from '../../oauth/client-authentication/machine-client-shape.ts';
 import { quote } from '../../platform/text.ts';
+import { completeGuards } from '../../policy/guards/complete-guards.ts';
 import { completeRules } from '../../policy/rules/check-rules.ts';
 import type { CompletionDeps } from '../../upstreams/config/common-members.ts';
 import { describePlainSecrets } from '../../upstreams/config/plain-secrets.ts';
 import { completeServers, isOtherName, type PlacedServer } from '../../upstreams/config/servers.ts';
+import { dependsOnUser } from '../../upstreams/credentials/server-credentials.ts';
 import { completeViews, describeMissingServers } from '../../upstreams/views/view-shape.ts';
 import { type FileContent, fileShape, type GatewayFile } from './gateway-file.ts';
 
@@ -52,7 +54,7 @@ export async function parseGatewayFile(
 }
 
 async function completeFile(
-  { servers, clients, views, rules: { rules, meansNoRules }, ...content }: FileContent,
+  { servers, clients, views, rules: { rules, meansNoRules }, guards, ...content }: FileContent,
   options: ParseOptions,
 ): Promise<GatewayFile> {
   const { fileName } = options;
@@ -67,8 +69,21 @@ async function completeFile(
       clients: completeClients(clients, fileName, (name) => isServer(name) || isView(name)),
     }),
     meansNoRules,
+    ...(guards.length > 0 && {
+      guards: completeGuards(guards, { servers: servers.map(toGuardedServer), ...options }),
+    }),
   };
 }
+
+/** What makes a server one for each user, which no guard can be. */
+const toGuardedServer = ({ config }: PlacedServer) => ({
+  name: config.name,
+  personalBy: !dependsOnUser(config)
+    ? undefined
+    : config.kind === 'http'
+      ? ('auth' as const)
+      : ('isolation' as const),
+});
 
 function describeOtherNames(fileName: string, servers: readonly PlacedServer[]): readonly string[] {
   const names = servers

@@ -4,12 +4,24 @@ import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { GuardCaller, GuardedItem, Guards } from '../../policy/guards/guards.ts';
 import { isRequestId, isShortId, readForeignMeta, readMeta } from '../../protocol/json-rpc.ts';
 import { isLessSevere, type LogSeverity } from '../../protocol/methods.ts';
 import type { SessionLookup } from '../../store/store.ts';
 import type { Relay, ServiceInfo } from '../catalog/catalog.ts';
-import type { Ask, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
-import type { CallerContext, IdentifiedCaller, Target } from '../catalog/served-catalog.ts';
+import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
+import type {
+  ApprovalRounds,
+  CallerContext,
+  IdentifiedCaller,
+  Target,
+} from '../catalog/served-catalog.ts';
+import {
+  createNotificationGate,
+  type GuardedNotification,
+  type NotificationGate,
+} from '../control/notification-gate.ts';
+import { createQuestionGuards, type QuestionGuards } from '../control/question-guards.ts';
 import type { ResponseStream } from '../streaming/response-stream.ts';
 import type { CallRecord } from './call.ts';
 
@@ -18,13 +30,20 @@ export interface CallClient {
   capabilities(): ClientCapabilities;
   /** Least severe log message that it wants; undefined for none. */
   readonly logLevel: LogSeverity | undefined;
-  readonly ask: Ask;
+  /** As the context's, where guards look at what is asked (§26). */
+  ask<const Requests extends ClientRequests>(
+    requests: Requests,
+    guards: QuestionGuards | undefined,
+  ): Promise<Answers<Requests>>;
   /** For catalogues that pass calls on. */
   createRelay(
-    call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta'> & Pick<ContextOptions, 'canAsk'>,
+    call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta' | 'questionGuards'> &
+      Pick<ContextOptions, 'canAsk'>,
   ): Relay;
   /** Whether the call ends with a question, whatever its tool returns. */
   isAsking(): boolean;
+  /** Undefined where calls do not end with questions. */
+  readonly approvalRounds?: ApprovalRounds | undefined;
   /**
    * What the era asks of a call whose target is known, before it is made.
    *
@@ -45,18 +64,22 @@ export interface ContextOptions {
   /** OAuth client ID, where it is known. */
   readonly clientId: string | undefined;
   readonly getProviderToken: GetProviderToken;
+  /** Those of the configuration as it is now; undefined where it has none. */
+  getGuards(): Guards | undefined;
 }
 
 /** What the methods get; authors see the Context in it. */
 export interface CallContext extends CallerContext {
   isAsking(): boolean;
+  /** Resolves once what was sent to the client so far has passed the guards; undefined where it waits for none. */
+  flush(): Promise<void> | undefined;
 }
 
 /** What of a call reaches its tool. */
 export interface ContextSource {
   readonly user: UserContext | undefined;
   readonly session: SessionLookup;
-  readonly record: Pick<CallRecord, 'trace' | 'view'>;
+  readonly record: Pick<CallRecord, 'id' | 'trace' | 'view' | 'target'>;
   readonly stream: ResponseStream;
   signal(): CancelSignal;
   abortSignal(): AbortSignal;
@@ -64,20 +87,52 @@ export interface ContextSource {
 
 export function createContext(
   { user, session, record, stream, signal, abortSignal }: ContextSource,
-  { capabilities, logLevel, ask, createRelay, isAsking }: CallClient,
-  { service, canAsk, params, clientId, getProviderToken }: ContextOptions,
+  { capabilities, logLevel, ask, createRelay, isAsking, approvalRounds }: CallClient,
+  { service, canAsk, params, clientId, getProviderToken, getGuards }: ContextOptions,
 ): CallContext {
   // The params are not kept: a call that waits keeps what its tool has of them.
   const meta = readMeta(params);
   let askedKeys: Set<string> | undefined;
   let relay: Relay | undefined;
+  let gate: NotificationGate | undefined;
   const { progressToken } = meta;
   const foreignMeta = readForeignMeta(meta);
   if (isRequestId(progressToken) && !isShortId(progressToken)) {
     fail('invalid_params', { details: 'A progressToken may have at most 256 characters' });
   }
 
-  const askOnce: Ask = async (requests) => {
+  const toGuardCaller = (): GuardCaller => ({
+    user,
+    clientId,
+    view: record.view,
+    requestId: record.id,
+    trace: record.trace,
+  });
+
+  const findQuestionGuards = () =>
+    createQuestionGuards(getGuards(), record.target?.item, toGuardCaller(), signal());
+
+  function send(message: GuardedNotification): void {
+    const guards = getGuards();
+    if (guards === undefined || !guards.looksAt('notifications')) {
+      stream.send(message);
+      return;
+    }
+    // Where it is not known what the call is about, as of a completion, nobody can tell who looks at it.
+    const item: GuardedItem | undefined = record.target?.item;
+    if (item === undefined || !stream.isAccepted) return;
+    const guard = guards.find('notifications', item);
+    if (guard === undefined) {
+      stream.send(message);
+      return;
+    }
+    gate ??= createNotificationGate(guard, toGuardCaller(), stream.send);
+    gate.send(message);
+  }
+
+  async function askOnce<const Requests extends ClientRequests>(
+    requests: Requests,
+  ): Promise<Answers<Requests>> {
     // MCP 2026-07-28 "Supported Requests"; a list or a completion that asks would not be portable.
     if (!canAsk) {
       throw new Error('Only tools, prompts and resources may ask the client');
@@ -90,8 +145,8 @@ export function createContext(
       }
       askedKeys.add(key);
     }
-    return ask(requests);
-  };
+    return ask(requests, findQuestionGuards());
+  }
 
   const context = {
     __proto__: MADE_ON_USE,
@@ -100,7 +155,13 @@ export function createContext(
     getProviderToken,
     getRelay() {
       const wantsProgress = stream.isAccepted && isRequestId(progressToken);
-      relay ??= createRelay({ wantsProgress, signal: signal(), meta: foreignMeta, canAsk });
+      relay ??= createRelay({
+        wantsProgress,
+        signal: signal(),
+        meta: foreignMeta,
+        canAsk,
+        questionGuards: findQuestionGuards(),
+      });
       return relay;
     },
     user,
@@ -113,17 +174,19 @@ export function createContext(
       return answers;
     },
     isAsking,
+    approvalRounds,
+    flush: () => gate?.flush(),
     trace: record.trace,
     clientId,
     view: record.view,
     progress(done: number, total?: number, message?: string) {
       if (!isRequestId(progressToken)) return;
       const progressParams = { progressToken, progress: done, total, message };
-      stream.send({ method: 'notifications/progress', params: progressParams });
+      send({ method: 'notifications/progress', params: progressParams });
     },
     log(level: LogSeverity, data: unknown, logger?: string) {
       if (logLevel === undefined || isLessSevere(level, logLevel)) return;
-      stream.send({ method: 'notifications/message', params: { level, logger, data } });
+      send({ method: 'notifications/message', params: { level, logger, data } });
     },
   };
   // The compiler does not know that members of the prototype are there.

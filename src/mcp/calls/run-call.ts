@@ -3,7 +3,8 @@
 import type { GetProviderToken } from '../../endpoint/message.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { JsonObject } from '../../platform/json.ts';
+import { hasRepeatedNames, type JsonObject } from '../../platform/json.ts';
+import type { Guards } from '../../policy/guards/guards.ts';
 import type { Policies, Verdict } from '../../policy/policy.ts';
 import { readParams } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
@@ -45,6 +46,8 @@ export interface RunCallDeps {
   readonly policies: Pick<Policies, 'judge'> | undefined;
   /** Runs what policies allow. */
   readonly runTarget: RunTarget;
+  /** Those of the configuration as it is now; undefined where it has none. */
+  getGuards(): Guards | undefined;
   readonly observer: Required<CallObserver>;
   readonly findClientId: FindClientId;
   readonly countCall: CountCall;
@@ -62,6 +65,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     findClientId,
     countCall,
     getProviderToken,
+    getGuards,
     clock,
   } = deps;
   const askPolicies: Policies['judge'] = policies?.judge ?? (() => ALLOWED);
@@ -97,6 +101,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
         params,
         clientId,
         getProviderToken,
+        getGuards,
       });
       const args = readParams(params);
       stopCounting = countCall(call);
@@ -179,11 +184,11 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const starting =
       checking === undefined ? tellStart(record) : checking.then(() => tellStart(record));
     return starting === undefined
-      ? runJudged(verdict, target, args, context, record)
+      ? runJudged(verdict, target, args, context, call)
       : starting.then(() => {
           // Rules may have been loaded anew meanwhile.
           const now = verdict.kind === 'denied' ? verdict : askPolicies(target.item, context, args);
-          return runJudged(now, target, args, context, record);
+          return runJudged(now, target, args, context, call);
         });
   }
 
@@ -192,8 +197,10 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     target: Target,
     args: JsonObject = NO_ARGUMENTS,
     context: CallContext,
-    record: CallRecord,
+    call: Call,
   ): Promise<MethodResult> {
+    const { record, sentText } = call;
+    call.sentText = undefined;
     if (verdict.kind !== 'allowed') {
       record.deniedBy = nameDenial(verdict);
       return refuse(verdict, target, context);
@@ -203,6 +210,9 @@ export function createRunCall(deps: RunCallDeps): RunCall {
       target,
       args,
       ask: verdict.ask,
+      // Looked at of calls that somebody is asked about alone.
+      isAmbiguous:
+        verdict.ask !== undefined && sentText !== undefined && hasRepeatedNames(sentText),
       context,
       record,
       judge: (changed) =>

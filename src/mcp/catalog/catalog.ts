@@ -4,6 +4,7 @@ import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { TraceContext } from '../../protocol/json-rpc.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
+import type { QuestionGuards } from '../control/question-guards.ts';
 import type { Ask, ClientCapabilities } from './client-requests.ts';
 import type { CacheHint, PromptResult, ResourceResult, ToolResult } from './content.ts';
 import type {
@@ -185,6 +186,8 @@ interface RelayBase {
   readonly logLevel: LogSeverity | undefined;
   /** Members of `_meta` of the request that are for whoever answers it. */
   readonly meta: JsonObject | undefined;
+  /** For what a server asks; undefined where no guard looks at that. What the gateway itself asks they do not see. */
+  readonly questionGuards: QuestionGuards | undefined;
 }
 
 /** Questions are requests to the client while the call goes on. */

@@ -44,6 +44,7 @@ export const LISTING_CONTEXT: CallerContext = {
     wantsProgress: false,
     logLevel: undefined,
     meta: undefined,
+    questionGuards: undefined,
     ask: failToAsk,
     completeElicitation() {},
   },

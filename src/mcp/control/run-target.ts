@@ -6,14 +6,21 @@ import type { Guard, GuardCaller, GuardPoint, Guards } from '../../policy/guards
 import type { AskWhom, Verdict } from '../../policy/policy.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { CallRecord } from '../calls/call.ts';
-import type { CallerContext, Target } from '../catalog/served-catalog.ts';
+import type { CallContext } from '../calls/context.ts';
+import type { Target } from '../catalog/served-catalog.ts';
+import { CallStopped } from './call-stopped.ts';
+import { guardEnd, toToolError } from './guard-end.ts';
+import { QUESTION_POINTS } from './question-guards.ts';
+import { withMeta } from './with-meta.ts';
 
 /** A call that the policies allow. */
 export interface AllowedCall {
   readonly target: Target;
   readonly args: JsonObject;
   readonly ask: AskWhom | undefined;
-  readonly context: CallerContext;
+  /** What was sent has a member twice: others may read another call in it. */
+  readonly isAmbiguous: boolean;
+  readonly context: CallContext;
   readonly record: CallRecord;
   /** Asks the policies anew, of arguments that a guard has changed. */
   judge(args: JsonObject): Verdict;
@@ -28,18 +35,6 @@ export interface AllowedCall {
  */
 export type AskFirst = (call: AllowedCall, whom: AskWhom) => Promise<void>;
 
-/** The call was not made, or its result is not passed on; the message is for the client's model and its user. */
-export class CallStopped extends Error {
-  override readonly name = 'CallStopped';
-  /** What stopped it, as the audit log names it. */
-  readonly by: string;
-
-  constructor(by: string, message: string) {
-    super(message);
-    this.by = by;
-  }
-}
-
 export interface RunTargetDeps {
   /** Those of the configuration as it is now; undefined where it has none. */
   getGuards(): Guards | undefined;
@@ -48,48 +43,68 @@ export interface RunTargetDeps {
 
 export type RunTarget = (call: AllowedCall) => Promise<object>;
 
+/** Those that look at a call of one target; each undefined where none does. */
+interface CallGuards {
+  readonly before: Guard | undefined;
+  readonly after: Guard | undefined;
+  /** At what an error says that the user is to be asked. */
+  readonly asked: Guard | undefined;
+}
+
 export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarget {
   return function runTarget(call) {
     const { target, ask, args, context } = call;
     const guards = getGuards();
     if (guards === undefined && ask === undefined) return target.run(args, context);
-    const { request, result } = POINTS[target.item.kind];
-    const before = guards?.find(request, target.item);
-    const after = guards?.find(result, target.item);
-    return before === undefined && after === undefined && ask === undefined
+    const found = guards === undefined ? NO_GUARDS : findGuards(guards, target);
+    return found === NO_GUARDS && ask === undefined
       ? target.run(args, context)
-      : runControlled(call, before, after).catch((thrown: unknown) => stop(call, thrown));
+      : runControlled(call, found).catch((thrown: unknown) => stop(call, thrown));
   };
 
   /** In this order: guards, rules and schema again where a guard has changed something, who is asked, the target, guards. */
-  async function runControlled(
-    call: AllowedCall,
-    before: Guard | undefined,
-    after: Guard | undefined,
-  ): Promise<object> {
-    const { target, context } = call;
-    const passed = before === undefined ? call : await passGuard(call, before);
-    if (passed.ask !== undefined) await askFirst(passed, passed.ask);
+  async function runControlled(call: AllowedCall, guards: CallGuards): Promise<object> {
+    const { target } = call;
+    const passed = guards.before === undefined ? call : await passGuard(call, guards.before);
+    if (passed.ask !== undefined && target.isAbsent !== true) await askFirst(passed, passed.ask);
+    const { context } = passed;
     const running = target.run(passed.args, context);
-    return after === undefined ? running : guardResult(call, running, after);
+    if (guards === NO_GUARDS) return running;
+    const { after, asked } = guards;
+    try {
+      const ended = running.catch((thrown: unknown) => toToolError(target.item.kind, thrown));
+      const deps = { after, asked, target, message: toGuardMessage(call), context };
+      return await guardEnd(ended, deps);
+    } finally {
+      // What was sent before the answer comes before it.
+      await context.flush();
+    }
   }
 
   async function passGuard(call: AllowedCall, guard: Guard): Promise<AllowedCall> {
-    const { target, args, record } = call;
+    const { target, args, record, context } = call;
+    const value = toRequest(call);
     const verdict = await guard.judge({
-      value: { name: target.item.name, arguments: args },
-      caller: toGuardCaller(call),
-      findProblem: (value) => findRequestProblem(target, value),
+      value,
+      ...toGuardMessage(call),
+      findProblem: (given) => findRequestProblem(target, value, given),
     });
     if (verdict.kind === 'passed') return call;
     if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
-    const changed = readArguments(verdict.value) ?? args;
-    const judged = call.judge(changed);
+    const changed = isObject(verdict.value) ? verdict.value : value;
+    const next = isObject(changed.arguments) ? changed.arguments : args;
+    const judged = call.judge(next);
     if (judged.kind !== 'allowed') {
       record.deniedBy = judged.kind === 'denied' ? judged.by : 'insufficient_scope';
       return call.refuse(judged);
     }
-    return { ...call, args: changed, ask: judged.ask };
+    return {
+      ...call,
+      args: next,
+      ask: judged.ask,
+      isAmbiguous: false,
+      context: withMeta(context, isObject(changed._meta) ? changed._meta : undefined),
+    };
   }
 }
 
@@ -101,33 +116,61 @@ const POINTS = {
   Record<ItemKind, { readonly request: GuardPoint; readonly result: GuardPoint }>
 >;
 
-async function guardResult(
-  call: AllowedCall,
-  running: Promise<object>,
-  guard: Guard,
-): Promise<object> {
-  const result = await running;
-  const verdict = await guard.judge({ value: result, caller: toGuardCaller(call) });
-  if (verdict.kind === 'passed') return result;
-  if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
-  return isObject(verdict.value) ? verdict.value : result;
+const NO_GUARDS: CallGuards = {
+  before: undefined,
+  after: undefined,
+  asked: undefined,
+};
+
+function findGuards(guards: Guards, { item }: Target): CallGuards {
+  const { request, result } = POINTS[item.kind];
+  const before = guards.find(request, item);
+  const after = guards.find(result, item);
+  const asked = guards.find('elicitation', item);
+  const isLookedAt = before !== undefined || after !== undefined || asked !== undefined;
+  return isLookedAt || WHILE_IT_RUNS.some((point) => guards.find(point, item) !== undefined)
+    ? { before, after, asked }
+    : NO_GUARDS;
 }
 
-const toGuardCaller = ({ context, record }: AllowedCall): GuardCaller => ({
-  user: context.user,
-  clientId: context.clientId,
-  view: context.view,
-  requestId: record.id,
-  trace: context.trace,
+const WHILE_IT_RUNS: readonly GuardPoint[] = [
+  'notifications',
+  ...QUESTION_POINTS.filter((point) => point !== 'elicitation'),
+];
+
+/** As params of the request would say it to whoever answers it, under the name that clients of `/mcp` know. */
+function toRequest({ target: { item }, args, context }: AllowedCall): JsonObject {
+  const { meta } = context.relay;
+  const members =
+    item.kind === 'resource' ? { uri: item.name } : { name: item.name, arguments: args };
+  return meta === undefined ? members : { ...members, _meta: meta };
+}
+
+const toGuardMessage = ({ context, record }: AllowedCall) => ({
+  caller: toGuardCaller(context, record),
+  signal: context.relay.signal,
 });
 
-function findRequestProblem(target: Target, changed: unknown): string | undefined {
-  const args = readArguments(changed);
-  return args === undefined ? 'it has no "arguments"' : target.findProblem?.(args);
-}
+export const toGuardCaller = (
+  { user, clientId, view, trace }: Pick<CallContext, 'user' | 'clientId' | 'view' | 'trace'>,
+  { id }: Pick<CallRecord, 'id'>,
+): GuardCaller => ({ user, clientId, view, requestId: id, trace });
 
-const readArguments = (value: unknown): JsonObject | undefined =>
-  isObject(value) && isObject(value.arguments) ? value.arguments : undefined;
+/** What is called is for the policies to say: a guard may change what it is called with. */
+function findRequestProblem(
+  { item, findProblem }: Target,
+  { name, uri, _meta: meta }: JsonObject,
+  changed: unknown,
+): string | undefined {
+  if (!isObject(changed)) return 'it must be an object';
+  if (changed.name !== name || changed.uri !== uri) return 'its name or uri is another';
+  if (changed._meta !== undefined && !isObject(changed._meta)) return '_meta must be an object';
+  if (changed._meta !== undefined && meta === undefined) return 'it had no _meta';
+  if (item.kind === 'resource') return undefined;
+  return isObject(changed.arguments)
+    ? findProblem?.(changed.arguments)
+    : 'arguments must be an object';
+}
 
 /** A tool's caller gets a result that says so, which its model reads; of anything else it is an error. */
 function stop({ target, record }: AllowedCall, thrown: unknown): object {

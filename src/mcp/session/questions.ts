@@ -18,6 +18,7 @@ import {
   type ClientRequests,
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
+import { passAnswers, passQuestions, type QuestionGuards } from '../control/question-guards.ts';
 import {
   ANSWER_TIMEOUT_MS,
   type ClientAnswer,
@@ -35,6 +36,7 @@ export interface Questions {
     call: Call,
     session: SessionRecord,
     requests: Requests,
+    guards: QuestionGuards | undefined,
   ): Promise<Answers<Requests>>;
   /** Sends one request of a server behind the gateway as it is; resolves to the client's response as it is. */
   askRaw(
@@ -144,10 +146,15 @@ export function createQuestions({
   }
 
   return {
-    async ask(call, session, requests) {
+    async ask(call, session, requests, guards) {
       checkCanBeAsked(call, session, requests);
-      const answers = await askAll(call, session.sessionId, requests, getResult);
-      return readAnswers(requests, Object.fromEntries(answers));
+      const asked = guards === undefined ? requests : await passQuestions(requests, guards);
+      const answers = await askAll(call, session.sessionId, asked, getResult);
+      const received = Object.fromEntries(answers);
+      return readAnswers(
+        requests,
+        guards === undefined ? received : await passAnswers(requests, received, guards),
+      );
     },
     async askRaw(call, session, request, cancelled) {
       checkCanBeAsked(call, session, { request });

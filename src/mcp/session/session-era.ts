@@ -160,12 +160,13 @@ function createRespondToRequest(deps: RequestDeps) {
     return {
       capabilities: () => readStoredCapabilities(session.clientCapabilities),
       logLevel,
-      ask: (requests) => questions.ask(call, session, requests),
-      createRelay: ({ wantsProgress, signal, meta }) => ({
+      ask: (requests, guards) => questions.ask(call, session, requests, guards),
+      createRelay: ({ wantsProgress, signal, meta, questionGuards }) => ({
         era: 'session',
         signal,
         wantsProgress,
         meta,
+        questionGuards,
         logLevel,
         ask: (request, cancelled) => questions.askRaw(call, session, request, cancelled),
         completeElicitation: (elicitationId) =>

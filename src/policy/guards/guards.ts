@@ -1,31 +1,36 @@
 // §26: guards see what goes through the gateway, and let it pass, change it or refuse it.
 
 import type { UserContext } from '../../endpoint/message.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { RequestId, TraceContext } from '../../protocol/json-rpc.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 
 /** What a guard can look at, as `on` in the configuration file names it (§26.1). */
-export type GuardPoint =
-  | 'tools/list'
-  | 'tools/call'
-  | 'tools/result'
-  | 'prompts/list'
-  | 'prompts/get'
-  | 'prompts/result'
-  | 'resources/list'
-  | 'resources/read'
-  | 'resources/result'
-  | 'completion/complete'
-  | 'completion/result'
-  | 'instructions'
-  | 'sampling'
-  | 'sampling/result'
-  | 'elicitation'
-  | 'elicitation/result'
-  | 'roots'
-  | 'roots/result'
-  | 'notifications'
-  | 'approval';
+export const GUARD_POINTS = [
+  'tools/list',
+  'tools/call',
+  'tools/result',
+  'prompts/list',
+  'prompts/get',
+  'prompts/result',
+  'resources/list',
+  'resources/read',
+  'resources/result',
+  'resources/subscribe',
+  'completion/complete',
+  'completion/result',
+  'instructions',
+  'sampling',
+  'sampling/result',
+  'elicitation',
+  'elicitation/result',
+  'roots',
+  'roots/result',
+  'notifications',
+  'approval',
+] as const;
+
+export type GuardPoint = (typeof GUARD_POINTS)[number];
 
 /** What it is about: of a server, and as clients of `/mcp` see it. Guards are chosen by it. */
 export interface GuardedItem {
@@ -50,9 +55,13 @@ export interface GuardCaller {
 export interface Guards {
   /**
    * Those that look at this, in their order, as one; undefined where none does: then nothing is parsed, kept or waited for.
-   * Costs no more than a look-up.
+   * Costs no more than a look-up for the same object.
    */
   find(point: GuardPoint, item: GuardedItem): Guard | undefined;
+  /** Whether some guard looks at this point, whatever it is about. */
+  looksAt(point: GuardPoint): boolean;
+  /** In the order of the file. */
+  listGuards(): readonly GuardFacts[];
 }
 
 /** Some guards as one. */
@@ -66,12 +75,35 @@ export interface GuardedMessage {
   readonly value: unknown;
   /** Undefined for what concerns nobody in particular, such as lists that all callers share. */
   readonly caller: GuardCaller | undefined;
+  /** Aborted when nobody waits for the verdict any more. */
+  readonly signal?: CancelSignal | undefined;
   /** What is wrong with a value that a guard put in its place: then that guard has failed. */
   findProblem?(changed: unknown): string | undefined;
 }
 
-export type GuardVerdict =
+export type GuardVerdict = (
   | { readonly kind: 'passed' }
   | { readonly kind: 'changed'; readonly value: unknown }
   /** `by` names the guard; `message` is its word to the caller. */
-  | { readonly kind: 'refused'; readonly by: string; readonly message: string };
+  | { readonly kind: 'refused'; readonly by: string; readonly message: string }
+) & {
+  /** A guard could not say it, and its `onError` did: not to be remembered. */
+  readonly hasFailed?: true;
+};
+
+/** For operators. */
+export interface GuardFacts {
+  readonly name: string;
+  /** What it is, in a few words without a secret: `http guard.example.com`, `built in: secrets`. */
+  readonly kind: string;
+  readonly on: readonly GuardPoint[];
+  readonly onError: 'refuse' | 'pass';
+  /** Since the configuration was loaded. */
+  readonly counts: Readonly<Record<GuardOutcome, number>>;
+  /** Why it failed last; undefined where it never did, or has answered since. */
+  readonly problem: string | undefined;
+  /** Asks it once, about nothing: why it cannot be asked; undefined where it answers. */
+  check(): Promise<string | undefined>;
+}
+
+export type GuardOutcome = 'passed' | 'changed' | 'refused' | 'failed';

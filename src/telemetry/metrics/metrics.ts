@@ -43,10 +43,22 @@ export interface Metrics {
   recordUpstreamProcesses(server: string, count: number): void;
   /** §18.7: the lock hid what a server listed. `kind` is tool, prompt or instructions. */
   recordLockRefusal(server: string, kind: string, reason: 'new' | 'changed'): void;
+  /** §26.5: a guard was asked about a message. `on` is what of it. */
+  recordGuard(
+    guard: string,
+    on: string,
+    outcome: 'passed' | 'changed' | 'refused' | 'failed',
+    seconds: number,
+  ): void;
   /** §21.1: a line of the audit log; `error` is one that could not be written. */
   recordAuditLine(event: string, status: 'success' | 'error'): void;
   /** §24.6: a token endpoint was asked to renew a user's connection to a server. */
   recordUpstreamTokenRefresh(server: string, outcome: 'renewed' | 'login_needed' | 'failed'): void;
+  /** §27: what became of a call that somebody is asked about, by how they are asked. */
+  recordApproval(
+    ask: 'form' | 'page' | 'operator',
+    outcome: 'asked' | 'approved' | 'refused' | 'used',
+  ): void;
   /** It is no longer behind the gateway. */
   removeUpstream(server: string): void;
   /** The text that is scraped, ended by `# EOF`. */
@@ -92,8 +104,10 @@ export const noMetrics: Metrics = {
   recordUpstreamState() {},
   recordUpstreamProcesses() {},
   recordLockRefusal() {},
+  recordGuard() {},
   recordAuditLine() {},
   recordUpstreamTokenRefresh() {},
+  recordApproval() {},
   removeUpstream() {},
   renderOpenMetrics: async () => '# EOF\n',
 };

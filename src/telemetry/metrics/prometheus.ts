@@ -76,6 +76,11 @@ export function createPrometheusMetrics(): Metrics {
       ['tool', 'status', 'era'],
       DURATIONS,
     ),
+    approvals: createCounter(
+      'mcp_approvals_total',
+      'Calls that somebody is asked about before they run, by how they are asked and what came of it.',
+      ['ask', 'outcome'],
+    ),
     droppedReplicaMessages: createCounter(
       'mcp_replica_messages_dropped_total',
       'Messages on the channel of the replicas that no replica sent just now.',
@@ -128,6 +133,19 @@ export function createPrometheusMetrics(): Metrics {
       'http_request_rate_limit_requests_total',
       'Requests that a rate limit looked at.',
       ['endpoint', 'limited'],
+    ),
+  };
+  const guards = {
+    decisions: createCounter('guard_decisions_total', 'What guards said of messages.', [
+      'guard',
+      'on',
+      'outcome',
+    ]),
+    durations: createHistogram(
+      'guard_duration_seconds',
+      'Time until a guard has said something of a message.',
+      ['guard'],
+      DURATIONS,
     ),
   };
   const upstreams = {
@@ -219,9 +237,14 @@ export function createPrometheusMetrics(): Metrics {
     recordUpstreamState: (server, isUp) => upstreams.up.set({ server }, isUp ? 1 : 0),
     recordUpstreamProcesses: (server, count) => upstreams.processes.set({ server }, count),
     recordLockRefusal: (server, kind, reason) => upstreams.lockRefusals(server, kind, reason).inc(),
+    recordGuard(guard, on, outcome, seconds) {
+      guards.decisions(guard, on, outcome).inc();
+      guards.durations(guard).observe(seconds);
+    },
     recordAuditLine: (event, status) => audit.lines(event, status).inc(),
     recordUpstreamTokenRefresh: (server, outcome) =>
       upstreams.tokenRefreshes(server, outcome).inc(),
+    recordApproval: (ask, outcome) => mcp.approvals(ask, outcome).inc(),
     removeUpstream(server) {
       upstreams.up.remove({ server });
       upstreams.processes.remove({ server });

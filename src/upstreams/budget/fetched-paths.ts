@@ -35,7 +35,13 @@ export async function listFetchedPaths(
   const naming = createNaming(file);
   const prepared = file.servers.map((config) => {
     const list = tools.get(config.name);
-    const prepareList = createPrepareList({ config, naming, policies, warn: IGNORED });
+    const prepareList = createPrepareList({
+      config,
+      naming,
+      policies,
+      warn: IGNORED,
+      listGuards: undefined,
+    });
     return list === undefined ? NOTHING : prepareList('tools', list).entries;
   });
   const own = file.builtIn

@@ -11,6 +11,7 @@ import { cleanText } from './clean-item.ts';
 import { loadPrepared } from './joined-view.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan, PlannedServer } from './plan.ts';
+import { BUILT_IN } from './prepare-list.ts';
 import { type Access, toWho, type View, type Who } from './view.ts';
 
 export interface DescribeDeps {
@@ -46,10 +47,12 @@ export async function describeView(
       return planned ? [describeServer(deps, planned, who)] : [];
     }),
   );
+  const ownInstructions =
+    own?.instructions && (await passInstructions(deps, BUILT_IN, own.instructions));
   const sections = told.flatMap(({ instructions }) => instructions ?? []);
   return {
     offers: joinOffers([...(own ? [own.offers] : []), ...told.map(({ offers }) => offers)]),
-    instructions: joinOrReplace(view, own?.instructions, sections),
+    instructions: joinOrReplace(view, ownInstructions, sections),
   };
 }
 
@@ -91,7 +94,18 @@ async function readInstructions(
   }
   const seesAll = !policies.dependOnCaller && !deps.view.isCurated;
   const maySee = seesAll || (await mayUseAny(deps, planned, who));
-  return maySee ? { name, text } : undefined;
+  const passed = maySee ? await passInstructions(deps, name, text) : undefined;
+  return passed === undefined ? undefined : { name, text: passed };
+}
+
+/** As the guards let it be told; undefined where they do not. */
+async function passInstructions(
+  { getPlan }: DescribeDeps,
+  server: string,
+  text: string,
+): Promise<string | undefined> {
+  const { listGuards } = getPlan();
+  return listGuards === undefined ? text : listGuards.passInstructions(server, text);
 }
 
 /** With rules, a server of which a caller may use nothing does not exist for it; nor does one in a view that has nothing of it. */

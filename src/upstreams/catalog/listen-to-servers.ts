@@ -2,10 +2,15 @@
 
 import type { CatalogListener } from '../../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
+import {
+  createNotificationGate,
+  type NotificationGate,
+} from '../../mcp/control/notification-gate.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
 import { createBatch } from '../../platform/throttle.ts';
+import type { Guard } from '../../policy/guards/guards.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
 import { canSubscribe } from '../messages/description.ts';
 import type { ChangeHub } from './change-hub.ts';
@@ -93,9 +98,10 @@ export function listenToServers(
   /** Undefined where nothing that it logs could be told. */
   function createLogListener(server: Server, who: Who, own: readonly string[] | undefined) {
     if (own !== undefined || !mayTellOfLogs(server, who)) return undefined;
-    return createPassLogs(deps, server, who, (params) => {
+    const tell = (params: JsonObject): void => {
       if (isOpen) listener.logged?.(params);
-    });
+    };
+    return createPassLogs(deps, server, who, createPassGuards(deps, server, caller, tell));
   }
 
   /** It says so in the session that it asked in. */
@@ -195,6 +201,30 @@ function createPassLogs(
     if (!isServed()) return;
     if (getPlan().policies.allowAll) pass(params);
     else passIfVisible(params);
+  };
+}
+
+/** §26: as of a call; by the guards as they are when it comes. */
+function createPassGuards(
+  { getPlan }: LogDeps,
+  server: Server,
+  { user, clientId, view }: IdentifiedCaller,
+  tell: (params: JsonObject) => void,
+): (params: JsonObject) => void {
+  const item = { kind: undefined, name: '', server: server.name };
+  const caller = { user, clientId, view, requestId: undefined, trace: {} };
+  let gate: { readonly guard: Guard; readonly opened: NotificationGate } | undefined;
+
+  return function passLog(params) {
+    const guard = getPlan().guards?.find('notifications', item);
+    if (guard === undefined) return tell(params);
+    if (gate?.guard !== guard) {
+      const opened = createNotificationGate(guard, caller, (passed) => {
+        if (isObject(passed.params)) tell(passed.params);
+      });
+      gate = { guard, opened };
+    }
+    gate.opened.send({ method: 'notifications/message', params });
   };
 }
 

@@ -1,5 +1,8 @@
 // What the configuration file says, as long as it says it.
 import type { MachineClientsConfig } from '../../auth/machine-clients.ts';
+import type { CheckSchema } from '../../mcp/catalog/foreign-schema.ts';
+import type { GuardsConfig } from '../../policy/guards/guard-config.ts';
+import type { Guards } from '../../policy/guards/guards.ts';
 import type { Policies } from '../../policy/policy.ts';
 import type { RulesConfig } from '../../policy/rules/rule-config.ts';
 import type { CompiledRules } from '../../policy/rules/rules.ts';
@@ -10,7 +13,9 @@ import { createPlannedView, type PlannedView, type WarnOfView } from '../views/p
 import type { ViewsConfig } from '../views/view-config.ts';
 import type { BuiltIn } from './built-in.ts';
 import { isNameAllowed, type WarnOfItem } from './check-item.ts';
+import { guardBuiltIn } from './guard-built-in.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
+import type { ListGuards } from './list-guards.ts';
 import { createWritePage, type WritePage } from './page-memory.ts';
 import {
   createNaming,
@@ -23,7 +28,7 @@ import type { Server } from './server.ts';
 
 /** What is read together, and served until it is read anew: the configuration file, and the lock beside it. */
 export interface Setup {
-  readonly file: ServersConfig & ViewsConfig & RulesConfig & MachineClientsConfig;
+  readonly file: ServersConfig & ViewsConfig & RulesConfig & GuardsConfig & MachineClientsConfig;
   /** Undefined where there is none: everything is approved. */
   readonly lock?: Lock | undefined;
   /** The lock file is empty (`{}`): that there is no lock is meant. */
@@ -36,6 +41,10 @@ export interface CompiledSetup {
   readonly rules: CompiledRules;
   /** Who may see and use what. */
   readonly policies: Policies;
+  /** Who looks at what goes through; undefined where nobody does. */
+  readonly guards: Guards | undefined;
+  /** Whether what a guard has changed fits a server's schema; undefined without guards. */
+  readonly checkSchema: CheckSchema | undefined;
 }
 
 /** All that follows from one setup. Nothing of it changes: the next setup makes another one. */
@@ -46,9 +55,13 @@ export interface Plan extends CompiledSetup {
   readonly servers: ReadonlyMap<string, PlannedServer>;
   /** In the file's order. */
   readonly views: ReadonlyMap<string, PlannedView>;
+  /** Those that are guards (§26.2): no client sees them, and no guard looks at them. */
+  readonly guardServers: ReadonlyMap<string, PlannedGuardServer>;
   readonly naming: Naming;
   /** `NO_LOCK` where the setup has none. */
   readonly lock: Lock;
+  /** Undefined without guards. */
+  readonly listGuards: ListGuards | undefined;
   readonly joinLists: JoinLists;
   readonly writePage: WritePage;
   readonly warn: WarnOfItem;
@@ -61,29 +74,44 @@ export interface PlannedServer {
   readonly mayHave: MayHave;
 }
 
+export type PlannedGuardServer = Pick<PlannedServer, 'config' | 'server'>;
+
 interface PlanParts {
   readonly builtIn: BuiltIn;
   /** One for each of the file, by name. */
   readonly servers: ReadonlyMap<string, Server>;
   readonly warn: WarnOfItem;
   readonly warnOfView: WarnOfView;
+  readonly listGuards: ListGuards | undefined;
 }
 
 export function createPlan(
   compiled: CompiledSetup,
-  { builtIn, servers, warn, warnOfView }: PlanParts,
+  { builtIn, servers, warn, warnOfView, listGuards }: PlanParts,
 ): Plan {
   const { setup, policies } = compiled;
   const { file, lock = NO_LOCK } = setup;
   const naming = createNaming(file);
+  const guardedBuiltIn = listGuards === undefined ? builtIn : guardBuiltIn(builtIn, listGuards);
+  const areGuards = new Set(listGuardServers(file));
   return {
     ...compiled,
     lock,
-    builtIn: file.builtIn ? builtIn : undefined,
-    servers: new Map(
+    listGuards,
+    builtIn: file.builtIn ? guardedBuiltIn : undefined,
+    guardServers: new Map(
       file.servers.flatMap((config) => {
         const server = servers.get(config.name);
-        const prepareList = createPrepareList({ config, naming, policies, warn });
+        return server !== undefined && areGuards.has(config.name)
+          ? [[config.name, { config, server }]]
+          : [];
+      }),
+    ),
+    servers: new Map(
+      file.servers.flatMap((config) => {
+        if (areGuards.has(config.name)) return [];
+        const server = servers.get(config.name);
+        const prepareList = createPrepareList({ config, naming, policies, listGuards, warn });
         const mayHave = createMayHave(config, lock);
         return server === undefined
           ? []
@@ -102,6 +130,10 @@ export function createPlan(
     warn,
   };
 }
+
+/** Names of the servers that are guards. */
+const listGuardServers = ({ guards = [] }: GuardsConfig): readonly string[] =>
+  guards.flatMap(({ use }) => (use.kind === 'mcp' ? [use.server] : []));
 
 // §18.2: whether a server that has not said what it has could have a name that clients may see.
 

@@ -22,6 +22,7 @@ import {
 import { findItemProblem, showName, type WarnOfItem } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
 import type { FetchedList } from './fetch-list.ts';
+import type { ListGuards } from './list-guards.ts';
 
 /** Of one server, in its order; each own name once. */
 export interface PreparedList {
@@ -36,6 +37,8 @@ interface PrepareDeps {
   readonly config: UpstreamConfig;
   readonly naming: Naming;
   readonly policies: Pick<Policies, 'findHidden'>;
+  /** Undefined without guards. */
+  readonly listGuards: ListGuards | undefined;
   readonly warn: WarnOfItem;
 }
 
@@ -76,7 +79,12 @@ function prepare(
       warn(config.name, kind, ownName, problem);
       continue;
     }
-    const entry = createEntry(kind, raw, ownName, selected, deps);
+    const judged = deps.listGuards?.peek(toJudgedList(kind, deps), raw);
+    if (judged?.kind === 'hidden') {
+      warn(config.name, kind, ownName, judged.reason);
+      continue;
+    }
+    const entry = createEntry(kind, judged?.item ?? raw, ownName, selected, deps);
     const namesake = byName.get(entry.name);
     if (namesake !== undefined) {
       // At the server's own path, too: rules are about the names of /mcp, where it has none.
@@ -108,6 +116,15 @@ function prepare(
   }
   return { entries, byOwnName, byName, needsLogin: needsLogin !== undefined };
 }
+
+export const toJudgedList = (
+  kind: ListKind,
+  { config, naming }: Pick<PrepareDeps, 'config' | 'naming'>,
+) => ({
+  kind,
+  server: config.name,
+  join: (ownName: string) => naming.join(config, ownName),
+});
 
 function createConnectEntry({ config, naming }: PrepareDeps): Entry {
   const ownItem = createConnectTool(config.name);

@@ -1,7 +1,7 @@
 // §18.2: what a call is about, and how it is made: by whose server, and under its own name.
 
 import { fail } from '../../errors/gateway-error.ts';
-import type { RawResult } from '../../mcp/catalog/catalog.ts';
+import type { RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
 import type { MirroredParam } from '../../mcp/catalog/descriptions.ts';
 import type {
   CallableList,
@@ -37,7 +37,7 @@ interface ResolveTargetDeps extends FindItem {
   readonly passOn: PassOn;
   readonly view: View;
   readonly connectUser: ConnectUser;
-  getPlan(): Pick<Plan, 'policies'>;
+  getPlan(): Pick<Plan, 'policies' | 'checkSchema'>;
   /** What the gateway has itself; undefined where this path does not serve it. */
   getBuiltIn(): OwnCatalog | undefined;
 }
@@ -74,11 +74,28 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     if (entry.namesBegin !== undefined) return toConnectTarget(entry, wanted, who);
     return {
       item: entry,
+      own: entry,
       server: entry.server,
       listMirroredParams: () => (list === 'tools' ? readMirroredParams(entry) : NO_PARAMS),
+      findProblem: (args) => findArgumentsProblem(list, entry.ownItem, args),
+      findResultProblem: ({ structuredContent }) =>
+        list === 'tools'
+          ? getPlan().checkSchema?.(
+              entry.ownItem.outputSchema,
+              'structuredContent',
+              structuredContent,
+            )
+          : undefined,
       run: (args, running) => passOn(entry.server, who, toRequest(list, entry, args), running),
       failAsUnknown: (_running, facts) => failAsUnknown(list, wanted.name, who, facts),
     };
+  }
+
+  /** Of those that a guard has changed: a client's own are for the server to look at. */
+  function findArgumentsProblem(list: CallableList, item: RawItem, args: JsonObject) {
+    return list === 'tools'
+      ? getPlan().checkSchema?.(item.inputSchema, 'arguments', args)
+      : findPromptProblem(item, args);
   }
 
   /** §24.3: the tool by which a user logs in at a server. */
@@ -116,7 +133,8 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     if (found.kind === 'absent') return failAbsent(server, who);
     const target = await toTarget(found, wanted, who, context);
     const verdict = getPlan().policies.judge(target.item, who.policy, args);
-    if (verdict.kind === 'allowed') return target.run(args, context);
+    if (verdict.kind === 'allowed')
+      return verdict.ask === undefined ? target.run(args, context) : askWithNextCall(server);
     const facts = { server: server.name };
     return verdict.kind === 'denied'
       ? target.failAsUnknown(context, { ...facts, deniedBy: verdict.by })
@@ -133,6 +151,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     return {
       item: { kind: LIST_KINDS[list].ruled, name, server: server.name, annotations: NONE },
       server: server.name,
+      isAbsent: true,
       listMirroredParams: () => NO_PARAMS,
       run: async (args, context) =>
         server.upstream.logins === undefined
@@ -162,22 +181,46 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
 
   /** As the catalogue makes it, and as policies see it here. */
   function toBuiltInTarget(
-    item: Target['item'],
+    item: Target['item'] | Entry,
     wanted: WantedItem,
     who: Who,
     context: CallerContext,
   ): Target | Promise<Target> {
     const { list, name } = wanted;
     const own = getBuiltIn()?.resolve(wanted, context);
+    const described = 'ownItem' in item ? item : undefined;
     // The configuration has changed since it was found.
     if (own === undefined) return failAsUnknown(list, name, who);
     const ruled = (target: Target): Target => ({
       ...target,
       item,
+      ...(described && { own: described }),
       failAsUnknown: (_running, facts) => failAsUnknown(list, name, who, facts),
     });
     return own instanceof Promise ? own.then(ruled) : ruled(own);
   }
+}
+
+/** §27: what the call is was not known when it came, and nobody was asked. */
+const askWithNextCall = ({ name }: Server): object => ({
+  content: [
+    {
+      type: 'text',
+      text: `${name} is connected now, and nothing else was done: this call needs an approval first. Call again to ask for it.`,
+    },
+  ],
+  isError: true,
+});
+/** MCP "Prompts": arguments are texts. */
+function findPromptProblem({ arguments: named }: RawItem, args: JsonObject): string | undefined {
+  const needed = (Array.isArray(named) ? named : []).flatMap((one: unknown) =>
+    isObject(one) && one.required === true ? [String(one.name)] : [],
+  );
+  const missing = needed.find((name) => !Object.hasOwn(args, name));
+  if (missing !== undefined) return `arguments has no ${missing}`;
+  return Object.values(args).every((value) => typeof value === 'string')
+    ? undefined
+    : 'arguments must be texts';
 }
 
 const METHODS = {

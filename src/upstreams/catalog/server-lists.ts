@@ -31,6 +31,7 @@ import {
   type WaitingTime,
   waitAtMost,
 } from './list-cache.ts';
+import { type ListJudgement, NOTHING_SAID } from './list-guards.ts';
 
 export interface ServerLists {
   /** See `ListCache.load`. */
@@ -54,6 +55,8 @@ export interface ServerLists {
   peekProblem(caller: UpstreamCaller): string | undefined;
   /** The server says that a list has changed: for this caller, or for all. */
   invalidate(list: ListName, caller: UpstreamCaller): void;
+  /** All that is kept, of whomever. */
+  listKept(): readonly KeptList[];
   /** How many tools there are; undefined where they are not known, or differ between users. */
   countTools(): number | undefined;
   /** All that was used lately is asked for anew. */
@@ -64,6 +67,11 @@ export interface ServerLists {
   forget(isAbout: (caller: UpstreamCaller) => boolean): void;
 }
 
+export interface KeptList {
+  readonly kind: ListKind;
+  readonly items: readonly RawItem[];
+}
+
 export interface ServerListsDeps {
   readonly clock: Clock;
   readonly log: Log;
@@ -72,6 +80,8 @@ export interface ServerListsDeps {
   readonly signal: AbortSignal;
   /** Undefined where nothing is locked. */
   getLock(): Lock | undefined;
+  /** Asks the guards about items as the server wrote them (§26.2). Never rejects. Left out where nobody looks at lists. */
+  judgeItems?(kind: ListKind, items: readonly RawItem[]): Promise<ListJudgement>;
   onChange(list: ListName, audience: string): void;
 }
 
@@ -165,8 +175,9 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
   async function fetchFor(holder: Holder, kind: ListKind): Promise<FetchedList> {
     const startedAt = clock.monotonic();
     try {
-      const list = await fetchList(upstream, kind, holder.caller, signal);
-      await readItems(upstream.config.name, kind, list.items, { clock, lock: deps.getLock() });
+      const fetched = await fetchList(upstream, kind, holder.caller, signal);
+      await readItems(upstream.config.name, kind, fetched.items, { clock, lock: deps.getLock() });
+      const list = addJudgement(fetched, await deps.judgeItems?.(kind, fetched.items));
       if (kind === 'resources') noteFormer(holder, list);
       if (kind === 'tools' || kind === 'prompts') noteApproved(holder, kind, list);
       dropOldHolders(holder);
@@ -261,6 +272,13 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
         for (const kind of ALL_KINDS) lists[kind].refresh();
       }
     },
+    listKept: () =>
+      [...holders.values()].flatMap(({ lists }) =>
+        ALL_KINDS.flatMap((kind) => {
+          const items = lists[kind].peek()?.items;
+          return items === undefined ? [] : [{ kind, items }];
+        }),
+      ),
     countTools: () =>
       isPersonal ? undefined : holders.get(EVERYBODY)?.lists.tools.peek()?.items.length,
     getAudience,
@@ -269,6 +287,22 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     },
   };
 }
+
+/** A guard that failed is asked again as soon. */
+const UNSURE_TTL_MS = 5_000;
+
+/** With another verdict it is another list: clients are told. */
+const addJudgement = (
+  list: FetchedList,
+  { digest, hasFailed }: ListJudgement = NOTHING_SAID,
+): FetchedList =>
+  digest === ''
+    ? list
+    : {
+        ...list,
+        fingerprint: `${list.fingerprint}${digest}`,
+        ttlMs: hasFailed ? Math.min(list.ttlMs, UNSURE_TTL_MS) : list.ttlMs,
+      };
 
 const countBytes = ({ lists, formerResources }: Holder): number =>
   ALL_KINDS.reduce(

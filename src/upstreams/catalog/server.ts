@@ -1,9 +1,10 @@
 // §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
 
 import type { ConnectionOwner } from '../../connections/connection.ts';
+import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
+import { LIST_NAMES, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { createConnectionLists } from '../connect/connection-lists.ts';
@@ -12,6 +13,7 @@ import { dependsOnUser } from '../credentials/server-credentials.ts';
 import type { Lock } from '../lock/lock.ts';
 import { createUsage, type Usage } from '../transport/usage.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../upstream.ts';
+import type { ListJudgement } from './list-guards.ts';
 import { createServerLists, type ServerLists } from './server-lists.ts';
 
 export interface Server {
@@ -52,6 +54,12 @@ export interface ServerDeps {
   readonly maxUsers: number;
   /** Undefined where nothing is locked. */
   getLock(): Lock | undefined;
+  /** Asks the guards about items of one of its lists (§26.2). Never rejects. */
+  judgeItems(
+    config: UpstreamConfig,
+    kind: ListKind,
+    items: readonly RawItem[],
+  ): Promise<ListJudgement>;
   /** A list that clients may have is not the same any more; for everybody without an audience. */
   onListChange(server: Server, list: ListName, audience?: string): void;
   /** The same for some callers, whatever their lists were before. */
@@ -73,6 +81,7 @@ export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDep
     ...deps,
     isPersonal,
     signal: closing.signal,
+    judgeItems: (kind, items) => deps.judgeItems(config, kind, items),
     onChange: (list, audience) => deps.onListChange(server, list, audience),
   });
   const { logins } = upstream;

@@ -1,10 +1,12 @@
 // §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
 import { isDeepStrictEqual } from 'node:util';
 import type { ConnectionOwner } from '../../connections/connection.ts';
+import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext, OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Policies } from '../../policy/policy.ts';
+import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { listPathsForOperators, listPathsOf } from '../budget/list-paths.ts';
@@ -23,9 +25,16 @@ import { createChangeHub } from './change-hub.ts';
 import { createWarnOfItem } from './check-item.ts';
 import { createJoinedView } from './joined-view.ts';
 import { createLinkedResources, type LinkedResourcesDeps } from './linked-resources.ts';
+import {
+  createListGuards,
+  type ListGuards,
+  type ListJudgement,
+  NOTHING_SAID,
+} from './list-guards.ts';
 import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
 import { createLockApproval, type LockApproval } from './lock-approval.ts';
 import { type CompiledSetup, createPlan, type Plan } from './plan.ts';
+import { createNaming, toJudgedList } from './prepare-list.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { createServerView } from './server-view.ts';
 import {
@@ -105,7 +114,13 @@ export interface ServerFacts extends ServerState {
   readonly name: string;
   readonly transport: UpstreamConfig['kind'];
   readonly isRequired: boolean;
+  /** It is a guard (§26.2), which clients do not see. */
+  readonly isGuard: boolean;
 }
+
+type FormerServers = Pick<Plan, 'servers' | 'guardServers'>;
+
+const NO_SERVERS: FormerServers = { servers: new Map(), guardServers: new Map() };
 
 const MAX_USERS = 1_000;
 /** How long calls to a server may go on that is no longer in the file. */
@@ -121,7 +136,7 @@ export function createUpstreamCatalogs(
   const serverCatalogs = new Map<string, ServedCatalog>();
   const viewCatalogs = new Map<string, ServedCatalog>();
   const draining = new Set<Promise<void>>();
-  let plan = createNextPlan(first, new Map());
+  let plan = createNextPlan(first, NO_SERVERS, openListGuards(first));
 
   const getPlan = (): Plan => plan;
   const shared = {
@@ -165,16 +180,61 @@ export function createUpstreamCatalogs(
       log,
       maxUsers: deps.maxUsers ?? MAX_USERS,
       getLock: () => plan.setup.lock,
+      judgeItems: judgeByCurrentPlan,
       onListChange: hub.announce,
       onConnectionChange: hub.announceTo,
     });
   }
 
+  function openListGuards({ guards }: CompiledSetup): ListGuards | undefined {
+    return guards && createListGuards(guards, clock);
+  }
+
+  /** Of a list that came while the configuration was loaded anew, the new guards are asked. */
+  async function judgeByCurrentPlan(
+    config: UpstreamConfig,
+    kind: ListKind,
+    items: readonly RawItem[],
+  ): Promise<ListJudgement> {
+    for (;;) {
+      const { listGuards, naming } = plan;
+      if (listGuards === undefined) return NOTHING_SAID;
+      const judgement = await listGuards.judge({
+        ...toJudgedList(kind, { config, naming }),
+        items,
+      });
+      if (plan.listGuards === listGuards) return judgement;
+    }
+  }
+
+  /** What is kept is served at once: nobody should miss it while guards that are new look at it. */
+  async function judgeKept(next: CompiledSetup, listGuards: ListGuards): Promise<void> {
+    const naming = createNaming(next.setup.file);
+    const seen = new Set<readonly RawItem[]>();
+    let isComplete = false;
+    while (!isComplete) {
+      isComplete = true;
+      for (const config of next.setup.file.servers) {
+        const kept = plan.servers.get(config.name)?.server.lists.listKept() ?? [];
+        for (const { kind, items } of kept) {
+          if (seen.has(items)) continue;
+          seen.add(items);
+          isComplete = false;
+          await listGuards.judge({ ...toJudgedList(kind, { config, naming }), items });
+        }
+      }
+    }
+  }
+
   /** Lists are prepared anew with each setup, and what is hidden is said again. */
-  function createNextPlan(next: CompiledSetup, former: Plan['servers']): Plan {
+  function createNextPlan(
+    next: CompiledSetup,
+    former: FormerServers,
+    listGuards: ListGuards | undefined,
+  ): Plan {
     const servers = new Map(
       next.setup.file.servers.map((config) => {
-        const known = former.get(config.name);
+        const known = former.servers.get(config.name) ?? former.guardServers.get(config.name);
         const isKept = known !== undefined && isSameConnection(known.config, config);
         return [config.name, isKept ? known.server : openServer(config)];
       }),
@@ -182,15 +242,22 @@ export function createUpstreamCatalogs(
     return createPlan(next, {
       builtIn,
       servers,
+      listGuards,
       warn: createWarnOfItem(log),
       warnOfView: createWarnOfView(log),
     });
   }
 
+  /** In the file's order. */
+  const listAll = () =>
+    plan.setup.file.servers.flatMap(
+      ({ name }) => plan.servers.get(name) ?? plan.guardServers.get(name) ?? [],
+    );
+
   function drain(server: Server, graceMs: number): void {
     const { name } = server;
     // Another one of the same name has the gauge now.
-    if (!plan.servers.has(name)) deps.metrics.removeUpstream(name);
+    if (!plan.servers.has(name) && !plan.guardServers.has(name)) deps.metrics.removeUpstream(name);
     const ending = server
       .close(graceMs)
       .catch((cause: unknown) =>
@@ -206,26 +273,28 @@ export function createUpstreamCatalogs(
     policies: { judge: (item, caller, args) => plan.policies.judge(item, caller, args) },
     findNamed,
     async reload(next) {
-      const former = plan.servers;
-      plan = createNextPlan(next, former);
+      const listGuards = openListGuards(next);
+      if (listGuards !== undefined) await judgeKept(next, listGuards);
+      const former = listAll();
+      plan = createNextPlan(next, plan, listGuards);
       forgetMissing(serverCatalogs, plan.servers);
       forgetMissing(viewCatalogs, plan.views);
-      for (const [name, { server }] of former) {
-        if (plan.servers.get(name)?.server !== server) drain(server, DRAIN_MS);
-      }
+      const kept = new Set(listAll().map(({ server }) => server));
+      for (const { server } of former) if (!kept.has(server)) drain(server, DRAIN_MS);
       hub.announceServers();
     },
     noteConnectionChange: (owner, name) =>
       plan.servers.get(name)?.server.noteConnectionChange(owner),
     listRequired: () =>
-      [...plan.servers.values()]
+      listAll()
         .filter(({ config }) => config.required)
         .map(({ server }) => ({ name: server.name, isUp: server.upstream.isUp === true })),
     listServers: () =>
-      [...plan.servers.values()].map(({ config, server }) => ({
+      listAll().map(({ config, server }) => ({
         name: config.name,
         transport: config.kind,
         isRequired: config.required,
+        isGuard: plan.guardServers.has(config.name),
         ...server.describe(),
       })),
     listServerTools(name, part) {
@@ -251,7 +320,7 @@ export function createUpstreamCatalogs(
       ),
     previewAccess: (options) => previewAccess(plan, { ...options, clock }),
     async close(graceMs) {
-      for (const { server } of plan.servers.values()) drain(server, graceMs);
+      for (const { server } of listAll()) drain(server, graceMs);
       await Promise.all(draining);
     },
   };

@@ -3,12 +3,14 @@
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { Completion, CompletionRequest, RawResult } from '../../mcp/catalog/catalog.ts';
 import type {
+  CallerContext,
   IdentifiedCaller,
   OwnCatalog,
   ServedCatalog,
 } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { isObject, isStringArray } from '../../platform/json.ts';
+import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import type { Guard, GuardedItem } from '../../policy/guards/guards.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
@@ -17,6 +19,8 @@ import type { RelayCall } from '../relay/server-request.ts';
 import { UpstreamError } from '../upstream.ts';
 import type { ChangeHub } from './change-hub.ts';
 import { ALL_OFFERS, describeView } from './describe-view.ts';
+import { createCompletionGuards } from './guard-completion.ts';
+import { guardSubscription } from './guard-subscription.ts';
 import { createResolveResource, type LinkedResources } from './linked-resources.ts';
 import { createListPage } from './list-page.ts';
 import { type ListenDeps, listenToServers } from './listen-to-servers.ts';
@@ -103,11 +107,12 @@ function createWatching(deps: ListenDeps): Watching {
     const who = toWho(caller);
     const own = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
     if (view.includes(own) && (await getBuiltIn()?.canWatch(uri, caller))) {
-      return access.mayRead(own, who);
+      return access.mayRead(own, who) && guardSubscription(getPlan().guards, toItem(own), caller);
     }
     const found = await resolveResource(uri, who);
     const server = found && view.findServer(found.server);
     if (!server || !access.mayRead(found, who)) return false;
+    if (!(await guardSubscription(getPlan().guards, toItem(found), caller))) return false;
     const description = await server.lists.describe(who.upstream);
     return description !== undefined && canSubscribe(description.capabilities);
   }
@@ -133,7 +138,13 @@ function createWatching(deps: ListenDeps): Watching {
           trace: {},
           logLevel: undefined,
         })
-        .catch((error: unknown) => failWithUpstreamError(error, server.name));
+        .catch((error: unknown) =>
+          failWithUpstreamError(
+            error,
+            server.name,
+            getPlan().guards?.find('resources/subscribe', toItem(found)),
+          ),
+        );
     },
 
     listen: (caller, listener, uris) => listenToServers(deps, caller, listener, uris),
@@ -141,10 +152,12 @@ function createWatching(deps: ListenDeps): Watching {
 }
 
 /** @throws GatewayError with the error of the server, or one that says how it failed. */
-function failWithUpstreamError(error: unknown, server: string): never {
+function failWithUpstreamError(error: unknown, server: string, guard: Guard | undefined): never {
   if (!(error instanceof UpstreamError)) throw error;
-  const message = `${server} could not be told of it: ${error.message}.`;
-  return fail('upstream_error', { jsonRpc: error.jsonRpcError ?? { code: -32603, message } });
+  // The words of a server that nobody has looked at.
+  const [reason, own] = guard === undefined ? [`: ${error.message}`, error.jsonRpcError] : [''];
+  const message = `${server} could not be told of it${reason}.`;
+  return fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });
 }
 
 // MCP "Completion": of whose prompt or template it is.
@@ -164,34 +177,72 @@ const createComplete =
   (deps: CompletionDeps): ServedCatalog['complete'] =>
   async (completion, context) => {
     const who = toWho(context, context);
-    const { server, ref } = await findReference(deps, completion.ref, who);
-    const builtIn = server === BUILT_IN ? deps.getBuiltIn() : undefined;
-    if (builtIn) return builtIn.complete(completion, context);
-    const description = await deps.view.findServer(server)?.lists.describe(who.upstream);
-    if (description && !isObject(description.capabilities.completions)) return NOTHING;
-    const params = {
-      ref,
-      argument: completion.argument,
-      ...(Object.keys(completion.known).length > 0 && { context: { arguments: completion.known } }),
-    };
-    const request = { method: 'completion/complete', params } as const;
-    return readCompletion(await deps.passOn(server, who, request, context));
+    const found = await findReference(deps, completion.ref, who).catch((thrown: unknown) =>
+      failUnseen(deps, thrown),
+    );
+    const guards = createCompletionGuards(deps.getPlan().guards, found.item, context);
+    return guards === undefined
+      ? completeAt(deps, found, completion, who, context)
+      : guards.guard(completion, (passed) => completeAt(deps, found, passed, who, context));
   };
+
+async function completeAt(
+  deps: CompletionDeps,
+  { server, ref }: FoundReference,
+  completion: CompletionRequest,
+  who: Who,
+  context: CallerContext,
+): Promise<Completion> {
+  const builtIn = server === BUILT_IN ? deps.getBuiltIn() : undefined;
+  if (builtIn) return builtIn.complete(completion, context);
+  const description = await deps.view.findServer(server)?.lists.describe(who.upstream);
+  if (description && !isObject(description.capabilities.completions)) return NOTHING;
+  const params = {
+    ref,
+    argument: completion.argument,
+    ...(Object.keys(completion.known).length > 0 && { context: { arguments: completion.known } }),
+  };
+  const request = { method: 'completion/complete', params } as const;
+  return readCompletion(await deps.passOn(server, who, request, context));
+}
 
 const NOTHING: Completion = { values: [], total: 0, hasMore: false };
 
+/** What a server says of its failure, where it is not known which guards look at it. @throws always. */
+function failUnseen({ getPlan }: CompletionDeps, thrown: unknown): never {
+  const isOfServer = thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined;
+  if (!isOfServer || getPlan().guards?.looksAt('completion/result') !== true) throw thrown;
+  return fail('upstream_error', {
+    jsonRpc: { code: -32603, message: 'The server is not available now; try again in a moment.' },
+    cause: thrown,
+  });
+}
+
+interface FoundReference {
+  readonly server: string;
+  /** In the server's own words. */
+  readonly ref: JsonObject;
+  /** As guards see it. */
+  readonly item: GuardedItem;
+}
+
 /** The reference in the server's own words. A client may name a URI in place of the template that it fits. */
-async function findReference(deps: CompletionDeps, ref: CompletionRequest['ref'], who: Who) {
+async function findReference(
+  deps: CompletionDeps,
+  ref: CompletionRequest['ref'],
+  who: Who,
+): Promise<FoundReference> {
   if (ref.type === 'ref/prompt') {
-    const { server, ownName } = await findUsable(deps, 'prompts', ref.name, who);
-    return { server, ref: { type: ref.type, name: ownName } };
+    const item = await findUsable(deps, 'prompts', ref.name, who);
+    return { server: item.server, ref: { type: ref.type, name: item.ownName }, item };
   }
   if (await deps.view.find('templates', ref.uri, who)) {
-    const { server, ownName } = await findUsable(deps, 'templates', ref.uri, who);
-    return { server, ref: { type: ref.type, uri: ownName } };
+    const item = await findUsable(deps, 'templates', ref.uri, who);
+    return { server: item.server, ref: { type: ref.type, uri: item.ownName }, item };
   }
-  const { server, ownUri } = await findUsableResource(deps, ref.uri, who);
-  return { server, ref: { type: ref.type, uri: ownUri } };
+  const found = await findUsableResource(deps, ref.uri, who);
+  const { server, ownUri } = found;
+  return { server, ref: { type: ref.type, uri: ownUri }, item: toItem(found) };
 }
 
 /** @throws GatewayError for what the caller does not see, or may not use. */

@@ -3,13 +3,21 @@
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
+import { passAnswers } from '../../mcp/control/question-guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { type Doors, withoutDoorAnswer } from '../connect/doors.ts';
 import { ConnectionNeeded, UpstreamError, type UpstreamQuestion } from '../upstream.ts';
 import { CallRefusedError, type ToFailedResult } from './failures.ts';
 import { findQuestionProblem, nameAsker, refuseQuestion, toQuestionError } from './questions.ts';
-import { addAnswers, NO_ANSWERS, type Questions, type RedeemAnswers, runRounds } from './rounds.ts';
+import {
+  addAnswers,
+  NO_ANSWERS,
+  type Questions,
+  type RedeemAnswers,
+  refuseStopped,
+  runRounds,
+} from './rounds.ts';
 import {
   type RelayCall,
   type RelayedCall,
@@ -127,6 +135,7 @@ function relayToSessionClient(
   return runRounds({
     server,
     capabilities,
+    questionGuards: relay.questionGuards,
     first: NO_ANSWERS,
     send: (answers) => sendToServer(call, addAnswers(request.params, answers), client),
     ask: askAll,
@@ -162,7 +171,11 @@ function relayToSessionClient(
       key,
       await askOne(question),
     ]);
-    return Object.fromEntries(await Promise.all(answers));
+    const received = Object.fromEntries(await Promise.all(answers));
+    const { questionGuards } = relay;
+    return questionGuards === undefined
+      ? received
+      : passAnswers(questions, received, questionGuards).catch(refuseStopped);
   }
 
   /** The stateless era has no word for an answer that is an error. */

@@ -4,6 +4,8 @@
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { CallStopped } from '../../mcp/control/call-stopped.ts';
+import { passQuestions, type QuestionGuards } from '../../mcp/control/question-guards.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { buildRedeemedAnswersKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
@@ -23,6 +25,8 @@ interface RoundsOptions {
   /** Of the server, for messages. */
   readonly server: string;
   readonly capabilities: ClientCapabilities;
+  /** Undefined where no guard looks at what is asked. */
+  readonly questionGuards: QuestionGuards | undefined;
   readonly first: RoundAnswers;
   send(answers: RoundAnswers): Promise<JsonObject>;
   /** Resolves to the answers by the keys of the questions. */
@@ -62,11 +66,21 @@ export async function runRounds(options: RoundsOptions): Promise<JsonObject> {
 /** A server that only wants to be asked again, later, asks nothing. */
 async function answerRound(result: JsonObject, options: RoundsOptions): Promise<RoundAnswers> {
   const requestState = readState(result.requestState, options.server);
-  const questions = readQuestions(result.inputRequests, options);
+  const asked = readQuestions(result.inputRequests, options);
+  const { questionGuards } = options;
+  const questions =
+    questionGuards === undefined
+      ? asked
+      : await passQuestions(asked, questionGuards).catch(refuseStopped);
   const state = requestState === undefined ? {} : { requestState };
   return Object.keys(questions).length === 0
     ? state
     : { inputResponses: await options.ask(questions, requestState), ...state };
+}
+
+/** For a server that waits for nothing: its call ends. */
+export function refuseStopped(thrown: unknown): never {
+  throw thrown instanceof CallStopped ? new CallRefusedError(thrown.message) : thrown;
 }
 
 function readState(state: unknown, server: string): string | undefined {

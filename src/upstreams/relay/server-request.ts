@@ -1,6 +1,8 @@
 // §18.3: one request to a server, with all that belongs to it until its result. The transport counts the time.
 
 import type { Context, RawResult } from '../../mcp/catalog/catalog.ts';
+import { CallStopped } from '../../mcp/control/call-stopped.ts';
+import type { QuestionGuards } from '../../mcp/control/question-guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { TraceContext } from '../../protocol/json-rpc.ts';
@@ -15,6 +17,8 @@ export interface RequestClient {
   readonly trace: TraceContext;
   readonly logLevel: LogSeverity | undefined;
   readonly wantsProgress: boolean;
+  /** Undefined where no guard looks at what is asked. */
+  readonly questionGuards: QuestionGuards | undefined;
   /** Params of `notifications/progress`. */
   progress(params: JsonObject): void;
   /** Params of `notifications/message`. */
@@ -35,7 +39,7 @@ export function sendToServer(
   params: JsonObject,
   client: RequestClient,
 ): Promise<JsonObject> {
-  const { signal, trace, logLevel, wantsProgress, progress, log, answer } = client;
+  const { signal, trace, logLevel, wantsProgress, progress, log, answer, questionGuards } = client;
   // Each member by its name: spread, they were a tenth of all that the relay does.
   return upstream.request(caller, {
     method: request.method,
@@ -47,7 +51,9 @@ export function sendToServer(
     logLevel,
     onProgress: wantsProgress ? progress : undefined,
     onLog: logLevel === undefined ? undefined : log,
-    onRequest: limitQuestions(answer),
+    onRequest: limitQuestions(
+      questionGuards === undefined ? answer : guardAnswers(answer, questionGuards),
+    ),
     onElicitationComplete: client.completeElicitation,
   });
 }
@@ -70,6 +76,20 @@ function limitQuestions(answer: RequestClient['answer']): RequestClient['answer'
     }
   };
 }
+
+/** Whoever asks what may not be asked, or gets an answer that may not go on, gets an error in its place. */
+const guardAnswers = (
+  answer: RequestClient['answer'],
+  guards: QuestionGuards,
+): RequestClient['answer'] =>
+  async function answerGuarded(question, cancelled) {
+    try {
+      const passed = await guards.passQuestion(question);
+      return await guards.passAnswer(question.method, await answer(passed, cancelled));
+    } catch (thrown) {
+      throw thrown instanceof CallStopped ? refuseQuestion(thrown.message) : thrown;
+    }
+  };
 
 // What is passed on: one request of a client, to one server.
 
@@ -109,12 +129,13 @@ export function toRequestClient(
   answer: RequestClient['answer'],
   completeElicitation?: RequestClient['completeElicitation'],
 ): RequestClient {
-  const { logLevel, wantsProgress, signal } = context.relay;
+  const { logLevel, wantsProgress, signal, questionGuards } = context.relay;
   return {
     signal,
     trace: context.trace,
     logLevel,
     wantsProgress,
+    questionGuards,
     progress: (params) => passProgress(context, params),
     log: (params) => passLog(context, params),
     answer,

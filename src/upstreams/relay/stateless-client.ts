@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
-import type { JsonObject } from '../../platform/json.ts';
+import { passAnswers, type QuestionGuards } from '../../mcp/control/question-guards.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import { nameOwner } from '../../store/owner.ts';
 import { UpstreamError } from '../upstream.ts';
 import { CallRefusedError } from './failures.ts';
@@ -13,6 +14,7 @@ import {
   type Questions,
   type RedeemAnswers,
   type RoundAnswers,
+  refuseStopped,
   runRounds,
 } from './rounds.ts';
 import {
@@ -98,12 +100,14 @@ export async function relayToStatelessClient(
   return runRounds({
     server,
     capabilities,
+    questionGuards: relay.questionGuards,
     first: await readAnswers(server, relay, redeemAnswers),
     send,
     ask: async (questions, requestState) =>
       relay.requireInput(nameAskers(server, questions), {
         server,
         once: randomUUID(),
+        asked: listMethods(questions),
         ...(requestState !== undefined && { requestState }),
       }),
   });
@@ -123,7 +127,7 @@ async function refuseToWait(): Promise<never> {
 function createSend(
   call: RelayedCall,
   params: JsonObject,
-  { trace, relay: { logLevel, wantsProgress } }: Context,
+  { trace, relay: { logLevel, wantsProgress, questionGuards } }: Context,
 ): NewCall['send'] {
   return ({ signal, progress, log, answer }) =>
     sendToServer(call, params, {
@@ -131,6 +135,7 @@ function createSend(
       trace,
       logLevel,
       wantsProgress,
+      questionGuards,
       progress,
       log,
       answer,
@@ -164,7 +169,7 @@ function readReply(
 /** What the client answered to a server that gets the request again; nothing where it was not asked before. */
 async function readAnswers(
   server: string,
-  { answered }: StatelessRelay,
+  { answered, questionGuards }: StatelessRelay,
   redeemAnswers: RedeemAnswers,
 ): Promise<RoundAnswers> {
   if (answered === undefined) return NO_ANSWERS;
@@ -177,10 +182,31 @@ async function readAnswers(
     );
   }
   return {
-    inputResponses,
+    inputResponses: await passInputResponses(inputResponses, state.asked, questionGuards),
     ...(typeof state.requestState === 'string' && { requestState: state.requestState }),
   };
 }
+
+/** By the keys of the questions: guards look at an answer by what was asked. */
+const listMethods = (questions: Questions): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(questions).map(([key, { method }]) => [key, method]));
+
+/** `asked` is what the state says of the questions; an older gateway did not write it. */
+async function passInputResponses(
+  inputResponses: JsonObject,
+  asked: unknown,
+  guards: QuestionGuards | undefined,
+): Promise<JsonObject> {
+  if (guards === undefined) return inputResponses;
+  if (!isObject(asked)) throw new CallRefusedError(ASKED_BEFORE);
+  const methods = Object.fromEntries(
+    Object.entries(asked).map(([key, method]) => [key, { method: String(method) }]),
+  );
+  return passAnswers(methods, inputResponses, guards).catch(refuseStopped);
+}
+
+const ASKED_BEFORE =
+  'The call asked before guards looked at what is answered. Call again, without the answers.';
 
 const callAgain = (server: string) =>
   new CallRefusedError(

@@ -1,5 +1,6 @@
 // A gateway with servers behind it, as a configuration file puts them there.
 
+import { readFileSync } from 'node:fs';
 import type { GatewayFile } from '../../../src/gateway/configuration/gateway-file.ts';
 import type { Deps } from '../../../src/gateway/gateway.ts';
 import { createLocalCatalog } from '../../../src/index.ts';
@@ -122,5 +123,11 @@ export async function parseServers(content: object): Promise<GatewayFile> {
     name,
     typeof server === 'string' ? { url: server } : server,
   ]);
-  return readFile({ mcpServers: Object.fromEntries(servers), ...rest }, { hasStateSecret: true });
+  return readFile(
+    { mcpServers: Object.fromEntries(servers), ...rest },
+    {
+      hasStateSecret: true,
+      readText: (path) => readFileSync(path, 'utf8'),
+    },
+  );
 }

@@ -1,4 +1,5 @@
 // Configuration files, parsed as the command parses them.
+import { resolve } from 'node:path';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
 import type { GatewayFile } from '../../../src/gateway/configuration/gateway-file.ts';
@@ -32,7 +33,7 @@ export async function parseFile(content: unknown, options: FileOptions = {}) {
     env: {},
     config: toSettings(options),
     findProgramUser: async () => ({ kind: 'problem', message: 'There are no users here.' }),
-    resolvePath: (path) => `/etc/postern/${path}`,
+    resolvePath: (path) => resolve('/etc/postern', path),
     readText(path) {
       throw new Error(`there is no ${path}`);
     },

@@ -62,6 +62,7 @@ export function checkNames(file: GatewayFile, config: UpstreamConfig, tools: Fet
     config,
     naming: createNaming(file),
     policies: { findHidden: () => undefined },
+    listGuards: undefined,
     warn: () => {},
   });
   const names = [...prepareList('tools', tools).byName.keys()];

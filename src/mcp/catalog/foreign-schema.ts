@@ -1,0 +1,54 @@
+// JSON Schemas that servers wrote: compiled only where something was changed on its way (§26.3), and read without trust.
+
+import { RE2JS } from '@bufbuild/re2';
+import { Ajv, type Options, type ValidateFunction } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { isObject } from '../../platform/json.ts';
+import { describeErrors } from './define/describe-errors.ts';
+
+/** What is wrong with the value; undefined where it fits, and where the schema is none that can be read. */
+export type CheckSchema = (schema: unknown, subject: string, value: unknown) => string | undefined;
+
+export const checkForeignSchema: CheckSchema = (schema, subject, value) => {
+  if (!isObject(schema)) return undefined;
+  const { validate } = known.get(schema) ?? compile(schema);
+  known.set(schema, { validate });
+  if (validate === undefined || validate(value)) return undefined;
+  return describeErrors(subject, validate.errors ?? []).join('; ');
+};
+
+interface Compiled {
+  /** Undefined of what is no schema. */
+  readonly validate: ValidateFunction | undefined;
+}
+
+const known = new WeakMap<object, Compiled>();
+
+/** Patterns of servers run in time that grows with the text alone. */
+const OPTIONS: Options = {
+  strict: false,
+  validateFormats: false,
+  validateSchema: false,
+  logger: false,
+  verbose: true,
+  code: {
+    regExp: Object.assign(
+      (pattern: string) => {
+        const compiled = RE2JS.compile(pattern);
+        return { test: (text: string) => compiled.test(text), toString: () => pattern };
+      },
+      { code: 'new RegExp' },
+    ),
+  },
+};
+
+/** An Ajv keeps something of all that it has compiled: each has one of its own. */
+function compile(schema: object): Compiled {
+  const dialect = '$schema' in schema ? String(schema.$schema) : '';
+  try {
+    const ajv = dialect.includes('draft-07') ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS);
+    return { validate: ajv.compile(schema) };
+  } catch {
+    return { validate: undefined };
+  }
+}

@@ -1,0 +1,130 @@
+// §26: how a call ended, before anybody hears of it: its result, or the error of a server in its place.
+
+import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { Guard, GuardedMessage } from '../../policy/guards/guards.ts';
+import type { ItemKind } from '../../protocol/list-kinds.ts';
+import type { CallContext } from '../calls/context.ts';
+import { isToolError, readWords } from '../catalog/define/tool.ts';
+import type { Target } from '../catalog/served-catalog.ts';
+import { CallStopped } from './call-stopped.ts';
+import { findAskedProblem, findResultProblem } from './changed-values.ts';
+
+interface GuardEndDeps {
+  readonly after: Guard | undefined;
+  readonly asked: Guard | undefined;
+  readonly target: Target;
+  readonly message: Pick<GuardedMessage, 'caller' | 'signal'>;
+  readonly context: Pick<CallContext, 'isAsking'>;
+}
+
+/** What an author's tool says of its failure is a result like any other. @throws what was thrown otherwise. */
+export function toToolError(kind: ItemKind, thrown: unknown): object {
+  if (kind !== 'tool' || !isToolError(thrown)) throw thrown;
+  return { content: [{ type: 'text', text: readWords(thrown) }], isError: true };
+}
+
+/** @throws CallStopped where a guard refuses it; else what the call throws. */
+export async function guardEnd(running: Promise<object>, deps: GuardEndDeps): Promise<object> {
+  let result: object;
+  try {
+    result = await running;
+  } catch (thrown) {
+    return guardThrown(thrown, deps);
+  }
+  // The client is asked in place of an answer: nobody hears of this one.
+  return deps.context.isAsking() || deps.after === undefined
+    ? result
+    : guardResult(result, deps.after, deps);
+}
+
+async function guardResult(
+  result: object,
+  after: Guard,
+  { target, message }: GuardEndDeps,
+): Promise<object> {
+  // How long a resource may be kept is the gateway's own note.
+  const { cache, value } = splitCache(target.item.kind, result);
+  const verdict = await after.judge({
+    value,
+    ...message,
+    findProblem: (changed) =>
+      findResultProblem(target.item.kind, changed) ?? findStructureProblem(target, changed),
+  });
+  if (verdict.kind === 'passed') return result;
+  if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
+  if (!isObject(verdict.value)) return result;
+  return cache === undefined ? verdict.value : { ...verdict.value, cache };
+}
+
+function splitCache(kind: ItemKind, result: object): { cache?: unknown; value: object } {
+  if (kind !== 'resource' || !('cache' in result) || result.cache === undefined) {
+    return { value: result };
+  }
+  const { cache, ...value } = result;
+  return { cache, value };
+}
+
+/** A result that says that the tool failed need not be what its schema says. */
+const findStructureProblem = (target: Target, changed: unknown): string | undefined =>
+  isObject(changed) && changed.isError !== true ? target.findResultProblem?.(changed) : undefined;
+
+/** What a server says of its failure goes to the client as it is. What the gateway says itself has nothing of a server. */
+async function guardThrown(thrown: unknown, deps: GuardEndDeps): Promise<never> {
+  if (!(thrown instanceof GatewayError) || thrown.failure.jsonRpc === undefined) throw thrown;
+  const { key, failure } = thrown;
+  const asked = await guardUrlQuestions(failure.jsonRpc ?? NO_ERROR, deps);
+  const jsonRpc = deps.after === undefined ? asked : await guardError(asked, deps.after, deps);
+  if (jsonRpc === failure.jsonRpc) throw thrown;
+  return fail(key, { ...failure, jsonRpc });
+}
+
+const NO_ERROR: JsonRpcErrorObject = { code: -32603, message: 'Internal error' };
+
+async function guardError(
+  error: JsonRpcErrorObject,
+  after: Guard,
+  { target, message }: GuardEndDeps,
+): Promise<JsonRpcErrorObject> {
+  const verdict = await after.judge({
+    value: { error },
+    ...message,
+    findProblem: (changed) =>
+      isObject(changed) && 'error' in changed
+        ? findResultProblem(target.item.kind, changed)
+        : 'an error cannot become a result',
+  });
+  if (verdict.kind === 'passed') return error;
+  if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
+  return readError(verdict.value) ?? error;
+}
+
+function readError(value: unknown): JsonRpcErrorObject | undefined {
+  const { code, message, data } = isObject(value) && isObject(value.error) ? value.error : {};
+  if (typeof code !== 'number' || typeof message !== 'string') return undefined;
+  return data === undefined ? { code, message } : { code, message, data };
+}
+
+// MCP 2025-11-25 "URL Elicitation Required Errors": an error that asks.
+
+const URL_REQUIRED = -32042;
+
+async function guardUrlQuestions(
+  error: JsonRpcErrorObject,
+  { asked, message }: GuardEndDeps,
+): Promise<JsonRpcErrorObject> {
+  const { code, data } = error;
+  if (asked === undefined || code !== URL_REQUIRED) return error;
+  if (!isObject(data) || !Array.isArray(data.elicitations)) return error;
+  const passed: unknown[] = [];
+  let isChanged = false;
+  for (const question of data.elicitations) {
+    const value: JsonObject = isObject(question) ? question : {};
+    const findProblem = (changed: unknown) => findAskedProblem('elicitation', changed);
+    const verdict = await asked.judge({ value, ...message, findProblem });
+    if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
+    passed.push(verdict.kind === 'changed' ? verdict.value : question);
+    isChanged ||= verdict.kind === 'changed';
+  }
+  return isChanged ? { ...error, data: { ...data, elicitations: passed } } : error;
+}

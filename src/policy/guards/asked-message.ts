@@ -1,0 +1,123 @@
+// §26.2: what a guard is told.
+
+import type { GuardCaller, GuardedItem, GuardPoint } from './guards.ts';
+
+/** As a module gets it. Members that say nothing are left out. */
+export interface AskedMessage {
+  readonly guard: string;
+  readonly on: GuardPoint;
+  /** Of MCP: `tools/call` for a tool's arguments and for its result. */
+  readonly method: string;
+  readonly phase: GuardPhase;
+  /** `''` for the built-in catalogue. */
+  readonly server: string;
+  /** Of the tool or prompt as clients of `/mcp` see it, or the URI; left out where it is about a server as a whole. */
+  readonly name?: string;
+  readonly value: unknown;
+  readonly user?: AskedUser;
+  /** OAuth client ID. */
+  readonly client?: string;
+  readonly view?: string;
+  readonly requestId?: string | number;
+  /** W3C Trace Context. */
+  readonly traceparent?: string;
+}
+
+export type GuardPhase = 'request' | 'response';
+
+/** Who calls: what the token says, never the token. */
+interface AskedUser {
+  readonly sub: string;
+  readonly issuer?: string;
+  readonly email?: string;
+  readonly groups?: readonly string[];
+}
+
+export const POINTS = {
+  'tools/list': { method: 'tools/list', phase: 'response' },
+  'tools/call': { method: 'tools/call', phase: 'request' },
+  'tools/result': { method: 'tools/call', phase: 'response' },
+  'prompts/list': { method: 'prompts/list', phase: 'response' },
+  'prompts/get': { method: 'prompts/get', phase: 'request' },
+  'prompts/result': { method: 'prompts/get', phase: 'response' },
+  'resources/list': { method: 'resources/list', phase: 'response' },
+  'resources/read': { method: 'resources/read', phase: 'request' },
+  'resources/result': { method: 'resources/read', phase: 'response' },
+  'resources/subscribe': { method: 'resources/subscribe', phase: 'request' },
+  'completion/complete': { method: 'completion/complete', phase: 'request' },
+  'completion/result': { method: 'completion/complete', phase: 'response' },
+  instructions: { method: 'server/instructions', phase: 'response' },
+  sampling: { method: 'sampling/createMessage', phase: 'request' },
+  'sampling/result': { method: 'sampling/createMessage', phase: 'response' },
+  elicitation: { method: 'elicitation/create', phase: 'request' },
+  'elicitation/result': { method: 'elicitation/create', phase: 'response' },
+  roots: { method: 'roots/list', phase: 'request' },
+  'roots/result': { method: 'roots/list', phase: 'response' },
+  notifications: { method: 'notifications', phase: 'request' },
+  approval: { method: 'approval', phase: 'request' },
+} as const satisfies Readonly<
+  Record<GuardPoint, { readonly method: string; readonly phase: GuardPhase }>
+>;
+
+export function describeMessage(
+  guard: string,
+  on: GuardPoint,
+  { name, server }: GuardedItem,
+  value: unknown,
+  caller: GuardCaller | undefined,
+): AskedMessage {
+  const { method, phase } = POINTS[on];
+  const said = { guard, on, method, phase, server, ...(name !== '' && { name }), value };
+  return caller === undefined ? said : { ...said, ...describeCaller(caller) };
+}
+
+function describeCaller({ user, clientId, view, requestId, trace }: GuardCaller) {
+  const { traceparent } = trace;
+  return {
+    ...(user !== undefined && { user: describeUser(user) }),
+    ...(clientId !== undefined && { client: clientId }),
+    ...(view !== undefined && { view }),
+    ...(requestId !== undefined && { requestId }),
+    ...(traceparent !== undefined && { traceparent }),
+  };
+}
+
+const describeUser = ({
+  sub,
+  issuer,
+  email,
+  groups,
+}: NonNullable<GuardCaller['user']>): AskedUser => ({
+  sub,
+  ...(issuer !== undefined && { issuer }),
+  ...(email !== undefined && { email }),
+  ...(groups !== undefined && { groups }),
+});
+
+/** Of each point a value in which there is nothing, for who only asks whether a guard answers. */
+export const SAMPLES: Readonly<Record<GuardPoint, unknown>> = {
+  'tools/list': { name: 'postern-check', inputSchema: { type: 'object' } },
+  'tools/call': { name: 'postern-check', arguments: {} },
+  'tools/result': { content: [] },
+  'prompts/list': { name: 'postern-check' },
+  'prompts/get': { name: 'postern-check', arguments: {} },
+  'prompts/result': { messages: [] },
+  'resources/list': { uri: 'check:postern', name: 'postern-check' },
+  'resources/read': { uri: 'check:postern' },
+  'resources/result': { contents: [] },
+  'resources/subscribe': { uri: 'check:postern' },
+  'completion/complete': {
+    ref: { type: 'ref/prompt', name: 'postern-check' },
+    argument: { name: 'check', value: '' },
+  },
+  'completion/result': { completion: { values: [] } },
+  instructions: '',
+  sampling: { messages: [], maxTokens: 1 },
+  'sampling/result': { role: 'assistant', model: '', content: { type: 'text', text: '' } },
+  elicitation: { message: '', requestedSchema: { type: 'object', properties: {} } },
+  'elicitation/result': { action: 'cancel' },
+  roots: {},
+  'roots/result': { roots: [] },
+  notifications: { method: 'notifications/message', params: { level: 'debug', data: '' } },
+  approval: { name: 'postern-check', arguments: {} },
+};

@@ -1,0 +1,68 @@
+// §26.2: a guard that is a module of the operator's, in this process.
+
+import { statSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { ConfigError } from '../../config/problem.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { AskedMessage } from './asked-message.ts';
+import { GuardFailure, readDecision } from './decision.ts';
+import type { AskGuard } from './run-guard.ts';
+
+interface ModuleGuardConfig {
+  readonly path: string;
+  readonly timeoutMs: number;
+}
+
+/** @throws ConfigError where the module cannot be loaded, or exports no guard. */
+export async function loadModuleGuard(
+  name: string,
+  { path, timeoutMs }: ModuleGuardConfig,
+  clock: Clock,
+): Promise<AskGuard> {
+  const judge = await importJudge(name, path);
+
+  return function askModule(message) {
+    const answer = judge(message);
+    return answer instanceof Promise
+      ? waitAtMost(clock, timeoutMs, answer).then(readDecision)
+      : readDecision(answer);
+  };
+}
+
+/** Node.js keeps each address that it has imported: a file that was written since has another one. */
+async function importJudge(
+  name: string,
+  path: string,
+): Promise<(message: AskedMessage) => unknown> {
+  const fail = (reason: string): never => {
+    throw new ConfigError([`The guard ${name}: its module ${path} ${reason}`]);
+  };
+  let exported: unknown;
+  try {
+    const address = pathToFileURL(path);
+    address.search = `written=${statSync(path).mtimeMs}`;
+    exported = await import(address.href);
+  } catch (error) {
+    return fail(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const judge = readDefault(exported);
+  return judge ?? fail('has no default export that is a function.');
+}
+
+function readDefault(exported: unknown): ((message: AskedMessage) => unknown) | undefined {
+  if (typeof exported !== 'object' || exported === null || !('default' in exported)) {
+    return undefined;
+  }
+  const judge = exported.default;
+  return typeof judge === 'function' ? (message) => judge(message) : undefined;
+}
+
+/** @throws GuardFailure when it takes longer. */
+function waitAtMost<Answer>(clock: Clock, ms: number, answer: Promise<Answer>): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const stop = clock.after(ms, () =>
+      reject(new GuardFailure(`it did not answer within ${ms} ms`)),
+    );
+    answer.finally(stop).then(resolve, reject);
+  });
+}

@@ -1,0 +1,220 @@
+// §26: a guard that refuses all lets nothing pass, by whatever way it comes.
+import { expect, test } from 'vitest';
+import { createLocalCatalog, defineTool, elicit, sample, ToolError } from '../../../src/index.ts';
+import { openClient } from '../../support/clients/session-client.ts';
+import { ASKABLE, LOG_LEVEL, stateless } from '../../support/clients/stateless.ts';
+import { ALL_POINTS, writeGuard } from '../../support/guards/module-guard.ts';
+import {
+  CLIENT_MARK,
+  SERVER_MARK,
+  startSpeakingServer,
+} from '../../support/guards/speaking-server.ts';
+import { useShared } from '../../support/lifetimes.ts';
+import { startForTest } from '../../support/upstreams/catalog-gateway.ts';
+
+const said = () => ({ content: [{ type: 'text' as const, text: SERVER_MARK }] });
+const NO_INPUT = { type: 'object', properties: {}, additionalProperties: true } as const;
+
+/** Of an author: what he says is looked at as well. */
+const builtIn = createLocalCatalog({
+  instructions: `${SERVER_MARK} of an author`,
+  logging: true,
+  tools: [
+    defineTool({
+      name: 'own-say',
+      description: SERVER_MARK,
+      inputSchema: NO_INPUT,
+      run: said,
+    }),
+    defineTool({
+      name: 'own-fail',
+      description: SERVER_MARK,
+      inputSchema: NO_INPUT,
+      run() {
+        throw new ToolError(SERVER_MARK);
+      },
+    }),
+    defineTool({
+      name: 'own-tell',
+      description: SERVER_MARK,
+      inputSchema: NO_INPUT,
+      run(_args, { log, progress }) {
+        log('error', SERVER_MARK);
+        progress(1, 1, SERVER_MARK);
+        return { content: [] };
+      },
+    }),
+    defineTool({
+      name: 'own-elicit',
+      description: SERVER_MARK,
+      inputSchema: NO_INPUT,
+      async run(_args, { ask }) {
+        const schema = { type: 'object', properties: { name: { type: 'string' } } } as const;
+        const answers = await ask({ it: elicit(SERVER_MARK, schema) });
+        return { content: [{ type: 'text', text: JSON.stringify(answers) }] };
+      },
+    }),
+    defineTool({
+      name: 'own-sample',
+      description: SERVER_MARK,
+      inputSchema: NO_INPUT,
+      async run(_args, { ask }) {
+        const messages = [{ role: 'user', content: { type: 'text', text: SERVER_MARK } }] as const;
+        await ask({ it: sample({ messages, maxTokens: 1 }) });
+        return { content: [] };
+      },
+    }),
+  ],
+});
+
+const server = useShared(startSpeakingServer);
+
+const TOOLS = ['say', 'fail', 'broken', 'tell', 'url', 'elicit', 'sample', 'roots'];
+const OWN_TOOLS = ['own-say', 'own-fail', 'own-tell', 'own-elicit', 'own-sample'];
+
+const callOf = (name: string) => ({
+  method: 'tools/call',
+  params: { name, arguments: { said: CLIENT_MARK }, _meta: { progressToken: 'p' } },
+});
+
+/** Requests of a client of `/mcp`, each with what it says. */
+const REQUESTS = [
+  { method: 'tools/list', params: {} },
+  { method: 'prompts/list', params: {} },
+  { method: 'resources/list', params: {} },
+  { method: 'resources/templates/list', params: {} },
+  ...TOOLS.map((tool) => callOf(`it__${tool}`)),
+  ...OWN_TOOLS.map(callOf),
+  { method: 'prompts/get', params: { name: 'it__prompt', arguments: { a: CLIENT_MARK } } },
+  { method: 'resources/read', params: { uri: 'test://r' } },
+  { method: 'resources/read', params: { uri: `test://t/${CLIENT_MARK}` } },
+  {
+    method: 'completion/complete',
+    params: {
+      ref: { type: 'ref/prompt', name: 'it__prompt' },
+      argument: { name: 'a', value: CLIENT_MARK },
+    },
+  },
+  {
+    method: 'completion/complete',
+    params: {
+      ref: { type: 'ref/resource', uri: 'test://t/{id}' },
+      argument: { name: 'id', value: CLIENT_MARK },
+    },
+  },
+] as const;
+
+const SUBSCRIBE = {
+  method: 'resources/subscribe',
+  params: { uri: `test://t/${CLIENT_MARK}` },
+} as const;
+
+const LISTS = ['tools/list', 'prompts/list', 'resources/list'];
+const NO_LISTS = ALL_POINTS.filter((point) => !LISTS.includes(point));
+
+/** By which way it is refused: each alone must hold what goes by it. */
+const GUARDED = [
+  { title: 'all at once', on: ALL_POINTS, sees: 'nothing' },
+  { title: 'all but the lists', on: NO_LISTS, sees: 'lists' },
+  {
+    title: 'what servers answer and say',
+    on: NO_LISTS.filter((point) => point.includes('/result') || !point.includes('/')),
+    sees: 'lists',
+  },
+] as const;
+
+const refuseAll = async (on: readonly string[]) => [
+  {
+    name: 'refuse-all',
+    on,
+    use: await writeGuard("return { decision: 'refuse', message: 'No.' };"),
+  },
+];
+
+const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+
+/** Lists apart, nothing that the server or an author said is in it. */
+function expectNoMark(method: string, text: string, sees: string): void {
+  if (sees === 'lists' && method.endsWith('/list')) return;
+  expect(`${method}: ${text}`).not.toContain(SERVER_MARK);
+}
+
+const start = async (on: readonly string[], guarded = true) =>
+  startForTest({
+    file: {
+      mcpServers: { it: server.url },
+      ...(guarded && { guards: await refuseAll(on) }),
+    },
+    builtIn,
+    env: { MCP_STREAMS: 'true' },
+  });
+
+test.each(GUARDED)('§26 session era, $title: nothing passes', async ({ on, sees }) => {
+  const gateway = await start(on);
+  const before = server.heard.length;
+  const client = await openClient(gateway, { capabilities: CAPABILITIES });
+  const init = await gateway.rpc({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'initialize',
+    params: {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'a', version: '1' },
+    },
+  });
+  expectNoMark('initialize', init.text, sees);
+  await client.ask('logging/setLevel', { level: 'debug' });
+  for (const { method, params } of [...REQUESTS, SUBSCRIBE]) {
+    const answer = await client.send({ jsonrpc: '2.0', id: 7, method, params });
+    expectNoMark(method, await answer.text(), sees);
+  }
+  const isSent = !on.some((point) => point === 'tools/call');
+  if (!isSent) {
+    const sent = server.heard.slice(before).join('\n');
+    expect(sent).not.toContain(CLIENT_MARK);
+  }
+});
+
+test.each(GUARDED)('§26 stateless era, $title: nothing passes', async ({ on, sees }) => {
+  const gateway = await start(on);
+  const before = server.heard.length;
+  const options = { meta: { ...ASKABLE, [LOG_LEVEL]: 'debug' } };
+  const headers = { accept: 'application/json, text/event-stream' };
+  const discovered = await stateless(gateway, 'server/discover', {}, options);
+  expectNoMark('server/discover', discovered.text, sees);
+  for (const { method, params } of REQUESTS) {
+    const { _meta: own, ...rest } = { _meta: {}, ...params };
+    const { text } = await stateless(gateway, method, rest, {
+      ...options,
+      meta: { ...options.meta, ...own },
+      headers,
+    });
+    expectNoMark(method, text, sees);
+  }
+  const isSent = !on.some((point) => point === 'tools/call');
+  if (!isSent) expect(server.heard.slice(before).join('\n')).not.toContain(CLIENT_MARK);
+});
+
+test('§26 without guards all of it passes: the marks are where the test looks for them', async () => {
+  const gateway = await start([], false);
+  const client = await openClient(gateway, {});
+  for (const { method, params } of REQUESTS.filter((one) => !one.method.endsWith('/call'))) {
+    const answer = await client.send({ jsonrpc: '2.0', id: 7, method, params });
+    expect(`${method}: ${await answer.text()}`).toContain(SERVER_MARK);
+  }
+  for (const name of [
+    'it__say',
+    'it__fail',
+    'it__broken',
+    'it__tell',
+    'own-say',
+    'own-fail',
+    'own-tell',
+  ]) {
+    await client.ask('logging/setLevel', { level: 'debug' });
+    const answer = await client.send({ jsonrpc: '2.0', id: 7, ...callOf(name) });
+    expect(`${name}: ${await answer.text()}`).toContain(SERVER_MARK);
+  }
+  expect(server.heard.join('\n')).toContain(CLIENT_MARK);
+});
