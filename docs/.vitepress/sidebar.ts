@@ -106,6 +106,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
           { text: 'The API for operators', link: '/reference/operators' },
           { text: "Users' connections to servers", link: '/reference/connections' },
           { text: 'Views', link: '/reference/views' },
+          { text: 'Replay of rules', link: '/reference/replay' },
         ],
       },
     ],
