@@ -111,14 +111,6 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
   const findListed = async (ids: readonly string[]): Promise<readonly ApprovalRequest[]> =>
     (await Promise.all(ids.map(find))).flatMap((one) => (one?.state === 'pending' ? [one] : []));
 
-  async function isFull(owner: ApprovalRequest['owner']): Promise<boolean> {
-    const [ofUser, all] = await Promise.all([
-      store.countListed(buildUserApprovalsKey(hashOwner(owner))),
-      store.countListed(APPROVAL_LIST_KEY),
-    ]);
-    return ofUser >= MAX_OF_USER || all >= MAX_IN_ALL;
-  }
-
   async function create(
     call: CallToApprove & Pick<ApprovalRequest, 'owner'>,
     approver: Approver,
@@ -134,10 +126,18 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
     return request;
   }
 
-  const addToLists = async (request: ApprovalRequest): Promise<void> => {
-    for (const [list, key] of listsOf(request))
+  /**
+   * False where one of them is full. Counted once it is added, so that many at the same moment count each other; that of the user
+   * first, so that one user's many never stand in that of all.
+   */
+  async function addToLists(request: ApprovalRequest): Promise<boolean> {
+    for (const [list, key] of listsOf(request)) {
       await store.setListed(list, key, request.id, APPROVAL_SECONDS);
-  };
+      const max = list === APPROVAL_LIST_KEY ? MAX_IN_ALL : MAX_OF_USER;
+      if (list !== OPERATOR_APPROVALS_KEY && (await store.countListed(list)) > max) return false;
+    }
+    return true;
+  }
 
   const removeFromLists = async (request: ApprovalRequest): Promise<void> => {
     for (const [list, key] of listsOf(request)) await store.deleteListed(list, key);
@@ -151,15 +151,19 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
         const known = standing === undefined ? undefined : await find(standing);
         // Whoever can write to the store could have it point elsewhere.
         if (known !== undefined && nameCall(known) === nameCall(call)) return known;
-        if (await isFull(call.owner)) return undefined;
         const request = await create(call, approver);
+        const isListed = await addToLists(request);
         // Of many at the same moment all get the same.
-        if (await store.compareAndSet(key, standing, request.id, 2 * APPROVAL_SECONDS)) {
-          await addToLists(request);
+        if (
+          isListed &&
+          (await store.compareAndSet(key, standing, request.id, 2 * APPROVAL_SECONDS))
+        ) {
           observer.asked?.(request, approver);
           return request;
         }
+        await removeFromLists(request);
         await store.delete(buildKey(request.id));
+        if (!isListed && (await store.get(key)) === standing) return undefined;
       }
     },
     find,

@@ -71,3 +71,16 @@ test('§27.2 one user has twenty calls that wait, and keeps nobody else from ask
   const list = await browser.open(`${gateway.baseUrl}/approvals`);
   expect(list.html.match(/See what it would do<\/a>/g)).toHaveLength(20);
 });
+
+test('§27.2 a user who asks for a hundred at the same moment has no more than twenty that wait', async () => {
+  const { gateway } = await startAskingGateway('page');
+  const user = await gateway.logIn('ada');
+  const ended = await Promise.all(
+    Array.from({ length: 100 }, (_, at) => user.call(WRITE, { ...ARGS, content: String(at) })),
+  );
+  const waiting = ended.filter(({ text }) => text.includes('/approvals/'));
+  expect(waiting.length).toBeLessThanOrEqual(20);
+  expect(ended.filter(({ text }) => text.includes('Too many calls wait')).length).toBe(
+    100 - waiting.length,
+  );
+});
