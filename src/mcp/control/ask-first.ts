@@ -48,18 +48,18 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     const question = toQuestion(call, deps.defaultIssuer);
     if (call.context.user?.grant?.isMachine === true && whom !== 'operator')
       stop(TO_MACHINES(call));
-    if (!(await goOn(question)) && !(await ask(question, whom))) return;
+    if (!(await goOn(question, whom)) && !(await ask(question, whom))) return;
     const { approvalRounds } = call.context;
-    approvalRounds?.passOn(() => approvals.beginRound(question.asked, { kind: 'approved' }));
+    approvalRounds?.passOn(() => approvals.beginRound(question.asked, { kind: 'approved', whom }));
   };
 
   /** Whether this is a later round of a call that has its approval by now. */
-  async function goOn(question: Question): Promise<boolean> {
+  async function goOn(question: Question, whom: AskWhom): Promise<boolean> {
     const { call, asked } = question;
     const brought = call.context.approvalRounds?.brought;
     if (brought === undefined) return false;
     const round = await approvals.takeRound(brought.secret, asked);
-    if (round === undefined) return stop(NOT_GOOD);
+    if (round?.whom !== whom) return stop(NOT_GOOD);
     if (round.kind === 'form') settleForm(question, brought.response);
     if (round.kind === 'page') {
       checkOpened(call, brought.response);
@@ -83,7 +83,7 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
         if (isAsked) return true;
       }
     }
-    await askAtPage(question);
+    await askAtPage(question, whom);
     return true;
   }
 
@@ -96,7 +96,7 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     observer.asked?.(asked, 'form');
     const form = createForm(message, relay.era === 'session' && sessionId !== undefined);
     if (relay.era === 'stateless') {
-      const secret = await approvals.beginRound(asked, { kind: 'form' });
+      const secret = await approvals.beginRound(asked, { kind: 'form', whom: 'user' });
       return requireRounds(call).require(form, secret);
     }
     const response = await askInSession(relay, form);
@@ -120,7 +120,7 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
 
   // At the page.
 
-  async function askAtPage(question: Question): Promise<void> {
+  async function askAtPage(question: Question, whom: AskWhom): Promise<void> {
     const { call, asked, relay } = question;
     if (pageUrl === undefined || asked.owner === undefined) return stop(NO_WAY(call));
     const request = await requestOrTake(question, 'page');
@@ -131,7 +131,7 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     const message = `${NEEDS(call)} See what it would do, and decide. Then this goes on.`;
     const toPage = createPageQuestion({ elicitationId, url, message });
     if (relay.era === 'stateless') {
-      const round = { kind: 'page', requestId: request.id } as const;
+      const round = { kind: 'page', whom, requestId: request.id } as const;
       const secret = await approvals.beginRound(asked, round);
       return requireRounds(call).require(toPage, secret);
     }
@@ -168,6 +168,7 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
       value,
       caller: toGuardCaller(context, record),
       signal: context.relay.signal,
+      findProblem: () => 'what is to be approved cannot be changed',
     });
     // One that could not say it leaves it to operators.
     if (verdict.hasFailed === true) return undefined;

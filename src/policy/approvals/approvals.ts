@@ -2,6 +2,7 @@
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
 import type { Owner } from '../../store/store.ts';
+import type { AskWhom } from '../policy.ts';
 
 /** What somebody agrees to: this call of this user by this client, exactly as it will be sent. */
 export interface CallToApprove {
@@ -59,6 +60,8 @@ export type AskedWhom = 'form' | Approver;
 export interface ApprovalRound {
   /** `form`: its answer is the decision. `page`: the user was led there. `approved`: it goes on after other questions. */
   readonly kind: 'form' | 'page' | 'approved';
+  /** Whom the rules had be asked: where they ask others by now, or at another path, it is good for nothing. */
+  readonly whom: AskWhom;
   /** Of `page`: the request. */
   readonly requestId?: string | undefined;
 }

@@ -182,6 +182,20 @@ test('§27.5 a program without a user: what asks a user is refused and says why;
   }
 });
 
+test('§27.5 a guard that wants the call to be another has approved none: operators decide', async () => {
+  const use = await writeGuard(
+    `return { decision: 'change', value: { ...message.value, arguments: { path: '/tmp/safe' } } };`,
+  );
+  const guards = [{ name: 'four-eyes', on: ['approval'], use }];
+  const { gateway, files } = await start({ file: { clients: PROGRAMS, guards } });
+  const operator = await createOperator(gateway);
+  const user = await gateway.logIn('ada');
+  const waiting = user.call(WRITE, ARGS);
+  await operator.decide((await operator.find()).id, 'refuse');
+  expect((await waiting).isError).toBe(true);
+  expect(files.done).toEqual([]);
+});
+
 test('§27.5 a guard decides in place of operators; one that fails leaves it to them', async () => {
   const use = await writeGuard(`
     const { content } = message.value.arguments;
