@@ -164,12 +164,13 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   ): Promise<MethodResult> {
     const resolving = call.catalog.resolve(wanted, context);
     return resolving instanceof Promise
-      ? resolving.then((target) => judge(target, args, context, call, client))
-      : judge(resolving, args, context, call, client);
+      ? resolving.then((target) => judge(target, wanted, args, context, call, client))
+      : judge(resolving, wanted, args, context, call, client);
   }
 
   function judge(
     target: Target,
+    wanted: WantedItem,
     args: JsonObject | undefined,
     context: CallContext,
     call: Call,
@@ -184,17 +185,18 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const starting =
       checking === undefined ? tellStart(record) : checking.then(() => tellStart(record));
     return starting === undefined
-      ? runJudged(verdict, target, args, context, call)
+      ? runJudged(verdict, target, wanted, args, context, call)
       : starting.then(() => {
           // Rules may have been loaded anew meanwhile.
           const now = verdict.kind === 'denied' ? verdict : askPolicies(target.item, context, args);
-          return runJudged(now, target, args, context, call);
+          return runJudged(now, target, wanted, args, context, call);
         });
   }
 
   function runJudged(
     verdict: Verdict,
     target: Target,
+    wanted: WantedItem,
     args: JsonObject = NO_ARGUMENTS,
     context: CallContext,
     call: Call,
@@ -215,6 +217,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
         verdict.ask !== undefined && sentText !== undefined && hasRepeatedNames(sentText),
       context,
       record,
+      findAgain: () => call.catalog.resolve(wanted, context),
       judge: (changed) =>
         askPolicies(item, context, item.kind === 'resource' ? undefined : changed),
       refuse: (denial) => refuse(denial, target, context),

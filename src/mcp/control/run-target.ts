@@ -1,5 +1,6 @@
 // §26, §27: what stands between the verdict of the policies and the end of a call: guards, and who has to agree first.
 
+import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Guard, GuardCaller, GuardPoint, Guards } from '../../policy/guards/guards.ts';
@@ -24,6 +25,8 @@ export interface AllowedCall {
   readonly record: CallRecord;
   /** Asks the policies anew, of arguments that a guard has changed. */
   judge(args: JsonObject): Verdict;
+  /** What the same call is about by now. @throws GatewayError where there is nothing of the name any more. */
+  findAgain(): Target | Promise<Target>;
   /** @throws GatewayError always. */
   refuse(verdict: Exclude<Verdict, { kind: 'allowed' }>): Promise<never>;
 }
@@ -66,9 +69,11 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
   async function runControlled(call: AllowedCall, guards: CallGuards): Promise<object> {
     const { target } = call;
     const passed = guards.before === undefined ? call : await passGuard(call, guards.before);
-    if (passed.ask !== undefined && target.isAbsent !== true) await askFirst(passed, passed.ask);
     const { context } = passed;
-    const running = target.run(passed.args, context);
+    const running =
+      passed.ask === undefined || target.isAbsent === true
+        ? target.run(passed.args, context)
+        : (await askAndFindAgain(passed, passed.ask)).run(passed.args, context);
     if (guards === NO_GUARDS) return running;
     const { after, asked } = guards;
     try {
@@ -81,8 +86,19 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
     }
   }
 
+  /** Minutes may have passed: what was agreed to is what runs, and whoever may not call it any more does not. */
+  async function askAndFindAgain(call: AllowedCall, whom: AskWhom): Promise<Target> {
+    await askFirst(call, whom);
+    const now = await call.findAgain();
+    const judged = call.judge(call.args);
+    if (judged.kind !== 'allowed') return refuseChanged(call, judged);
+    if (!isSameTool(call.target, now) || (judged.ask !== undefined && judged.ask !== whom))
+      throw new CallStopped('approval', CHANGED);
+    return now;
+  }
+
   async function passGuard(call: AllowedCall, guard: Guard): Promise<AllowedCall> {
-    const { target, args, record, context } = call;
+    const { target, args, context } = call;
     const value = toRequest(call);
     const verdict = await guard.judge({
       value,
@@ -94,10 +110,7 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
     const changed = isObject(verdict.value) ? verdict.value : value;
     const next = isObject(changed.arguments) ? changed.arguments : args;
     const judged = call.judge(next);
-    if (judged.kind !== 'allowed') {
-      record.deniedBy = judged.kind === 'denied' ? judged.by : 'insufficient_scope';
-      return call.refuse(judged);
-    }
+    if (judged.kind !== 'allowed') return refuseChanged(call, judged);
     return {
       ...call,
       args: next,
@@ -107,6 +120,24 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
     };
   }
 }
+
+/** Of policies that say something else of a call than when it came. */
+function refuseChanged(
+  { record, refuse }: AllowedCall,
+  verdict: Exclude<Verdict, { kind: 'allowed' }>,
+): Promise<never> {
+  record.deniedBy = verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
+  return refuse(verdict);
+}
+
+/** What its server says of it is a part of what people agree to. */
+const isSameTool = (one: Target, other: Target): boolean =>
+  one.item.server === other.item.server &&
+  one.own?.ownName === other.own?.ownName &&
+  isDeepStrictEqual(one.own?.ownItem, other.own?.ownItem);
+
+const CHANGED =
+  'The tool, or the rules about it, have changed since this call was approved, so nothing was done. Call again to ask anew.';
 
 const POINTS = {
   tool: { request: 'tools/call', result: 'tools/result' },

@@ -49,6 +49,8 @@ export interface ConnectingGateway {
   logIn(person: string, replica?: number): Promise<GatewayUser>;
   /** Ends all of them and starts them again, with other lines where they are given. */
   restart(servers?: Readonly<Record<string, object>>): Promise<void>;
+  /** All of them, with other members of the configuration file. */
+  reload(file: Readonly<Record<string, unknown>>): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -118,9 +120,12 @@ export async function startConnectingGateway({
     ...env,
   });
 
-  async function open(given: Readonly<Record<string, object>>): Promise<void> {
+  async function parse(
+    given: Readonly<Record<string, object>>,
+    members: Readonly<Record<string, unknown>>,
+  ) {
     const parsed = await parseGatewayFile(
-      JSON.stringify({ builtIn: false, ...file, mcpServers: given }),
+      JSON.stringify({ builtIn: false, ...members, mcpServers: given }),
       {
         fileName: 'mcp.json',
         format: 'json',
@@ -132,6 +137,11 @@ export async function startConnectingGateway({
       },
     );
     if (parsed.kind === 'problems') throw new Error(parsed.problems.map(formatProblem).join('\n'));
+    return parsed.file;
+  }
+
+  async function open(given: Readonly<Record<string, object>>): Promise<void> {
+    const parsed = await parse(given, file);
     gateways = await Promise.all(
       Array.from({ length: replicas }, async (_, replica) =>
         createGateway(onFreePort(config), {
@@ -140,7 +150,7 @@ export async function startConnectingGateway({
           clock,
           catalog: specCatalog,
           network: noInternet,
-          file: parsed.file,
+          file: parsed,
           ...deps,
         }),
       ),
@@ -182,6 +192,10 @@ export async function startConnectingGateway({
     async restart(given = servers) {
       await end();
       await open(given);
+    },
+    async reload(members) {
+      const parsed = await parse(servers, members);
+      await Promise.all(gateways.map((gateway) => gateway.reload({ file: parsed })));
     },
     async close() {
       front.closeAllConnections();
