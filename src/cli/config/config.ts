@@ -6,11 +6,15 @@ import { loadConfig } from '../../config/load.ts';
 import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
 import { ConfigError } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
-import type { MeasuredFile } from '../../gateway/configuration/measure-file.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';
-import { describeCost, describeExpensive, isCostly } from '../setup/describe-costs.ts';
+import {
+  describeCost,
+  describeExpensive,
+  isCostly,
+  type MeasuredFile,
+} from '../lists/measure-file.ts';
 import {
   type DescribedFile,
   type DescribedSetting,
@@ -167,7 +171,7 @@ async function readLists(
   config: Config,
   process: InvokedProcess,
 ): Promise<MeasuredFile | undefined> {
-  const { askLists } = await import('./ask-lists.ts');
+  const { askLists } = await import('../lists/ask-lists.ts');
   return askLists(config, process);
 }
 

@@ -9,6 +9,7 @@ import { createJoinLists, type JoinedList } from '../catalog/join-lists.ts';
 import { listGuardServers } from '../catalog/plan.ts';
 import { createNaming, createPrepareList, type Entry } from '../catalog/prepare-list.ts';
 import type { ServersConfig } from '../config/upstream-config.ts';
+import { listSearched } from '../search/search-catalog.ts';
 import { createPlannedView, type WarnOfView } from '../views/planned-view.ts';
 import type { ViewsConfig } from '../views/view-config.ts';
 import type { MeasuredPath } from './measure-lists.ts';
@@ -63,7 +64,7 @@ export async function listFetchedPaths(
       name,
       title,
       isPersonal: !isWhole,
-      listTools: async () => show(entries),
+      listTools: async () => (config.search ? listSearched(entries, config) : show(entries)),
     };
   });
 

@@ -1,6 +1,5 @@
 // §25.2: what the lists of tools cost a model; §25.1: what views name, and no server has.
 import type { Config } from '../../../config/config.ts';
-import { measureFile } from '../../../gateway/configuration/measure-file.ts';
 import { WARNED_TOKENS } from '../../../upstreams/budget/measure-lists.ts';
 import type { FetchedList } from '../../../upstreams/catalog/fetch-list.ts';
 import type { Setup } from '../../../upstreams/catalog/plan.ts';
@@ -10,7 +9,8 @@ import {
   describeExpensive,
   formatCount,
   isCostly,
-} from '../../setup/describe-costs.ts';
+  measureFile,
+} from '../../lists/measure-file.ts';
 import { type Finding, ok, warning } from '../finding.ts';
 
 const LIST_CHECK = 'lists';

@@ -1,6 +1,5 @@
 // `postern config --lists`: the servers are asked what they list.
 import type { Config } from '../../config/config.ts';
-import { type MeasuredFile, measureFile } from '../../gateway/configuration/measure-file.ts';
 import { type FetchedList, fetchList } from '../../upstreams/catalog/fetch-list.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import { dependsOnUser, needsUser } from '../../upstreams/credentials/server-credentials.ts';
@@ -15,6 +14,7 @@ import {
   type OpenServers,
   openServers,
 } from '../setup/open-servers.ts';
+import { type MeasuredFile, measureFile } from './measure-file.ts';
 
 /** A first `npx` downloads. */
 const TIME_LIMIT_MS = 60_000;

@@ -3,10 +3,15 @@ import { builtInCatalog } from '../../catalog/index.ts';
 import type { Config } from '../../config/config.ts';
 import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
+import { countNoun } from '../../platform/text.ts';
 import { joinPolicies } from '../../policy/policy.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import { type FetchedTools, listFetchedPaths } from '../../upstreams/budget/fetched-paths.ts';
-import { type ListCost, measureLists } from '../../upstreams/budget/measure-lists.ts';
+import {
+  type ListCost,
+  measureLists,
+  WARNED_TOKENS,
+} from '../../upstreams/budget/measure-lists.ts';
 import type { Setup } from '../../upstreams/catalog/plan.ts';
 import { createLockPolicy } from '../../upstreams/lock/lock.ts';
 
@@ -34,3 +39,17 @@ export async function measureFile(
   );
   return { costs: await measureLists(paths, systemClock), strangers };
 }
+
+/** `/mcp/research: 8 tools, about 1,930 tokens`. */
+export function describeCost({ kind, name, tools, tokens, isPersonal }: ListCost): string {
+  const path = kind === 'all' ? '/mcp' : `/mcp/${name}`;
+  const more = isPersonal ? ', and what only users see' : '';
+  return `${path}: ${countNoun(tools, 'tool')}, about ${formatCount(tokens)} tokens${more}`;
+}
+
+export const isCostly = ({ tokens }: ListCost): boolean => tokens > WARNED_TOKENS;
+
+export const describeExpensive = ({ expensive }: ListCost): string =>
+  expensive.map(({ name, tokens }) => `${name} ${formatCount(tokens)}`).join(', ');
+
+export const formatCount = (count: number): string => count.toLocaleString('en');
