@@ -175,6 +175,8 @@ dt { color: var(--muted); }
 dd { margin: 0; }
 code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9375em; }
 code + code { margin-left: .75em; }
+pre { margin: 1.125rem 0; padding: .875rem 1rem; max-height: 24rem; overflow: auto; border: 1px solid var(--line);
+  border-radius: .625rem; font: .8125rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; white-space: pre-wrap; }
 input { font: inherit; padding: .5rem .75rem; border: 1px solid var(--edge); border-radius: .5rem; background: none; color: inherit; }
 button, .button { font: inherit; font-weight: 500; padding: .625rem 1.25rem; min-height: 2.875rem; border: 1px solid var(--edge);
   border-radius: .5rem; background: none; color: inherit; cursor: pointer; flex: 1 1 8rem; }
@@ -182,7 +184,7 @@ button:hover, a.button:hover { background: var(--tint); }
 .primary { background: var(--accent); border-color: var(--accent); color: var(--on-accent); font-weight: 600; }
 button.primary:hover { background: var(--accent); filter: brightness(1.08); }
 .button { display: block; text-align: center; text-decoration: none; }
-button:focus-visible, a:focus-visible, .before-choice:focus-visible { outline: 3px solid var(--accent); outline-offset: 3px;
+button:focus-visible, a:focus-visible, pre:focus-visible, .before-choice:focus-visible { outline: 3px solid var(--accent); outline-offset: 3px;
   border-radius: .375rem; }
 dd .aside { font-size: 1em; }
 .aside { color: var(--muted); font-size: .875rem; }

@@ -155,6 +155,12 @@ export const catalogue = {
     jsonrpc: { code: -32000, message: 'Client not found', reason: 'client_not_found' },
     details: 'There is no such registered client, or it was deleted.',
   }),
+  approval_not_found: defineError({
+    status: 404,
+    jsonrpc: { code: -32000, message: 'Approval not found', reason: 'approval_not_found' },
+    details:
+      'No call waits for operators under this ID: somebody has decided, or nobody did within ten minutes.',
+  }),
   grant_not_found: defineError({
     status: 404,
     jsonrpc: { code: -32000, message: 'Login not found', reason: 'grant_not_found' },

@@ -35,6 +35,7 @@ import { createLog, type Log } from '../platform/log.ts';
 import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
 import type { Network } from '../platform/outbound/public-network.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
+import { findAskProblems } from '../policy/approvals/ask-problems.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { describeNamed } from '../policy/rules/named-facts.ts';
 import { createLogo } from '../site/logo.ts';
@@ -52,6 +53,7 @@ import {
 } from '../upstreams/create-upstreams.ts';
 import type { Lock } from '../upstreams/lock/lock.ts';
 import type { StoredLock } from '../upstreams/lock/lock-file.ts';
+import { openApprovals } from './approvals.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
 import { openConnections } from './connections.ts';
 import { openObservation } from './observation.ts';
@@ -125,7 +127,7 @@ export async function createGateway(
   overrides: Partial<Deps> = {},
 ): Promise<Gateway> {
   checkConfig(config);
-  checkMachineClients(overrides.file?.clients, config);
+  if (overrides.file !== undefined) checkFile(overrides.file, config);
   const machineClients = createMachineClients(overrides.file?.clients);
   const logo = await createLogo(config.site.logo, config.server.baseUrl);
   const { metricsEnabled: hasMetrics, environment, displayName } = config.server;
@@ -251,11 +253,21 @@ export async function createGateway(
         ).catch(closeStore);
   const describeUser = (user: UserContext) =>
     upstreams && describeNamed(user, upstreams.getNamedFacts());
+  const getGuards = () => upstreams?.getGuards();
+  const approvals = openApprovals(config, {
+    getGuards,
+    store,
+    getSeal,
+    clock,
+    log,
+    metrics,
+    audit,
+  });
   const mcp = createMcp(config.mcp, {
     catalogs: upstreams?.catalogs ?? { all: ownCatalog, findNamed: () => undefined },
     policies: upstreams?.catalogs.policies,
-    getGuards: () => upstreams?.getGuards(),
-    askFirst: async () => {},
+    getGuards,
+    askFirst: approvals.askFirst,
     service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
     store,
     getSeal,
@@ -278,6 +290,7 @@ export async function createGateway(
     logo,
     catalog: upstreams?.catalogs.all ?? ownCatalog,
     hasConnections: () => listConnectionServers().length > 0,
+    hasPaths: upstreams !== undefined,
     clock,
     log,
   });
@@ -300,6 +313,7 @@ export async function createGateway(
     getTraceId,
     noteFailure: loginFailures?.note,
     gatewayTokens,
+    callApprovals: approvals.approvals,
     connections: connections?.parts,
     listConnectionServers,
     machineClients,
@@ -326,6 +340,7 @@ export async function createGateway(
           connections: connections?.operated,
           endGrant: gatewayTokens?.endGrant,
           endSelectedGrants: gatewayTokens?.endSelectedGrants,
+          callApprovals: approvals.approvals,
           listServers: () => upstreams?.listServers() ?? [],
           listGuards: () => upstreams?.getGuards()?.listGuards() ?? [],
           listServerTools: (name, part) => upstreams?.listServerTools(name, part),
@@ -383,7 +398,7 @@ export async function createGateway(
     },
     async reload(setup) {
       if (upstreams === undefined) throw new Error('This gateway was made without a file.');
-      checkMachineClients(setup.file.clients, config);
+      checkFile(setup.file, config);
       await upstreams.reload(setup);
       machineClients.replace(setup.file.clients ?? []);
     },
@@ -401,6 +416,7 @@ export async function createGateway(
       ownTokens?.close();
       gatewayTokens?.close();
       connections?.close();
+      approvals.close();
       auth.close();
       authorization.close();
       await outbound.close();
@@ -410,9 +426,12 @@ export async function createGateway(
   };
 }
 
-/** @throws ConfigError with all that they need and the settings lack. */
-function checkMachineClients(clients: GatewayFile['clients'], config: Config): void {
-  const problems = findMachineClientProblems(clients, config);
+/** @throws ConfigError with all that the file needs and the settings lack. */
+function checkFile(file: GatewayFile, config: Config): void {
+  const problems = [
+    ...findMachineClientProblems(file.clients, config),
+    ...findAskProblems(file, config),
+  ];
   if (problems.length > 0) throw new ConfigError(problems.map(formatProblem));
 }
 

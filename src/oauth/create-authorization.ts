@@ -14,6 +14,7 @@ import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import type { OpenTunnel } from '../platform/outbound/outbound-network.ts';
 import { createPublicNetwork, type Network } from '../platform/outbound/public-network.ts';
+import type { Approvals as CallApprovals } from '../policy/approvals/approvals.ts';
 import type { GetPublicTools } from '../site/public-tools.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import { warnOfForeignSecrets } from '../store/seal/secrets.ts';
@@ -56,6 +57,8 @@ export interface AuthorizationParts {
   /** For OAUTH_TOKENS=gateway. */
   readonly gatewayTokens?: GatewayTokensParts | undefined;
   /** Likewise. */
+  /** Likewise: calls that users have to agree to (§27). */
+  readonly callApprovals?: CallApprovals | undefined;
   readonly connections?: ConnectionParts | undefined;
   /** Those of the configuration file as it stands now, for which there are connections. */
   readonly listConnectionServers: () => readonly ConnectionServer[];
@@ -108,6 +111,7 @@ export function createAuthorizationEndpoints(
     serverUrls: parts.serverUrls,
     tracing: parts.tracing,
     gatewayTokens: parts.gatewayTokens,
+    callApprovals: parts.callApprovals,
     connections: parts.connections,
     listConnectionServers: parts.listConnectionServers,
     audit: parts.audit,

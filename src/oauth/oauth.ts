@@ -15,6 +15,7 @@ import type { PendingReply, RequestBody } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
+import type { Approvals as CallApprovals } from '../policy/approvals/approvals.ts';
 import type { GetPublicTools } from '../site/public-tools.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { RecordsDeps } from '../store/seal/sealed-records.ts';
@@ -91,6 +92,8 @@ export interface OAuthDeps {
   /** For OAUTH_TOKENS=gateway. */
   readonly gatewayTokens?: GatewayTokensParts | undefined;
   /** Likewise. */
+  /** Likewise: calls that users have to agree to (§27). */
+  readonly callApprovals?: CallApprovals | undefined;
   readonly connections?: ConnectionParts | undefined;
   readonly listConnectionServers: () => readonly ConnectionServer[];
   /** Undefined without `AUDIT_LOG`. */
@@ -155,6 +158,7 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
     inspectToken,
     noteClient,
     gatewayTokens: deps.gatewayTokens,
+    callApprovals: deps.callApprovals,
     connections: deps.connections,
     listConnectionServers: deps.listConnectionServers,
     audit: deps.audit,

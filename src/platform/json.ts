@@ -162,6 +162,39 @@ function findEndOfString(text: string, start: number): number {
   return quote === -1 ? text.length : quote;
 }
 
+/**
+ * Whether an object anywhere in JSON text has a member twice, however its name is written: then readers differ in which one
+ * counts (RFC 8259 §4).
+ */
+export function hasRepeatedNames(text: string): boolean {
+  /** The names of each object around, from the outside; undefined for an array. */
+  const around: (Set<string> | undefined)[] = [];
+  let isName = false;
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    if (character === QUOTE) {
+      const end = findEndOfString(text, at);
+      const names = isName ? around.at(-1) : undefined;
+      if (names !== undefined) {
+        const name = readName(text.slice(at, end + 1));
+        if (names.has(name)) return true;
+        names.add(name);
+        isName = false;
+      }
+      at = end;
+    } else if (character === OPEN_OBJECT || character === OPEN_ARRAY) {
+      isName = character === OPEN_OBJECT;
+      around.push(isName ? new Set() : undefined);
+    } else if (character === CLOSE_OBJECT || character === CLOSE_ARRAY) around.pop();
+    else if (character === COMMA) isName = around.at(-1) !== undefined;
+  }
+  return false;
+}
+
+/** `"a"` is also written `"\u0061"`. */
+const readName = (quoted: string): string =>
+  quoted.includes('\\') ? String(parseJson(quoted)) : quoted.slice(1, -1);
+
 /** Behind an odd number of backslashes. */
 function isEscaped(text: string, quote: number): boolean {
   let at = quote - 1;

@@ -177,6 +177,35 @@ export const buildIdentityKeyName = (month: number): string => `identity:key:${m
 export const buildAuditedRenewalKey = (connectionId: string): string =>
   `connection:audited:${connectionId}`;
 
+/** §27: a call that somebody is asked about; `hash` is that of the id of its request. */
+export const buildApprovalKey = (hash: string): string => `approval:request:${hash}`;
+
+/** The request under way for a call; `hash` is that of user, client, call, and who is asked. */
+export const buildApprovedCallKey = (hash: string): string => `approval:call:${hash}`;
+
+/** The list of requests of one user; `hash` is that of the user. */
+export const buildUserApprovalsKey = (hash: string): string => `approval:user:${hash}`;
+
+/** The list of all requests. */
+export const APPROVAL_LIST_KEY = 'approval:all';
+
+/** The list of those that operators decide. */
+export const OPERATOR_APPROVALS_KEY = 'approval:operators';
+
+/** A request in a list; `hash` is that of its id. */
+export const buildListedApprovalKey = (list: 'user' | 'all' | 'operators', hash: string): string =>
+  `approval:listed:${list}:${hash}`;
+
+/** That a call may run again in its session without a question; `hash` is that of session and call. */
+export const buildSessionApprovalKey = (hash: string): string => `approval:session:${hash}`;
+
+/** What a call of several rounds has come to (2026-07-28); `hash` is that of the secret in its state. */
+export const buildApprovalRoundKey = (hash: string): string => `approval:round:${hash}`;
+
+/** The channel on which replicas hear what was decided. */
+export const buildApprovalsChannelName = (sessionKeyPrefix: string): string =>
+  `${sessionKeyPrefix}approvals`;
+
 /**
  * §2.8: `ratelimit:<group>:<counted>`, where what is counted is an address, `global`,
  * `anonymous`, `refused`, `user:<hash of sub>`, or `grant:<id>`.

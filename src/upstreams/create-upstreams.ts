@@ -215,9 +215,11 @@ export async function openUpstreams(
     listNamedClaims: () =>
       catalogs.getPlan().setup.file.rules?.flatMap(({ who }) => listClaims(who)) ?? [],
     getNamedFacts: () => catalogs.getPlan().rules.namedFacts,
-    // A rule looks at it, or a server is told it.
+    // A rule looks at it, or a guard or a server is told it.
     needsClients: () =>
-      catalogs.getPlan().rules.needClient || listCredentials().some((one) => one?.namesClient),
+      catalogs.getPlan().rules.needClient ||
+      catalogs.getPlan().guards !== undefined ||
+      listCredentials().some((one) => one?.namesClient),
     reload(next) {
       // One after the other: rules that take long to compile must not replace later ones.
       const loading = reloading.then(async () =>

@@ -7,6 +7,7 @@ import { type Check, type Found, ok, warning } from './finding.ts';
 import { createCollectingLog } from './instruments.ts';
 import { checkClient, checkClientSecret } from './provider/client-secret.ts';
 import { checkClock, checkWalkClock } from './provider/clock.ts';
+import { checkApprovals } from './settings/check-approvals.ts';
 import { checkAuthorization, checkProxyRedirects } from './settings/check-authorization.ts';
 import { checkCapabilities, checkDiscovery, checkKeySet } from './settings/check-discovery.ts';
 import { checkGuards } from './settings/check-guards.ts';
@@ -83,6 +84,7 @@ export const SETTINGS_CHECKS: readonly Check<SettingsAtHand>[] = [
   ),
   ...inSection('Client documents', checkDocuments),
   ...inSection('Machine clients', checkMachineClients),
+  ...inSection('Approvals', checkApprovals),
   ...inSection('Token', checkToken),
   ...inSection('Servers behind the gateway', checkServers),
   ...inSection('Guards', checkGuards),

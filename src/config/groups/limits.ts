@@ -128,6 +128,7 @@ const GROUPS = {
   }),
   account: defineLimit('ACCOUNT', 'calls of /account', { max: 60, globalMax: 3000 }),
   connections: defineLimit('CONNECTIONS', 'calls of /connections', { max: 60, globalMax: 3000 }),
+  approvals: defineLimit('APPROVALS', 'calls of /approvals', { max: 60, globalMax: 3000 }),
   admin: defineLimit('ADMIN', 'calls of /admin/api', { max: 300, globalMax: 3000 }),
 };
 

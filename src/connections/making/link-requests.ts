@@ -1,7 +1,7 @@
 // §24: links that lead one user to a connection, and those who wait for what comes of them.
-import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
+import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
 import { buildConnectionLinkKey } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import { createSealedRecords, createSealedValues } from '../../store/seal/sealed-records.ts';
@@ -36,8 +36,6 @@ const LINK_SECONDS = 600;
 /** A model that calls in a loop is given the same link again. */
 const SAME_LINK_SECONDS = 60;
 const WAIT_MS = 300_000;
-/** Messages between replicas may be lost. */
-const POLL_MS = 2000;
 
 export function createLinkRequests(deps: LinkRequestsDeps): LinkRequests {
   const { store, seal, records, changes, findPlace, clock, baseUrl } = deps;
@@ -115,46 +113,17 @@ export function createLinkRequests(deps: LinkRequestsDeps): LinkRequests {
       ),
     wait(id, request, signal) {
       const place = findPlace(request.owner, request.server);
-      return waitFor(() => look(id, place), place, signal);
+      return waitForOutcome<RequestOutcome>({
+        look: () => look(id, place),
+        listen: (check) =>
+          changes.listen(({ hash }) => {
+            if (hash === place.hash) check();
+          }),
+        late: 'expired',
+        waitMs: WAIT_MS,
+        signal,
+        clock,
+      });
     },
   };
-
-  function waitFor(
-    ask: () => Promise<RequestOutcome | undefined>,
-    place: Place,
-    signal: CancelSignal,
-  ): Promise<RequestOutcome> {
-    return new Promise((resolve) => {
-      let isLooking = false;
-      let hasChanged = false;
-      let cancelPoll = () => {};
-      const end = (outcome: RequestOutcome) => {
-        cancelPoll();
-        cancelDeadline();
-        stopListening();
-        signal.removeEventListener('abort', onAbort);
-        resolve(outcome);
-      };
-      const onAbort = () => end('expired');
-      const cancelDeadline = clock.after(WAIT_MS, () => end('expired'));
-      const stopListening = changes.listen(({ hash }) => {
-        if (hash === place.hash) void check();
-      });
-      async function check(): Promise<void> {
-        hasChanged = isLooking;
-        if (isLooking) return;
-        isLooking = true;
-        cancelPoll();
-        // A store that fails now may answer with the next look.
-        const outcome = await ask().catch(() => undefined);
-        isLooking = false;
-        if (outcome !== undefined) end(outcome);
-        else if (hasChanged) void check();
-        else if (!signal.aborted) cancelPoll = clock.after(POLL_MS, () => void check());
-      }
-      signal.addEventListener('abort', onAbort);
-      if (signal.aborted) onAbort();
-      else void check();
-    });
-  }
 }

@@ -38,6 +38,11 @@ export interface Call {
   readonly session: SessionLookup;
   /** The way to the client until the call is answered. */
   readonly stream: ResponseStream;
+  /**
+   * Of a call of a tool, as it was sent: for who is asked about it (§27). Unset before the call runs, as what waits keeps
+   * nothing of it.
+   */
+  sentText: string | undefined;
   /** Counts the bytes of the body as held until what it returns is called. */
   holdBody(): () => void;
   /** Aborted when the caller hangs up, or by `abort`. Made on first use: most calls never ask for it. */
@@ -88,6 +93,7 @@ export function createCall(
     sessionId: readSessionHeader(request),
     session,
     stream,
+    sentText: record.method?.name === 'tools/call' && body.type === 'json' ? body.text : undefined,
     holdBody: body.hold,
     signal: getSignal,
     abortSignal() {

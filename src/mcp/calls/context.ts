@@ -10,7 +10,12 @@ import { isLessSevere, type LogSeverity } from '../../protocol/methods.ts';
 import type { SessionLookup } from '../../store/store.ts';
 import type { Relay, ServiceInfo } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
-import type { CallerContext, IdentifiedCaller, Target } from '../catalog/served-catalog.ts';
+import type {
+  ApprovalRounds,
+  CallerContext,
+  IdentifiedCaller,
+  Target,
+} from '../catalog/served-catalog.ts';
 import {
   createNotificationGate,
   type GuardedNotification,
@@ -37,6 +42,8 @@ export interface CallClient {
   ): Relay;
   /** Whether the call ends with a question, whatever its tool returns. */
   isAsking(): boolean;
+  /** Undefined where calls do not end with questions. */
+  readonly approvalRounds?: ApprovalRounds | undefined;
   /**
    * What the era asks of a call whose target is known, before it is made.
    *
@@ -80,7 +87,7 @@ export interface ContextSource {
 
 export function createContext(
   { user, session, record, stream, signal, abortSignal }: ContextSource,
-  { capabilities, logLevel, ask, createRelay, isAsking }: CallClient,
+  { capabilities, logLevel, ask, createRelay, isAsking, approvalRounds }: CallClient,
   { service, canAsk, params, clientId, getProviderToken, getGuards }: ContextOptions,
 ): CallContext {
   // The params are not kept: a call that waits keeps what its tool has of them.
@@ -167,6 +174,7 @@ export function createContext(
       return answers;
     },
     isAsking,
+    approvalRounds,
     flush: () => gate?.flush(),
     trace: record.trace,
     clientId,

@@ -3,7 +3,7 @@
 import type { GetProviderToken } from '../../endpoint/message.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { JsonObject } from '../../platform/json.ts';
+import { hasRepeatedNames, type JsonObject } from '../../platform/json.ts';
 import type { Guards } from '../../policy/guards/guards.ts';
 import type { Policies, Verdict } from '../../policy/policy.ts';
 import { readParams } from '../../protocol/json-rpc.ts';
@@ -184,11 +184,11 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const starting =
       checking === undefined ? tellStart(record) : checking.then(() => tellStart(record));
     return starting === undefined
-      ? runJudged(verdict, target, args, context, record)
+      ? runJudged(verdict, target, args, context, call)
       : starting.then(() => {
           // Rules may have been loaded anew meanwhile.
           const now = verdict.kind === 'denied' ? verdict : askPolicies(target.item, context, args);
-          return runJudged(now, target, args, context, record);
+          return runJudged(now, target, args, context, call);
         });
   }
 
@@ -197,8 +197,10 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     target: Target,
     args: JsonObject = NO_ARGUMENTS,
     context: CallContext,
-    record: CallRecord,
+    call: Call,
   ): Promise<MethodResult> {
+    const { record, sentText } = call;
+    call.sentText = undefined;
     if (verdict.kind !== 'allowed') {
       record.deniedBy = nameDenial(verdict);
       return refuse(verdict, target, context);
@@ -208,6 +210,9 @@ export function createRunCall(deps: RunCallDeps): RunCall {
       target,
       args,
       ask: verdict.ask,
+      // Looked at of calls that somebody is asked about alone.
+      isAmbiguous:
+        verdict.ask !== undefined && sentText !== undefined && hasRepeatedNames(sentText),
       context,
       record,
       judge: (changed) =>

@@ -28,7 +28,20 @@ export interface IdentifiedCaller extends Caller {
 }
 
 /** The context of a call of such a caller. */
-export interface CallerContext extends Context, IdentifiedCaller {}
+export interface CallerContext extends Context, IdentifiedCaller {
+  /** §27, in the stateless era: how a call is asked about, from round to round. Undefined where none is made. */
+  readonly approvalRounds?: ApprovalRounds | undefined;
+}
+
+/** MCP 2026-07-28 "Multi Round-Trip Requests": a call that somebody is asked about, as its client sends it again and again. */
+export interface ApprovalRounds {
+  /** What a round before gave the client, and what the client answers to the question of that round. */
+  readonly brought: { readonly secret: string; readonly response: unknown } | undefined;
+  /** @throws always: the call ends with the question. */
+  require(question: object, secret: string): never;
+  /** The call runs. Where it ends with other questions, its next round has this secret, and nobody is asked again. */
+  passOn(createSecret: () => Promise<string>): void;
+}
 
 /** What stands behind each path. */
 export interface Catalogs {
@@ -103,6 +116,13 @@ export interface InnerCall {
   readonly args: JsonObject;
 }
 
+/** As far as an approval is bound to it (§27). */
+export interface OwnTool {
+  readonly ownName: string;
+  /** As the server wrote it. */
+  readonly ownItem: object;
+}
+
 /** One tool, prompt or resource, found. */
 export interface Target {
   /** By which policies judge it. */
@@ -113,6 +133,13 @@ export interface Target {
   listMirroredParams(
     caller: IdentifiedCaller,
   ): readonly MirroredParam[] | Promise<readonly MirroredParam[]>;
+  /** Of a tool: what its server says of it, under its own name. Undefined where that is not known. */
+  readonly own?: OwnTool | undefined;
+  /**
+   * Its server has not said what it has: `run` finds out first, and runs nothing that the policies do not allow without
+   * asking anybody. So nobody is asked about it yet.
+   */
+  readonly isAbsent?: true;
   /** What is wrong with arguments that did not come from the client as they are; undefined where its schema allows them. */
   findProblem?(args: JsonObject): string | undefined;
   /** What is wrong with a result that did not come from the server as it is; undefined where its schema allows it. */

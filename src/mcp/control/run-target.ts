@@ -18,6 +18,8 @@ export interface AllowedCall {
   readonly target: Target;
   readonly args: JsonObject;
   readonly ask: AskWhom | undefined;
+  /** What was sent has a member twice: others may read another call in it. */
+  readonly isAmbiguous: boolean;
   readonly context: CallContext;
   readonly record: CallRecord;
   /** Asks the policies anew, of arguments that a guard has changed. */
@@ -64,7 +66,7 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
   async function runControlled(call: AllowedCall, guards: CallGuards): Promise<object> {
     const { target } = call;
     const passed = guards.before === undefined ? call : await passGuard(call, guards.before);
-    if (passed.ask !== undefined) await askFirst(passed, passed.ask);
+    if (passed.ask !== undefined && target.isAbsent !== true) await askFirst(passed, passed.ask);
     const { context } = passed;
     const running = target.run(passed.args, context);
     if (guards === NO_GUARDS) return running;
@@ -100,6 +102,7 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
       ...call,
       args: next,
       ask: judged.ask,
+      isAmbiguous: false,
       context: withMeta(context, isObject(changed._meta) ? changed._meta : undefined),
     };
   }

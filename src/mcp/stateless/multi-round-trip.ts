@@ -16,6 +16,7 @@ import type { CallClient } from '../calls/context.ts';
 import { InputRequired } from '../calls/outcome.ts';
 import { type ClientRequests, findMissingCapabilities } from '../catalog/client-requests.ts';
 import type { MirroredParam } from '../catalog/descriptions.ts';
+import type { ApprovalRounds } from '../catalog/served-catalog.ts';
 import { passAnswers, passQuestions, type Question } from '../control/question-guards.ts';
 import { checkParamHeaders, type Envelope } from './envelope.ts';
 
@@ -33,12 +34,21 @@ export async function startRound(
   requestState: RequestState,
 ): Promise<Round> {
   const getBinding = prepareBinding(user, request);
-  const { answers, relayed } = await readClientAnswers(getBinding, request.params, requestState);
+  const { answers, relayed, approval } = await readClientAnswers(
+    getBinding,
+    request.params,
+    requestState,
+  );
   const usedAnswers: Record<string, unknown> = {};
   const openRequests: Record<string, Question> = {};
   let relayedRequests: JsonObject | undefined;
   let relayedState: JsonObject | undefined;
-  const isAsking = () => relayedRequests !== undefined || Object.keys(openRequests).length > 0;
+  let approvalQuestion: JsonObject | undefined;
+  let createSecret: (() => Promise<string>) | undefined;
+  const isAsking = () =>
+    approvalQuestion !== undefined ||
+    relayedRequests !== undefined ||
+    Object.keys(openRequests).length > 0;
 
   return {
     capabilities: () => client,
@@ -94,20 +104,43 @@ export async function startRound(
       },
     }),
 
+    approvalRounds: {
+      brought: approval,
+      require(question, secret) {
+        approvalQuestion = { [APPROVAL]: question };
+        createSecret = async () => secret;
+        throw new InputRequired();
+      },
+      passOn(create) {
+        createSecret = create;
+      },
+    },
+
     async createInputRequired() {
-      const inputRequests = relayedRequests ?? openRequests;
+      const inputRequests = approvalQuestion ?? relayedRequests ?? openRequests;
+      // Where the call itself has not run, it has what it brought once it does.
+      const kept =
+        approvalQuestion === undefined
+          ? { answers: usedAnswers, relayed: relayedState }
+          : { answers, relayed };
       return {
         resultType: 'input_required',
         inputRequests,
         requestState: await requestState.seal(getBinding(), {
-          answers: usedAnswers,
+          ...kept,
           asked: Object.keys(inputRequests),
-          relayed: relayedState,
+          approval: createSecret && {
+            secret: await createSecret(),
+            isQuestion: approvalQuestion !== undefined,
+          },
         }),
       };
     },
   };
 }
+
+/** The key of the question about the call itself. */
+const APPROVAL = 'approval';
 
 /** MCP 2026-07-28 "Supported Requests". */
 const CANNOT_ASK = {
@@ -119,6 +152,7 @@ interface ClientAnswers {
   /** By the keys of the questions. */
   readonly answers: JsonObject;
   readonly relayed?: JsonObject | undefined;
+  readonly approval?: ApprovalRounds['brought'];
 }
 
 /**
@@ -138,9 +172,18 @@ async function readClientAnswers(
   if (typeof state !== 'string') {
     fail('invalid_params', { details: 'params.requestState must be a string' });
   }
-  const { answers, asked, relayed } = await requestState.open(getBinding(), state);
+  const { answers, asked, relayed, approval } = await requestState.open(getBinding(), state);
   const received = asked ? pick(inputResponses, asked) : inputResponses;
-  return { answers: { ...received, ...answers }, relayed };
+  if (approval === undefined) return { answers: { ...received, ...answers }, relayed };
+  const { secret, isQuestion } = approval;
+  // Servers and authors may call a question of theirs so: that is asked in another round.
+  return isQuestion
+    ? { answers, relayed, approval: { secret, response: received[APPROVAL] } }
+    : {
+        answers: { ...received, ...answers },
+        relayed,
+        approval: { secret, response: undefined },
+      };
 }
 
 const selectUnanswered = (requests: ClientRequests, answers: JsonObject): ClientRequests =>
@@ -163,6 +206,8 @@ interface RequestProgress {
   readonly asked: readonly string[];
   /** What a catalogue that passes calls on keeps of its call. */
   readonly relayed?: JsonObject | undefined;
+  /** Of a call that somebody has been asked about, or is now (§27). */
+  readonly approval?: { readonly secret: string; readonly isQuestion: boolean } | undefined;
 }
 
 export interface RequestState {
@@ -209,14 +254,16 @@ export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): 
   const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
 
   return {
-    async seal(binding, { answers, asked, relayed }) {
+    async seal(binding, { answers, asked, relayed, approval }) {
       const expiresAt = clock.now() + LIFETIME_MS;
-      const text = JSON.stringify({ version: RECORD_VERSION, expiresAt, answers, asked, relayed });
+      const version = RECORD_VERSION;
+      const text = JSON.stringify({ version, expiresAt, answers, asked, relayed, approval });
       return (await requireSeal()).seal(binding, text);
     },
     async open(binding, state) {
       const text = (await requireSeal()).open(binding, state);
-      const { version, expiresAt, answers, asked, relayed } = (text && parseObject(text)) || {};
+      const { version, expiresAt, answers, asked, relayed, approval }: JsonObject =
+        (text && parseObject(text)) || {};
       checkRecordVersion(version, 'params.requestState');
       if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
         fail('invalid_params', {
@@ -228,6 +275,10 @@ export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): 
         answers,
         ...(isStringArray(asked) && { asked }),
         ...(isObject(relayed) && { relayed }),
+        ...(isObject(approval) &&
+          typeof approval.secret === 'string' && {
+            approval: { secret: approval.secret, isQuestion: approval.isQuestion === true },
+          }),
       };
     },
   };

@@ -4,16 +4,13 @@ import type { PublicEndpoint } from '../../endpoint/endpoint.ts';
 import {
   createRedirectReply,
   getHeader,
-  type PendingReply,
   type Reply,
   type RequestBody,
 } from '../../endpoint/message.ts';
-import { OAUTH } from '../../endpoint/render-error.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Grant } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import { hashUser } from '../../grants/token-codec.ts';
-import { isEqualSecret } from '../../platform/ids.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
 import type { EndGrant } from '../gateway-tokens/end-grant.ts';
 import type { EndSelectedGrants } from '../gateway-tokens/end-selected-grants.ts';
@@ -23,6 +20,7 @@ import type { BeginLogin } from './begin-login.ts';
 import type { BrowserSession, BrowserSessions, OpenBrowserSession } from './browser-sessions.ts';
 import type { EndProviderSession } from './end-provider-session.ts';
 import { renderLoginFailed } from './login-failed-page.ts';
+import { checkCsrf, defer, OWN_FORM, OWN_PAGE } from './own-page.ts';
 
 export interface AccountDeps {
   /** `BASE_URL`. */
@@ -102,11 +100,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
     // What was on the page is over: whoever comes now logs in first.
     if (found === undefined) return createRedirectReply(url);
     const { session } = found;
-    if (!isEqualSecret(parameters.get('csrf') ?? '', session.csrf)) {
-      fail('oauth_invalid_request', {
-        details: 'This page was left open for too long. Go back, load it again, and try once more.',
-      });
-    }
+    checkCsrf(parameters, session);
     const action = parameters.require('action');
     if (action === 'end') {
       await endOne(session, parameters.require('grant'), ip);
@@ -182,34 +176,19 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
     );
   }
 
-  const common = {
-    kind: 'public',
-    errors: OAUTH,
-    path: '/account',
-    limit: 'account',
-    hasErrorPages: true,
-    isPageOfUser: true,
-    isNavigation: true,
-  } as const;
+  const common = { ...OWN_PAGE, path: '/account', limit: 'account' } as const;
 
   return [
     {
       ...common,
       method: 'GET',
-      judge:
-        async (request): Promise<PendingReply> =>
-        () =>
-          get(request.query, getHeader(request, 'cookie')),
+      judge: defer((request) => get(request.query, getHeader(request, 'cookie'))),
     },
     {
       ...common,
+      ...OWN_FORM,
       method: 'POST',
-      body: 'json or form',
-      maxBodyBytes: 16_384,
-      judge:
-        async (request, body): Promise<PendingReply> =>
-        () =>
-          post(body, getHeader(request, 'cookie'), request.clientIp),
+      judge: defer((request, body) => post(body, getHeader(request, 'cookie'), request.clientIp)),
     },
   ];
 }

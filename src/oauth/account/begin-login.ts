@@ -25,7 +25,12 @@ export interface BeginLoginDeps {
 }
 
 /** A path of the gateway's own, with its query. Pages make it themselves: nothing that somebody sent leads anywhere else. */
-export type OwnPage = '/account' | '/connections' | `/connections/${string}`;
+export type OwnPage =
+  | '/account'
+  | '/connections'
+  | `/connections/${string}`
+  | '/approvals'
+  | `/approvals/${string}`;
 
 export interface LoginForPage {
   /** Where the browser is led back to. */

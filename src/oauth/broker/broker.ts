@@ -13,6 +13,7 @@ import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
+import type { Approvals as CallApprovals } from '../../policy/approvals/approvals.ts';
 import {
   createSealedRecords,
   type RecordsDeps,
@@ -71,6 +72,8 @@ export interface BrokerDeps {
   /** For OAUTH_TOKENS=gateway. */
   readonly gatewayTokens: GatewayTokensParts | undefined;
   /** Likewise. */
+  /** Likewise: calls that users have to agree to (§27). */
+  readonly callApprovals: CallApprovals | undefined;
   readonly connections: ConnectionParts | undefined;
   readonly listConnectionServers: () => readonly ConnectionServer[];
   /** Undefined without `AUDIT_LOG`. */

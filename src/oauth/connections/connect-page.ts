@@ -1,20 +1,18 @@
 // §24.3: the pages of one connection: what one is about to connect, what came of it, and why it cannot be.
 import type { ConnectionInfo, ConnectionServer } from '../../connections/connection.ts';
 import type { ConnectionProblem } from '../../connections/connections.ts';
-import { escapeHtml, ICONS, renderHtmlPage } from '../../endpoint/html-page.ts';
+import { escapeHtml } from '../../endpoint/html-page.ts';
 import type { Reply } from '../../endpoint/message.ts';
 import { shorten } from '../../platform/text.ts';
 import type { BrowserSession } from '../account/browser-sessions.ts';
-import { renderBrand, renderRows } from '../account/page-parts.ts';
+import {
+  DONE_MARK,
+  type PageOwner,
+  renderPage,
+  renderRows,
+  WARNING_MARK,
+} from '../account/page-parts.ts';
 import { renderScopes } from '../consent/consent-page.ts';
-
-/** The gateway whose page it is. */
-export interface PageOwner {
-  /** `SERVICE_DISPLAY_NAME`. */
-  readonly displayName: string;
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
-}
 
 export interface ConnectPageContent {
   readonly server: ConnectionServer;
@@ -78,7 +76,7 @@ export const renderConnectedPage = (
   renderPage(owner, {
     status: 200,
     title: `You are connected to ${server}`,
-    mark: `<div class="mark good">${ICONS.done}</div>`,
+    mark: DONE_MARK,
     body: `<p>${
       account === undefined
         ? ''
@@ -106,7 +104,7 @@ export const renderForeignPage = (
   renderPage(owner, {
     status: 403,
     title: 'This link is for somebody else',
-    mark: WARNING,
+    mark: WARNING_MARK,
     body: `<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>, and this link was made for
 another login. Nothing was connected.</p>
 <p>If somebody sent it to you, tell them that they have to open it themselves. If you have another account, log in with
@@ -138,7 +136,7 @@ export const renderOperatorsOnlyPage = (owner: PageOwner, server: string): Reply
   renderPage(owner, {
     status: 403,
     title: 'Your operators connect this server',
-    mark: WARNING,
+    mark: WARNING_MARK,
     body: `<p><strong>${escapeHtml(server)}</strong> has one connection for everybody, which only operators of
 ${escapeHtml(owner.displayName)} can make and end. Ask them to connect it.</p>
 ${renderLinks(owner)}`,
@@ -186,7 +184,7 @@ export function renderProblemPage(owner: PageOwner, problem: ConnectionProblem):
     ...renderPage(owner, {
       status,
       title,
-      mark: WARNING,
+      mark: WARNING_MARK,
       body: `<p>${escapeHtml(message)}</p>
 <p>${advice}</p>
 <p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/connections">Your connections</a></p>`,
@@ -194,25 +192,6 @@ export function renderProblemPage(owner: PageOwner, problem: ConnectionProblem):
     error: { key: 'connection_failed', message, cause },
   };
 }
-
-const WARNING = `<div class="mark">${ICONS.warning}</div>`;
-
-interface PageParts {
-  readonly status: number;
-  readonly title: string;
-  /** HTML. */
-  readonly mark?: string;
-  /** HTML. */
-  readonly body: string;
-}
-
-const renderPage = (
-  { displayName }: PageOwner,
-  { status, title, mark = '', body }: PageParts,
-): Reply => ({
-  status,
-  ...renderHtmlPage(title, body, { before: renderBrand(displayName) + mark }),
-});
 
 const renderLinks = ({ baseUrl }: PageOwner): string =>
   `<p class="links"><a href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;

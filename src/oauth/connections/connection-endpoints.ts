@@ -11,13 +11,11 @@ import {
   createRedirectReply,
   type GatewayRequest,
   getHeader,
-  type PendingReply,
   type Reply,
   type RequestBody,
 } from '../../endpoint/message.ts';
 import { OAUTH } from '../../endpoint/render-error.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { isEqualSecret } from '../../platform/ids.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 import type { BeginLogin, OwnPage } from '../account/begin-login.ts';
@@ -27,6 +25,7 @@ import type {
   OpenBrowserSession,
 } from '../account/browser-sessions.ts';
 import { renderLoginFailed } from '../account/login-failed-page.ts';
+import { checkCsrf, defer, OWN_FORM, OWN_PAGE } from '../account/own-page.ts';
 import type { Browsers } from '../consent/browser.ts';
 import {
   createNameCheck,
@@ -202,11 +201,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     if (found === undefined)
       return createRedirectReply(baseUrl + buildPage(server.name, requestId));
     const { session } = found;
-    if (!isEqualSecret(parameters.get('csrf') ?? '', session.csrf)) {
-      fail('oauth_invalid_request', {
-        details: 'This page was left open for too long. Go back, load it again, and try once more.',
-      });
-    }
+    checkCsrf(parameters, session);
     const action = parameters.require('action');
     if (action === 'switch') return switchPerson(found, server, requestId, cookie);
     if (action === 'disconnect') return disconnect(server, session);
@@ -282,41 +277,29 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     throw thrown;
   };
 
-  const common = {
-    kind: 'public',
-    errors: OAUTH,
-    limit: 'connections',
-    hasErrorPages: true,
-    isPageOfUser: true,
-    isNavigation: true,
-  } as const;
-
-  const defer =
-    (run: (request: GatewayRequest, body: RequestBody) => Promise<Reply>) =>
-    async (request: GatewayRequest, body: RequestBody): Promise<PendingReply> =>
-    () =>
-      run(request, body).catch(showProblem);
+  const common = { ...OWN_PAGE, limit: 'connections' } as const;
+  const run = (show: (request: GatewayRequest, body: RequestBody) => Promise<Reply>) =>
+    defer((request, body) => show(request, body).catch(showProblem));
 
   return [
     {
       ...common,
       method: 'GET',
       path: PATH,
-      judge: defer((request) => getList(request.query, getHeader(request, 'cookie'))),
+      judge: run((request) => getList(request.query, getHeader(request, 'cookie'))),
     },
     {
       ...common,
       method: 'POST',
       path: PATH,
-      body: 'json or form',
-      maxBodyBytes: 16_384,
-      judge: defer((request, body) => post(body, getHeader(request, 'cookie'))),
+      ...OWN_FORM,
+      judge: run((request, body) => post(body, getHeader(request, 'cookie'))),
     },
     {
       ...common,
       method: 'GET',
       path: `${PATH}/${CALLBACK}`,
-      judge: defer((request) => callback(request.query, getHeader(request, 'cookie'))),
+      judge: run((request) => callback(request.query, getHeader(request, 'cookie'))),
     },
     {
       ...common,
@@ -324,7 +307,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
       path: `${PATH}/:server`,
       // One that there is none of is told so on a page.
       hasParameter: () => true,
-      judge: defer((request) =>
+      judge: run((request) =>
         getServer(request.path.slice(PATH.length + 1), request.query, getHeader(request, 'cookie')),
       ),
     },

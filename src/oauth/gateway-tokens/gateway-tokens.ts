@@ -1,4 +1,5 @@
 // OAUTH_TOKENS=gateway: what a login in broker mode comes to where clients get tokens of the gateway's own.
+
 import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
@@ -9,6 +10,7 @@ import type { ConnectionParts } from '../../connections/connections.ts';
 import { MAX_SCOPES } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
+import type { Approvals as CallApprovals } from '../../policy/approvals/approvals.ts';
 import type { RecordsDeps, SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
 import { createAccountEndpoints } from '../account/account.ts';
@@ -16,6 +18,7 @@ import { createBeginLogin } from '../account/begin-login.ts';
 import { createBrowserSessions } from '../account/browser-sessions.ts';
 import { createEndProviderSession } from '../account/end-provider-session.ts';
 import { createFinishPageLogin } from '../account/finish-login.ts';
+import { createApprovalEndpoints } from '../approvals/approval-endpoints.ts';
 import type { BrokerTokens } from '../broker/broker-tokens.ts';
 import type { AskedOfProvider, Login, ReadAsked } from '../broker/redirect-to-provider.ts';
 import { createRefreshTokens } from '../broker/refresh-tokens.ts';
@@ -56,6 +59,8 @@ export interface GatewayTokensDeps extends GatewayTokensParts {
   readonly endpoints: ProviderEndpoints;
   readonly logins: SealedRecords<Login>;
   readonly browsers: Browsers;
+  /** Calls that users have to agree to (§27); undefined where none is made. */
+  readonly callApprovals: CallApprovals | undefined;
   readonly connections: ConnectionParts | undefined;
   readonly listConnectionServers: () => readonly ConnectionServer[];
   /** Undefined without `AUDIT_LOG`. */
@@ -117,6 +122,9 @@ export function createGatewayTokens(
   const connectionEndpoints =
     deps.connections &&
     createConnectionEndpoints({ ...pages, issuer, connectionParts: deps.connections });
+  const approvalEndpoints =
+    deps.callApprovals &&
+    createApprovalEndpoints({ ...pages, issuer, grants, approvals: deps.callApprovals });
   const providerLogout = createProviderLogout({
     ...deps,
     config: tokens,
@@ -175,7 +183,12 @@ export function createGatewayTokens(
     revoke: createGatewayRevoke({ ...common, authentication }),
     findMachineLogin: createFindMachineLogin(authentication, ofAssertions),
     logins,
-    ownEndpoints: [...accountEndpoints, ...(connectionEndpoints ?? []), providerLogout],
+    ownEndpoints: [
+      ...accountEndpoints,
+      ...(connectionEndpoints ?? []),
+      ...(approvalEndpoints ?? []),
+      providerLogout,
+    ],
   };
 }
 

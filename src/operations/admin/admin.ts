@@ -18,6 +18,7 @@ import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import { type ListCost, WARNED_TOKENS } from '../../upstreams/budget/measure-lists.ts';
 import type { AccessPreview, PreviewOptions } from '../../upstreams/catalog/tools-for-operators.ts';
 import type { ServerFacts, UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
+import { type ApprovalSources, createApprovalActions } from './approval-actions.ts';
 import { type ConnectionSources, createConnectionLists } from './connection-lists.ts';
 import { createGrantLists, type GrantSources } from './grant-lists.ts';
 import { createLockActions, type LockSources } from './lock-actions.ts';
@@ -38,6 +39,7 @@ export interface AdminSources
     GrantSources,
     ConnectionSources,
     LockSources,
+    ApprovalSources,
     Pick<UpstreamCatalogs, 'listServerTools'> {
   readonly store: Pick<Sessions, 'listSessions' | 'countSessions'> &
     Pick<Store, 'describe' | 'ping'>;
@@ -71,6 +73,7 @@ export const createAdmin = (sources: AdminSources) => ({
   ...createGrantLists(sources),
   ...createConnectionLists(sources),
   ...createLockActions(sources),
+  ...createApprovalActions(sources),
   async listClients(request: PageRequest) {
     const page = await sources.clients.list(request);
     return { clients: page.items.map(describeClient), ...renderNext(page) };
@@ -165,10 +168,15 @@ const describeClient = ({ client, expiresAt }: ListedClient): JsonObject => ({
   isUsed: client.used === true,
 });
 
-const renderDecision = (decision: RuleDecision): JsonObject =>
-  decision.kind === 'allowed' && decision.isByArgs === true
-    ? { decision: 'by_arguments', rule: decision.rule }
-    : { ...decision, kind: undefined, decision: decision.kind };
+function renderDecision(decision: RuleDecision): JsonObject {
+  if (decision.kind !== 'allowed') return { ...decision, kind: undefined, decision: decision.kind };
+  const { rule, isByArgs, ask, askRule, isAskedByArgs } = decision;
+  return {
+    decision: isByArgs === true ? 'by_arguments' : 'allowed',
+    rule,
+    ...(ask && { ask, askRule, askByArguments: isAskedByArgs === true }),
+  };
+}
 
 // §22.4: what to do about a login that failed, by the name that the log has for it.
 

@@ -12,6 +12,7 @@ import { isRegisteredClientId, isSessionId } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { ReviewedChange } from '../../upstreams/catalog/review-lock.ts';
 import type { Admin } from './admin.ts';
+import { readCallDecision } from './approval-actions.ts';
 import {
   readAdminPageRequest,
   readConnectionSelection,
@@ -113,6 +114,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
       (query, operator) => admin.previewAccess(readPerson(query), readPageRequest(query), operator),
     ],
     ['/lock', (query) => admin.listLockDifferences(readPageRequest(query))],
+    ['/approvals', (query) => admin.listCallApprovals(readPageRequest(query))],
     ['/lock/review', (query) => admin.reviewLock(query.getAll('server'))],
   ];
   const acts: readonly Act[] = [
@@ -222,12 +224,33 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     },
   };
 
+  /** The audit log has a second line, of the event `approval`, that says which call it is. */
+  const decideCall: ProtectedEndpoint = {
+    ...GUARDED,
+    method: 'POST',
+    path: `${API}/approvals`,
+    body: 'json',
+    judge(call) {
+      const said = readCallDecision(getJson(call.body));
+      const action = said.decision === 'approved' ? 'approve_call' : 'refuse_call';
+      return {
+        access: undefined,
+        run: () =>
+          runAudited(call, { action, target: said.id }, async () => {
+            const { state } = await admin.decideCall(said, call.user?.sub);
+            return createJsonReply(200, { decided: state });
+          }),
+      };
+    },
+  };
+
   return [
     access,
     ...shown.map(createShowEndpoint),
     ...acts.map(createActEndpoint),
     endSelected,
     endConnections,
+    decideCall,
     approve,
   ];
 }

@@ -45,7 +45,8 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): CompiledRule
   }
 
   return {
-    needClient: rules.some((rule) => rule.looksAtClient),
+    // An approval is bound to the client, too (§27).
+    needClient: rules.some((rule) => rule.looksAtClient || rule.ask !== undefined),
     namedFacts: joinFacts(rules.map((rule) => rule.namedFacts)),
     async prepareFor(caller, work) {
       for (const { rule } of memory.open(caller).facts.addressed) {

@@ -13,6 +13,8 @@ export type AuditEvent =
   | 'resource_read'
   /** §24.6: a user's login at a server behind the gateway. */
   | 'connection'
+  /** §27: somebody is asked whether a call may run, and what they say. */
+  | 'approval'
   | 'admin'
   /** Lines before it could not be written. */
   | 'gap';
@@ -48,10 +50,10 @@ export interface AuditedAction {
   readonly prompt?: string | undefined;
   /** URI, of which query, fragment and user info are left out. */
   readonly resource?: string | undefined;
-  /** Of `admin`: what was done, such as `end_session`, and to what. Of `connection`: what became of it. */
+  /** Of `admin`: what was done, such as `end_session`, and to what. Of `connection` and `approval`: what became of it. */
   readonly action?: string | undefined;
   readonly target?: string | undefined;
-  /** Of a connection that ended: by whom, or because of what. */
+  /** Of a connection that ended, or an approval that was decided: by whom, or because of what. */
   readonly by?: string | undefined;
   /** W3C trace ID. */
   readonly trace?: string | undefined;

@@ -7,8 +7,8 @@ export interface Metrics {
   /** A call that was refused because more came than the process could serve. */
   recordOverloadRefusal(route: string): void;
   recordSessions(status: 'created' | 'terminated' | 'expired', count?: number): void;
-  /** `era` is `session` or `stateless`. */
-  recordMcpRequest(method: string, era: string): void;
+  /** `era` is `session` or `stateless`, `view` that of the path (§25), `''` for other paths. */
+  recordMcpRequest(method: string, era: string, view: string): void;
   /** Of the first 1,000 tools each has series of its own; further ones are counted as `other`. */
   recordToolCall(
     tool: string,
@@ -54,6 +54,11 @@ export interface Metrics {
   recordAuditLine(event: string, status: 'success' | 'error'): void;
   /** §24.6: a token endpoint was asked to renew a user's connection to a server. */
   recordUpstreamTokenRefresh(server: string, outcome: 'renewed' | 'login_needed' | 'failed'): void;
+  /** §27: what became of a call that somebody is asked about, by how they are asked. */
+  recordApproval(
+    ask: 'form' | 'page' | 'operator',
+    outcome: 'asked' | 'approved' | 'refused' | 'used',
+  ): void;
   /** It is no longer behind the gateway. */
   removeUpstream(server: string): void;
   /** The text that is scraped, ended by `# EOF`. */
@@ -102,6 +107,7 @@ export const noMetrics: Metrics = {
   recordGuard() {},
   recordAuditLine() {},
   recordUpstreamTokenRefresh() {},
+  recordApproval() {},
   removeUpstream() {},
   renderOpenMetrics: async () => '# EOF\n',
 };

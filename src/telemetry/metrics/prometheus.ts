@@ -62,8 +62,8 @@ export function createPrometheusMetrics(): Metrics {
     ]),
     requests: createCounter(
       'mcp_requests_total',
-      'JSON-RPC requests, by the era of the protocol.',
-      ['method', 'era'],
+      'JSON-RPC requests, by the era of the protocol and the view.',
+      ['method', 'era', 'view'],
     ),
     toolCalls: createCounter('mcp_tool_invocations_total', 'Tool calls.', [
       'tool',
@@ -75,6 +75,11 @@ export function createPrometheusMetrics(): Metrics {
       'Time of a tool call.',
       ['tool', 'status', 'era'],
       DURATIONS,
+    ),
+    approvals: createCounter(
+      'mcp_approvals_total',
+      'Calls that somebody is asked about before they run, by how they are asked and what came of it.',
+      ['ask', 'outcome'],
     ),
     droppedReplicaMessages: createCounter(
       'mcp_replica_messages_dropped_total',
@@ -203,7 +208,7 @@ export function createPrometheusMetrics(): Metrics {
     recordSessions(status, count = 1) {
       if (count > 0) mcp.sessions(status).inc(count);
     },
-    recordMcpRequest: (method, era) => mcp.requests(method, era).inc(),
+    recordMcpRequest: (method, era, view) => mcp.requests(method, era, view).inc(),
     recordToolCall(name, status, era, seconds) {
       const tool = limitTool(name);
       mcp.toolCalls(tool, status, era).inc();
@@ -239,6 +244,7 @@ export function createPrometheusMetrics(): Metrics {
     recordAuditLine: (event, status) => audit.lines(event, status).inc(),
     recordUpstreamTokenRefresh: (server, outcome) =>
       upstreams.tokenRefreshes(server, outcome).inc(),
+    recordApproval: (ask, outcome) => mcp.approvals(ask, outcome).inc(),
     removeUpstream(server) {
       upstreams.up.remove({ server });
       upstreams.processes.remove({ server });

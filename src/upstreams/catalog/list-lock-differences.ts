@@ -1,5 +1,6 @@
 // §22.4: what is hidden because the lock did not approve it, for operators: what it says now, and what was approved.
-import { type LockedKind, selectMembers, toCanonicalJson } from '../lock/fingerprint.ts';
+import { toCanonicalJson } from '../../platform/canonical-json.ts';
+import { type LockedKind, selectMembers } from '../lock/fingerprint.ts';
 import type { Lock } from '../lock/lock.ts';
 import { GATEWAY_CALLER } from '../upstream.ts';
 import { findItemProblem } from './check-item.ts';

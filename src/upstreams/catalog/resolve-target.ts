@@ -74,6 +74,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     if (entry.namesBegin !== undefined) return toConnectTarget(entry, wanted, who);
     return {
       item: entry,
+      own: entry,
       server: entry.server,
       listMirroredParams: () => (list === 'tools' ? readMirroredParams(entry) : NO_PARAMS),
       findProblem: (args) => findArgumentsProblem(list, entry.ownItem, args),
@@ -132,7 +133,8 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     if (found.kind === 'absent') return failAbsent(server, who);
     const target = await toTarget(found, wanted, who, context);
     const verdict = getPlan().policies.judge(target.item, who.policy, args);
-    if (verdict.kind === 'allowed') return target.run(args, context);
+    if (verdict.kind === 'allowed')
+      return verdict.ask === undefined ? target.run(args, context) : askWithNextCall(server);
     const facts = { server: server.name };
     return verdict.kind === 'denied'
       ? target.failAsUnknown(context, { ...facts, deniedBy: verdict.by })
@@ -149,6 +151,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     return {
       item: { kind: LIST_KINDS[list].ruled, name, server: server.name, annotations: NONE },
       server: server.name,
+      isAbsent: true,
       listMirroredParams: () => NO_PARAMS,
       run: async (args, context) =>
         server.upstream.logins === undefined
@@ -178,24 +181,36 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
 
   /** As the catalogue makes it, and as policies see it here. */
   function toBuiltInTarget(
-    item: Target['item'],
+    item: Target['item'] | Entry,
     wanted: WantedItem,
     who: Who,
     context: CallerContext,
   ): Target | Promise<Target> {
     const { list, name } = wanted;
     const own = getBuiltIn()?.resolve(wanted, context);
+    const described = 'ownItem' in item ? item : undefined;
     // The configuration has changed since it was found.
     if (own === undefined) return failAsUnknown(list, name, who);
     const ruled = (target: Target): Target => ({
       ...target,
       item,
+      ...(described && { own: described }),
       failAsUnknown: (_running, facts) => failAsUnknown(list, name, who, facts),
     });
     return own instanceof Promise ? own.then(ruled) : ruled(own);
   }
 }
 
+/** §27: what the call is was not known when it came, and nobody was asked. */
+const askWithNextCall = ({ name }: Server): object => ({
+  content: [
+    {
+      type: 'text',
+      text: `${name} is connected now, and nothing else was done: this call needs an approval first. Call again to ask for it.`,
+    },
+  ],
+  isError: true,
+});
 /** MCP "Prompts": arguments are texts. */
 function findPromptProblem({ arguments: named }: RawItem, args: JsonObject): string | undefined {
   const needed = (Array.isArray(named) ? named : []).flatMap((one: unknown) =>

@@ -2,11 +2,12 @@
 // call goes on once the user has; any other client gets the link to show.
 import { randomUUID } from 'node:crypto';
 import type { ConnectionRequest, ConnectionRequests } from '../../connections/connections.ts';
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import type { Context, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { Context, Relay } from '../../mcp/catalog/catalog.ts';
+import { askToOpen, createPageQuestion, NO_ANSWER } from '../../mcp/control/ask-to-open.ts';
+import { isObject } from '../../platform/json.ts';
 import { CallRefusedError } from '../relay/failures.ts';
-import type { ConnectionNeeded, Upstream, UpstreamCaller, UpstreamQuestion } from '../upstream.ts';
+import type { ConnectionNeeded, Upstream, UpstreamCaller } from '../upstream.ts';
 
 export interface Doors {
   /**
@@ -58,10 +59,10 @@ export function createDoors({ requests }: DoorsDeps): Doors {
       if (!mayAsk || caller.capabilities.elicitationUrl !== true)
         throw new CallRefusedError(tellLink(need, url));
       const elicitationId = randomUUID();
-      const question = createQuestion({ elicitationId, url, message: tellUser(need) });
+      const question = createPageQuestion({ elicitationId, url, message: tellUser(need) });
       if (relay.era === 'stateless')
         return relay.requireInput({ [KEY]: question }, { server, [KEY]: id });
-      checkAccepted(server, await ask(relay, question));
+      checkAccepted(server, await askToOpen(relay, question));
       await wait(requests, { owner, server, id }, relay);
       relay.completeElicitation(elicitationId);
     },
@@ -71,38 +72,6 @@ export function createDoors({ requests }: DoorsDeps): Doors {
 /** @throws GatewayError where the store does not answer. */
 const createLink = (requests: ConnectionRequests, request: ConnectionRequest) =>
   requests.create(request).catch((cause: unknown) => fail('internal_error', { cause }));
-
-const createQuestion = (params: JsonObject): UpstreamQuestion => ({
-  method: 'elicitation/create',
-  params: { mode: 'url', ...params },
-});
-
-/**
- * Resolves to the client's response.
- *
- * @throws GatewayError; MCP 2025-11-25 "URL Elicitation Required Errors" where a question would not reach the client.
- */
-async function ask(relay: SessionRelay, question: UpstreamQuestion): Promise<JsonObject> {
-  try {
-    const answer = await relay.ask(question);
-    return 'result' in answer ? answer.result : NO_ANSWER;
-  } catch (thrown) {
-    if (relay.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
-    if (thrown.key !== 'client_cannot_be_asked') return NO_ANSWER;
-    const { message } = question.params;
-    return fail('upstream_error', {
-      jsonRpc: {
-        code: URL_REQUIRED,
-        message: String(message),
-        data: { elicitations: [question.params] },
-      },
-    });
-  }
-}
-
-const URL_REQUIRED = -32042;
-/** As somebody who does not want to decide. */
-const NO_ANSWER = { action: 'cancel' } as const;
 
 /** @throws CallRefusedError */
 function checkAccepted(server: string, response: unknown): void {

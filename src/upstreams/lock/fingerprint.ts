@@ -1,5 +1,6 @@
 // §18.7: what of a tool, a prompt and the instructions is approved, as hashes.
 import { hash } from 'node:crypto';
+import { toCanonicalJson } from '../../platform/canonical-json.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 
 export type LockedKind = 'tool' | 'prompt' | 'instructions';
@@ -54,26 +55,3 @@ export function selectMembers(kind: LockedKind, item: unknown): JsonObject {
 }
 
 const hashHex = (text: string): string => hash('sha256', text, 'hex');
-
-// RFC 8785: one spelling for each JSON value, so that equal values have equal hashes.
-
-/**
- * Members are sorted by the UTF-16 code units of their names; numbers and strings are written as ECMAScript
- * writes them (RFC 8785 §3.2.2). Members that are `undefined` are left out.
- *
- * @throws RangeError for a value that nests deeper than `MAX_LEVELS`.
- */
-export function toCanonicalJson(value: unknown, levels = MAX_LEVELS): string {
-  if (levels === 0) throw new RangeError(`nested deeper than ${MAX_LEVELS} levels`);
-  const write = (item: unknown) => toCanonicalJson(item, levels - 1);
-  if (Array.isArray(value)) return `[${value.map(write).join(',')}]`;
-  if (!isObject(value)) return JSON.stringify(value) ?? 'null';
-  const members = Object.keys(value)
-    .filter((name) => value[name] !== undefined)
-    .sort()
-    .map((name) => `${JSON.stringify(name)}:${write(value[name])}`);
-  return `{${members.join(',')}}`;
-}
-
-/** More than any schema has; a server must not fill the stack. */
-const MAX_LEVELS = 200;

@@ -42,10 +42,26 @@ export interface CallResult {
 /** What the person does who is shown an address. */
 export type OnUrl = (asked: AskedUrl) => Promise<'accept' | 'decline' | 'cancel'>;
 
+/** What the person does who is shown a form. */
+export type OnForm = (asked: AskedForm) => Promise<FormAnswer>;
+
+export interface AskedForm {
+  readonly message: string;
+  /** What one may choose for `decision`. */
+  readonly choices: readonly string[];
+}
+
+export interface FormAnswer {
+  readonly action: 'accept' | 'decline' | 'cancel';
+  readonly content?: { readonly [name: string]: string };
+}
+
 export interface ConnectingClientOptions {
   readonly person?: string;
   /** Undefined: the client cannot be asked by URL. */
   readonly onUrl?: OnUrl | undefined;
+  /** Undefined: the client cannot be asked by a form. */
+  readonly onForm?: OnForm | undefined;
   readonly fetch?: typeof fetch;
 }
 
@@ -71,9 +87,34 @@ export const CONNECTING_CLIENTS: readonly ConnectingClientRow[] = [
 
 const CLIENT_INFO = { name: 'test', version: '1' };
 
-const capabilitiesOf = (onUrl: OnUrl | undefined) => ({
-  capabilities: onUrl === undefined ? {} : { elicitation: { url: {} } },
+type Asked = Pick<ConnectingClientOptions, 'onUrl' | 'onForm'>;
+
+const canBeAsked = ({ onUrl, onForm }: Asked): boolean =>
+  onUrl !== undefined || onForm !== undefined;
+
+const capabilitiesOf = ({ onUrl, onForm }: Asked) => ({
+  capabilities:
+    onUrl === undefined && onForm === undefined
+      ? {}
+      : { elicitation: { ...(onUrl && { url: {} }), ...(onForm && { form: {} }) } },
 });
+
+/** What the person answers to a question of either kind. */
+async function answer({ onUrl, onForm }: Asked, asked: AskedUrl[], params: unknown) {
+  const { mode, message, requestedSchema } = params as {
+    readonly mode?: string;
+    readonly message: string;
+    readonly requestedSchema?: {
+      readonly properties?: { readonly decision?: { readonly enum?: readonly string[] } };
+    };
+  };
+  if (mode !== 'url') {
+    const choices = requestedSchema?.properties?.decision?.enum ?? [];
+    return { ...(await onForm?.({ message, choices })) } as FormAnswer;
+  }
+  asked.push(toAsked(params));
+  return { action: (await onUrl?.(toAsked(params))) ?? 'cancel' };
+}
 
 const readResult = ({ content, isError }: Readonly<Record<string, unknown>>): CallResult => ({
   isError: isError === true,
@@ -91,7 +132,7 @@ const toAsked = (params: unknown): AskedUrl => {
 
 async function connectClient1(
   url: URL,
-  { person = 'ada', onUrl, fetch }: ConnectingClientOptions = {},
+  { person = 'ada', onUrl, onForm, fetch }: ConnectingClientOptions = {},
 ): Promise<ConnectingClient> {
   const memory = createMemory1();
   const asked: AskedUrl[] = [];
@@ -99,12 +140,11 @@ async function connectClient1(
   let listChanges = 0;
   const { client } = await connect1(url, memory, person, {
     newClient() {
-      const created = new Client(CLIENT_INFO, capabilitiesOf(onUrl));
-      if (onUrl !== undefined) {
-        created.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
-          asked.push(toAsked(params));
-          return { action: await onUrl(toAsked(params)) };
-        });
+      const created = new Client(CLIENT_INFO, capabilitiesOf({ onUrl, onForm }));
+      if (canBeAsked({ onUrl, onForm })) {
+        created.setRequestHandler(ElicitRequestSchema, async ({ params }) => ({
+          ...(await answer({ onUrl, onForm }, asked, params)),
+        }));
       }
       created.setNotificationHandler(ElicitationCompleteNotificationSchema, ({ params }) => {
         completed.push(params.elicitationId);
@@ -146,7 +186,7 @@ async function connectClient1(
 async function connectClient2(
   url: URL,
   era: 'session' | 'stateless',
-  { person = 'ada', onUrl, fetch }: ConnectingClientOptions = {},
+  { person = 'ada', onUrl, onForm, fetch }: ConnectingClientOptions = {},
 ): Promise<ConnectingClient> {
   const memory = createMemory2();
   const asked: AskedUrl[] = [];
@@ -156,14 +196,13 @@ async function connectClient2(
     name: person,
     newClient() {
       const created = new Client2(CLIENT_INFO, {
-        ...capabilitiesOf(onUrl),
+        ...capabilitiesOf({ onUrl, onForm }),
         ...(era === 'stateless' && { versionNegotiation: { mode: { pin: '2026-07-28' } } }),
       });
-      if (onUrl !== undefined) {
-        created.setRequestHandler('elicitation/create', async ({ params }) => {
-          asked.push(toAsked(params));
-          return { action: await onUrl(toAsked(params)) };
-        });
+      if (canBeAsked({ onUrl, onForm })) {
+        created.setRequestHandler('elicitation/create', async ({ params }) => ({
+          ...(await answer({ onUrl, onForm }, asked, params)),
+        }));
       }
       created.setNotificationHandler('notifications/elicitation/complete', ({ params }) => {
         completed.push(params.elicitationId);

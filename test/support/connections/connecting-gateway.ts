@@ -128,9 +128,7 @@ export async function startConnectingGateway({
         config,
         findProgramUser: async () => ({ kind: 'problem', message: 'There are no users here.' }),
         resolvePath: (path) => path,
-        readText(path) {
-          throw new Error(`there is no ${path}`);
-        },
+        readText: (path) => readFileSync(path, 'utf8'),
       },
     );
     if (parsed.kind === 'problems') throw new Error(parsed.problems.map(formatProblem).join('\n'));

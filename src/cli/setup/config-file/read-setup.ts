@@ -13,6 +13,7 @@ import {
 import { findMachineClientProblems } from '../../../oauth/client-authentication/machine-client-problems.ts';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { decodeUtf8 } from '../../../platform/json.ts';
+import { findAskProblems } from '../../../policy/approvals/ask-problems.ts';
 import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import { findAuthProblems } from '../../../upstreams/credentials/server-credentials.ts';
 import { createLock } from '../../../upstreams/lock/lock.ts';
@@ -46,6 +47,7 @@ export async function readSetup(path: string, config: Config, env: Env): Promise
           place: path,
         }))),
     ...(parsed.kind === 'problems' ? [] : findMachineClientProblems(parsed.file.clients, config)),
+    ...(parsed.kind === 'problems' ? [] : findAskProblems(parsed.file, config)),
     ...('problem' in lock ? [lock.problem] : []),
   ];
   if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0) {

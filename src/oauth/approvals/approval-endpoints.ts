@@ -1,0 +1,152 @@
+// §27.4: where users decide about calls that wait for them. A link alone does nothing: who opens it has to be who it was made for.
+import type { PublicEndpoint } from '../../endpoint/endpoint.ts';
+import {
+  createRedirectReply,
+  getHeader,
+  type Reply,
+  type RequestBody,
+} from '../../endpoint/message.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { Grants } from '../../grants/grants.ts';
+import type { ApprovalRequest, Approvals } from '../../policy/approvals/approvals.ts';
+import { nameOwner, withoutDefault } from '../../store/owner.ts';
+import type { Owner } from '../../store/store.ts';
+import type { BeginLogin, OwnPage } from '../account/begin-login.ts';
+import type { BrowserSession, BrowserSessions } from '../account/browser-sessions.ts';
+import { renderLoginFailed } from '../account/login-failed-page.ts';
+import { checkCsrf, defer, OWN_FORM, OWN_PAGE } from '../account/own-page.ts';
+import { createNameCheck, parseBody, parseQuery } from '../request/parameters.ts';
+import {
+  renderDecidedPage,
+  renderForeignPage,
+  renderGonePage,
+  renderListPage,
+  renderRequestPage,
+  type ShownRequest,
+} from './approval-pages.ts';
+
+export interface ApprovalEndpointsDeps {
+  /** `BASE_URL`. */
+  readonly baseUrl: string;
+  /** `SERVICE_DISPLAY_NAME`. */
+  readonly displayName: string;
+  /** `OIDC_ISSUER`: users of it are named without it. */
+  readonly issuer: string;
+  readonly approvals: Pick<Approvals, 'find' | 'listOfUser' | 'decide'>;
+  readonly grants: Pick<Grants, 'listOfUser'>;
+  readonly beginLogin: BeginLogin;
+  readonly browserSessions: Pick<BrowserSessions, 'find'>;
+}
+
+/** Fields of the forms. */
+const checkFieldName = createNameCheck(['csrf', 'action', 'request']);
+
+/** What the id of a request can look like. */
+const REQUEST_ID = /^[\w-]{1,128}$/;
+
+const PATH = '/approvals';
+
+const buildPage = (id: string): OwnPage => `${PATH}/${id}`;
+
+export function createApprovalEndpoints(deps: ApprovalEndpointsDeps): readonly PublicEndpoint[] {
+  const { baseUrl, displayName, issuer, approvals, grants, beginLogin, browserSessions } = deps;
+
+  const getPerson = ({ user }: BrowserSession): Owner => withoutDefault(user, issuer);
+  const isOf = (request: ApprovalRequest, session: BrowserSession): boolean =>
+    nameOwner(request.owner) === nameOwner(getPerson(session));
+
+  /** By the names that their clients gave when they registered, as at `/account`. */
+  async function addApps(
+    requests: readonly ApprovalRequest[],
+    { user }: BrowserSession,
+  ): Promise<readonly ShownRequest[]> {
+    const clients = (await grants.listOfUser(user)).map(({ client }) => client);
+    return requests.map((request) => {
+      const client = clients.find(({ id }) => id === request.clientId);
+      return { request, app: client?.name ?? request.clientId ?? 'An app' };
+    });
+  }
+
+  async function getList(query: string, cookie: string | undefined): Promise<Reply> {
+    const problem = parseQuery(query, () => {}).get('error');
+    if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + PATH);
+    const found = await browserSessions.find(cookie);
+    if (found === undefined) return beginLogin(cookie, { page: PATH, isFresh: false });
+    const { session } = found;
+    const requests = await approvals.listOfUser(getPerson(session));
+    return renderListPage(deps, session, await addApps(requests, session));
+  }
+
+  async function getOne(id: string, query: string, cookie: string | undefined): Promise<Reply> {
+    if (!REQUEST_ID.test(id)) return renderGonePage(deps);
+    const page = buildPage(id);
+    const problem = parseQuery(query, () => {}).get('error');
+    if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + page);
+    const found = await browserSessions.find(cookie);
+    if (found === undefined) return beginLogin(cookie, { page, isFresh: false });
+    const { session } = found;
+    const request = await approvals.find(id);
+    if (request === undefined) return renderGonePage(deps);
+    if (!isOf(request, session)) return renderForeignPage(deps, session, id);
+    if (request.state !== 'pending') return renderDecidedPage(deps, request);
+    const [shown] = await addApps([request], session);
+    return shown === undefined ? renderGonePage(deps) : renderRequestPage(deps, session, shown);
+  }
+
+  async function post(body: RequestBody, cookie: string | undefined): Promise<Reply> {
+    const parameters = parseBody(body, checkFieldName);
+    const id = parameters.require('request');
+    if (!REQUEST_ID.test(id)) return renderGonePage(deps);
+    const found = await browserSessions.find(cookie);
+    // What was on the page is over: whoever comes now logs in first.
+    if (found === undefined) return createRedirectReply(baseUrl + buildPage(id));
+    const { session } = found;
+    checkCsrf(parameters, session);
+    const action = parameters.require('action');
+    if (action === 'switch') {
+      await found.end();
+      return beginLogin(cookie, { page: buildPage(id), isFresh: true });
+    }
+    if (action !== 'approve' && action !== 'refuse') {
+      fail('oauth_invalid_request', { details: 'action must be approve, refuse or switch.' });
+    }
+    const request = await approvals.find(id);
+    if (request === undefined) return renderGonePage(deps);
+    if (!isOf(request, session)) return renderForeignPage(deps, session, id);
+    if (request.approver !== 'page') {
+      fail('oauth_invalid_request', { details: 'Operators decide about this call.' });
+    }
+    const decision = action === 'approve' ? 'approved' : 'refused';
+    const by = { kind: 'user', name: session.user.sub } as const;
+    const decided = (await approvals.decide(id, decision, by)) ?? (await approvals.find(id));
+    return decided === undefined ? renderGonePage(deps) : renderDecidedPage(deps, decided);
+  }
+
+  const common = { ...OWN_PAGE, limit: 'approvals' } as const;
+
+  return [
+    {
+      ...common,
+      method: 'GET',
+      path: PATH,
+      judge: defer((request) => getList(request.query, getHeader(request, 'cookie'))),
+    },
+    {
+      ...common,
+      ...OWN_FORM,
+      method: 'POST',
+      path: PATH,
+      judge: defer((request, body) => post(body, getHeader(request, 'cookie'))),
+    },
+    {
+      ...common,
+      method: 'GET',
+      path: `${PATH}/:id`,
+      // One that there is none of is told so on a page.
+      hasParameter: () => true,
+      judge: defer((request) =>
+        getOne(request.path.slice(PATH.length + 1), request.query, getHeader(request, 'cookie')),
+      ),
+    },
+  ];
+}

@@ -1,0 +1,93 @@
+// §27: calls that somebody has to agree to before they run: what they are bound to, and what is done with a request.
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { Page, PageRequest } from '../../store/page.ts';
+import type { Owner } from '../../store/store.ts';
+
+/** What somebody agrees to: this call of this user by this client, exactly as it will be sent. */
+export interface CallToApprove {
+  /** Undefined without authentication: only a form can ask then. Users of `OIDC_ISSUER` have no issuer here. */
+  readonly owner: Owner | undefined;
+  readonly clientId: string | undefined;
+  readonly view: string | undefined;
+  /** `''` for the built-in catalogue. */
+  readonly server: string;
+  /** By the server's own name. */
+  readonly tool: string;
+  /** As clients of `/mcp` see it. */
+  readonly name: string;
+  /** RFC 8785. */
+  readonly args: string;
+  /** SHA-256 (hex) over the canonical form of server, tool, its definition, and the arguments. */
+  readonly digest: string;
+}
+
+/** Who decides a request that is kept: its user at the page of approvals, or an operator. */
+export type Approver = 'page' | 'operator';
+
+export type Decision = 'approved' | 'refused';
+
+export interface ApprovalRequest extends CallToApprove {
+  readonly owner: Owner;
+  readonly id: string;
+  readonly approver: Approver;
+  readonly state: 'pending' | Decision;
+  /** Epoch milliseconds. */
+  readonly createdAt: number;
+  /** Epoch milliseconds: what is decided is good for as long again. */
+  readonly expiresAt: number;
+}
+
+/** Who decided, as the audit log names them. */
+export interface DecidedBy {
+  readonly kind: 'user' | 'operator' | 'guard';
+  /** `sub`, or the name of the guard. */
+  readonly name: string | undefined;
+}
+
+/** Told of all that happens. Never throws. */
+export interface ApprovalObserver {
+  asked?(call: CallToApprove, whom: AskedWhom): void;
+  decided?(call: CallToApprove, whom: AskedWhom, decision: Decision, by: DecidedBy): void;
+  /** An approval is used: the call runs. */
+  used?(call: CallToApprove, whom: AskedWhom): void;
+}
+
+/** How somebody was asked. */
+export type AskedWhom = 'form' | Approver;
+
+/** What has come of a round of questions (2026-07-28) in which a call was asked about. */
+export interface ApprovalRound {
+  /** `form`: its answer is the decision. `page`: the user was led there. `approved`: it goes on after other questions. */
+  readonly kind: 'form' | 'page' | 'approved';
+  /** Of `page`: the request. */
+  readonly requestId?: string | undefined;
+}
+
+export interface Approvals {
+  /** The request under way for the call, or a new one; undefined where its user, or all together, have too many. */
+  request(
+    call: CallToApprove & { readonly owner: Owner },
+    approver: Approver,
+  ): Promise<ApprovalRequest | undefined>;
+  /** Undefined where there is none of this id, or not any more. */
+  find(id: string): Promise<ApprovalRequest | undefined>;
+  /** The latest first. */
+  listOfUser(owner: Owner): Promise<readonly ApprovalRequest[]>;
+  /** Those that operators decide, the latest first. */
+  listForOperators(page: PageRequest): Promise<Page<ApprovalRequest>>;
+  /** The request as it is then; undefined where there is none that waits. Of two decisions the first counts. */
+  decide(id: string, decision: Decision, by: DecidedBy): Promise<ApprovalRequest | undefined>;
+  /** True for one of many at the same moment, and for this call alone: it may run, once. */
+  take(id: string, call: CallToApprove): Promise<boolean>;
+  /** `pending`: nobody has decided in time, or nobody waits any more. `gone`: it has been used, or is too old. */
+  wait(id: string, signal: CancelSignal): Promise<Decision | 'pending' | 'gone'>;
+
+  /** The same call runs in this session without a question from now on. */
+  allowInSession(sessionId: string, call: CallToApprove): Promise<void>;
+  isAllowedInSession(sessionId: string, call: CallToApprove): Promise<boolean>;
+
+  /** The secret by which the next round is known. */
+  beginRound(call: CallToApprove, round: ApprovalRound): Promise<string>;
+  /** For one of many at the same moment; undefined for all others, for another call, and when it is too late. */
+  takeRound(secret: string, call: CallToApprove): Promise<ApprovalRound | undefined>;
+}

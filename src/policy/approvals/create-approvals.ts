@@ -1,0 +1,270 @@
+// §27: requests for approval, as the store has them: each bound to one user, client and call, decided once, used once.
+import type { Clock } from '../../platform/clock.ts';
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
+import { isObject } from '../../platform/json.ts';
+import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
+import {
+  APPROVAL_LIST_KEY,
+  buildApprovalKey,
+  buildApprovalRoundKey,
+  buildApprovedCallKey,
+  buildListedApprovalKey,
+  buildSessionApprovalKey,
+  buildUserApprovalsKey,
+  checkRecordVersion,
+  OPERATOR_APPROVALS_KEY,
+  RECORD_VERSION,
+} from '../../store/keys.ts';
+import { hashOwner, nameOwner } from '../../store/owner.ts';
+import type { Replicas } from '../../store/replicas/replicas.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import { createSealedValues } from '../../store/seal/sealed-records.ts';
+import type { KeyValue } from '../../store/store.ts';
+import type {
+  ApprovalObserver,
+  ApprovalRequest,
+  ApprovalRound,
+  Approvals,
+  Approver,
+  CallToApprove,
+  Decision,
+} from './approvals.ts';
+
+export interface ApprovalsDeps {
+  readonly store: KeyValue;
+  readonly getSeal: () => Promise<Seal>;
+  readonly replicas: Pick<Replicas<ApprovalMessage>, 'send' | 'listen'>;
+  readonly clock: Clock;
+  readonly observer: ApprovalObserver;
+}
+
+/** Somebody has decided. */
+export interface ApprovalMessage {
+  readonly decided: string;
+}
+
+export const isApprovalMessage = (value: unknown): value is ApprovalMessage =>
+  isObject(value) && typeof value.decided === 'string';
+
+/** A request waits for so long, and what was decided is good for so long. */
+export const APPROVAL_SECONDS = 600;
+/** A call waits for its decision. */
+const WAIT_MS = 300_000;
+/** Of one session; no session is used for longer without a question. */
+const SESSION_SECONDS = 28_800;
+/** As long as the state of such a call is good (2026-07-28). */
+const ROUND_SECONDS = 3600;
+
+const MAX_OF_USER = 20;
+const MAX_IN_ALL = 1000;
+
+/** Each user and client, and what the call is: one that belongs to somebody else, or is another, has another name. */
+export const nameCall = ({ owner, clientId, digest }: CallToApprove): string =>
+  JSON.stringify([owner === undefined ? null : nameOwner(owner), clientId ?? null, digest]);
+
+export function createApprovals(deps: ApprovalsDeps): Approvals {
+  const { store, getSeal, replicas, clock, observer } = deps;
+  const sealed = createSealedValues({ store, getSeal });
+  const listeners = new Set<(id: string) => void>();
+
+  const tell = (id: string): void => {
+    for (const listener of [...listeners]) listener(id);
+  };
+  replicas.listen(({ decided }) => tell(decided));
+
+  // The record of a request.
+
+  const buildKey = (id: string): string => buildApprovalKey(hashSha256(id));
+
+  async function open(id: string, text: string | undefined): Promise<ApprovalRequest | undefined> {
+    const opened = text === undefined ? undefined : (await getSeal()).open(buildKey(id), text);
+    if (opened === undefined) return undefined;
+    const { version: _, ...request } = parseRecord<ApprovalRequest>(
+      opened,
+      'A request for approval',
+    );
+    return request.expiresAt > clock.now() ? request : undefined;
+  }
+
+  const write = async (request: ApprovalRequest): Promise<string> =>
+    (await getSeal()).seal(
+      buildKey(request.id),
+      JSON.stringify({ ...request, version: RECORD_VERSION }),
+    );
+
+  const find = async (id: string): Promise<ApprovalRequest | undefined> =>
+    open(id, await store.get(buildKey(id)));
+
+  // The lists that it is in until it is decided.
+
+  const listsOf = ({ id, owner, approver }: ApprovalRequest) => {
+    const hash = hashSha256(id);
+    return [
+      [buildUserApprovalsKey(hashOwner(owner)), buildListedApprovalKey('user', hash)],
+      [APPROVAL_LIST_KEY, buildListedApprovalKey('all', hash)],
+      ...(approver === 'operator'
+        ? [[OPERATOR_APPROVALS_KEY, buildListedApprovalKey('operators', hash)] as const]
+        : []),
+    ] as const;
+  };
+
+  const findListed = async (ids: readonly string[]): Promise<readonly ApprovalRequest[]> =>
+    (await Promise.all(ids.map(find))).flatMap((one) => (one?.state === 'pending' ? [one] : []));
+
+  async function isFull(owner: ApprovalRequest['owner']): Promise<boolean> {
+    const [ofUser, all] = await Promise.all([
+      store.countListed(buildUserApprovalsKey(hashOwner(owner))),
+      store.countListed(APPROVAL_LIST_KEY),
+    ]);
+    return ofUser >= MAX_OF_USER || all >= MAX_IN_ALL;
+  }
+
+  async function create(
+    call: CallToApprove & Pick<ApprovalRequest, 'owner'>,
+    approver: Approver,
+  ): Promise<ApprovalRequest> {
+    const createdAt = clock.now();
+    const expiresAt = createdAt + APPROVAL_SECONDS * 1000;
+    const { owner, clientId, view, server, tool, name, args, digest } = call;
+    const request: ApprovalRequest = {
+      ...{ owner, clientId, view, server, tool, name, args, digest },
+      ...{ id: generateSecret(), approver, state: 'pending', createdAt, expiresAt },
+    };
+    await store.set(buildKey(request.id), await write(request), APPROVAL_SECONDS);
+    return request;
+  }
+
+  const addToLists = async (request: ApprovalRequest): Promise<void> => {
+    for (const [list, key] of listsOf(request))
+      await store.setListed(list, key, request.id, APPROVAL_SECONDS);
+  };
+
+  const removeFromLists = async (request: ApprovalRequest): Promise<void> => {
+    for (const [list, key] of listsOf(request)) await store.deleteListed(list, key);
+  };
+
+  return {
+    async request(call, approver) {
+      const key = buildApprovedCallKey(hashSha256(`${approver} ${nameCall(call)}`));
+      for (;;) {
+        const standing = await store.get(key);
+        const known = standing === undefined ? undefined : await find(standing);
+        // Whoever can write to the store could have it point elsewhere.
+        if (known !== undefined && nameCall(known) === nameCall(call)) return known;
+        if (await isFull(call.owner)) return undefined;
+        const request = await create(call, approver);
+        // Of many at the same moment all get the same.
+        if (await store.compareAndSet(key, standing, request.id, 2 * APPROVAL_SECONDS)) {
+          await addToLists(request);
+          observer.asked?.(request, approver);
+          return request;
+        }
+        await store.delete(buildKey(request.id));
+      }
+    },
+    find,
+    async listOfUser(owner) {
+      const list = buildUserApprovalsKey(hashOwner(owner));
+      const { items } = await store.readListed(list, { from: undefined, limit: MAX_OF_USER });
+      return findListed(items.map(({ value }) => value));
+    },
+    async listForOperators(page) {
+      const { items, next } = await store.readListed(OPERATOR_APPROVALS_KEY, page);
+      return { items: await findListed(items.map(({ value }) => value)), next };
+    },
+    async decide(id, decision, by) {
+      const key = buildKey(id);
+      for (;;) {
+        const standing = await store.get(key);
+        const request = await open(id, standing);
+        if (request?.state !== 'pending') return undefined;
+        const expiresAt = clock.now() + APPROVAL_SECONDS * 1000;
+        const decided: ApprovalRequest = { ...request, state: decision, expiresAt };
+        const isSet = await store.compareAndSet(
+          key,
+          standing,
+          await write(decided),
+          APPROVAL_SECONDS,
+        );
+        if (!isSet) continue;
+        await removeFromLists(request);
+        observer.decided?.(decided, request.approver, decision, by);
+        tell(id);
+        // Whoever waits elsewhere looks now and then by itself, too.
+        replicas.send({ decided: id }).catch(() => {});
+        return decided;
+      }
+    },
+    async take(id, call) {
+      const key = buildKey(id);
+      const standing = await store.get(key);
+      const request = await open(id, standing);
+      if (standing === undefined || request?.state !== 'approved') return false;
+      if (nameCall(request) !== nameCall(call)) return false;
+      if (!(await store.compareAndDelete(key, standing))) return false;
+      observer.used?.(request, request.approver);
+      return true;
+    },
+    wait: (id, signal) =>
+      waitForOutcome<Decision | 'pending' | 'gone'>({
+        async look() {
+          const request = await find(id);
+          if (request === undefined) return 'gone';
+          return request.state === 'pending' ? undefined : request.state;
+        },
+        listen(check) {
+          const listener = (decided: string) => {
+            if (decided === id) check();
+          };
+          listeners.add(listener);
+          return () => void listeners.delete(listener);
+        },
+        late: 'pending',
+        waitMs: WAIT_MS,
+        signal,
+        clock,
+      }),
+
+    async allowInSession(sessionId, call) {
+      await sealed.getOrSet(buildSessionKey(sessionId, call), ALLOWED, SESSION_SECONDS);
+    },
+    isAllowedInSession: async (sessionId, call) =>
+      (await sealed.get(buildSessionKey(sessionId, call))) === ALLOWED,
+
+    async beginRound(call, round) {
+      const secret = generateSecret();
+      const kept = { ...round, call: nameCall(call), version: RECORD_VERSION };
+      const seconds = round.kind === 'approved' ? ROUND_SECONDS : APPROVAL_SECONDS;
+      await sealed.getOrSet(buildRoundKey(secret), JSON.stringify(kept), seconds);
+      return secret;
+    },
+    async takeRound(secret, call) {
+      const text = await sealed.getAndDelete(buildRoundKey(secret));
+      if (text === undefined) return undefined;
+      const {
+        call: named,
+        version: _,
+        ...round
+      } = parseRecord<ApprovalRound & { readonly call: string }>(text, 'A round of a call');
+      return named === nameCall(call) ? round : undefined;
+    },
+  };
+}
+
+interface Versioned {
+  readonly version: number;
+}
+
+/** What opens was written by this code: no other check of its shape is needed. */
+function parseRecord<Value>(text: string, name: string): Value & Versioned {
+  const record = JSON.parse(text) as Value & Versioned;
+  checkRecordVersion(record.version, name);
+  return record;
+}
+
+const ALLOWED = 'allowed';
+
+const buildSessionKey = (sessionId: string, call: CallToApprove): string =>
+  buildSessionApprovalKey(hashSha256(JSON.stringify([sessionId, nameCall(call)])));
+
+const buildRoundKey = (secret: string): string => buildApprovalRoundKey(hashSha256(secret));

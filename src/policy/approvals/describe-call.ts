@@ -1,0 +1,52 @@
+// §27: what an approval is bound to, and how it is shown.
+import { hash } from 'node:crypto';
+import { hasHalfCharacters, toCanonicalJson } from '../../platform/canonical-json.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import type { CallToApprove } from './approvals.ts';
+
+/** Characters of arguments in their canonical form: nobody reads more before they agree. */
+export const MAX_ARGUMENTS = 65_536;
+
+export interface CallFacts extends Pick<CallToApprove, 'owner' | 'clientId' | 'view' | 'name'> {
+  readonly server: string;
+  /** By the server's own name. */
+  readonly tool: string;
+  /** As the server wrote it. */
+  readonly definition: unknown;
+  readonly args: JsonObject;
+}
+
+/** Or the sentence that says why nobody can be asked about it. */
+export function describeCall({ definition, args, ...facts }: CallFacts): CallToApprove | string {
+  const { server, tool } = facts;
+  try {
+    const canonical = toCanonicalJson(args);
+    if (canonical.length > MAX_ARGUMENTS)
+      return `its arguments have more than ${MAX_ARGUMENTS} characters`;
+    if (hasHalfCharacters(canonical))
+      return 'its arguments have a half of a character (a surrogate without its other half)';
+    const bound = {
+      server,
+      tool,
+      definition: hashHex(toCanonicalJson(definition)),
+      arguments: args,
+    };
+    return { ...facts, args: canonical, digest: hashHex(toCanonicalJson(bound)) };
+  } catch (error) {
+    if (error instanceof RangeError) return 'its arguments nest too deep';
+    throw error;
+  }
+}
+
+const hashHex = (text: string): string => hash('sha256', text, 'hex');
+
+/** As people are shown them: one line for short ones, and nothing in them that is not seen. */
+export function showArguments({ args }: Pick<CallToApprove, 'args'>): string {
+  const value: unknown = JSON.parse(args);
+  const isShort = args.length <= SHORT;
+  return escapeInvisible(isShort ? args : JSON.stringify(value, undefined, 2));
+}
+
+/** Characters. */
+const SHORT = 80;
