@@ -1,12 +1,11 @@
 // The MCP servers of the configuration file, asked as the gateway asks them.
 import type { Config } from '../../../config/config.ts';
 import type { Problem } from '../../../config/problem.ts';
-import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { hideSecretArguments } from '../../../platform/secret-texts.ts';
 import { countNoun } from '../../../platform/text.ts';
 import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
-import { listGuardServers } from '../../../upstreams/catalog/plan.ts';
+import { listGuardServers, type Setup } from '../../../upstreams/catalog/plan.ts';
 import type { UpstreamConfig } from '../../../upstreams/config/upstream-config.ts';
 import {
   dependsOnUser,
@@ -98,7 +97,7 @@ function checkUsers(
 }
 
 interface ServerCheckParts {
-  readonly file: GatewayFile;
+  readonly file: Setup['file'];
   readonly logged: readonly LogEntry[];
   /** Told what it lists. */
   note(tools: FetchedList): void;

@@ -1,6 +1,7 @@
 // Tools of a server that clients do not see, or do not find under the name that they make of it.
-import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts';
+
 import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
+import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import { createNaming, createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
 import type {
   StdioUpstreamConfig,
@@ -57,7 +58,7 @@ const SAFE_LENGTH = 48;
  * Names that clients would change (docs/clients.md): their models then call what nobody has, or never see it. `tools` is
  * what the server listed.
  */
-export function checkNames(file: GatewayFile, config: UpstreamConfig, tools: FetchedList) {
+export function checkNames(file: Setup['file'], config: UpstreamConfig, tools: FetchedList) {
   const prepareList = createPrepareList({
     config,
     naming: createNaming(file),
