@@ -121,6 +121,24 @@ test.each([
   { text: 'https://sub.example.com/', isFound: false },
   { text: 'https://notexample.com/', isFound: true },
   { text: 'file:///etc/passwd and a // comment', isFound: false },
+  // As browsers and Markdown read them.
+  { text: '![x](http:evil.test/p)', isFound: true },
+  { text: '![x](http:/evil.test/p)', isFound: true },
+  { text: '![x](/\\evil.test/p)', isFound: true },
+  { text: '![x](https:\\evil.test/p)', isFound: true },
+  { text: '![x](////evil.test/p)', isFound: true },
+  { text: '![x](http://[2001:db8::1]/p)', isFound: true },
+  { text: '![x](https://example.com^@evil.test/p)', isFound: true },
+  { text: "![x](https://example.com'@evil.test/p)", isFound: true },
+  { text: '![x](https://example.com()@evil.test/p)', isFound: true },
+  { text: '![x](https://example.com",@evil.test/p)', isFound: true },
+  { text: '![x](&#47;&#x2F;evil.test/p)', isFound: true },
+  { text: '![x](https&colon;&sol;&sol;evil.test/p)', isFound: true },
+  { text: '![x](https://example.com&#64;evil.test/p)', isFound: true },
+  { text: '![x](&#104;ttp:evil.test/p)', isFound: true },
+  { text: 'https://example.com/@scope/a?b=1&amp;c=2 and me@evil.example', isFound: false },
+  { text: 'http:80, https:443 and http: alone; <https://example.com> {"a":"//"}', isFound: false },
+  { text: '//////////////// https://example.com', isFound: false },
 ])('§26.4 links: $text', ({ text, isFound }) => {
   const guard = createLinksGuard({
     kind: 'links',
@@ -130,6 +148,29 @@ test.each([
   const decision = judge(guard, { content: [{ type: 'text', text }] });
   expect(decision).toMatchObject({ kind: isFound ? 'change' : 'pass' });
   if (isFound) expect(JSON.stringify(decision).toLowerCase()).not.toContain('evil.test');
+});
+
+test('§26.4 links takes time that grows with the text alone', () => {
+  const hosts = ['example.com'];
+  const guard = createLinksGuard({ kind: 'links', hosts, action: 'refuse' });
+  for (const text of [
+    '/',
+    '//',
+    '//a',
+    '//a@',
+    'a@',
+    'http:',
+    'http:/',
+    '//[',
+    '&#47;',
+    '&',
+    'a:',
+  ]) {
+    const startedAt = performance.now();
+    judge(guard, text.repeat(200_000));
+    // The square would be minutes.
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  }
 });
 
 test('§26.4 size counts bytes, and says what is allowed', () => {
