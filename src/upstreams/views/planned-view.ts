@@ -45,6 +45,8 @@ export function createPlannedView(
   const rank = createRank(config);
   const curated = new WeakMap<readonly Entry[], JoinedList>();
   const told = new WeakSet<readonly Entry[]>();
+  /** By kind and pattern: a server that changes its names all the time changes the nearest name, and must not fill the log. */
+  const warned = new Set<string>();
   const hasServer = (name: string) => servers === undefined || servers.has(name);
   const placeServer = (name: string): number => servers?.get(name) ?? 0;
 
@@ -86,6 +88,8 @@ export function createPlannedView(
     const described = ruled === 'tool' ? Object.keys(config.describe) : [];
     const unknown = [...idle, ...described.filter((name) => !names.includes(name))];
     for (const glob of new Set(unknown)) {
+      if (warned.has(`${ruled} ${glob}`)) continue;
+      warned.add(`${ruled} ${glob}`);
       const nearest = suggest(glob, names, naming);
       const whose = config.servers === undefined ? '' : ' of its servers';
       warn(

@@ -1,5 +1,6 @@
 // What the configuration file says of views: what is wrong with it, and what is said of names that nobody has.
 import { expect, test } from 'vitest';
+import { manualClock } from '../../support/gateway/clock.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import { findProblems, parseFile } from '../../support/upstreams/gateway-file.ts';
 import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
@@ -72,6 +73,24 @@ test('§25.1 views: patterns that fit nothing are said once the lists are there,
     'View research: no tool is called "wiki__raed". Did you mean "wiki__read"?',
     'View research: no prompt is called "wiki__aks". Did you mean "wiki__ask"?',
   ]);
+});
+
+test('§25.1 views: a server that changes its names all the time does not fill the log', async () => {
+  const clock = manualClock(1_800_000_000_000);
+  const wiki = await serve({ tools: [buildTool('read')] });
+  const views = { research: { tools: ['wiki__search', 'wiki__search*'] } };
+  const file = { mcpServers: { wiki: wiki.url }, views };
+  const gateway = await start({ file, view: 'research', clock });
+  await gateway.listNames('tools/list');
+  for (const name of ['searcha', 'searchb', 'searchc']) {
+    wiki.listing.tools = [buildTool(name)];
+    clock.advance(400_000);
+    await expect
+      .poll(() => gateway.listNames('tools/list'), { timeout: 20_000 })
+      .toEqual([`wiki__${name}`]);
+  }
+  const said = gateway.log.filter(({ msg }) => msg.includes('is called "wiki__search"'));
+  expect(said).toHaveLength(1);
 });
 
 test('§25.1 views: of a server that has not said what it has nothing is said to be missing', async () => {
