@@ -6,7 +6,7 @@ import { type Fetch, FetchError, fetchWithLimits } from '../../platform/fetch-wi
 import { findExceededBound, parseJson } from '../../platform/json.ts';
 import { GuardFailure, readAnswer } from './decision.ts';
 import type { HttpGuardConfig } from './guard-config.ts';
-import { createGuardLine, MAX_ANSWER_BYTES, toSentText } from './guard-line.ts';
+import { ANSWER_BOUNDS, createGuardLine, MAX_ANSWER_BYTES, toSentText } from './guard-line.ts';
 import { readPayload, toInvocation } from './interceptors.ts';
 import type { AskGuard } from './run-guard.ts';
 
@@ -79,7 +79,7 @@ const GRACE_MS = 5_000;
 
 function parseAnswer(body: Buffer): unknown {
   const text = body.toString('utf8');
-  const isBounded = findExceededBound(text, { levels: 200, values: 500_000 }) === undefined;
+  const isBounded = findExceededBound(text, ANSWER_BOUNDS) === undefined;
   const answer = isBounded ? parseJson(body) : undefined;
   if (answer === undefined) throw new GuardFailure('its answer is no JSON');
   return answer;

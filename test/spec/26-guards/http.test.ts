@@ -25,10 +25,10 @@ const say = (args: unknown): string =>
 const startGuard = async (judge?: (body: { payload: object }) => unknown) =>
   closeAfterTest(await startGuardServer(judge));
 
-const start = (url: string, more: object = {}, options: object = {}) =>
+const start = (url: string, more: object = {}, options: object = {}, server: string = raw.url) =>
   startForTest({
     file: {
-      mcpServers: { raw: raw.url },
+      mcpServers: { raw: server },
       guards: [
         {
           name: 'far',
@@ -158,4 +158,35 @@ test('§26.3 what is too large to be asked about is refused, whatever onError sa
   expect(textIn(refused)).toContain('The guard far cannot look at this now');
   expect(guard.asked).toHaveLength(0);
   expect(textIn(await callTool(gateway, 'raw__any', { times: 5 }))).toContain('xxxxx');
+});
+
+/** JSON within so many arrays. */
+const nest = (levels: number) => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
+
+test.each([
+  ['nests deeper than its answer may', { _meta: { 'test/x': nest(195) } }],
+  ['has more values than its answer may', { _meta: { 'test/x': Array(499_990).fill(1) } }],
+  [
+    'is larger than its answer may be, once it is escaped',
+    { _meta: { 'test/x': 'é'.repeat(2e6) } },
+  ],
+])('§26.3 a result that %s gets around no guard that lets pass where it fails', async (_, more) => {
+  const server = closeAfterTest(
+    await startRawServer((res, id) =>
+      sendJson(res, { id, result: { content: [{ type: 'text', text: 'a secret' }], ...more } }),
+    ),
+  );
+  // As a guard of Python writes it: all but ASCII is escaped.
+  const guard = await startGuard(({ payload }) => {
+    const value = { ...payload, content: [{ type: 'text', text: 'redacted' }] };
+    const answer = JSON.stringify({ decision: 'change', value, by: [[[[[[]]]]]] });
+    return answer.replace(
+      /[\u0080-\uffff]/g,
+      (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    );
+  });
+  const gateway = await start(guard.url, { on: ['tools/result'], onError: 'pass' }, {}, server.url);
+  const { json } = await callTool(gateway, 'raw__any', {});
+  expect(JSON.stringify(json)).not.toContain('a secret');
+  expect(JSON.stringify(json)).toContain('cannot look at this');
 });
