@@ -3,6 +3,7 @@
 import { measureGrowth } from './growth/measure-growth.ts';
 import { measureCalls } from './measure-calls.ts';
 import { measureConnections } from './measure-connections.ts';
+import { measureGuards } from './measure-guards.ts';
 import { measureMemory } from './measure-memory.ts';
 import { measureObserve } from './measure-observe.ts';
 import { measureProfile } from './measure-profile.ts';
@@ -26,6 +27,7 @@ const commands: Readonly<Record<string, (options: Options) => Promise<void>>> = 
   profile: measureProfile,
   start: measureStart,
   rules: measureRules,
+  guards: measureGuards,
   replay: measureReplay,
   search: measureSearch,
   tokens: measureTokens,

@@ -130,7 +130,8 @@ export interface FileContent
   readonly clients: readonly PlacedClient[];
   readonly views: readonly PlacedView[];
   readonly rules: PlacedRules;
-  readonly guards: readonly PlacedGuard[];
+  /** Undefined where the file does not name them. */
+  readonly guards: readonly PlacedGuard[] | undefined;
 }
 
 export const fileShape: Shape<FileContent> = object({
@@ -149,7 +150,7 @@ export const fileShape: Shape<FileContent> = object({
       clients: read(fileMembers.clients) ?? [],
       views: read(fileMembers.views) ?? [],
       rules: read(fileMembers.rules) ?? { rules: [], meansNoRules: false },
-      guards: read(fileMembers.guards) ?? [],
+      guards: read(fileMembers.guards),
     };
   },
 });

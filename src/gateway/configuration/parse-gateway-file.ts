@@ -69,9 +69,11 @@ async function completeFile(
       clients: completeClients(clients, fileName, (name) => isServer(name) || isView(name)),
     }),
     meansNoRules,
-    ...(guards.length > 0 && {
-      guards: completeGuards(guards, { servers: servers.map(toGuardedServer), ...options }),
-    }),
+    ...(guards?.length === 0 && { meansNoGuards: true }),
+    ...(guards !== undefined &&
+      guards.length > 0 && {
+        guards: completeGuards(guards, { servers: servers.map(toGuardedServer), ...options }),
+      }),
   };
 }
 

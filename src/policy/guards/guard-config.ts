@@ -18,6 +18,8 @@ import { GUARD_POINTS, type GuardPoint } from './guards.ts';
 export interface GuardsConfig {
   /** In their order; left out where there are none. */
   readonly guards?: readonly GuardConfig[];
+  /** `"guards": []`: that there are none is meant. */
+  readonly meansNoGuards?: true;
 }
 
 export interface GuardConfig {

@@ -28,14 +28,14 @@ export function createHttpGuard(
   };
   const line = createGuardLine();
 
-  return function askOverHttp(message, { signal, owner }) {
+  return function askOverHttp(message, { signal, user }) {
     const { guard, traceparent } = message;
     const body = toSentText({
       version: VERSION,
       ...toInvocation(message, { interceptor: guard, timeoutMs, now: clock.now() }),
     });
     return line
-      .run(() => send(body, traceparent, signal), owner, signal)
+      .run(() => send(body, traceparent, signal), user, signal)
       .then((answer) => readPayload(readAnswer(answer), message));
   };
 

@@ -111,7 +111,7 @@ export function createMcpGuard(
     toSentText(params);
     const answer = await line.run(
       () => request('interceptor/invoke', params, options.signal, message.traceparent),
-      options.owner,
+      options.user,
       options.signal,
     );
     const decision = readPayload(readAnswer(answer), message);

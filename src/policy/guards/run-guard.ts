@@ -1,11 +1,11 @@
 // §26.3: one guard: asked, watched, counted, and what follows where it fails.
 
+import type { UserContext } from '../../endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { quote, shorten } from '../../platform/text.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
-import { nameOwner } from '../../store/owner.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { type AskedMessage, describeMessage, SAMPLES } from './asked-message.ts';
 import { type Decision, GuardFailure, TooMuchForGuard } from './decision.ts';
@@ -25,10 +25,13 @@ import type {
  *
  * @throws GuardFailure, TooMuchForGuard; and whatever else, which is a failure, too.
  */
-export type AskGuard = (
-  message: AskedMessage,
-  options: { readonly signal: CancelSignal | undefined; readonly owner: string | undefined },
-) => Decision | Promise<Decision>;
+export type AskGuard = (message: AskedMessage, options: AskOptions) => Decision | Promise<Decision>;
+
+export interface AskOptions {
+  readonly signal: CancelSignal | undefined;
+  /** Whose turn it is; undefined for what concerns nobody in particular. */
+  readonly user: UserContext | undefined;
+}
 
 export interface RunGuardDeps {
   readonly clock: Clock;
@@ -132,8 +135,7 @@ export function runGuard(config: GuardConfig, ask: AskGuard, deps: RunGuardDeps)
       const startedAt = clock.monotonic();
       try {
         const message = describeMessage(name, point, item, value, caller);
-        const owner = caller?.user && nameOwner(caller.user);
-        const asking = ask(message, { signal, owner });
+        const asking = ask(message, { signal, user: caller?.user });
         return asking instanceof Promise
           ? asking
               .then((decision) => toVerdict(decision, point, findProblem, startedAt))
@@ -154,7 +156,7 @@ export function runGuard(config: GuardConfig, ask: AskGuard, deps: RunGuardDeps)
         try {
           const [on = 'tools/call'] = config.on;
           const message = describeMessage(name, on, CHECKED, SAMPLES[on], undefined);
-          await ask(message, { signal: undefined, owner: undefined });
+          await ask(message, { signal: undefined, user: undefined });
           return undefined;
         } catch (thrown) {
           return tellFailure(thrown);

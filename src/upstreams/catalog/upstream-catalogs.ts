@@ -115,7 +115,7 @@ export interface ServerFacts extends ServerState {
   readonly transport: UpstreamConfig['kind'];
   readonly isRequired: boolean;
   /** It is a guard (§26.2), which clients do not see. */
-  readonly isGuard: boolean;
+  readonly isGuard?: true;
 }
 
 type FormerServers = Pick<Plan, 'servers' | 'guardServers'>;
@@ -294,7 +294,7 @@ export function createUpstreamCatalogs(
         name: config.name,
         transport: config.kind,
         isRequired: config.required,
-        isGuard: plan.guardServers.has(config.name),
+        ...(plan.guardServers.has(config.name) && { isGuard: true as const }),
         ...server.describe(),
       })),
     listServerTools(name, part) {

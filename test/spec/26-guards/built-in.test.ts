@@ -51,7 +51,7 @@ function judge(guard: AskGuard, value: unknown, phase: 'request' | 'response' = 
     server: '',
     value,
   } as const;
-  return guard({ ...message, phase }, { signal: undefined, owner: undefined });
+  return guard({ ...message, phase }, { signal: undefined, user: undefined });
 }
 
 test.each(Object.entries(SECRETS))(

@@ -6,13 +6,14 @@ import { LOCK_FILE_NAME } from '../../../upstreams/lock/lock-file.ts';
 
 /** For the log. */
 export const summarizeSetup = ({
-  file: { servers, rules, clients = [], meansNoRules },
+  file: { servers, rules, clients = [], guards = [], meansNoRules },
   lock,
   meansNoLock,
 }: Setup) => ({
   servers: servers.map(({ name }) => name),
   rules: meansNoRules ? 'everyone' : rules.length,
   ...(clients.length > 0 && { clients: clients.length }),
+  ...(guards.length > 0 && { guards: guards.map(({ name }) => name) }),
   ...(lock !== undefined && { lock: LOCK_FILE_NAME }),
   ...(meansNoLock && { lock: 'none' }),
 });
@@ -21,16 +22,18 @@ export const summarizeSetup = ({
 export interface Protection {
   readonly hasRules: boolean;
   readonly hasLock: boolean;
+  readonly hasGuards: boolean;
 }
 
 export const describeProtection = ({ file, lock }: Setup): Protection => ({
   hasRules: file.rules.length > 0,
   hasLock: lock !== undefined,
+  hasGuards: (file.guards?.length ?? 0) > 0,
 });
 
 /** A sentence for each: what is gone, and how to say that it is meant. */
 export function findLosses(served: Protection, next: Setup): readonly string[] {
-  const { hasRules, hasLock } = describeProtection(next);
+  const { hasRules, hasLock, hasGuards } = describeProtection(next);
   return [
     served.hasRules &&
       !hasRules &&
@@ -40,5 +43,9 @@ export function findLosses(served: Protection, next: Setup): readonly string[] {
       !hasLock &&
       !next.meansNoLock &&
       `${LOCK_FILE_NAME} is gone. Put it back, or approve what the servers say now: postern lock. If nothing is to be compared any more, put a ${LOCK_FILE_NAME} there that is {}.`,
+    served.hasGuards &&
+      !hasGuards &&
+      next.file.meansNoGuards !== true &&
+      'All guards are gone. Put them back. If nobody is to look at what goes through any more, write "guards": [].',
   ].filter((loss) => loss !== false);
 }

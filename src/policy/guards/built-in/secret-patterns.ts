@@ -4,7 +4,7 @@
 export interface SecretPattern {
   /** What is written in its place, as `[redacted:github-token]`. */
   readonly name: string;
-  /** One of these is in each such secret; compared without case where the expression is. */
+  /** One of these is in each such secret; in lower case where the expression looks at no case. */
   readonly marks: readonly string[];
   /** Global. A group `secret` is what of it is the secret; all of it without one. */
   readonly expression: RegExp;

@@ -26,14 +26,16 @@ const MIN_LENGTH = 16;
 function redact(text: string, found: Set<string>): string {
   if (text.length < MIN_LENGTH) return text;
   let redacted = text;
+  const lowerCase = text.toLowerCase();
   for (const pattern of SECRET_PATTERNS) {
-    if (mayContain(text, pattern)) redacted = replace(redacted, pattern, found);
+    if (mayContain(pattern.expression.ignoreCase ? lowerCase : text, pattern))
+      redacted = replace(redacted, pattern, found);
   }
   return redacted;
 }
 
-const mayContain = (text: string, { marks, expression }: SecretPattern): boolean =>
-  expression.ignoreCase || marks.some((mark) => text.includes(mark));
+const mayContain = (text: string, { marks }: SecretPattern): boolean =>
+  marks.some((mark) => text.includes(mark));
 
 const replace = (text: string, { name, expression }: SecretPattern, found: Set<string>): string =>
   text.replace(expression, (match: string, ...rest: unknown[]) => {
