@@ -26,6 +26,7 @@ What:
   profile      where the CPU time of a call goes
   start        from the start of the process to its first answer
   rules        one decision of the rules about who may use what
+  replay       postern rules replay over 100,000 lines
   search       how well tools are found by searching, and how long that takes
   tokens       a call with a token of the gateway's own, and a refresh
   observe      what the audit log and traces cost

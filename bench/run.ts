@@ -7,6 +7,7 @@ import { measureMemory } from './measure-memory.ts';
 import { measureObserve } from './measure-observe.ts';
 import { measureProfile } from './measure-profile.ts';
 import { measureRelay } from './measure-relay.ts';
+import { measureReplay } from './measure-replay.ts';
 import { measureRules } from './measure-rules.ts';
 import { measureSearch } from './measure-search.ts';
 import { measureStart } from './measure-start.ts';
@@ -25,6 +26,7 @@ const commands: Readonly<Record<string, (options: Options) => Promise<void>>> = 
   profile: measureProfile,
   start: measureStart,
   rules: measureRules,
+  replay: measureReplay,
   search: measureSearch,
   tokens: measureTokens,
   observe: measureObserve,

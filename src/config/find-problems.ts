@@ -115,6 +115,11 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     isMissing(auditSettings.destination) &&
     'AUDIT_LOG is missing: AUDIT_REQUIRED=true needs it. Set AUDIT_LOG=stdout, or AUDIT_LOG=file:/var/log/postern/audit.log.',
 
+  (read, isMissing) =>
+    read(auditSettings.claims) &&
+    isMissing(auditSettings.destination) &&
+    'AUDIT_LOG is missing: AUDIT_CLAIMS=true needs it. Set AUDIT_LOG=stdout, or AUDIT_LOG=file:/var/log/postern/audit.log.',
+
   (read) =>
     read(adminSettings.groups).length > 0 &&
     !read(serverSettings.authRequired) &&

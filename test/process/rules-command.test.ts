@@ -297,3 +297,41 @@ describe('postern rules test', () => {
     expect(stderr).not.toContain('started again');
   });
 });
+
+describe('postern rules test: who is asked', () => {
+  const asking = JSON.stringify({
+    rules: [
+      { who: 'everyone', may: ['files__*'] },
+      { who: 'everyone', may: ['files__write*'], ask: 'user' },
+      { when: 'args.path.startsWith("/etc")', may: ['files__write*'], ask: 'operator' },
+    ],
+  });
+
+  test('§27.6 says who is asked before a call runs, and which rule says so', async () => {
+    const files = { 'mcp.json': asking };
+    const called = (path: string) => [
+      ...BOTH,
+      '--tool',
+      'files__write_file',
+      '--args',
+      JSON.stringify({ path }),
+    ];
+    expect((await run(called('/tmp/a'), files)).stdout).toContain(
+      'mcp.json:1, rules[0]; the user is asked in their client first: mcp.json:1, rules[1]',
+    );
+    expect((await run(called('/etc/a'), files)).stdout).toContain(
+      'an operator is asked first: mcp.json:1, rules[2]',
+    );
+    const listed = await run([...BOTH, '--item', 'files__write_file', '--json'], files);
+    expect(JSON.parse(listed.stdout)).toEqual([
+      expect.objectContaining({
+        decision: 'allowed',
+        ask: 'operator',
+        askRule: 'mcp.json:1, rules[2]',
+        askByArguments: true,
+      }),
+    ]);
+    const read = await run([...BOTH, '--item', 'files__read_file'], files);
+    expect(read.stdout).not.toContain('asked');
+  });
+});

@@ -39,6 +39,12 @@ export function toJson(items: readonly JudgedItem[]): string {
     ...(decision.kind === 'allowed' && decision.isByArgs === true && { byArguments: true }),
     ...(decision.kind === 'scopes_missing' && { scopes: decision.scopes }),
     rule: decision.kind === 'denied' ? null : (decision.rule ?? null),
+    ...(decision.kind === 'allowed' &&
+      decision.ask !== undefined && {
+        ask: decision.ask,
+        askRule: decision.askRule ?? null,
+        ...(decision.isAskedByArgs === true && { askByArguments: true }),
+      }),
     ...(withOtherArgs !== undefined && { ruleWithOtherArguments: withOtherArgs }),
   }));
   return JSON.stringify(rows, undefined, 2);
@@ -72,7 +78,22 @@ function describeRule({ decision, withOtherArgs }: JudgedItem, { meansNoRules }:
     return withOtherArgs === undefined
       ? 'no rule allows it'
       : `no rule allows it with these arguments; with others ${withOtherArgs} does`;
-  return decision.rule ?? (meansNoRules ? 'rules is "everyone"' : 'there are no rules');
+  const rule = decision.rule ?? (meansNoRules ? 'rules is "everyone"' : 'there are no rules');
+  return decision.kind === 'allowed' && decision.ask !== undefined
+    ? `${rule}; ${describeAsk(decision)}`
+    : rule;
+}
+
+const ASKED = {
+  user: 'the user is asked in their client',
+  page: 'the user is asked at /approvals',
+  operator: 'an operator is asked',
+} as const;
+
+/** Who has to agree to each call (§27), and which rule says so. */
+function describeAsk({ ask, askRule, isAskedByArgs }: Extract<RuleDecision, { kind: 'allowed' }>) {
+  const whether = isAskedByArgs === true ? ', as its arguments decide' : '';
+  return ask === undefined ? '' : `${ASKED[ask]} first${whether}: ${askRule ?? ''}`;
 }
 
 /** As a pattern would name it. */

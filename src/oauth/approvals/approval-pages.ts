@@ -45,7 +45,7 @@ function renderEntry({ baseUrl }: PageOwner, { request, app }: ShownRequest): st
 <span class="state ${isYours ? 'bad' : 'plain'}">${isYours ? 'Waits for you' : 'Waits for an operator'}</span>
 </div>
 <p class="aside">${escapeHtml(app)}, ${renderTime(request.createdAt)}</p>
-<p><a href="${escapeHtml(baseUrl)}/approvals/${escapeHtml(request.id)}" aria-label="See what ${tool} would do">See what it would do</a></p>
+<p><a href="${escapeHtml(baseUrl)}/approvals/${escapeHtml(request.id)}" aria-label="See what it would do: ${tool}">See what it would do</a></p>
 </section>`;
 }
 

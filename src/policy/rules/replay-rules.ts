@@ -52,17 +52,11 @@ export async function createReplay(
   const decodeResource = createDecodeResource();
 
   return function replay(call) {
-    const { item } = call;
-    if (rules.length === 0 || item.isOpen === true) return ALLOWED;
-    const text = item.kind === 'resource' ? decodeResource(item.name) : item.name;
-    const caller: RuleCaller = {
-      user: toUser(call),
-      clientId: call.clientId,
-      view: call.view,
-    };
-    const said = rules.map((rule) => ({ rule, opinion: rule.judge(call, text, caller) }));
+    if (rules.length === 0 || call.item.isOpen === true) return ALLOWED;
+    const asked = toAsked(call, decodeResource);
+    const said = rules.map((rule) => ({ rule, opinion: rule.judge(asked) }));
     for (const { opinion } of said) {
-      if (opinion.kind === 'allowed') return { ...opinion, ...askFirst(call, text, caller) };
+      if (opinion.kind === 'allowed') return { ...opinion, ...askFirst(asked) };
     }
     const untold = findUntold(said);
     if (untold !== undefined) return { kind: 'unknown', ...untold };
@@ -71,18 +65,38 @@ export async function createReplay(
     return { kind: 'denied', about: about.map(({ rule }) => rule.place) };
   };
 
-  function askFirst(call: LoggedCall, text: string | undefined, caller: RuleCaller) {
+  function askFirst(call: AskedCall) {
     // To connect a server is no call of a tool of it.
     if (call.item.kind !== 'tool' || call.item.namesBegin !== undefined) return {};
     const said = rules
       .filter(({ ask }) => ask !== undefined)
-      .map((rule) => ({ rule, opinion: rule.judgeAsk(call, text, caller) }));
+      .map((rule) => ({ rule, opinion: rule.judgeAsk(call) }));
     const asked = said
       .filter(({ opinion }) => opinion.kind === 'allowed')
       .reduce<ReturnType<typeof strengthen>>((one, { rule }) => strengthen(one, rule), undefined);
     const mayAsk = findUntold(said.filter(({ rule }) => strengthen(asked, rule) !== asked));
     return { ...asked, ...(mayAsk && { mayAsk }) };
   }
+}
+
+/** A call as each rule is asked about it. */
+interface AskedCall extends Pick<LoggedCall, 'isWhole' | 'described'> {
+  readonly item: RuledItem;
+  /** That patterns are compared with. */
+  readonly text: string | undefined;
+  readonly caller: RuleCaller;
+}
+
+function toAsked(call: LoggedCall, decodeResource: (uri: string) => string | undefined): AskedCall {
+  const { item, isWhole, described, clientId, view } = call;
+  return {
+    // Neither is in the log.
+    item: { ...item, annotations: {}, args: undefined },
+    text: item.kind === 'resource' ? decodeResource(item.name) : item.name,
+    caller: { user: toUser(call), clientId, view },
+    isWhole,
+    described,
+  };
 }
 
 interface Said {
@@ -110,9 +124,9 @@ type Opinion =
   | { readonly kind: 'unknown'; readonly missing: readonly string[] };
 
 interface ReplayedRule extends Pick<CompiledRule, 'place' | 'ask'> {
-  judge(call: LoggedCall, text: string | undefined, caller: RuleCaller): Opinion;
+  judge(call: AskedCall): Opinion;
   /** `allowed` where the rule asks about the call. */
-  judgeAsk(call: LoggedCall, text: string | undefined, caller: RuleCaller): Opinion;
+  judgeAsk(call: AskedCall): Opinion;
 }
 
 const FOR_OTHERS: Opinion = { kind: 'denied', isAbout: true };
@@ -127,13 +141,13 @@ function toReplayedRule(config: RuleConfig, rule: CompiledRule | undefined): Rep
   const parts = who === 'everyone' ? [] : splitSubject(who);
 
   /** Undefined where the log does not have enough of the name. */
-  function findIsAbout({ item, isWhole }: LoggedCall, text: string | undefined) {
+  function findIsAbout({ item, isWhole, text }: AskedCall) {
     if (item.namesBegin !== undefined) return fitsSome(item.namesBegin);
     if (!isWhole) return hasKind[item.kind] ? undefined : false;
-    return text !== undefined && rule?.isAbout({ ...item, ...NOT_LOGGED }, text) === true;
+    return text !== undefined && isAboutText(item, text);
   }
 
-  function listMissing({ item, described }: LoggedCall, caller: RuleCaller) {
+  function listMissing({ item, described, caller }: AskedCall) {
     const ofUser = caller.user === undefined ? [] : listUnknown(described, namedFacts);
     if (item.namesBegin !== undefined) return ofUser;
     return [
@@ -144,32 +158,28 @@ function toReplayedRule(config: RuleConfig, rule: CompiledRule | undefined): Rep
   }
 
   /** Undefined where all is known that the rule looks at. */
-  function judgeUnknown(
-    call: LoggedCall,
-    text: string | undefined,
-    caller: RuleCaller,
-    fitsPart: 'fits' | 'mayFit',
-  ): Opinion | undefined {
-    const isAbout = findIsAbout(call, text);
+  function judgeUnknown(call: AskedCall, fitsPart: 'fits' | 'mayFit'): Opinion | undefined {
+    const isAbout = findIsAbout(call);
     if (isAbout === false) return ABOUT_OTHERS;
+    const { caller } = call;
     const isForOthers = parts.some(
       ({ subject, names }) =>
         (caller.user === undefined || listUnknown(call.described, names).length === 0) &&
         !subject[fitsPart](caller),
     );
     if (isForOthers) return FOR_OTHERS;
-    const missing = listMissing(call, caller);
+    const missing = listMissing(call);
     if (missing.length === 0 && isAbout !== undefined) return undefined;
     const known = missing.some((one) => one.startsWith('user.'))
       ? { ...caller, user: undefined }
       : caller;
     const isItemKnown = isAbout !== undefined && !missing.includes('tool.annotations');
-    return isRefuted(isItemKnown ? toItem(call) : undefined, known)
+    return isRefuted(isItemKnown ? call.item : undefined, known)
       ? FOR_OTHERS
       : { kind: 'unknown', missing: [...missing, ...(isAbout === undefined ? ['name'] : [])] };
   }
 
-  function judgeKnown(item: RuledItem, caller: RuleCaller): Opinion {
+  function judgeKnown({ item, caller }: AskedCall): Opinion {
     // Of a tool by which somebody logs in, what looks at tools counts as fulfilled.
     const countsAsFulfilled = item.namesBegin !== undefined && (looksAtTool || looksAtArgs);
     if (!countsAsFulfilled && !holds(item, caller)) return FOR_OTHERS;
@@ -178,26 +188,18 @@ function toReplayedRule(config: RuleConfig, rule: CompiledRule | undefined): Rep
   }
 
   const { namedFacts, looksAtArgs, looksAtTool, looksAtAnnotations } = rule;
-  const { address, mayAddress, holds, mayHold, isRefuted } = rule;
-  const isFor = (item: RuledItem, caller: RuleCaller) =>
-    mayAddress(caller) && mayHold(item, caller);
+  const { isAbout: isAboutText, address, mayAddress, holds, mayHold, isRefuted } = rule;
+  const judgeKnownAsk = ({ item, caller }: AskedCall) =>
+    mayAddress(caller) && mayHold(item, caller) ? ASKS : FOR_OTHERS;
   return {
     place,
     ask: rule.ask,
-    judge: (call, text, caller) =>
-      judgeUnknown(call, text, caller, 'fits') ?? judgeKnown(toItem(call), caller),
-    judgeAsk: (call, text, caller) =>
-      judgeUnknown(call, text, caller, 'mayFit') ??
-      (isFor(toItem(call), caller) ? ASKS : FOR_OTHERS),
+    judge: (call) => judgeUnknown(call, 'fits') ?? judgeKnown(call),
+    judgeAsk: (call) => judgeUnknown(call, 'mayFit') ?? judgeKnownAsk(call),
   };
 }
 
 const ASKS: Opinion = { kind: 'allowed' };
-
-const toItem = ({ item }: LoggedCall): RuledItem => ({ ...item, ...NOT_LOGGED });
-
-/** Arguments are never in the log. */
-const NOT_LOGGED = { annotations: {}, args: undefined } as const;
 
 /** Each member by itself: of those that are known, one that does not hold is enough. */
 const splitSubject = (who: RuleSubject) =>

@@ -216,6 +216,7 @@ describe('settings that are refused', () => {
       'AUDIT_LOG: "/var/log/audit.log" is not valid. It must be stdout, or file:',
     ],
     [REQUIRED, 'AUDIT_LOG is missing: AUDIT_REQUIRED=true needs it. Set AUDIT_LOG=stdout'],
+    [{ AUDIT_CLAIMS: 'true' }, 'AUDIT_LOG is missing: AUDIT_CLAIMS=true needs it.'],
   ])('§21.1 audit: %j', (env, problem) => {
     expect(() => loadConfig({ AUTH_REQUIRED: 'false', ...env })).toThrow(problem);
   });

@@ -20,7 +20,7 @@ const ROWS = CONNECTING_CLIENTS.map((row) => [row.title, row] as const);
 const decide = (decision: string): FormAnswer => ({ action: 'accept', content: { decision } });
 
 test.for(ROWS)(
-  '§27 client %s, by a form: its user sees server, tool and arguments, and each call is asked about',
+  '§27.3 client %s, by a form: its user sees server, tool and arguments, and each call is asked about',
   async ([, row]) => {
     const { gateway, files } = await startAskingGateway('user');
     const forms: AskedForm[] = [];
@@ -59,7 +59,7 @@ test.for(
       ] as const
     ).map(([how, answer]) => [title, how, row, answer] as const),
   ),
-)('§27 client %s: whoever %s stops the call', async ([, , row, answer]) => {
+)('§27.3 client %s: whoever %s stops the call', async ([, , row, answer]) => {
   const { gateway, files } = await startAskingGateway('user');
   const client = await row.connect(gateway.mcpUrl, { onForm: async () => answer });
   const { isError, text } = await client.call(WRITE, ARGS);
@@ -69,7 +69,7 @@ test.for(
 });
 
 test.for(ROWS.filter(([, { era }]) => era === 'session'))(
-  '§27 client %s: "for this session" is for exactly the same call in that session',
+  '§27.3 client %s: "for this session" is for exactly the same call in that session',
   async ([, row]) => {
     const { gateway, files } = await startAskingGateway('user');
     const answers: FormAnswer[] = [];
@@ -95,7 +95,7 @@ test.for(ROWS.filter(([, { era }]) => era === 'session'))(
 );
 
 test.for(ROWS)(
-  '§27 client %s, by an address: it leads to the page, and the call goes on once its user approves',
+  '§27.4 client %s, by an address: it leads to the page, and the call goes on once its user approves',
   async ([, row]) => {
     for (const ask of ['user', 'page'] as const) {
       const { gateway, files } = await startAskingGateway(ask);
@@ -118,7 +118,7 @@ test.for(ROWS)(
 );
 
 test.for(ROWS)(
-  '§27 client %s, by an address: a refusal at the page, or of the question, ends the call',
+  '§27.4 client %s, by an address: a refusal at the page, or of the question, ends the call',
   async ([, row]) => {
     const { gateway, files } = await startAskingGateway('page');
     const browser = gateway.createBrowser({ person: 'ada' });
@@ -140,7 +140,7 @@ test.for(ROWS)(
 );
 
 test.for(ROWS)(
-  '§27 client %s: "page" never asks by a form, which a client may fill in by itself',
+  '§27.4 client %s: "page" never asks by a form, which a client may fill in by itself',
   async ([, row]) => {
     const { gateway, files } = await startAskingGateway('page');
     const client = await row.connect(gateway.mcpUrl, { onForm: async () => decide('once') });
@@ -153,7 +153,7 @@ test.for(ROWS)(
 );
 
 test.for(ROWS)(
-  '§27 client %s: arguments that are too long for a form are shown at the page',
+  '§27.3 client %s: arguments that are too long for a form are shown at the page',
   async ([, row]) => {
     const { gateway, files } = await startAskingGateway('user');
     const client = await row.connect(gateway.mcpUrl, {
@@ -173,7 +173,7 @@ test.for(ROWS)(
 );
 
 test.for(ROWS)(
-  '§27 client %s: a user who never decides ends the wait after five minutes',
+  '§27.4 client %s: a user who never decides ends the wait after five minutes',
   async ([, row]) => {
     const clock = manualClock(1_800_000_000_000);
     const { gateway, files } = await startAskingGateway('page', { clock });

@@ -24,7 +24,7 @@ const start = (options: Parameters<typeof startAskingGateway>[1] = {}) =>
     file: { clients: PROGRAMS, ...options?.file },
   });
 
-test('§27 "ask": "operator": the call waits, an operator sees exactly what it would do, and it goes on', async () => {
+test('§27.5 "ask": "operator": the call waits, an operator sees exactly what it would do, and it goes on', async () => {
   const { gateway, files } = await start();
   const operator = await createOperator(gateway);
   const user = await gateway.logIn('ada');
@@ -58,7 +58,7 @@ test('§27 "ask": "operator": the call waits, an operator sees exactly what it w
   expect(scraped).toContain('mcp_approvals_total{ask="operator",outcome="used"} 1');
 });
 
-test('§27 an operator refuses: the call says so, and nothing runs', async () => {
+test('§27.5 an operator refuses: the call says so, and nothing runs', async () => {
   const { gateway, files } = await start();
   const operator = await createOperator(gateway);
   const user = await gateway.logIn('ada');
@@ -70,7 +70,7 @@ test('§27 an operator refuses: the call says so, and nothing runs', async () =>
   expect(files.done).toEqual([]);
 });
 
-test('§27 nobody decides: after five minutes the call says that it is pending; once approved, calling again runs it', async () => {
+test('§27.5 nobody decides: after five minutes the call says that it is pending; once approved, calling again runs it', async () => {
   const clock = manualClock(1_800_000_000_000);
   const { gateway, files } = await start({ clock });
   const operator = await createOperator(gateway);
@@ -92,7 +92,7 @@ test('§27 nobody decides: after five minutes the call says that it is pending; 
   expect(files.done).toHaveLength(1);
 });
 
-test('§27 a request that nobody has decided for ten minutes is gone', async () => {
+test('§27.5 a request that nobody has decided for ten minutes is gone', async () => {
   const clock = manualClock(1_800_000_000_000);
   const { gateway } = await start({ clock });
   const operator = await createOperator(gateway);
@@ -104,7 +104,7 @@ test('§27 a request that nobody has decided for ten minutes is gone', async () 
   expect((await operator.decide(id, 'approve')).status).toBe(404);
 });
 
-test('§27 what operators decide no user does, what users decide no operator does, and nobody else asks either', async () => {
+test('§27.5 what operators decide no user does, what users decide no operator does, and nobody else asks either', async () => {
   const { gateway, files } = await start({
     file: {
       clients: PROGRAMS,
@@ -138,7 +138,7 @@ test('§27 what operators decide no user does, what users decide no operator doe
   await operator.decide(id, 'refuse');
 });
 
-test('§27 a body that is no decision is refused, and says what is one', async () => {
+test('§27.5 a body that is no decision is refused, and says what is one', async () => {
   const { gateway } = await start();
   const operator = await createOperator(gateway);
   for (const [id, decision] of [
@@ -151,7 +151,7 @@ test('§27 a body that is no decision is refused, and says what is one', async (
   expect((await operator.decide('a'.repeat(43), 'approve')).status).toBe(404);
 });
 
-test('§27 a program without a user: what asks a user is refused and says why; an operator can decide', async () => {
+test('§27.5 a program without a user: what asks a user is refused and says why; an operator can decide', async () => {
   for (const ask of ['user', 'page', 'operator'] as const) {
     const { gateway, files } = await start({
       file: { clients: PROGRAMS, rules: rulesThatAsk(ask) },
@@ -182,7 +182,7 @@ test('§27 a program without a user: what asks a user is refused and says why; a
   }
 });
 
-test('§27 a guard decides in place of operators; one that fails leaves it to them', async () => {
+test('§27.5 a guard decides in place of operators; one that fails leaves it to them', async () => {
   const use = await writeGuard(`
     const { content } = message.value.arguments;
     if (content === 'fails') throw new Error('down');

@@ -10,7 +10,7 @@ import {
 } from '../../support/approvals/asking-gateway.ts';
 
 test.for(['user', 'page'] as const)(
-  '§27 "ask": "%s" without elicitation: nothing runs, the link leads its user to the exact call, and once they approve the same call runs once',
+  '§27.4 "ask": "%s" without elicitation: nothing runs, the link leads its user to the exact call, and once they approve the same call runs once',
   async (ask) => {
     const { gateway, files } = await startAskingGateway(ask);
     const user = await gateway.logIn('ada');
@@ -46,7 +46,7 @@ test.for(['user', 'page'] as const)(
   },
 );
 
-test('§27 members in another order are the same call, and anything else is another', async () => {
+test('§27.2 members in another order are the same call, and anything else is another', async () => {
   const { gateway, files } = await startAskingGateway('page');
   const user = await gateway.logIn('ada');
   const browser = gateway.createBrowser({ person: 'ada' });
@@ -65,7 +65,7 @@ test('§27 members in another order are the same call, and anything else is anot
   expect((await user.call(WRITE, { content, path })).isError).toBe(false);
 });
 
-test('§27 an approval is of one user by one client: for others it is nothing', async () => {
+test('§27.2 an approval is of one user by one client: for others it is nothing', async () => {
   const { gateway, files } = await startAskingGateway('page');
   const ada = await gateway.logIn('ada');
   const browser = gateway.createBrowser({ person: 'ada' });
@@ -85,7 +85,7 @@ test('§27 an approval is of one user by one client: for others it is nothing', 
   expect(files.done).toHaveLength(1);
 });
 
-test('§27 somebody else neither sees nor decides: by the link, by the form, in the list', async () => {
+test('§27.4 somebody else neither sees nor decides: by the link, by the form, in the list', async () => {
   const { gateway, files } = await startAskingGateway('page');
   const ada = await gateway.logIn('ada');
   const grace = gateway.createBrowser({ person: 'grace' });
@@ -111,7 +111,7 @@ test('§27 somebody else neither sees nor decides: by the link, by the form, in 
   expect((await own.open(`${gateway.baseUrl}/approvals`)).text).toContain(WRITE);
 });
 
-test('§27 a form without the token of its page decides nothing', async () => {
+test('§27.4 a form without the token of its page decides nothing', async () => {
   const { gateway, files } = await startAskingGateway('page');
   const ada = await gateway.logIn('ada');
   const browser = gateway.createBrowser({ person: 'ada' });
@@ -123,7 +123,7 @@ test('§27 a form without the token of its page decides nothing', async () => {
   expect(files.done).toEqual([]);
 });
 
-test('§27 whoever refuses is not asked again for the same call for ten minutes, and the call says so', async () => {
+test('§27.4 whoever refuses is not asked again for the same call for ten minutes, and the call says so', async () => {
   const { gateway, files } = await startAskingGateway('page');
   const ada = await gateway.logIn('ada');
   const browser = gateway.createBrowser({ person: 'ada' });

@@ -9,7 +9,7 @@ import {
 } from '../../support/approvals/asking-gateway.ts';
 import { CONNECTING_CLIENTS } from '../../support/connections/connecting-clients.ts';
 
-test('§27 two replicas: asked at one, approved at the other, taken by one of many that call at once', async () => {
+test('§27.2 two replicas: asked at one, approved at the other, taken by one of many that call at once', async () => {
   const { gateway, files } = await startAskingGateway('page', { replicas: 2 });
   const user = await gateway.logIn('ada');
   const { text } = await user.call(WRITE, ARGS);
@@ -26,7 +26,7 @@ test('§27 two replicas: asked at one, approved at the other, taken by one of ma
 });
 
 test.for(CONNECTING_CLIENTS.map((row) => [row.title, row] as const))(
-  '§27 two replicas, client %s: a call that waits at one goes on when the other is told',
+  '§27.2 two replicas, client %s: a call that waits at one goes on when the other is told',
   async ([, row]) => {
     const { gateway, files } = await startAskingGateway('page', { replicas: 2 });
     const browser = gateway.createBrowser({ person: 'ada', replica: 1 });
@@ -44,7 +44,7 @@ test.for(CONNECTING_CLIENTS.map((row) => [row.title, row] as const))(
   },
 );
 
-test('§27 a restart loses neither what waits nor what was approved', async () => {
+test('§27.2 a restart loses neither what waits nor what was approved', async () => {
   const { gateway, files } = await startAskingGateway('page');
   const user = await gateway.logIn('ada');
   const { text } = await user.call(WRITE, ARGS);
@@ -57,7 +57,7 @@ test('§27 a restart loses neither what waits nor what was approved', async () =
   expect(files.done).toHaveLength(1);
 });
 
-test('§27 one user has twenty calls that wait, and keeps nobody else from asking', async () => {
+test('§27.2 one user has twenty calls that wait, and keeps nobody else from asking', async () => {
   const { gateway } = await startAskingGateway('page');
   const user = await gateway.logIn('ada');
   for (let count = 0; count < 20; count += 1)

@@ -22,7 +22,7 @@ const bring = ({ json }: RpcAnswer, answer: unknown) => ({
 
 const textOf = ({ json }: RpcAnswer): string => json.result.content[0].text;
 
-test('§27 an approval survives the questions of the server, is asked for once, and no state that is sent again runs anything', async () => {
+test('§27.2 an approval survives the questions of the server, is asked for once, and no state that is sent again runs anything', async () => {
   const { gateway, files } = await startAskingGateway('user');
   const user = await gateway.logIn('ada');
   const first = await call(user, COPY, ARGS);
@@ -45,7 +45,7 @@ test('§27 an approval survives the questions of the server, is asked for once, 
   expect(files.done).toHaveLength(1);
 });
 
-test('§27 of many that send the same approval at once, one runs', async () => {
+test('§27.2 of many that send the same approval at once, one runs', async () => {
   const { gateway, files } = await startAskingGateway('user');
   const user = await gateway.logIn('ada');
   const agreed = bring(await call(user, WRITE, ARGS), ONCE);
@@ -56,7 +56,7 @@ test('§27 of many that send the same approval at once, one runs', async () => {
   expect(files.done).toHaveLength(1);
 });
 
-test('§27 a state of another call, another user, another client, or none, and one that is made up, do nothing', async () => {
+test('§27.2 a state of another call, another user, another client, or none, and one that is made up, do nothing', async () => {
   const { gateway, files } = await startAskingGateway('user');
   const user = await gateway.logIn('ada');
   const agreed = bring(await call(user, WRITE, ARGS), ONCE);
@@ -76,7 +76,7 @@ test('§27 a state of another call, another user, another client, or none, and o
   expect(files.done).toEqual([]);
 });
 
-test('§27 a state without the answer, and one that is answered too late, do nothing and say so', async () => {
+test('§27.2 a state without the answer, and one that is answered too late, do nothing and say so', async () => {
   const clock = manualClock(1_800_000_000_000);
   const { gateway, files } = await startAskingGateway('user', { clock });
   const user = await gateway.logIn('ada');
@@ -90,7 +90,7 @@ test('§27 a state without the answer, and one that is answered too late, do not
   expect(files.done).toEqual([]);
 });
 
-test('§27 what its server says of the tool has changed since its user agreed: nothing runs', async () => {
+test('§27.2 what its server says of the tool has changed since its user agreed: nothing runs', async () => {
   const clock = manualClock(1_800_000_000_000);
   const { gateway, files } = await startAskingGateway('user', { clock });
   const user = await gateway.logIn('ada');
@@ -105,7 +105,7 @@ test('§27 what its server says of the tool has changed since its user agreed: n
   expect(files.done).toEqual([]);
 });
 
-test('§27 a member that stands twice in the request, a half of a character, and too many arguments cannot be asked about', async () => {
+test('§27.2 a member that stands twice in the request, a half of a character, and too many arguments cannot be asked about', async () => {
   const { gateway, files } = await startAskingGateway('user');
   const user = await gateway.logIn('ada');
   const send = async (args: string) => {

@@ -19,7 +19,7 @@ const asked = async (
 const call = (name: string, args: Record<string, unknown> = {}): RuledItem =>
   tool(name, { server: 'files', args });
 
-test('§27 a call is asked about if any rule that matches asks, wherever it stands', async () => {
+test('§27.1 a call is asked about if any rule that matches asks, wherever it stands', async () => {
   const open = rule({ may: ['files__*'], place: 'rules[0]' });
   const asks = rule({ may: ['files__write*'], ask: 'user', place: 'rules[1]' });
   for (const rules of [
@@ -40,14 +40,14 @@ test.each([
   [['page', 'user'], 'page'],
   [['operator', 'page', 'user'], 'operator'],
   [['user', 'operator'], 'operator'],
-] as const)('§27 of rules that ask %j, %s counts', async (asks, expected) => {
+] as const)('§27.1 of rules that ask %j, %s counts', async (asks, expected) => {
   const rules = asks.map((ask, index) => rule({ ask, place: `rules[${index}]` }));
   expect(await asked(rules, call('files__write_file'))).toBe(expected);
   const byArgs = asks.map((ask) => rule({ ask, when: 'has(args.path)' }));
   expect(await asked(byArgs, call('files__write_file', { path: 'a' }))).toBe(expected);
 });
 
-test('§27 arguments decide whether a call is asked about, and a condition that fails asks', async () => {
+test('§27.1 arguments decide whether a call is asked about, and a condition that fails asks', async () => {
   const rules = [
     rule({ place: 'rules[0]' }),
     rule({ ask: 'page', when: 'args.path.startsWith("/etc")', place: 'rules[1]' }),
@@ -69,7 +69,7 @@ test('§27 arguments decide whether a call is asked about, and a condition that 
   expect(await asked(rules.slice(1), call('files__write_file'))).toBe('denied');
 });
 
-test('§27 a rule for others asks nobody; a client that is not known may be any', async () => {
+test('§27.1 a rule for others asks nobody; a client that is not known may be any', async () => {
   const rules = [
     rule({}),
     rule({ who: { groups: ['contractors'] }, ask: 'operator' }),
@@ -84,7 +84,7 @@ test('§27 a rule for others asks nobody; a client that is not known may be any'
   expect(await of({}, undefined)).toBe('user');
 });
 
-test('§25.1 who.views: a rule holds at the paths of these views alone, and what is remembered of one view says nothing of another', async () => {
+test('§27.1 who.views: a rule holds at the paths of these views alone, and what is remembered of one view says nothing of another', async () => {
   const rules = await createRules(
     [
       rule({ who: { views: ['research'] }, may: ['wiki__*'], place: 'rules[0]' }),
@@ -112,7 +112,7 @@ test('§25.1 who.views: a rule holds at the paths of these views alone, and what
   expect(rules.decide(tool('wiki__edit'), nobody).kind).toBe('denied');
 });
 
-test('§27 a rule that asks is about tools alone', async () => {
+test('§27.1 a rule that asks is about tools alone', async () => {
   const problems = await checkRules([
     rule({ may: ['files__*', 'prompt:*', 'resource:file:///*'], ask: 'user' }),
   ]);
@@ -123,7 +123,7 @@ test('§27 a rule that asks is about tools alone', async () => {
   expect(await checkRules([rule({ may: ['*'], ask: 'user' })])).toEqual([]);
 });
 
-test('§27 to connect a server is no call that anybody is asked about', async () => {
+test('§27.1 to connect a server is no call that anybody is asked about', async () => {
   const connect = tool('files__connect', { server: 'files', args: {}, namesBegin: 'files__' });
   expect(await asked([rule({ ask: 'operator' })], connect)).toBeUndefined();
 });

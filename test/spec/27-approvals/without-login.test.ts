@@ -18,7 +18,7 @@ test.for([
   ['without authentication', NO_LOGIN],
   ['with tokens of a provider', {}],
 ] as const)(
-  '§27 %s: a client that has forms is asked, and one that has none is told what it needs',
+  '§27.3 %s: a client that has forms is asked, and one that has none is told what it needs',
   async ([, env]) => {
     const { files, gateway } = await start('user', env);
     const { json } = await callTool(gateway, WRITE, ARGS);
@@ -36,6 +36,6 @@ test.for([
   ['page', {}, '"ask": "page" needs OAUTH_MODE=broker'],
   ['operator', NO_LOGIN, '"ask": "operator" needs to know who calls'],
   ['operator', {}, '"ask": "operator" needs ADMIN_GROUPS'],
-] as const)('§27 "ask": "%s" with %j does not start: %s', async ([ask, env, says]) => {
+] as const)('§27.1 "ask": "%s" with %j does not start: %s', async ([ask, env, says]) => {
   await expect(start(ask, env)).rejects.toThrow(says);
 });

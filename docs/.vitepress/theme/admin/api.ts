@@ -170,6 +170,15 @@ export interface UpstreamServer {
   readonly processes?: number;
 }
 
+export interface GuardState {
+  readonly name: string;
+  readonly kind: string;
+  readonly on: readonly string[];
+  readonly onError: 'refuse' | 'pass';
+  readonly counts: Readonly<Record<'passed' | 'changed' | 'refused' | 'failed', number>>;
+  readonly problem?: string;
+}
+
 export interface ServerTool {
   readonly name: string;
   readonly listedAs?: string;
@@ -221,6 +230,28 @@ export interface Approval {
   readonly isLoaded: boolean;
 }
 
+/** A call that waits for an operator, exactly as it would be sent. */
+export interface CallApproval {
+  readonly id: string;
+  readonly user: string;
+  readonly client?: string;
+  readonly view?: string;
+  /** `''` for the gateway's own tools. */
+  readonly server: string;
+  /** By its server's own name. */
+  readonly tool: string;
+  readonly name: string;
+  /** JSON, for people. */
+  readonly arguments: string;
+  readonly createdAt: string;
+  readonly expiresAt: string;
+}
+
+export interface CallApprovalPage {
+  readonly approvals: readonly CallApproval[];
+  readonly nextCursor?: string;
+}
+
 export interface AccessPreview {
   readonly total: number;
   readonly seen: number;
@@ -236,6 +267,8 @@ export interface PreviewedTool {
   readonly decision: 'allowed' | 'by_arguments' | 'scopes_missing' | 'denied';
   readonly scopes?: readonly string[];
   readonly rule?: string;
+  /** Who has to agree to a call first. */
+  readonly ask?: 'user' | 'page' | 'operator';
 }
 
 export interface ToolPage {
