@@ -52,6 +52,7 @@ const ROOMS: readonly string[] = [
   'cli/serve',
   'cli/watch',
   'cli/dev',
+  'cli/lists',
   'cli/lock',
   'cli/rules',
   'cli/replay',

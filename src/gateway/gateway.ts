@@ -290,6 +290,7 @@ export async function createGateway(
     logo,
     catalog: upstreams?.catalogs.all ?? ownCatalog,
     hasConnections: () => listConnectionServers().length > 0,
+    hasPaths: upstreams !== undefined,
     clock,
     log,
   });
@@ -341,6 +342,7 @@ export async function createGateway(
           endSelectedGrants: gatewayTokens?.endSelectedGrants,
           callApprovals: approvals.approvals,
           listServers: () => upstreams?.listServers() ?? [],
+          listGuards: () => upstreams?.getGuards()?.listGuards() ?? [],
           listServerTools: (name, part) => upstreams?.listServerTools(name, part),
           listLockDifferences: (part) => upstreams?.listLockDifferences(part),
           lockApproval: upstreams?.lockApproval,

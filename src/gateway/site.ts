@@ -23,6 +23,8 @@ interface SiteParts {
   readonly catalog: ServedCatalog;
   /** Whether there is a server that users connect themselves now. */
   readonly hasConnections: () => boolean;
+  /** §25.2: whether users are told what each path costs. */
+  readonly hasPaths: boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -35,7 +37,7 @@ interface PublicSite {
 
 export function createPublicSite(
   config: Config,
-  { logo, catalog, hasConnections, clock, log }: SiteParts,
+  { logo, catalog, hasConnections, hasPaths, clock, log }: SiteParts,
 ): PublicSite {
   const getPublicTools = config.site.showsTools
     ? createGetPublicTools({ listTools: () => listTools(catalog), clock, log })
@@ -43,7 +45,7 @@ export function createPublicSite(
   const facts = listSiteFacts(config, logo?.url);
   return {
     endpoints: [
-      ...createSiteEndpoints(facts, { getPublicTools, hasConnections }),
+      ...createSiteEndpoints(facts, { getPublicTools, hasConnections, hasPaths }),
       ...(logo?.endpoints ?? []),
     ],
     getPublicTools,
@@ -100,14 +102,14 @@ function listLoginFacts({ server, oauth, admin }: Config, issuer: string): Login
   };
 }
 
-interface ChangingFacts extends Pick<SiteParts, 'hasConnections'> {
+interface ChangingFacts extends Pick<SiteParts, 'hasConnections' | 'hasPaths'> {
   /** Undefined where strangers see none. */
   readonly getPublicTools: GetPublicTools | undefined;
 }
 
 const createSiteEndpoints = (
   facts: SiteFacts,
-  { getPublicTools, hasConnections }: ChangingFacts,
+  { getPublicTools, hasConnections, hasPaths }: ChangingFacts,
 ): readonly Endpoint[] => [
   {
     kind: 'open',
@@ -117,9 +119,10 @@ const createSiteEndpoints = (
     async handle() {
       const tools = await getPublicTools?.();
       const connectionsUrl = hasConnections() ? `${facts.baseUrl}/connections` : undefined;
+      const pathsUrl = hasPaths ? `${facts.baseUrl}/paths.json` : undefined;
       return createJsonReply(
         200,
-        { ...facts, connectionsUrl, tools },
+        { ...facts, connectionsUrl, pathsUrl, tools },
         { 'Cache-Control': 'public, max-age=60' },
       );
     },

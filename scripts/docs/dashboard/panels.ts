@@ -145,6 +145,24 @@ export const ROWS: readonly Row[] = [
         ],
       },
       {
+        title: 'Guards',
+        about:
+          'What guards did not let pass as it was. failed: the guard itself; the log says why, and onError what followed.',
+        unit: 'ops',
+        queries: [
+          [
+            '{{guard}}: {{outcome}} on {{on}}',
+            sumBy('guard, outcome, on', 'guard_decisions_total'),
+          ],
+        ],
+      },
+      {
+        title: 'Time of a guard (p99)',
+        about: 'What it adds to each call that it looks at.',
+        unit: 's',
+        queries: [['p99 {{guard}}', quantile(0.99, 'le, guard', 'guard_duration_seconds')]],
+      },
+      {
         title: 'Hidden by postern.lock',
         about:
           'What a server lists and nobody has approved. changed: it was approved in other words.',

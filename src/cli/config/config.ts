@@ -14,7 +14,7 @@ import {
   describeExpensive,
   isCostly,
   type MeasuredFile,
-} from '../setup/measure-file.ts';
+} from '../lists/measure-file.ts';
 import {
   type DescribedFile,
   type DescribedSetting,
@@ -171,7 +171,7 @@ async function readLists(
   config: Config,
   process: InvokedProcess,
 ): Promise<MeasuredFile | undefined> {
-  const { askLists } = await import('./ask-lists.ts');
+  const { askLists } = await import('../lists/ask-lists.ts');
   return askLists(config, process);
 }
 

@@ -9,6 +9,7 @@ import { checkClient, checkClientSecret } from './provider/client-secret.ts';
 import { checkClock, checkWalkClock } from './provider/clock.ts';
 import { checkAuthorization, checkProxyRedirects } from './settings/check-authorization.ts';
 import { checkCapabilities, checkDiscovery, checkKeySet } from './settings/check-discovery.ts';
+import { checkGuards } from './settings/check-guards.ts';
 import { checkLoginPolicy } from './settings/check-login-policy.ts';
 import { checkMachineClients } from './settings/check-machine-clients.ts';
 import { checkLoginAbilities, checkTokenKind } from './settings/check-own-tokens.ts';
@@ -84,6 +85,7 @@ export const SETTINGS_CHECKS: readonly Check<SettingsAtHand>[] = [
   ...inSection('Machine clients', checkMachineClients),
   ...inSection('Token', checkToken),
   ...inSection('Servers behind the gateway', checkServers),
+  ...inSection('Guards', checkGuards),
 ];
 
 /** After the running gateway was asked, which leaves a login under way in the store. */

@@ -9,6 +9,7 @@ import {
 } from '../../policy/rules/replay-rules.ts';
 import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
 import { CONNECT, canConnect } from '../../upstreams/connect/connect-tool.ts';
+import { isSearchTool } from '../../upstreams/search/search-tools.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
 import type { Flags, Invocation, Texts } from '../command/invocation.ts';
@@ -88,13 +89,18 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
   const doors = new Map(
     file.servers.filter(canConnect).map((server) => [naming.join(server, CONNECT), server]),
   );
+  const searched = new Set(
+    (file.views ?? []).flatMap((one): (string | undefined)[] => (one.search ? [one.name] : [])),
+  );
 
   return function toCall({ kind, name, isWhole, server, view, user, client, who }) {
     const own = view === undefined ? undefined : servers.get(view);
     const joined = own === undefined || kind === 'resource' ? name : naming.join(own, name);
     const door = kind === 'tool' ? doors.get(joined) : undefined;
+    const namesBegin = door && naming.findStart(door);
+    const isOpen = kind === 'tool' && searched.has(view) && server === '' && isSearchTool(name);
     return {
-      item: { kind, name: joined, server, ...(door && { namesBegin: naming.findStart(door) }) },
+      item: { kind, name: joined, server, namesBegin, isOpen },
       isWhole,
       user,
       described: who,

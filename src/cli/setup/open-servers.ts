@@ -72,6 +72,8 @@ export async function openServers(
   });
   return {
     openUpstream,
+    /** For what the file names beside servers. */
+    fetch,
     async close() {
       await outbound.close();
       await close();

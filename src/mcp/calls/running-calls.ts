@@ -109,8 +109,8 @@ interface CountCallsDeps {
 }
 
 export const countCalls = ({ metrics, clock }: CountCallsDeps): CallObserver => ({
-  admit({ id, method, era }) {
-    if (id !== undefined) metrics.recordMcpRequest(method?.name ?? 'other', era);
+  admit({ id, method, era, view = '' }) {
+    if (id !== undefined) metrics.recordMcpRequest(method?.name ?? 'other', era, view);
   },
   /**
    * Known tools only: series are named after them, as `/mcp` lists them. A refused call (wrong input, a question) is not

@@ -10,6 +10,7 @@ import type { LoginFailures } from '../../oauth/login-failures.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { describeCause } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
+import type { GuardFacts } from '../../policy/guards/guards.ts';
 import type { RuleCaller, RuleDecision } from '../../policy/rules/rules.ts';
 import type { PageRequest } from '../../store/page.ts';
 import type { Sessions, Store } from '../../store/store.ts';
@@ -51,6 +52,8 @@ export interface AdminSources
   /** Of this process. */
   measureLists(): Promise<readonly ListCost[]>;
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
+  /** Of this process; in the order of the file. */
+  listGuards(): readonly GuardFacts[];
   /** Undefined without a configuration file. */
   previewAccess?:
     | ((
@@ -116,6 +119,9 @@ export const createAdmin = (sources: AdminSources) => ({
       return { isUp: false, problem: describeCause(error) };
     }
   },
+  listGuards: () => ({
+    guards: sources.listGuards().map(({ check: _, ...facts }) => facts),
+  }),
   listServers: () => ({
     servers: sources.listServers().map(({ since, ...facts }) => ({
       ...facts,

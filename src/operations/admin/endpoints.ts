@@ -106,6 +106,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     ['/key-set', admin.describeKeySet],
     ['/store', admin.describeStore],
     ['/servers', admin.listServers],
+    ['/guards', admin.listGuards],
     ['/lists', admin.measureLists],
     ['/tools', (query) => admin.listTools(query.get('server') ?? '', readPageRequest(query))],
     [

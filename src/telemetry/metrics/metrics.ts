@@ -7,8 +7,8 @@ export interface Metrics {
   /** A call that was refused because more came than the process could serve. */
   recordOverloadRefusal(route: string): void;
   recordSessions(status: 'created' | 'terminated' | 'expired', count?: number): void;
-  /** `era` is `session` or `stateless`. */
-  recordMcpRequest(method: string, era: string): void;
+  /** `era` is `session` or `stateless`, `view` that of the path (§25), `''` for other paths. */
+  recordMcpRequest(method: string, era: string, view: string): void;
   /** Of the first 1,000 tools each has series of its own; further ones are counted as `other`. */
   recordToolCall(
     tool: string,

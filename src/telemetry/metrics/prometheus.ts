@@ -62,8 +62,8 @@ export function createPrometheusMetrics(): Metrics {
     ]),
     requests: createCounter(
       'mcp_requests_total',
-      'JSON-RPC requests, by the era of the protocol.',
-      ['method', 'era'],
+      'JSON-RPC requests, by the era of the protocol and the view.',
+      ['method', 'era', 'view'],
     ),
     toolCalls: createCounter('mcp_tool_invocations_total', 'Tool calls.', [
       'tool',
@@ -208,7 +208,7 @@ export function createPrometheusMetrics(): Metrics {
     recordSessions(status, count = 1) {
       if (count > 0) mcp.sessions(status).inc(count);
     },
-    recordMcpRequest: (method, era) => mcp.requests(method, era).inc(),
+    recordMcpRequest: (method, era, view) => mcp.requests(method, era, view).inc(),
     recordToolCall(name, status, era, seconds) {
       const tool = limitTool(name);
       mcp.toolCalls(tool, status, era).inc();

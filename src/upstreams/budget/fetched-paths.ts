@@ -1,12 +1,15 @@
 // §25.2: the paths of a configuration file, of lists that were asked for apart from a gateway that serves them.
 import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
 import type { OwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { GuardsConfig } from '../../policy/guards/guard-config.ts';
 import type { Policies } from '../../policy/policy.ts';
 import { createBuiltIn } from '../catalog/built-in.ts';
 import type { FetchedList } from '../catalog/fetch-list.ts';
 import { createJoinLists, type JoinedList } from '../catalog/join-lists.ts';
+import { listGuardServers } from '../catalog/plan.ts';
 import { createNaming, createPrepareList, type Entry } from '../catalog/prepare-list.ts';
 import type { ServersConfig } from '../config/upstream-config.ts';
+import { listSearched } from '../search/search-catalog.ts';
 import { createPlannedView, type WarnOfView } from '../views/planned-view.ts';
 import type { ViewsConfig } from '../views/view-config.ts';
 import type { MeasuredPath } from './measure-lists.ts';
@@ -27,12 +30,14 @@ interface FetchedPathsDeps {
 
 /** As the gateway would list them, before rules. */
 export async function listFetchedPaths(
-  file: ServersConfig & ViewsConfig,
+  file: ServersConfig & ViewsConfig & GuardsConfig,
   { tools, personal }: FetchedTools,
   { ownCatalog, policies, warnOfView }: FetchedPathsDeps,
 ): Promise<readonly MeasuredPath[]> {
   const naming = createNaming(file);
-  const prepared = file.servers.map((config) => {
+  const guardServers = listGuardServers(file);
+  const seen = file.servers.filter(({ name }) => !guardServers.includes(name));
+  const prepared = seen.map((config) => {
     const list = tools.get(config.name);
     const prepareList = createPrepareList({
       config,
@@ -51,7 +56,7 @@ export async function listFetchedPaths(
 
   const views = (file.views ?? []).map((config): MeasuredPath => {
     const planned = createPlannedView(config, { naming, warn: warnOfView });
-    const isWhole = !file.servers.some((one) => planned.hasServer(one.name) && isAbsent(one));
+    const isWhole = !seen.some((one) => planned.hasServer(one.name) && isAbsent(one));
     const { entries } = planned.curate('tools', joined, isWhole);
     const { name, title } = config;
     return {
@@ -59,7 +64,7 @@ export async function listFetchedPaths(
       name,
       title,
       isPersonal: !isWhole,
-      listTools: async () => show(entries),
+      listTools: async () => (config.search ? listSearched(entries, config) : show(entries)),
     };
   });
 
@@ -67,10 +72,10 @@ export async function listFetchedPaths(
     {
       kind: 'all',
       name: '',
-      isPersonal: file.servers.some(isAbsent),
+      isPersonal: seen.some(isAbsent),
       listTools: async () => show(joined.entries),
     },
-    ...file.servers.map(
+    ...seen.map(
       (config, place): MeasuredPath => ({
         kind: 'server',
         name: config.name,

@@ -4,10 +4,15 @@ import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
 import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Plan } from '../catalog/plan.ts';
+import type { Entry } from '../catalog/prepare-list.ts';
 import { toWho, type View, type Who } from '../catalog/view.ts';
+import { listSearched } from '../search/search-catalog.ts';
+import type { ViewConfig } from '../views/view-config.ts';
 import type { MeasuredPath } from './measure-lists.ts';
 
 interface NamedPath extends Pick<MeasuredPath, 'kind' | 'name' | 'title'> {
+  /** Of a view that is searched. */
+  readonly searched?: ViewConfig | undefined;
   /** Whether it has something of the server. */
   hasServer(name: string): boolean;
 }
@@ -20,10 +25,11 @@ function listNamedPaths(plan: Plan): readonly NamedPath[] {
       (name): NamedPath => ({ kind: 'server', name, hasServer: (other) => other === name }),
     ),
     ...[...plan.views.values()].map(
-      ({ config: { name, title }, hasServer }): NamedPath => ({
+      ({ config, hasServer }): NamedPath => ({
         kind: 'view',
-        name,
-        title,
+        name: config.name,
+        title: config.title,
+        searched: config.search ? config : undefined,
         hasServer,
       }),
     ),
@@ -39,19 +45,19 @@ export const listPathsForOperators = (
   openView: (name: string) => View,
   { waits }: { readonly waits: boolean },
 ): readonly MeasuredPath[] =>
-  listNamedPaths(plan).map(({ hasServer, ...path }) => ({
+  listNamedPaths(plan).map(({ hasServer, searched, ...path }) => ({
     ...path,
     isPersonal: isPersonal(plan, { hasServer, ...path }),
-    listTools: () =>
-      listEntries(openView(path.name), toWho(LISTING_CONTEXT, LISTING_CONTEXT), waits),
+    async listTools() {
+      const view = openView(path.name);
+      const entries = await listEntries(view, toWho(LISTING_CONTEXT, LISTING_CONTEXT), waits);
+      if (searched !== undefined) return listSearched(entries, searched);
+      return entries.map(({ item, ownItem }) => (view.shown === 'own' ? ownItem : item));
+    },
   }));
 
-async function listEntries(view: View, who: Who, waits: boolean): Promise<readonly JsonObject[]> {
-  const entries = waits
-    ? (await view.list('tools', who)).entries
-    : await view.listAtHand('tools', who);
-  return entries.map(({ item, ownItem }) => (view.shown === 'own' ? ownItem : item));
-}
+const listEntries = async (view: View, who: Who, waits: boolean): Promise<readonly Entry[]> =>
+  waits ? (await view.list('tools', who)).entries : view.listAtHand('tools', who);
 
 /** `/mcp` and the views as the caller gets them, by rules. */
 export const listPathsOf = (
@@ -61,7 +67,7 @@ export const listPathsOf = (
 ): readonly MeasuredPath[] =>
   listNamedPaths(plan)
     .filter(({ kind }) => kind !== 'server')
-    .map(({ hasServer, ...path }) => ({
+    .map(({ hasServer, searched: _, ...path }) => ({
       ...path,
       isPersonal: isPersonal(plan, { hasServer, ...path }),
       async listTools() {

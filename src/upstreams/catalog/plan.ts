@@ -132,7 +132,7 @@ export function createPlan(
 }
 
 /** Names of the servers that are guards. */
-const listGuardServers = ({ guards = [] }: GuardsConfig): readonly string[] =>
+export const listGuardServers = ({ guards = [] }: GuardsConfig): readonly string[] =>
   guards.flatMap(({ use }) => (use.kind === 'mcp' ? [use.server] : []));
 
 // §18.2: whether a server that has not said what it has could have a name that clients may see.

@@ -152,18 +152,19 @@ export function createUpstreamCatalogs(
   const all = createViewCatalog({ ...shared, view: joined, joined });
 
   function findNamed(name: string): ServedCatalog | undefined {
-    if (plan.servers.has(name)) return openCatalog(serverCatalogs, name, openServerCatalog);
-    return plan.views.has(name) ? openCatalog(viewCatalogs, name, openViewCatalog) : undefined;
+    if (plan.servers.has(name)) return openCatalog(serverCatalogs, name);
+    return plan.views.has(name) ? openCatalog(viewCatalogs, name) : undefined;
   }
 
-  function openCatalog(
-    known: Map<string, ServedCatalog>,
-    name: string,
-    open: (name: string) => ServedCatalog,
-  ): ServedCatalog {
-    const opened = known.get(name) ?? open(name);
+  function openCatalog(known: Map<string, ServedCatalog>, name: string): ServedCatalog {
+    const opened = known.get(name) ?? createCatalog(openView(name));
     known.set(name, opened);
     return opened;
+  }
+
+  function createCatalog(view: View): ServedCatalog {
+    const catalog = createViewCatalog({ ...shared, view, joined });
+    return view.isCurated ? createSearchCatalog({ ...shared, catalog, view }) : catalog;
   }
 
   /** `''` for `/mcp`. */
@@ -171,15 +172,6 @@ export function createUpstreamCatalogs(
     if (name === '') return joined;
     const create = plan.views.has(name) ? createCuratedView : createServerView;
     return create(name, getPlan, joined);
-  }
-
-  const openServerCatalog = (name: string) =>
-    createViewCatalog({ ...shared, view: openView(name), joined });
-
-  function openViewCatalog(name: string): ServedCatalog {
-    const view = openView(name);
-    const catalog = createViewCatalog({ ...shared, view, joined });
-    return createSearchCatalog({ ...shared, catalog, view });
   }
 
   function openServer(config: UpstreamConfig): Server {

@@ -22,7 +22,6 @@ export function describeServers(entries: readonly Entry[]): string {
     else known.push(ownName);
   }
   const servers = [...names].sort(([one], [other]) => (one < other ? -1 : 1));
-  if (servers.length === 0) return 'There are no tools for you now.';
   for (const count of EXAMPLES) {
     const text = write(servers, count);
     if (text.length <= MAX_TEXT) return text;
@@ -37,10 +36,22 @@ type ServerTools = readonly (readonly [string, readonly string[]])[];
 
 function write(servers: ServerTools, count: number, left = 0): string {
   const parts = servers.map(([server, tools]) => {
-    const examples = tools.filter((tool) => tool.length <= MAX_EXAMPLE).slice(0, count);
+    const examples = spread(
+      tools.filter((tool) => tool.length <= MAX_EXAMPLE),
+      count,
+    );
     const more = examples.length < tools.length ? ', …' : '';
     const told = examples.length === 0 ? '' : `: ${examples.join(', ')}${more}`;
     return `${server === BUILT_IN ? 'the gateway' : server} (${countNoun(tools.length, 'tool')}${told})`;
   });
   return `There are tools of ${parts.join('; ')}${left > 0 ? `; and ${countNoun(left, 'other server')}` : ''}.`;
 }
+
+/** So many of them from all over the list, since servers group their tools by what they deal with. */
+const spread = (tools: readonly string[], count: number): readonly string[] =>
+  tools.length <= count
+    ? tools
+    : Array.from(
+        { length: count },
+        (_, at) => tools[Math.floor((at * tools.length) / count)] ?? '',
+      );

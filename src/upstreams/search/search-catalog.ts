@@ -13,11 +13,13 @@ import { compileGlob } from '../../platform/glob.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
+import { loadCountTokens } from '../budget/count-tokens.ts';
 import { indexEntries, type JoinedList } from '../catalog/join-lists.ts';
 import { createListPage, JUDGED_AT_ONCE } from '../catalog/list-page.ts';
 import type { Plan } from '../catalog/plan.ts';
 import { BUILT_IN, type Entry } from '../catalog/prepare-list.ts';
 import { type Access, type ListView, toWho, type View, type Who } from '../catalog/view.ts';
+import type { ViewConfig } from '../views/view-config.ts';
 import { describeServers } from './describe-servers.ts';
 import { rank, readQuery } from './rank.ts';
 import {
@@ -49,7 +51,7 @@ export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
     const config = getPlan().views.get(view.path)?.config;
     return config?.search === true ? config : undefined;
   };
-  const pinned = createPinnedView(view, () => findConfig()?.pinned ?? []);
+  const pinned = createPinnedView(view, findConfig);
   const listPinned = createListPage({
     view: pinned,
     access,
@@ -85,9 +87,8 @@ export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
     const work = createTurns(clock);
     const visible = await listVisible(who, work);
     const found = await rank(readQuery(String(query)), visible, work);
-    const { tools, leftOut } = showTools(
-      found.slice(0, typeof limit === 'number' ? limit : DEFAULT_LIMIT),
-    );
+    const best = found.slice(0, typeof limit === 'number' ? limit : DEFAULT_LIMIT);
+    const { tools, leftOut } = showTools(best, await loadCountTokens());
     const hint = leftOut.length === 0 ? undefined : explainLeftOut(leftOut);
     return tools.length === 0
       ? toText({ tools, hint: NOTHING_FOUND })
@@ -104,7 +105,7 @@ export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
       return entry !== undefined && isVisible(entry) ? [entry] : [];
     });
     const unknown = names.filter((name) => !found.some((entry) => entry.name === name));
-    const { tools, leftOut } = describeTools(found);
+    const { tools, leftOut } = describeTools(found, await loadCountTokens());
     const hints = [
       ...(leftOut.length === 0 ? [] : [explainLeftOut(leftOut)]),
       ...(unknown.length === 0
@@ -149,11 +150,14 @@ export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
     const { bytes: _, ...page } = await listPinned('tools', cursor, context);
     if (cursor !== undefined) return page;
     const visible = await listVisible(toWho(context, context), createTurns(clock));
-    return { ...page, items: [...listSearchTools(describeServers(visible)), ...page.items] };
+    return { ...page, items: [...listOwn(visible), ...page.items] };
   }
 
   return {
     ...catalog,
+    get title() {
+      return catalog.title;
+    },
     get mirrorHeaders() {
       return catalog.mirrorHeaders;
     },
@@ -191,21 +195,38 @@ function readInnerCall(args: JsonObject): InnerCall {
   return { name, args: isObject(args.arguments) ? args.arguments : {} };
 }
 
-/** The same view with nothing but the tools that are pinned. */
-function createPinnedView(view: View, getPatterns: () => readonly string[]): View {
-  const chosen = new WeakMap<readonly string[], WeakMap<readonly Entry[], JoinedList>>();
+/** What such a view lists of its own: nothing where nothing can be found, so that it is as empty as any other view. */
+const listOwn = (visible: readonly Entry[]): readonly JsonObject[] =>
+  visible.length === 0 ? [] : listSearchTools(describeServers(visible));
 
-  function choose({ entries }: JoinedList): JoinedList {
-    const patterns = getPatterns();
-    const known = chosen.get(patterns) ?? new WeakMap<readonly Entry[], JoinedList>();
-    chosen.set(patterns, known);
-    const fits = patterns.map(compileGlob);
+const choosePinned = (
+  entries: readonly Entry[],
+  { pinned }: Pick<ViewConfig, 'pinned'>,
+): readonly Entry[] => {
+  const fits = pinned.map(compileGlob);
+  return entries.filter(({ name }) => !isSearchTool(name) && fits.some((one) => one(name)));
+};
+
+/** §25.2: what a view that is searched lists of the tools that it has. */
+export const listSearched = (
+  entries: readonly Entry[],
+  config: Pick<ViewConfig, 'pinned'>,
+): readonly JsonObject[] => [
+  ...listOwn(entries.filter(({ name }) => !isSearchTool(name))),
+  ...choosePinned(entries, config).map(({ item }) => item),
+];
+
+/** The same view with nothing but the tools that are pinned. */
+function createPinnedView(view: View, findConfig: () => ViewConfig | undefined): View {
+  const chosen = new WeakMap<ViewConfig, WeakMap<readonly Entry[], JoinedList>>();
+
+  function choose({ entries, positions }: JoinedList): JoinedList {
+    const config = findConfig();
+    if (config === undefined) return { entries, positions };
+    const known = chosen.get(config) ?? new WeakMap<readonly Entry[], JoinedList>();
+    chosen.set(config, known);
     const list =
-      known.get(entries) ??
-      indexEntries(
-        entries.filter(({ name }) => !isSearchTool(name) && fits.some((one) => one(name))),
-        ({ name }) => name,
-      );
+      known.get(entries) ?? indexEntries(choosePinned(entries, config), ({ name }) => name);
     known.set(entries, list);
     return list;
   }

@@ -2,14 +2,13 @@
 
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { shorten } from '../../platform/text.ts';
+import type { CountTokens } from '../budget/count-tokens.ts';
 import { cleanText } from '../catalog/clean-item.ts';
 import type { Entry } from '../catalog/prepare-list.ts';
 import { DESCRIBE } from './search-tools.ts';
 
-/** Tokens of one result's descriptions and schemas. */
+/** Tokens of one result's names, descriptions and schemas. */
 const MAX_TOKENS = 4_000;
-/** Of JSON in English; models differ. */
-const BYTES_A_TOKEN = 4;
 
 /** Of a tool whose schema is left out. */
 const MAX_SHORT_DESCRIPTION = 300;
@@ -23,15 +22,14 @@ export interface ShownTools {
 }
 
 /** What does not fit is shown shortly, and keeps no smaller one after it out. */
-export function showTools(entries: readonly Entry[]): ShownTools {
+export function showTools(entries: readonly Entry[], countTokens: CountTokens): ShownTools {
   const leftOut: string[] = [];
   let left = MAX_TOKENS;
   const tools = entries.map((entry) => {
-    const whole = showWhole(entry);
-    const tokens = estimateTokens(whole);
+    const tokens = countTokens(entry.item);
     if (tokens <= left) {
       left -= tokens;
-      return whole;
+      return showWhole(entry);
     }
     leftOut.push(entry.name);
     return showShortly(entry);
@@ -40,18 +38,17 @@ export function showTools(entries: readonly Entry[]): ShownTools {
 }
 
 /** The first is always whole: without its schema nobody could call it. */
-export function describeTools(entries: readonly Entry[]): ShownTools {
+export function describeTools(entries: readonly Entry[], countTokens: CountTokens): ShownTools {
   const tools: JsonObject[] = [];
   const leftOut: string[] = [];
   let left = MAX_TOKENS;
   for (const entry of entries) {
-    const shown = showWhole(entry);
-    const tokens = estimateTokens(shown);
+    const tokens = countTokens(entry.item);
     if (tools.length > 0 && tokens > left) {
       leftOut.push(entry.name);
       continue;
     }
-    tools.push(shown);
+    tools.push(showWhole(entry));
     left -= tokens;
   }
   return { tools, leftOut };
@@ -84,6 +81,3 @@ function showShortly({ name, item }: Entry): JsonObject {
     arguments: names.slice(0, MAX_SHORT_ARGUMENTS).map((one) => shorten(one, MAX_SHORT_NAME)),
   };
 }
-
-const estimateTokens = (value: unknown): number =>
-  Math.ceil(Buffer.byteLength(JSON.stringify(value)) / BYTES_A_TOKEN);

@@ -5,6 +5,7 @@ import { createLock } from '../../../src/upstreams/lock/lock.ts';
 import { ASKABLE, callTool, stateless } from '../../support/clients/stateless.ts';
 import { createAuditLog } from '../../support/gateway/audit-log.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
+import { writeGuard } from '../../support/guards/module-guard.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
 import { ADA, questionsIn, saidIn } from '../../support/upstreams/relay-retry.ts';
@@ -87,13 +88,11 @@ describe('rules', () => {
     });
   });
 
-  test('§25.3 search: one who may use nothing finds nothing, and is told so', async () => {
+  test('§25.3 search: one who may use nothing finds nothing, and sees as little as at any other view', async () => {
     const wiki = await serve({ tools: TOOLS });
     const rules = [{ who: { groups: ['staff'] }, may: ['wiki__*'] }];
     const gateway = await startSearchedView({ file: { mcpServers: { wiki: wiki.url }, rules } });
-    const [first, ...others] = await gateway.list('tools/list');
-    expect(first.description).toContain('There are no tools for you now.');
-    expect(others).toHaveLength(2);
+    expect(await gateway.list('tools/list')).toEqual([]);
     expect(await gateway.search({ query: 'read page' })).toMatchObject({ tools: [] });
   });
 
@@ -241,4 +240,87 @@ describe('the stateless era', () => {
       },
     );
   });
+});
+
+describe('guards', () => {
+  test('§25.3 search: what a guard changes or hides in lists is found, described and called as it lets it be', async () => {
+    const wiki = await serve({ tools: TOOLS });
+    const use = await writeGuard(`
+      const { name } = message.value;
+      if (name === 'delete_page') return { decision: 'refuse', message: 'No.' };
+      if (name === 'read_page')
+        return { decision: 'change', value: { ...message.value, description: 'Opens a leaf.' } };
+      return { decision: 'pass' };`);
+    const gateway = await startSearchedView({
+      file: { mcpServers: { wiki: wiki.url }, guards: [{ name: 'g', on: ['tools/list'], use }] },
+    });
+    const found = await gateway.search({ query: 'page', limit: 20 });
+    expect(namesOf(found)).not.toContain('wiki__delete_page');
+    expect((await gateway.search({ query: 'leaf' })).tools).toMatchObject([
+      { name: 'wiki__read_page', description: 'Opens a leaf.' },
+    ]);
+    const hidden = await gateway.callTool('call_tool', { name: 'wiki__delete_page' });
+    expect(hidden.json.error).toMatchObject({ code: -32602 });
+    expect(wiki.count('tools/call')).toBe(0);
+  });
+
+  test('§25.3 search: a guard on calls sees the inner call with its arguments, in both eras', async () => {
+    const wiki = await serve({ tools: TOOLS });
+    const use = await writeGuard(`
+      const { name, arguments: args } = message.value;
+      if (args?.text === 'secret') return { decision: 'refuse', message: 'Seen: ' + name };
+      return { decision: 'pass' };`);
+    const gateway = await startSearchedView({
+      file: { mcpServers: { wiki: wiki.url }, guards: [{ name: 'g', on: ['tools/call'], use }] },
+    });
+    const args = { name: 'wiki__read_page', arguments: { text: 'secret' } };
+    const answers = [
+      await gateway.callTool('call_tool', args),
+      await callTool(gateway, 'call_tool', args),
+    ];
+    for (const { json } of answers) {
+      expect(json.result).toMatchObject({
+        isError: true,
+        content: [{ text: 'Seen: wiki__read_page' }],
+      });
+    }
+    expect(wiki.count('tools/call')).toBe(0);
+  });
+
+  test('§25.3 search: what search_tools answers goes through the guards on results', async () => {
+    const wiki = await serve({ tools: TOOLS });
+    const use = await writeGuard(`
+      return JSON.stringify(message.value).includes('read_page')
+        ? { decision: 'refuse', message: 'Not this.' }
+        : { decision: 'pass' };`);
+    const gateway = await startSearchedView({
+      file: { mcpServers: { wiki: wiki.url }, guards: [{ name: 'g', on: ['tools/result'], use }] },
+    });
+    for (const [name, args] of [
+      ['search_tools', { query: 'read page' }],
+      ['describe_tools', { names: ['wiki__read_page'] }],
+    ] as const) {
+      const { json } = await gateway.callTool(name, args);
+      expect(json.result).toMatchObject({ isError: true, content: [{ text: 'Not this.' }] });
+    }
+  });
+});
+
+test('§25.3 search: who has to agree first is asked about the inner call', async () => {
+  const wiki = await serve({ tools: TOOLS });
+  const rules = [
+    { who: 'everyone', may: ['*'] },
+    { who: 'everyone', may: ['wiki__delete_page'], ask: 'user' },
+  ];
+  const gateway = await startSearchedView({ file: { mcpServers: { wiki: wiki.url }, rules } });
+  const { json } = await stateless(
+    gateway,
+    'tools/call',
+    { name: 'call_tool', arguments: { name: 'wiki__delete_page', arguments: { id: 'p-7' } } },
+    { meta: ASKABLE },
+  );
+  expect(json.result).toMatchObject({ resultType: 'input_required' });
+  expect(JSON.stringify(json.result.inputRequests)).toMatch(/delete_page.*p-7|p-7.*delete_page/s);
+  expect(wiki.count('tools/call')).toBe(0);
+  expect(namesOf(await gateway.search({ query: 'delete page' }))).toContain('wiki__delete_page');
 });

@@ -177,7 +177,7 @@ test('§25.3 search: schemas are whole while they fit some 4,000 tokens; the oth
   const found = await gateway.search({ query: 'report' });
   expect(found.tools).toHaveLength(4);
   const whole = found.tools.filter((tool) => 'inputSchema' in tool).map(({ name }) => name);
-  expect(whole).toEqual(['a__report_small', 'a__report_other']);
+  expect(whole.toSorted()).toEqual(['a__report_other', 'a__report_small']);
   expect(found.tools.find(({ name }) => name === 'a__report_big')).toEqual({
     name: 'a__report_big',
     description: 'Does report_big.',
@@ -186,7 +186,7 @@ test('§25.3 search: schemas are whole while they fit some 4,000 tokens; the oth
   expect(found.hint).toBe(
     'Left out, since they are long: ask describe_tools for a__report_big, a__report_last.',
   );
-  expect(JSON.stringify(found).length).toBeLessThan(4 * 4_000 + 2_000);
+  expect(JSON.stringify(found).length).toBeLessThan(8 * 4_000);
   // One that is asked for by its name is whole, however long: else nobody could call it.
   const big = await gateway.describe(['a__report_big', 'a__report_small']);
   expect(big.tools).toMatchObject([{ name: 'a__report_big', inputSchema: long(60_000) }]);

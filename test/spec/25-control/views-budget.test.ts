@@ -33,8 +33,8 @@ async function startWithLists(rest: object = {}) {
   return { gateway, get };
 }
 
-describe('§25.2 budget', () => {
-  test('after a login everybody sees what /mcp and the views cost their model, and which tools cost most', async () => {
+describe('what lists cost', () => {
+  test('§25.2 budget: after a login everybody sees what /mcp and the views cost their model, and which tools cost most', async () => {
     const { get, gateway } = await startWithLists();
     const { status, json } = await get('/paths.json');
     expect(status).toBe(200);
@@ -58,7 +58,7 @@ describe('§25.2 budget', () => {
     expect(sum).toBe(research.tokens);
   });
 
-  test('a user is told of no view and counted no tool that rules keep away', async () => {
+  test('§25.2 budget: a user is told of no view and counted no tool that rules keep away', async () => {
     const { get } = await startWithLists({
       rules: [
         { who: { groups: ['staff'] }, may: ['wiki__read'] },
@@ -75,12 +75,12 @@ describe('§25.2 budget', () => {
     expect(JSON.stringify(await pathsOf(['writers']))).not.toMatch(/wiki|research/);
   });
 
-  test('nobody is told without a login', async () => {
+  test('§25.2 budget: nobody is told without a login', async () => {
     const { gateway } = await startWithLists();
     expect((await gateway.request({ path: '/paths.json' })).status).toBe(401);
   });
 
-  test('operators see the cost of every path, whatever the rules say', async () => {
+  test('§25.2 budget: operators see the cost of every path, whatever the rules say', async () => {
     const { get } = await startWithLists({ rules: [{ who: { groups: ['nobody'] }, may: ['x'] }] });
     const operator = {
       groups: ['operators'],
@@ -98,7 +98,7 @@ describe('§25.2 budget', () => {
     expect((await get('/admin/api/lists')).status).toBe(403);
   });
 
-  test('no more than ten tools are named', async () => {
+  test('§25.2 budget: no more than ten tools are named', async () => {
     const many = await serve({
       tools: Array.from({ length: 30 }, (_, at) =>
         buildTool(`tool_${at}`, { description: 'word '.repeat(at) }),

@@ -74,6 +74,12 @@ test('§25.1 views: a client is told the title, in both eras', async () => {
   expect(listed.json.result._meta[SERVER_INFO]).toMatchObject({ title: 'Research desk' });
   const called = await stateless(gateway, 'tools/call', { name: 'wiki__search', arguments: {} });
   expect(called.json.result._meta[SERVER_INFO]).toMatchObject({ title: 'Research desk' });
+  await gateway.reload({
+    mcpServers: { wiki: wiki.url },
+    views: { research: { title: 'Reading room' } },
+  });
+  const { json: again } = await gateway.rpc(INITIALIZE_REQUEST);
+  expect(again.result.serverInfo.title).toBe('Reading room');
 });
 
 test('§25.1 views: a stateless client finds, lists and calls as one with a session does', async () => {
@@ -150,4 +156,18 @@ test('§25.1 views: spans and log lines say at which view a call came', async ()
   expect(collector.only('tools/call wiki__search').attributes).toMatchObject({
     'postern.view': 'research',
   });
+});
+
+test('§25.1 views: requests are counted by view', async () => {
+  const wiki = await serve({ tools: [buildTool('search')] });
+  const gateway = await start({
+    file: { mcpServers: { wiki: wiki.url }, views: { research: {} } },
+    view: 'research',
+  });
+  await stateless(gateway, 'tools/list');
+  await stateless(gateway, 'tools/list');
+  const { text } = await gateway.request({ path: '/metrics' });
+  expect(text).toMatch(
+    /^mcp_requests_total\{method="tools\/list",era="stateless",view="research"\} 2$/m,
+  );
 });

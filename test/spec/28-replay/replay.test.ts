@@ -586,3 +586,12 @@ function describeLine({ user, view, server, tool, prompt, resource }: AuditLine)
     view === 'wiki' && server === 'wiki' && kind !== 'resource' ? `wiki__${name}` : name;
   return [user, kind, joined].join(' ');
 }
+
+test('§25.3 search: the tools of a view that is searched need no rule in a replay, either; elsewhere such a name does', async () => {
+  const views = { research: { search: true }, other: {} };
+  const rules = [{ who: 'everyone', may: ['wiki__*'] }];
+  const tools = ['search_tools', 'describe_tools', 'call_tool'];
+  const linesOf = (view: string) => tools.map((tool) => ({ tool, view }));
+  expect(await replay(linesOf('research'), rules, { views })).toMatchObject({ changes: [] });
+  expect((await replay(linesOf('other'), rules, { views })).changes).toHaveLength(3);
+});

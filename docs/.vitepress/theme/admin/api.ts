@@ -170,6 +170,15 @@ export interface UpstreamServer {
   readonly processes?: number;
 }
 
+export interface GuardState {
+  readonly name: string;
+  readonly kind: string;
+  readonly on: readonly string[];
+  readonly onError: 'refuse' | 'pass';
+  readonly counts: Readonly<Record<'passed' | 'changed' | 'refused' | 'failed', number>>;
+  readonly problem?: string;
+}
+
 export interface ServerTool {
   readonly name: string;
   readonly listedAs?: string;

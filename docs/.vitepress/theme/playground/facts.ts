@@ -28,6 +28,8 @@ export interface Facts {
   readonly login?: LogInFacts;
   /** Where users connect servers that want a login of theirs; undefined where none does. */
   readonly connectionsUrl?: string;
+  /** What each address costs a model; absent where there is one address. */
+  readonly pathsUrl?: string;
   readonly tools?: readonly PublicTool[];
 }
 

@@ -10,7 +10,7 @@ import {
   formatCount,
   isCostly,
   measureFile,
-} from '../../setup/measure-file.ts';
+} from '../../lists/measure-file.ts';
 import { type Finding, ok, warning } from '../finding.ts';
 
 const LIST_CHECK = 'lists';

@@ -6,6 +6,7 @@ import { describeCause } from '../../../platform/log.ts';
 import { hideSecretArguments } from '../../../platform/secret-texts.ts';
 import { countNoun } from '../../../platform/text.ts';
 import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
+import { listGuardServers } from '../../../upstreams/catalog/plan.ts';
 import type { UpstreamConfig } from '../../../upstreams/config/upstream-config.ts';
 import {
   dependsOnUser,
@@ -39,8 +40,12 @@ export async function checkServers(settings: SettingsAtHand): Promise<Found> {
   const user = token === undefined ? undefined : readUser(token, clock.now());
   const caller: UpstreamCaller = user === undefined ? GATEWAY_CALLER : { ...GATEWAY_CALLER, user };
   const userProblems = await findProgramUserProblems(setup.file.servers);
+  // Those are asked as guards.
+  const areGuards = new Set(listGuardServers(setup.file));
   const usable = setup.file.servers.filter(
-    (server) => userProblems.length === 0 || !isProgram(server) || server.runAs === undefined,
+    (server) =>
+      !areGuards.has(server.name) &&
+      (userProblems.length === 0 || !isProgram(server) || server.runAs === undefined),
   );
   const { log, entries } = createCollectingLog();
   const tools = new Map<string, FetchedList>();

@@ -1,6 +1,5 @@
 // Tools of a server that clients do not see, or do not find under the name that they make of it.
 import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts';
-import { joinPolicies } from '../../../policy/policy.ts';
 import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
 import { createNaming, createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
 import type {
@@ -62,7 +61,7 @@ export function checkNames(file: GatewayFile, config: UpstreamConfig, tools: Fet
   const prepareList = createPrepareList({
     config,
     naming: createNaming(file),
-    policies: joinPolicies([]),
+    policies: { findHidden: () => undefined },
     listGuards: undefined,
     warn: () => {},
   });

@@ -8,13 +8,13 @@ import type { InvokedProcess } from '../command/invocation.ts';
 import { stayAlive } from '../command/process-end.ts';
 import { showSpinner } from '../command/spinner.ts';
 import { readSetup } from '../setup/config-file/read-setup.ts';
-import { type MeasuredFile, measureFile } from '../setup/measure-file.ts';
 import {
   createStderrLog,
   createTimeLimit,
   type OpenServers,
   openServers,
 } from '../setup/open-servers.ts';
+import { type MeasuredFile, measureFile } from './measure-file.ts';
 
 /** A first `npx` downloads. */
 const TIME_LIMIT_MS = 60_000;
