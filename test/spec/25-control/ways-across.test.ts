@@ -165,3 +165,64 @@ describe('a stream that is open', () => {
     expect(told.filter((line) => line.includes(SERVER_MARK))).toEqual([]);
   });
 });
+
+/** `test://r` and so on: of each server one that it lists, and one of its template. */
+const URIS = ['own://r', 'test://r', 'test://t/1', 'local://r', 'local://t/1', 'now://r'];
+
+/** The stream of a stateless client that would hear of these, and those of them that it is told that it will. */
+async function listen({ gateway }: Speaking, path: string) {
+  const notifications = { resourceSubscriptions: URIS };
+  const { message, headers } = statelessRequest('subscriptions/listen', { notifications });
+  const stream = await openEvents({
+    port: await gateway.listen(),
+    path,
+    headers: {
+      ...headers,
+      accept: BOTH_TYPES,
+      authorization: `Bearer ${await gateway.issuer.sign()}`,
+    },
+    body: message,
+  });
+  if (!stream.isStream) return { stream, accepted: [], told: await stream.text() };
+  const told = await stream.next();
+  return { stream, accepted: told.params?.notifications?.resourceSubscriptions ?? [], told };
+}
+
+test.each(CONTROLS.filter(({ isOfAnswers }) => isOfAnswers !== true))(
+  '§25 subscriptions/listen tells of nothing that is held back: $title',
+  async (control) => {
+    const speaking = await startSpeakingGateway(control);
+    const path = control.paths?.[0] ?? '/mcp';
+    const { stream, accepted } = await listen(speaking, path);
+    const isHeld = control.holds({ ...WAY, kind: 'resources', server: 'local' });
+    if (isHeld) expect(accepted).toEqual([]);
+    else expect(accepted).toEqual(expect.arrayContaining(['test://r', 'local://t/1']));
+    stream.hangUp();
+  },
+);
+
+test.each(HOLDING)(
+  '§25 a stream of a stateless client that is open tells nothing of what is held back since: $title',
+  async (control) => {
+    const speaking = await startSpeakingGateway(FREE);
+    const { stream, accepted } = await listen(speaking, '/mcp');
+    expect(accepted).toContain('local://r');
+    // The program tells of a change as soon as somebody subscribes.
+    expect((await stream.next()).params.uri).toMatch(/^local:/);
+    await speaking.change(control);
+    const told: string[] = [];
+    const reading = (async () => {
+      for await (const { data } of stream) told.push(data);
+    })();
+    // Whoever else subscribes makes it tell of a change again.
+    const other = await openClient(speaking.gateway);
+    await other.ask('resources/subscribe', { uri: 'local://r' });
+    await call(speaking, { name: 'local__tell', arguments: SAID });
+    stream.hangUp();
+    await reading.catch(() => {});
+    const isHeld = control.holds({ ...WAY, kind: 'resources', server: 'local' });
+    if (isHeld && control.isOfAnswers !== true)
+      expect(told.filter((line) => line.includes('local://'))).toEqual([]);
+    expect(told.filter((line) => line.includes(SERVER_MARK))).toEqual([]);
+  },
+);
