@@ -26,7 +26,9 @@ async function goBy(
   const told = await way.go(client);
   const sent = heard().slice(before);
   return [
-    ...(told.includes(SERVER_MARK) ? [`the client was told ${told}`] : []),
+    ...(told.includes(SERVER_MARK) || way.isAccepted?.(told) === true
+      ? [`the client was told ${told}`]
+      : []),
     ...(!isOfAnswers && sent.includes(CLIENT_MARK) ? [`a server heard ${sent}`] : []),
   ];
 }
