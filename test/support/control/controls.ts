@@ -41,6 +41,12 @@ const REQUESTS: readonly string[] = [
   'completion/complete',
 ];
 
+const NO_LISTS: readonly string[] = ALL_POINTS.filter((point) => !point.endsWith('/list'));
+
+/** Lists that search_tools tells are results. */
+const isNoList = ({ kind, isSearched }: Way) =>
+  isSearched || (kind !== 'lists' && kind !== 'lists of resources');
+
 const asking = (ask: string) => [
   { who: 'everyone', may: EVERYTHING },
   { who: 'everyone', may: ['*'], ask },
@@ -91,10 +97,12 @@ export const CONTROLS: readonly Control[] = [
   },
   {
     title: 'a guard that refuses what servers say',
-    guard: { on: ALL_POINTS.filter((point) => !REQUESTS.includes(point)) },
+    // What is in no list is unknown: the calls themselves are looked at where the lists are not.
+    guard: { on: NO_LISTS.filter((point) => !REQUESTS.includes(point)) },
     isOfAnswers: true,
-    holds: () => true,
+    holds: isNoList,
   },
+  { title: 'a guard that refuses all but lists', guard: { on: NO_LISTS }, holds: isNoList },
   {
     title: 'a user who declines',
     file: { rules: asking('user') },
