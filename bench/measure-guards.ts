@@ -1,4 +1,4 @@
-// npm run bench -- guards: what guards add to a call, above the call itself.
+// npm run bench -- guards: what guards, rules and who must be asked add to a call, above the call itself.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,6 +9,9 @@ import { createLog } from '../src/platform/log.ts';
 import { createGuards } from '../src/policy/guards/create-guards.ts';
 import type { GuardConfig } from '../src/policy/guards/guard-config.ts';
 import type { Guards } from '../src/policy/guards/guards.ts';
+import { joinPolicies, type Policies } from '../src/policy/policy.ts';
+import { createRules, createRulesPolicy } from '../src/policy/rules/create-rules.ts';
+import type { RuleConfig } from '../src/policy/rules/rule-config.ts';
 import { noMetrics } from '../src/telemetry/metrics/metrics.ts';
 
 const ROUNDS = 5;
@@ -21,6 +24,8 @@ interface Case {
   /** Microseconds above a call without guards; undefined where none was set. */
   readonly goal?: number;
   readonly guards: readonly GuardConfig[];
+  /** Asked before each call. */
+  readonly rules?: readonly RuleConfig[];
   /** Characters of the result. */
   readonly characters?: number;
 }
@@ -35,6 +40,15 @@ const guard = (changes: Partial<GuardConfig>): GuardConfig => ({
   ...changes,
 });
 
+/** The last asks about a tool that nobody calls here; of the others one allows the call. */
+const RULES: readonly RuleConfig[] = Array.from({ length: 20 }, (_, at) => ({
+  who: at === 18 ? { groups: ['staff'] } : { groups: [`group-${at}`, 'staff'] },
+  when: undefined,
+  may: [at === 18 ? 'server__*' : `server-${at}__*`],
+  ask: at === 19 ? ('user' as const) : undefined,
+  place: `rules[${at}]`,
+}));
+
 const listCases = (path: string): readonly Case[] => {
   const use = { kind: 'module', path, timeoutMs: 2_000 } as const;
   return [
@@ -45,6 +59,12 @@ const listCases = (path: string): readonly Case[] => {
       name: 'one module on tools/call and tools/result',
       goal: 10,
       guards: [guard({ use, on: ['tools/call', 'tools/result'] })],
+    },
+    {
+      name: '20 rules, one of which asks about something else, and one module on tools/call',
+      goal: 15,
+      guards: [guard({ use })],
+      rules: RULES,
     },
     { name: 'secrets, 1,000 characters', guards: [guard({ on: ['tools/result'] })] },
     {
@@ -62,8 +82,9 @@ export async function measureGuards(): Promise<void> {
     await writeFile(path, "const PASS = { decision: 'pass' }; export default () => PASS;\n");
     const rows: Record<string, object> = {};
     let without = 0;
-    for (const { name, goal, guards, characters = 1_000 } of listCases(path)) {
-      const found = await measure(await open(guards), characters);
+    for (const { name, goal, guards, rules = [], characters = 1_000 } of listCases(path)) {
+      const policies = await openPolicies(rules);
+      const found = await measure(await open(guards), policies, characters);
       if (guards.length === 0) without = found;
       const added = found - without;
       rows[name] = {
@@ -87,15 +108,29 @@ const open = (guards: readonly GuardConfig[]): Promise<Guards | undefined> =>
     askServer: () => Promise.reject(new Error('There are no servers here.')),
   });
 
+const openPolicies = async (rules: readonly RuleConfig[]): Promise<Policies> =>
+  joinPolicies(
+    rules.length === 0 ? [] : [createRulesPolicy(await createRules(rules, { clock: systemClock }))],
+  );
+
 /** Microseconds of one call of a target that does nothing. */
-async function measure(guards: Guards | undefined, characters: number): Promise<number> {
+async function measure(
+  guards: Guards | undefined,
+  policies: Policies,
+  characters: number,
+): Promise<number> {
   const runTarget = createRunTarget({ getGuards: () => guards, askFirst: async () => {} });
   const call = createCall(characters);
+  const { target, context, args } = call;
   const rounds: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     const runs = Math.max(50, Math.round((RUNS * 1_000) / characters));
     const start = performance.now();
-    for (let run = 0; run < runs; run += 1) await runTarget(call);
+    for (let run = 0; run < runs; run += 1) {
+      const verdict = policies.judge(target.item, context, args);
+      if (verdict.kind !== 'allowed') throw new Error('The rules of the benchmark deny its call.');
+      await runTarget(call);
+    }
     rounds.push(((performance.now() - start) * 1000) / runs);
   }
   return Math.min(...rounds);
@@ -112,7 +147,13 @@ function createCall(characters: number): Call {
     args: { path: '/a', words: 'some' },
     ask: undefined,
     context: {
-      user: { sub: 'u', email: 'ada@example.com', groups: ['staff'], claims: {} },
+      user: {
+        sub: 'u',
+        email: 'ada@example.com',
+        groups: ['staff'],
+        claims: { exp: 4_000_000_000 },
+        token: 'header.payload.signature',
+      },
       clientId: 'client',
       view: undefined,
       trace: {},

@@ -256,3 +256,35 @@ test('§25.3 search: a tool of a server that is called search_tools is not in th
   const { json } = await gateway.callTool('call_tool', { name: 'ping' });
   expect(json.result.content[0].text).toBe('own ping');
 });
+
+test('§25.2 budget: a view that is searched costs what it lists, for users and for operators', async () => {
+  const wiki = await serve({
+    tools: Array.from({ length: 30 }, (_, at) =>
+      buildTool(`tool_${at}`, {
+        description: 'search the pages of the wiki for words '.repeat(30),
+      }),
+    ),
+  });
+  const gateway = await startSearchedView(
+    {
+      file: { mcpServers: { wiki: wiki.url } },
+      env: { ADMIN_GROUPS: 'operators', ADMIN_CLIENTS: 'operators-client' },
+    },
+    { pinned: ['wiki__tool_7'] },
+  );
+  await gateway.listNames('tools/list');
+  const get = async (path: string, claims: object) =>
+    (
+      await gateway.request({
+        path,
+        headers: { authorization: `Bearer ${await gateway.issuer.sign({ ...claims })}` },
+      })
+    ).json;
+  const operator = { groups: ['operators'], azp: 'operators-client' };
+  const ofUser = (await get('/paths.json', {})).paths.at(-1);
+  const ofOperator = (await get('/admin/api/lists', operator)).lists.at(-1);
+  for (const { tools, tokens } of [ofUser, ofOperator]) {
+    expect(tools).toBe(4);
+    expect(tokens).toBeLessThan(1_200);
+  }
+});

@@ -20,6 +20,8 @@ export interface Way {
   readonly eras: readonly Era[];
   /** Whether it goes to a view that is searched. */
   readonly isSearched: boolean;
+  /** Whether what the client was told says that it has passed, where no mark of the server would. */
+  isAccepted?(told: string): boolean;
   /** Resolves to all that the client was told. */
   go(client: EraClient): Promise<string>;
 }
@@ -122,13 +124,17 @@ const resourceWays = (server: ServerName): readonly Way[] => {
             ref: { type: 'ref/resource', uri: `${scheme}://t/{id}` },
             argument: { name: 'id', value: CLIENT_MARK },
           }),
-          plainWay(
-            server,
-            'resources',
-            'resources/subscribe',
-            { uri: `${scheme}://t/${CLIENT_MARK}` },
-            ['session'],
-          ),
+          {
+            ...plainWay(
+              server,
+              'resources',
+              'resources/subscribe',
+              { uri: `${scheme}://t/${CLIENT_MARK}` },
+              ['session'],
+            ),
+            // The server may hear of it after the answer.
+            isAccepted: (told: string) => JSON.parse(told).error === undefined,
+          },
         ]
       : []),
   ];
