@@ -60,7 +60,7 @@ export type AskedWhom = 'form' | Approver;
 export interface ApprovalRound {
   /** `form`: its answer is the decision. `page`: the user was led there. `approved`: it goes on after other questions. */
   readonly kind: 'form' | 'page' | 'approved';
-  /** Whom the rules had be asked: where they ask others by now, or at another path, it is good for nothing. */
+  /** Whom the rules wanted to be asked: where they ask others by now, or at another path, it is good for nothing. */
   readonly whom: AskWhom;
   /** Of `page`: the request. */
   readonly requestId?: string | undefined;
