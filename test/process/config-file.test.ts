@@ -393,9 +393,13 @@ test('§18.1 file: what dev prints names the servers and where a client is told 
     wiki: { url: 'https://wiki.example/mcp?key=hunter2' },
     files: { command: 'true', args: ['hunter2'] },
   };
-  await writeFile(join(cwd, 'mcp.json'), JSON.stringify({ mcpServers: servers }));
+  const views = { research: { title: 'Research' }, all: {} };
+  await writeFile(join(cwd, 'mcp.json'), JSON.stringify({ mcpServers: servers, views }));
   const postern = await startPostern(ANONYMOUS, { args: ['dev', '--config', 'mcp.json'], cwd });
   await expect.poll(() => postern.stdout).toContain('Press Ctrl+C to stop.');
+  expect(postern.stdout).toMatch(
+    /\n {2}Views {5}http:\S+\/mcp\/research \(Research\)\n {12}http:\S+\/mcp\/all\n/,
+  );
   expect(postern.stdout).toContain(
     '  Servers   wiki (at wiki.example)\n            files (runs true)\n',
   );

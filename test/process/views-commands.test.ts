@@ -52,6 +52,22 @@ test('§25.2 config --lists: what each path costs, with the most expensive tools
   expect(stdout).toMatch(/^ {2}\/mcp\/research: 2 tools, about \d\d tokens$/m);
 });
 
+test('§25.2 config --lists: a server that does not answer is not taken for one without tools', async () => {
+  const { stdout } = await run(
+    await makeProject({
+      mcpServers: { down: { url: 'http://127.0.0.1:1/mcp' } },
+      views: { all: {} },
+    }),
+    ...['config', '--lists', '--config', 'mcp.json'],
+  );
+  expect(stdout).toMatch(
+    /^ {2}\/mcp\/down: not known, since it did not answer or lists tools for users only$/m,
+  );
+  expect(stdout).toMatch(
+    /^ {2}\/mcp\/all: 0 tools, about 0 tokens, without servers that did not answer or list tools for users only$/m,
+  );
+});
+
 test('§25.2 doctor: says what each list costs, warns of one over 20,000 tokens, and of names that nobody has', async () => {
   const cwd = await makeProject({
     views: { research: { tools: ['wiki__serch', 'files__read_file'] } },

@@ -43,7 +43,11 @@ export async function measureFile(
 /** `/mcp/research: 8 tools, about 1,930 tokens`. */
 export function describeCost({ kind, name, tools, tokens, isPersonal }: ListCost): string {
   const path = kind === 'all' ? '/mcp' : `/mcp/${name}`;
-  const more = isPersonal ? ', and what only users see' : '';
+  if (isPersonal && kind === 'server' && tools === 0)
+    return `${path}: not known, since it did not answer or lists tools for users only`;
+  const more = isPersonal
+    ? ', without servers that did not answer or list tools for users only'
+    : '';
   return `${path}: ${countNoun(tools, 'tool')}, about ${formatCount(tokens)} tokens${more}`;
 }
 

@@ -108,6 +108,7 @@ export function createBanner(
         // Each is told of by itself once it answers.
         ...(configFile?.setup.file.servers.length && { isDetail: true }),
       },
+      ...describeViews(url, configFile),
       { name: 'Data', lines: [data], isDetail: true },
       ...(envFile === undefined ? [] : [{ name: 'Settings', lines: [describeEnvFile(envFile)] }]),
     ],
@@ -152,6 +153,16 @@ function describeServers(url: string, configFile: BannerFacts['configFile']): re
     `One of them alone: ${url}/${first.name} has what ${first.name} has, under its own names`,
   ];
 }
+
+/** A line for each, where there are any. */
+function describeViews(url: string, configFile: BannerFacts['configFile']): readonly Fact[] {
+  const { views = [] } = configFile?.setup.file ?? {};
+  if (views.length === 0) return [];
+  return [{ name: 'Views', lines: views.map(({ name, title }) => describeView(url, name, title)) }];
+}
+
+const describeView = (url: string, name: string, title: string): string =>
+  `${url}/${name}${title === name ? '' : ` (${title})`}`;
 
 /** Without what may be secret: arguments, and what follows the host. */
 const describeServer = (server: UpstreamConfig): string =>

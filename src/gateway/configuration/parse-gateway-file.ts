@@ -4,7 +4,7 @@ import type { Problem } from '../../config/problem.ts';
 import { completeClients } from '../../oauth/client-authentication/machine-client-shape.ts';
 import { quote } from '../../platform/text.ts';
 import { completeGuards } from '../../policy/guards/complete-guards.ts';
-import { completeRules } from '../../policy/rules/check-rules.ts';
+import { completeRules, describeMissingViews } from '../../policy/rules/check-rules.ts';
 import type { CompletionDeps } from '../../upstreams/config/common-members.ts';
 import { describePlainSecrets } from '../../upstreams/config/plain-secrets.ts';
 import { completeServers, isOtherName, type PlacedServer } from '../../upstreams/config/servers.ts';
@@ -45,6 +45,10 @@ export async function parseGatewayFile(
           ...describeMissingServers(
             file.views ?? [],
             file.servers.map(({ name }) => name),
+          ),
+          ...describeMissingViews(
+            file.rules,
+            (file.views ?? []).map(({ name }) => name),
           ),
           ...parsed.describeIgnored(),
           ...describePlainSecrets(fileName, root),

@@ -30,7 +30,7 @@ export const renderListPage = (
     status: 200,
     title: 'Waiting for an approval',
     body: `<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. Your apps want to do
-these things through ${escapeHtml(owner.displayName)}. Nothing of it has happened yet.</p>
+these things through ${escapeHtml(owner.displayName)}. None of this has happened yet.</p>
 ${shown.length === 0 ? '<p>There is nothing to decide.</p>' : shown.map((one) => renderEntry(owner, one)).join('\n')}
 <p class="links"><a href="${escapeHtml(owner.baseUrl)}/account">Apps that act for you</a>
 <a href="${escapeHtml(owner.baseUrl)}/">Start page</a></p>`,

@@ -207,10 +207,13 @@ const useShape: Shape<GuardUse> = object<GuardUse>({
           : `It names ${given.map(({ name }) => name).join(' and ')}. Keep one of them.`,
       );
     }
-    reportMisplaced(members);
+    const builtIn = has(useMembers.builtIn) ? read(useMembers.builtIn) : undefined;
+    // What belongs to a misspelled one is not misplaced.
+    if (has(useMembers.builtIn) && builtIn === undefined) return undefined;
+    reportMisplaced(members, builtIn);
     read(useMembers.version);
     const timeoutMs = read(useMembers.timeout) ?? DEFAULT_TIMEOUT_MS;
-    if (has(useMembers.builtIn)) return buildBuiltIn(members);
+    if (builtIn !== undefined) return buildBuiltIn(members, builtIn);
     if (has(useMembers.http)) return read(useMembers.http);
     const path = read(useMembers.module);
     if (path !== undefined) return { kind: 'module', path, timeoutMs };
@@ -222,8 +225,10 @@ const useShape: Shape<GuardUse> = object<GuardUse>({
 });
 
 /** What says nothing where it stands was meant to say something. */
-function reportMisplaced({ has, read, report }: MemberReader): void {
-  const builtIn = has(useMembers.builtIn) ? read(useMembers.builtIn) : undefined;
+function reportMisplaced(
+  { has, report }: MemberReader,
+  builtIn: BuiltInGuardConfig['kind'] | undefined,
+): void {
   const misplaced = [
     [useMembers.action, builtIn === 'secrets' || builtIn === 'links'],
     [useMembers.maxBytes, builtIn === 'size'],
@@ -240,8 +245,10 @@ function reportMisplaced({ has, read, report }: MemberReader): void {
   }
 }
 
-function buildBuiltIn({ has, read, report }: MemberReader): BuiltInGuardConfig | undefined {
-  const kind = read(useMembers.builtIn);
+function buildBuiltIn(
+  { has, read, report }: MemberReader,
+  kind: BuiltInGuardConfig['kind'],
+): BuiltInGuardConfig | undefined {
   const action = read(useMembers.action) ?? 'redact';
   if (kind === 'secrets') return { kind, action };
   if (kind === 'size') {
@@ -249,7 +256,6 @@ function buildBuiltIn({ has, read, report }: MemberReader): BuiltInGuardConfig |
     if (!has(useMembers.maxBytes)) report('"maxBytes" is missing: the most bytes of a message.');
     return maxBytes === undefined ? undefined : { kind, maxBytes };
   }
-  if (kind !== 'links') return undefined;
   const hosts = read(useMembers.hosts);
   if (!has(useMembers.hosts)) report('"hosts" is missing: the hosts that URLs may lead to.');
   return hosts === undefined ? undefined : { kind, hosts, action };

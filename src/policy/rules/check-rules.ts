@@ -4,6 +4,7 @@ import type { Problem } from '../../config/problem.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { findNearestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import { loadConditions } from './compile-rules.ts';
 import { decodeResource, parsePattern } from './may.ts';
@@ -25,6 +26,21 @@ export async function completeRules(
   });
   return rules;
 }
+
+/** A sentence for each view that `who` names and the file does not have: such a rule is about nobody. */
+export const describeMissingViews = (
+  rules: readonly RuleConfig[],
+  views: readonly string[],
+): readonly string[] =>
+  rules.flatMap(({ who, place }) =>
+    (typeof who === 'object' ? (who.views ?? []) : [])
+      .filter((name) => !views.includes(name))
+      .map((name) => {
+        const nearest = findNearestName(name, views);
+        const guess = nearest === undefined ? '' : ` Did you mean ${quote(nearest)}?`;
+        return `${place}: "views" names ${quote(name)}, which is no view of this file.${guess}`;
+      }),
+  );
 
 /** All that is wrong, at the rules' places. Types are those of `RuleConfig`: who parses the file has seen to that. */
 export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly Problem[]> {

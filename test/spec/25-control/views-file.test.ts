@@ -42,6 +42,20 @@ test('§25.1 views: one that names a server that there is not is served without 
   });
 });
 
+test('§27.1 rules: one that names a view that there is not says so with the nearest name', async () => {
+  const asks = { who: { views: ['reserch', 'research', 'wiki'] }, may: ['*'], ask: 'user' };
+  const parsed = await parseFile({ mcpServers: SERVERS, views: { research: {} }, rules: [asks] });
+  expect(parsed).toMatchObject({
+    kind: 'parsed',
+    warnings: [
+      expect.stringMatching(
+        /rules\[0\]: "views" names "reserch", which is no view of this file\. Did you mean "research"\?$/,
+      ),
+      expect.stringMatching(/rules\[0\]: "views" names "wiki", which is no view of this file\.$/),
+    ],
+  });
+});
+
 test('§25.1 views: patterns that fit nothing are said once the lists are there, each in one line, with the nearest name', async () => {
   const wiki = await serve({
     tools: [buildTool('search'), buildTool('read')],

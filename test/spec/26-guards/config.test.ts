@@ -114,6 +114,13 @@ test.each(BAD)('§26.1 $guard is refused: $problem', async ({ guard, problem }) 
   expect(problems.join('\n')).toContain(problem);
 });
 
+test('§26.1 a misspelled built-in guard is told once, and its other members are not blamed', async () => {
+  const guard = { name: 'a', on: ['tools/call'], use: { builtIn: 'sise', maxBytes: 10 } };
+  expect(await findProblems(fileWith(guard))).toEqual([
+    expect.stringContaining('"sise" is not valid. It must be secrets, size or links.'),
+  ]);
+});
+
 test('§26.1 two guards of the same name are refused', async () => {
   const guard = { name: 'a', on: ['tools/call'], use: USE };
   const problems = await findProblems({ mcpServers: SERVERS, guards: [guard, guard] });

@@ -51,7 +51,7 @@ const BOTH = ['--audit', 'audit.log', '--config', 'mcp.json'] as const;
 const page = readFileSync(new URL('../../../docs/rules.md', import.meta.url), 'utf8');
 
 describe('postern rules replay', () => {
-  test('§28 prints what would be different, what nobody can tell, and what was used, as the page shows', async () => {
+  test('§28.3 prints what would be different, what nobody can tell, and what was used, as the page shows', async () => {
     const [, file = '', log = '', printed = ''] =
       /## What would have happened\n.*?```json\n(.*?)```.*?```json\n(.*?)```.*?```text\n\$ [^\n]*\n(.*?)```/s.exec(
         page,
@@ -248,18 +248,18 @@ describe('postern rules replay', () => {
         mayBeAsked: [{ missing: ['args'], rules: ['mcp.json:17, rules[2]'] }],
       },
     ],
-  ])('§28 %s', async (_title, given, rules, wanted) => {
+  ])('§28.2 %s', async (_title, given, rules, wanted) => {
     expect(await replay([given], rules)).toMatchObject(wanted);
   });
 
-  test('§28 names at the path of a server are its own there; the rules have their names at /mcp', async () => {
+  test('§28.2 names at the path of a server are its own there; the rules have their names at /mcp', async () => {
     const mcpServers = { wiki: { url: 'http://127.0.0.1:1/mcp', prefix: 'w' } };
     const lines = [{ tool: 'read', view: 'wiki', server: 'wiki' }];
     const found = await replay(lines, [{ who: 'everyone', may: ['w__*'] }], { mcpServers });
     expect(found).toMatchObject({ stayAllowed: 1, rules: [{ used: [{ name: 'w__read' }] }] });
   });
 
-  test('§28 the tool by which users connect a server is allowed to whoever may use something of it', async () => {
+  test('§28.2 the tool by which users connect a server is allowed to whoever may use something of it', async () => {
     const url = 'https://wiki.example/mcp';
     const mcpServers = { wiki: { url, auth: { type: 'oauth' } } };
     const rest = { mcpServers };
@@ -270,7 +270,7 @@ describe('postern rules replay', () => {
     expect(none).toMatchObject({ changes: [{ change: 'refused' }] });
   });
 
-  test('§28 lines of the log among them are passed over, and what is no JSON is counted', async () => {
+  test('§28.2 lines of the log among them are passed over, and what is no JSON is counted', async () => {
     const log = [
       '{"level":"info","msg":"Listening."}\n',
       line({ event: 'login' }),
@@ -283,7 +283,7 @@ describe('postern rules replay', () => {
     expect(JSON.parse(stdout)).toMatchObject({ calls: 1, unreadable: 1 });
   });
 
-  test('§28 several files, gzipped ones and standard input are one log', async () => {
+  test('§28.2 several files, gzipped ones and standard input are one log', async () => {
     const files = {
       'mcp.json': toFile([{ who: 'everyone', may: ['a', 'b', 'c'] }]),
       'audit.log.2': gzipSync(line({ tool: 'a', time: '2026-11-01T00:00:00.000Z' })),
@@ -303,7 +303,7 @@ describe('postern rules replay', () => {
     });
   });
 
-  test('§28 what was used of a rule: names, calls, users, and patterns that fit none of them', async () => {
+  test('§28.3 what was used of a rule: names, calls, users, and patterns that fit none of them', async () => {
     const lines = [
       { tool: 'wiki__read' },
       { tool: 'wiki__read', user: 'bob' },
@@ -328,7 +328,7 @@ describe('postern rules replay', () => {
     ]);
   });
 
-  test('§28 names cannot move the cursor of the terminal', async () => {
+  test('§28.3 names cannot move the cursor of the terminal', async () => {
     const files = { 'audit.log': line({ tool: 'a\u001b[2Jb' }), 'mcp.json': toFile([STAFF]) };
     const { stdout } = await run(BOTH, { files });
     expect(stdout).toContain('"a\\u001b[2Jb"');
@@ -341,7 +341,7 @@ describe('postern rules replay', () => {
     [['--audit', 'no.log', '--config', 'mcp.json'], 2, '--audit: no.log cannot be read (ENOENT).'],
     [['--audit', 'broken.gz', '--config', 'mcp.json'], 2, '--audit: broken.gz cannot be read'],
     [['--audit', 'other.log', '--config', 'mcp.json'], 1, 'other.log has no line of a call'],
-  ])('§28 %j ends with exit code %s: %s', async (args, code, says) => {
+  ])('§28.3 %j ends with exit code %s: %s', async (args, code, says) => {
     const files = {
       'mcp.json': toFile([STAFF]),
       'audit.log': line({ tool: 'a' }),
@@ -504,7 +504,7 @@ const CHANGES: Readonly<Record<string, Verdict>> = {
   needs_scope: 'scopes_missing',
 };
 
-test('§28 by fifty changed files, replay says what a gateway with that file answers', async () => {
+test('§28.2 by fifty changed files, replay says what a gateway with that file answers', async () => {
   const audit = await createAuditLog();
   const listing = {
     tools: ['read', 'write', 'edit'].map((name) =>
