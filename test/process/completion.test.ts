@@ -28,7 +28,7 @@ function complete(words: readonly string[], cwd = '/'): readonly string[] {
 
 test.each([
   { typed: ['d'], offered: COMMANDS.flatMap(({ name }) => (name.startsWith('d') ? [name] : [])) },
-  { typed: ['rules', ''], offered: ['test'] },
+  { typed: ['rules', ''], offered: ['test', 'replay'] },
   { typed: ['rules', 'test', '--cl'], offered: ['--claims', '--client'] },
   { typed: ['start', '--p'], offered: ['--port'] },
   { typed: ['start', '--port', ''], offered: [] },
