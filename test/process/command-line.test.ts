@@ -80,7 +80,10 @@ test.each([
   { args: ['dve'], says: 'Unknown command: dve. Did you mean dev?' },
   { args: ['frobnicate'], says: 'Unknown command: frobnicate.' },
   { args: ['help', 'dve'], says: 'Unknown command: dve. Did you mean dev?' },
-  { args: ['rules'], says: 'postern rules is not complete. There is: postern rules test, postern rules replay.' },
+  {
+    args: ['rules'],
+    says: 'postern rules is not complete. There is: postern rules test, postern rules replay.',
+  },
   { args: ['rules', 'tst'], says: 'Unknown command: rules tst. Did you mean rules test?' },
   {
     args: ['dev', '--catlog', 'x.js'],

@@ -280,7 +280,10 @@ describe('postern rules test', () => {
   });
 
   test.each([
-    [['rules'], 'postern rules is not complete. There is: postern rules test, postern rules replay.'],
+    [
+      ['rules'],
+      'postern rules is not complete. There is: postern rules test, postern rules replay.',
+    ],
     [['rules', 'tset'], 'Unknown command: rules tset. Did you mean rules test?'],
   ])('§18.5 postern %j is refused: %s', async (args, says) => {
     const { code, stderr } = await runInside({}, { args });
