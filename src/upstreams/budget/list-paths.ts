@@ -36,8 +36,11 @@ function listNamedPaths(plan: Plan): readonly NamedPath[] {
   ];
 }
 
+/** What a server that is down lists is as little known as what it lists for each user. */
 const isPersonal = (plan: Plan, { hasServer }: NamedPath): boolean =>
-  [...plan.servers].some(([name, { server }]) => hasServer(name) && server.isPersonal);
+  [...plan.servers].some(
+    ([name, { server }]) => hasServer(name) && (server.isPersonal || server.isDown()),
+  );
 
 /** Whoever may see it: no rules are asked. Unless it `waits` it is what is known now. */
 export const listPathsForOperators = (

@@ -244,6 +244,10 @@ test.each([
     says: 'env.A: This is a number, and must be text: put it in double quotes.',
   },
   {
+    given: { command: 'npx', isolation: true },
+    says: 'isolation: true is not valid. It must be shared, user or session.',
+  },
+  {
     given: { command: 'npx', isolation: 'sesion' },
     says: 'isolation: "sesion" is not valid. It must be shared, user or session.',
   },

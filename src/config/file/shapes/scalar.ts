@@ -55,7 +55,7 @@ function scalar<T>(
     const isExpanded = typeof given === 'string' && hasVariable(given);
     const isShown = !isSecret;
     if (!isExpanded && typeof given !== type)
-      return report(place, node.line, describeWrongType(node, type, rule.allowed, isShown));
+      return report(place, node.line, describeWrongType(node, type, rule, isShown));
     const expanded = isExpanded
       ? expandVariables(given, place.context.env)
       : ({ kind: 'text', text: String(given) } as const);
@@ -74,12 +74,13 @@ function scalar<T>(
 function describeWrongType(
   node: FileNode,
   type: 'string' | 'number' | 'boolean',
-  allowed: string,
+  { allowed, parse }: Rule<unknown>,
   isShown: boolean,
 ): string {
   const given = node.kind === 'scalar' ? node.value : undefined;
   if (given === null) return `There is no value. It must be ${allowed}. Otherwise leave it out.`;
-  if (type === 'string' && given !== undefined)
+  // Where quotes would not help, it is told what is allowed.
+  if (type === 'string' && given !== undefined && parse(String(given)) !== undefined)
     return `This is a ${typeof given}, and must be text: put it in double quotes.`;
   const shown =
     given === undefined ? nameKind(node) : isShown ? quote(given, 100) : 'The value (not shown)';
