@@ -92,6 +92,29 @@ test('§25.2 doctor: says what each list costs, warns of one over 20,000 tokens,
   ]);
 });
 
+test('§26.1 doctor and config --lists: a guard about tools that nobody has is named, with the nearest name', async () => {
+  const cwd = await makeProject({
+    views: {},
+    guards: [
+      {
+        name: 'keys',
+        on: ['tools/result'],
+        tools: ['wiki__*', 'files__raed_file'],
+        use: { builtIn: 'secrets', action: 'redact' },
+      },
+    ],
+  });
+  const said =
+    'Guard keys: no tool fits "files__raed_file", so it looks at none by that. Did you mean "files__read_file"?';
+  const doctor = await run(cwd, 'doctor', '--config', 'mcp.json', '--json');
+  expect(JSON.parse(doctor.stdout).findings).toContainEqual(
+    expect.objectContaining({ check: 'guard', status: 'warning', what: said }),
+  );
+  const config = await run(cwd, 'config', '--lists', '--config', 'mcp.json');
+  expect(config.stdout).toContain(said);
+  expect(config.stdout).not.toContain('wiki__*');
+});
+
 test('§25.1 rules test --view: only what the view has, by the rules', async () => {
   const cwd = await makeProject({
     rules: [{ who: { groups: ['staff'] }, may: ['wiki__*'] }],

@@ -100,7 +100,12 @@ function renderReport(given: ConfigReport, { all }: { readonly all: boolean }): 
     ...(report.lists === undefined ? [] : [renderLists(report.lists)]),
     renderProblems(
       [...problems, ...(file?.problems ?? [])],
-      [...warnings, ...(file?.warnings ?? []), ...(report.lists?.strangers ?? [])],
+      [
+        ...warnings,
+        ...(file?.warnings ?? []),
+        ...(report.lists?.strangers ?? []),
+        ...(report.lists?.idleGuards ?? []),
+      ],
     ),
   ]
     .map((lines) => lines.join('\n'))

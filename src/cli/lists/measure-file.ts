@@ -19,6 +19,8 @@ export interface MeasuredFile {
   readonly costs: readonly ListCost[];
   /** Sentences: what views name, and no server has. */
   readonly strangers: readonly string[];
+  /** Sentences: what guards are about, and no server has. */
+  readonly idleGuards: readonly string[];
 }
 
 /** Tools of one's own (`--catalog`) are not loaded here, and not counted. */
@@ -28,16 +30,21 @@ export async function measureFile(
   fetched: FetchedTools,
 ): Promise<MeasuredFile> {
   const strangers: string[] = [];
+  const idleGuards: string[] = [];
+  const hasOwnTools = server.catalogFile !== undefined;
   const paths = await listFetchedPaths(
-    { ...file, builtIn: file.builtIn && server.catalogFile === undefined },
+    { ...file, builtIn: file.builtIn && !hasOwnTools },
     fetched,
     {
       ownCatalog: serveOwnCatalog(builtInCatalog),
       policies: joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
       warnOfView: (view, problem) => void strangers.push(`View ${view}: ${problem}`),
+      warnOfGuard: (guard, problem) => {
+        if (!hasOwnTools) idleGuards.push(`Guard ${guard}: ${problem}`);
+      },
     },
   );
-  return { costs: await measureLists(paths, systemClock), strangers };
+  return { costs: await measureLists(paths, systemClock), strangers, idleGuards };
 }
 
 /** `/mcp/research: 8 tools, about 1,930 tokens`. */
