@@ -71,6 +71,10 @@ test('§4.11 monitoring: the dashboard shows every metric', () => {
 const WITHOUT_ALERT: Readonly<Record<string, string>> = {
   upstream_request_duration_seconds:
     'A slow server is told by its tools (PosternToolSlow), and one that takes too long by PosternUpstreamFails.',
+  guard_duration_seconds:
+    'A slow guard makes its calls slow, and one that takes too long fails: PosternGuardFails tells it.',
+  mcp_approvals_total:
+    'How often somebody is asked, and what they decide, is up to people; nothing is wrong with any of it.',
   oauth_grants_total:
     'People log in and out as they like. Where logins end that are still in use, PosternTokensRefused tells it.',
   oauth_logout_tokens_total:

@@ -95,6 +95,13 @@ export const ROWS: readonly Row[] = [
           ['{{tool}}', `topk(10, ${quantile(0.95, 'tool, le', 'mcp_tool_duration_seconds')})`],
         ],
       },
+      {
+        title: 'Approvals',
+        about:
+          'Calls that somebody is asked about before they run: by a form of the client, at the page, or among operators.',
+        unit: 'ops',
+        queries: [['{{ask}}: {{outcome}}', sumBy('ask, outcome', 'mcp_approvals_total')]],
+      },
     ],
   },
   {
