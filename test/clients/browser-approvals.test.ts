@@ -1,5 +1,4 @@
 // Approving a call in a browser: what its user sees and presses, and how the pages look.
-import type { BrowserContextOptions, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import {
   ARGS,
@@ -10,7 +9,7 @@ import {
 import { startFilesServer } from '../support/approvals/files-server.ts';
 import { startConnectingGateway } from '../support/connections/connecting-gateway.ts';
 import { useShared } from '../support/lifetimes.ts';
-import { findSerious } from '../support/site/axe.ts';
+import { expectGoodLooks, logInAs, openPage, SCREENS } from '../support/site/own-pages.ts';
 import { INSTALLATION_MS, openBrowser } from '../support/tools/chromium.ts';
 
 const own = useShared(async () => {
@@ -30,44 +29,19 @@ const own = useShared(async () => {
 });
 const browser = useShared(openBrowser, INSTALLATION_MS);
 
-const SCREENS = [
-  { screen: 'light', colorScheme: 'light', viewport: { width: 1280, height: 900 } },
-  { screen: 'dark', colorScheme: 'dark', viewport: { width: 1280, height: 900 } },
-  { screen: '320 px', colorScheme: 'light', viewport: { width: 320, height: 700 } },
-] as const;
-
 const LONG = { ...ARGS, content: 'A line of text.\n'.repeat(200) };
-
-async function open(url: string, options: BrowserContextOptions) {
-  const page = await browser.newPage(options);
-  const blocked: string[] = [];
-  page.on('console', (message) => void blocked.push(message.text()));
-  await page.goto(url);
-  return { page, blocked };
-}
-
-async function logIn(page: Page, person: string): Promise<void> {
-  await page.getByLabel('Name').fill(person);
-  await page.getByRole('button', { name: 'Log in' }).click();
-}
-
-async function expectGoodLooks(page: Page, heading: string): Promise<void> {
-  await page.getByRole('heading', { level: 1, name: heading }).waitFor();
-  expect(await findSerious(page)).toEqual([]);
-  const { width } = page.viewportSize() ?? {};
-  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
-}
 
 test.each(SCREENS)(
   '§27.4 a link in a browser ($screen): its user logs in, sees the call, approves it, and it runs',
   async ({ screen, ...options }) => {
     const person = `Ada ${screen}`;
     const user = await own.gateway.logIn(person);
-    const { page, blocked } = await open(
+    const { page, blocked } = await openPage(
+      browser,
       readApprovalLink((await user.call(WRITE, LONG)).text),
       options,
     );
-    await logIn(page, person);
+    await logInAs(page, person);
     await expectGoodLooks(page, 'May this app do this?');
     await page.getByText('/tmp/a').waitFor();
     await page.getByRole('button', { name: 'Approve' }).click();
@@ -83,8 +57,8 @@ test.each(SCREENS)(
     const person = `Bob ${screen}`;
     const user = await own.gateway.logIn(person);
     await user.call(WRITE, ARGS);
-    const { page, blocked } = await open(`${own.gateway.baseUrl}/approvals`, options);
-    await logIn(page, person);
+    const { page, blocked } = await openPage(browser, `${own.gateway.baseUrl}/approvals`, options);
+    await logInAs(page, person);
     await expectGoodLooks(page, 'Waiting for an approval');
     await page.getByRole('link', { name: `See what it would do: ${WRITE}` }).click();
     await page.getByRole('button', { name: 'Refuse' }).click();
@@ -98,11 +72,15 @@ test.each(SCREENS)(
 
 test('§27.4 a link in a browser: somebody else sees nothing of the call, and can log in as who it is for', async () => {
   const user = await own.gateway.logIn('Carol');
-  const { page } = await open(readApprovalLink((await user.call(WRITE, ARGS)).text), {});
-  await logIn(page, 'Mallory');
+  const { page } = await openPage(
+    browser,
+    readApprovalLink((await user.call(WRITE, ARGS)).text),
+    {},
+  );
+  await logInAs(page, 'Mallory');
   await expectGoodLooks(page, 'This link is for somebody else');
   expect(await page.content()).not.toContain('/tmp/a');
   await page.getByRole('button', { name: 'Log in as somebody else' }).click();
-  await logIn(page, 'Carol');
+  await logInAs(page, 'Carol');
   await expectGoodLooks(page, 'May this app do this?');
 });

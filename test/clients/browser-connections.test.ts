@@ -1,12 +1,12 @@
 // Connecting a server in a browser, by each door: whether the policy of the pages lets their forms lead to the authorization
 // server and back, and how they look.
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { readLink } from '../support/connections/connect-steps.ts';
 import { startConnectingGateway } from '../support/connections/connecting-gateway.ts';
 import { startProtectedServer } from '../support/connections/protected-server.ts';
 import { useShared } from '../support/lifetimes.ts';
-import { findSerious } from '../support/site/axe.ts';
+import { expectGoodLooks, logInAs, openPage, SCREENS } from '../support/site/own-pages.ts';
 import { INSTALLATION_MS, openBrowser } from '../support/tools/chromium.ts';
 
 const own = useShared(async () => {
@@ -23,42 +23,20 @@ const own = useShared(async () => {
 });
 const browser = useShared(openBrowser, INSTALLATION_MS);
 
-const SCREENS = [
-  { screen: 'light', colorScheme: 'light', viewport: { width: 1280, height: 900 } },
-  { screen: 'dark', colorScheme: 'dark', viewport: { width: 1280, height: 900 } },
-  { screen: '320 px', colorScheme: 'light', viewport: { width: 320, height: 700 } },
-] as const;
-
-async function open(url: string, options: BrowserContextOptions) {
-  const page = await browser.newPage(options);
-  const blocked: string[] = [];
-  page.on('console', (message) => void blocked.push(message.text()));
-  await page.goto(url);
-  return { page, blocked };
-}
-
-async function logIn(page: Page, person: string): Promise<void> {
-  await page.getByLabel('Name').fill(person);
-  await page.getByRole('button', { name: 'Log in' }).click();
-}
-
 async function allow(page: Page, account: string): Promise<void> {
   await page.getByLabel('Account').fill(account);
   await page.getByRole('button', { name: 'Allow' }).click();
 }
 
-async function expectGoodLooks(page: Page, heading: string): Promise<void> {
-  await page.getByRole('heading', { level: 1, name: heading }).waitFor();
-  expect(await findSerious(page)).toEqual([]);
-  const { width } = page.viewportSize() ?? {};
-  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
-}
-
 test.each(SCREENS)(
   '§24.3 door 3 in a browser ($screen): connect, log in at the server, be led back, disconnect',
   async ({ screen, ...options }) => {
-    const { page, blocked } = await open(`${own.gateway.baseUrl}/connections`, options);
-    await logIn(page, `Ada ${screen}`);
+    const { page, blocked } = await openPage(
+      browser,
+      `${own.gateway.baseUrl}/connections`,
+      options,
+    );
+    await logInAs(page, `Ada ${screen}`);
     await expectGoodLooks(page, 'Your connections');
     await page.getByText('Not connected').waitFor();
     await page.getByRole('button', { name: 'Connect wiki' }).click();
@@ -81,8 +59,8 @@ test.each(SCREENS)(
     const person = `Bob ${screen}`;
     const user = await own.gateway.logIn(person);
     const link = readLink((await user.call('wiki__whoami')).text);
-    const { page, blocked } = await open(link, options);
-    await logIn(page, person);
+    const { page, blocked } = await openPage(browser, link, options);
+    await logInAs(page, person);
     await expectGoodLooks(page, 'Connect wiki?');
     await page.getByText(new URL(own.server.url).host).waitFor();
     await page.getByRole('button', { name: 'Continue' }).click();
@@ -96,17 +74,17 @@ test.each(SCREENS)(
 test('§24.3 a link in a browser: somebody else is told that it is not for them, and can log in as who it is for', async () => {
   const user = await own.gateway.logIn('Carol');
   const link = readLink((await user.call('wiki__whoami')).text);
-  const { page } = await open(link, {});
-  await logIn(page, 'Mallory');
+  const { page } = await openPage(browser, link, {});
+  await logInAs(page, 'Mallory');
   await expectGoodLooks(page, 'This link is for somebody else');
   await page.getByRole('button', { name: 'Log in as somebody else' }).click();
-  await logIn(page, 'Carol');
+  await logInAs(page, 'Carol');
   await expectGoodLooks(page, 'Connect wiki?');
 });
 
 test('§24.3 a link in a browser: who says no at the server sees that nothing was connected', async () => {
-  const { page } = await open(`${own.gateway.baseUrl}/connections/wiki`, {});
-  await logIn(page, 'Dora');
+  const { page } = await openPage(browser, `${own.gateway.baseUrl}/connections/wiki`, {});
+  await logInAs(page, 'Dora');
   await page.getByRole('button', { name: 'Continue' }).click();
   await allow(page, 'nobody');
   await expectGoodLooks(page, 'Nothing was connected');
