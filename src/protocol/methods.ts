@@ -27,7 +27,10 @@ type Offer =
   | 'subscriptions'
   | 'listChanges'
   | 'completions'
-  | 'logging';
+  | 'logging'
+  | 'tasks'
+  | 'skills'
+  | 'directories';
 
 export interface MethodItem {
   readonly list: Exclude<ListKind, 'templates'>;

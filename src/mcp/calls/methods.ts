@@ -2,6 +2,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
+import { SKILLS } from '../../protocol/extensions.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { findMethod, METHODS } from '../../protocol/methods.ts';
 import type {
@@ -9,6 +10,7 @@ import type {
   CatalogDescription,
   CompletionRequest,
   Cursor,
+  Offers,
   Page,
 } from '../catalog/catalog.ts';
 import type { CacheHint } from '../catalog/content.ts';
@@ -60,7 +62,14 @@ export function listCapabilities({ offers }: CatalogDescription, hasStreams: boo
     ...(offers.resources && { resources: { ...subscribe, ...listChanged } }),
     ...(offers.completions && { completions: {} }),
     ...(offers.logging && { logging: {} }),
+    ...listExtensions(offers),
   };
+}
+
+/** SEP-2133: those that are there. */
+function listExtensions({ skills, directories }: Offers) {
+  if (skills !== true) return {};
+  return { extensions: { [SKILLS]: directories === true ? { directoryRead: true } : {} } };
 }
 
 const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };

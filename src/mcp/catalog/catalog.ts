@@ -118,6 +118,12 @@ export interface Offers {
   readonly completions: boolean;
   /** Tools write log messages to the client. */
   readonly logging: boolean;
+  /** Calls of some tools may be answered by tasks (ext-tasks). */
+  readonly tasks?: boolean;
+  /** Some resources are skills (SEP-2640). */
+  readonly skills?: boolean;
+  /** Directories of skills can be read (SEP-2640). */
+  readonly directories?: boolean;
 }
 
 /** Where a page begins: `nextCursor` of the page before, undefined for the first. */

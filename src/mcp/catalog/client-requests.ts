@@ -2,6 +2,7 @@
 
 import type { FromSchema, JSONSchema } from 'json-schema-to-ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { type ClientExtensions, readClientExtensions } from '../../protocol/extensions.ts';
 import type { Content } from './content.ts';
 
 /** One question to the client; made by {@link elicit}, {@link sample} and {@link listRoots}. */
@@ -102,9 +103,11 @@ export interface ClientCapabilities {
   readonly elicitationUrl?: boolean;
   readonly sampling: boolean;
   readonly roots: boolean;
+  /** Undefined where it declared none that the gateway knows. */
+  readonly extensions?: ClientExtensions;
 }
 
-type ClientCapability = keyof ClientCapabilities;
+type ClientCapability = Exclude<keyof ClientCapabilities, 'extensions'>;
 
 /** What the requests need, and the client did not declare: capabilities, or methods that are no question. */
 export const findMissingCapabilities = (
@@ -137,12 +140,16 @@ const isQuestion = (method: string): method is ClientRequest['method'] =>
   Object.hasOwn(CAPABILITIES, method);
 
 /** Reads `capabilities` of `initialize`, or of a stateless request. */
-export const readCapabilities = (declared: JsonObject): ClientCapabilities => ({
-  elicitation: supportsForms(declared.elicitation),
-  ...(supportsUrls(declared.elicitation) && { elicitationUrl: true }),
-  sampling: isDeclared(declared.sampling),
-  roots: isDeclared(declared.roots),
-});
+export function readCapabilities(declared: JsonObject): ClientCapabilities {
+  const extensions = readClientExtensions(declared.extensions);
+  return {
+    elicitation: supportsForms(declared.elicitation),
+    ...(supportsUrls(declared.elicitation) && { elicitationUrl: true }),
+    sampling: isDeclared(declared.sampling),
+    roots: isDeclared(declared.roots),
+    ...(extensions && { extensions }),
+  };
+}
 
 /** An array counts too: PHP writes an empty object as `[]`. */
 const isDeclared = (capability: unknown): capability is object =>

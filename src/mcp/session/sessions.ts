@@ -7,6 +7,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { generateSessionId, isSessionId } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
+import { readClientExtensions } from '../../protocol/extensions.ts';
 import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
 import { isOwnedBy, readOwner } from '../../store/owner.ts';
 import type {
@@ -236,10 +237,12 @@ export const readLogLevel = (stored: string | undefined): LogSeverity =>
 /** What `initialize` stored; sessions from before it was stored declared nothing. */
 export function readStoredCapabilities(clientCapabilities = '{}'): ClientCapabilities {
   const stored = parseObject(clientCapabilities) ?? {};
+  const extensions = readClientExtensions(stored.extensions);
   return {
     elicitation: stored.elicitation === true,
     ...(stored.elicitationUrl === true && { elicitationUrl: true }),
     sampling: stored.sampling === true,
     roots: stored.roots === true,
+    ...(extensions && { extensions }),
   };
 }

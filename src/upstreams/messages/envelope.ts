@@ -4,6 +4,7 @@
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
+import { APPS } from '../../protocol/extensions.ts';
 import { isOfOneHop } from '../../protocol/json-rpc.ts';
 import type { UpstreamRequest } from '../upstream.ts';
 
@@ -29,7 +30,14 @@ export const declareCapabilities = (capabilities: ClientCapabilities): JsonObjec
   ...declareElicitation(capabilities),
   ...(capabilities.sampling && { sampling: {} }),
   ...(capabilities.roots && { roots: {} }),
+  ...declareExtensions(capabilities),
 });
+
+/** Those whose messages go through the gateway as they are. */
+function declareExtensions({ extensions }: ClientCapabilities): JsonObject {
+  const apps = extensions?.[APPS];
+  return apps === undefined ? {} : { extensions: { [APPS]: apps } };
+}
 
 /** An empty object means forms alone; servers before 2025-11-25 know nothing else. */
 function declareElicitation({ elicitation, elicitationUrl }: ClientCapabilities): JsonObject {
