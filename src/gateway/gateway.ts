@@ -39,6 +39,7 @@ import { findAskProblems } from '../policy/approvals/ask-problems.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { describeNamed } from '../policy/rules/named-facts.ts';
 import { createLogo } from '../site/logo.ts';
+import { createServerCardEndpoints } from '../site/server-card-endpoints.ts';
 import { instrumentStore } from '../store/observe-store.ts';
 import { openStore } from '../store/open.ts';
 import { createLoginSeal, createReplicaSeal } from '../store/seal/secrets.ts';
@@ -374,6 +375,7 @@ export async function createGateway(
       : []),
     ...operatorEndpoints,
     ...site.endpoints,
+    ...createServerCardEndpoints(config, namedPaths),
   ];
   const server = await createTransport(config, {
     endpoints,
