@@ -111,4 +111,4 @@ export const renderServerJson = (described: Described): object => ({
 
 /** Others would keep the whole document out. */
 const isRegistryIcon = (url: string | undefined): url is string =>
-  url !== undefined && url.startsWith('https://') && url.length <= MAX_REGISTRY_ICON_URL;
+  url?.startsWith('https://') === true && url.length <= MAX_REGISTRY_ICON_URL;
