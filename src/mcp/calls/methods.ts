@@ -38,7 +38,9 @@ export const METHOD_RUNS: Readonly<Record<string, RunMethod>> = {
   'completion/complete': (params, context, { catalog }) =>
     catalog
       .complete(readCompletionRequest(params), context)
-      .then((completion) => ({ result: { completion } })),
+      .then(({ meta, ...completion }) => ({
+        result: { completion, ...(meta !== undefined && { _meta: meta }) },
+      })),
 };
 
 export function failUnknownMethod(

@@ -81,7 +81,7 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
    * @throws GatewayError `invalid_tool_input` where the arguments do not name a call.
    */
   unwrapCall?(tool: string, args: JsonObject): InnerCall | undefined;
-  complete(completion: CompletionRequest, context: CallerContext): Promise<Completion>;
+  complete(completion: CompletionRequest, context: CallerContext): Promise<ServedCompletion>;
   /** Whether the caller may hear of the resource's changes, and it tells of them. */
   canWatch(uri: string, caller: IdentifiedCaller): boolean | Promise<boolean>;
   setWatched(uri: string, isWatched: boolean, caller: IdentifiedCaller): Promise<void>;
@@ -94,6 +94,11 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   listen(caller: IdentifiedCaller, listener: CatalogListener, uris?: readonly string[]): () => void;
   /** A client has ended its session: what was opened for it can be closed. Never throws. */
   endSession(caller: IdentifiedCaller): void;
+}
+
+/** With `_meta` of the server's result. */
+export interface ServedCompletion extends Completion {
+  readonly meta?: JsonObject;
 }
 
 /** What sessions of its path belong to: names of servers and of views are never the same (§25.1). Undefined for `/mcp`. */

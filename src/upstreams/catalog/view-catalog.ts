@@ -7,6 +7,7 @@ import type {
   IdentifiedCaller,
   OwnCatalog,
   ServedCatalog,
+  ServedCompletion,
 } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
@@ -192,7 +193,7 @@ async function completeAt(
   completion: CompletionRequest,
   who: Who,
   context: CallerContext,
-): Promise<Completion> {
+): Promise<ServedCompletion> {
   const builtIn = server === BUILT_IN ? deps.getBuiltIn() : undefined;
   if (builtIn) return builtIn.complete(completion, context);
   const description = await deps.view.findServer(server)?.lists.describe(who.upstream);
@@ -283,12 +284,13 @@ function findDenial({ getPlan }: CompletionDeps, item: PolicyItem, who: Who) {
   return fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
 }
 
-function readCompletion({ completion }: RawResult): Completion {
+function readCompletion({ completion, _meta: meta }: RawResult): ServedCompletion {
   if (!isObject(completion) || !isStringArray(completion.values)) return NOTHING;
   const { values, total, hasMore } = completion;
   return {
     values: values.slice(0, MAX_VALUES),
     ...(typeof total === 'number' && { total }),
     ...(typeof hasMore === 'boolean' && { hasMore }),
+    ...(isObject(meta) && { meta }),
   };
 }

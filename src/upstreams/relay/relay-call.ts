@@ -85,7 +85,7 @@ const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 function toRawResult(
   method: RelayedRequest['method'],
   result: JsonObject,
-  { user }: Pick<Context, 'user'>,
+  { user, relay }: Pick<Context, 'user' | 'relay'>,
 ): RawResult {
   // The session era has no result types: there nothing is the transport's own.
   if (result.resultType === undefined && isRaw(result)) return result;
@@ -93,10 +93,21 @@ function toRawResult(
   if (resultType === undefined) return { ...members, ...(meta !== undefined && { _meta: meta }) };
   const cache = method === 'resources/read' ? readCacheHint(ttlMs, cacheScope, user) : undefined;
   return {
-    ...members,
+    ...(relay.era === 'session' ? toSessionResult(members) : members),
     ...toMetaMember(meta),
     ...(cache && { cache }),
   };
+}
+
+/** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is no object. */
+function toSessionResult(members: JsonObject): JsonObject {
+  const { structuredContent, ...others } = members;
+  if (structuredContent === undefined || isObject(structuredContent)) return members;
+  const content: readonly unknown[] = Array.isArray(others.content) ? others.content : [];
+  // Servers are to say it as text, too.
+  const isSaid = content.some((item) => isObject(item) && item.type === 'text');
+  const text = { type: 'text', text: JSON.stringify(structuredContent) };
+  return isSaid ? others : { ...others, content: [...content, text] };
 }
 
 /** `cache` is the gateway's own word. */
