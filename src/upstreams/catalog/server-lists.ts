@@ -167,6 +167,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
         prompts: createList('prompts'),
         resources: createList('resources'),
         templates: createList('templates'),
+        skills: createList('skills'),
       },
     };
     return holder;
