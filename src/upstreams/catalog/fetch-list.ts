@@ -4,6 +4,7 @@ import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { findLockedKind } from '../lock/fingerprint.ts';
 import type { Lock } from '../lock/lock.ts';
 import { offersList } from '../messages/description.ts';
 import { type Upstream, type UpstreamCaller, UpstreamError } from '../upstream.ts';
@@ -154,12 +155,12 @@ export async function readItems(
   items: readonly RawItem[],
   { clock, lock }: ReadItemsDeps,
 ): Promise<void> {
-  const { ruled } = LIST_KINDS[kind];
+  const locked = findLockedKind(kind);
   const work = createTurns(clock);
   for (const item of items) {
     const isUsable = findItemProblem(kind, item) === undefined;
     if (work.isOver()) await work.next();
-    if (isUsable && ruled !== 'resource') lock?.check(server, ruled, item);
+    if (isUsable && locked !== undefined) lock?.check(server, locked, item);
     if (work.isOver()) await work.next();
   }
 }

@@ -19,6 +19,7 @@ import {
   createConnectTool,
   HIDDEN_BY_CONNECT,
 } from '../connect/connect-tool.ts';
+import { findLockedKind } from '../lock/fingerprint.ts';
 import { listFiles } from '../skills/check-skill.ts';
 import { findItemProblem, showName, type WarnOfItem } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
@@ -151,9 +152,8 @@ function findProblem(
   const problem = findItemProblem(kind, raw);
   if (problem !== undefined) return problem;
   if (isRepeated) return 'is listed twice';
-  const { ruled } = LIST_KINDS[kind];
-  if (ruled === 'resource') return undefined;
-  return policies.findHidden(config.name, ruled, raw);
+  const locked = findLockedKind(kind);
+  return locked && policies.findHidden(config.name, locked, raw);
 }
 
 function createEntry(
