@@ -134,19 +134,37 @@ describe('what clients could not use is hidden, and the log says why', () => {
   const [file] = entry.resources;
   test.each([
     ['has a URI that does not end with /SKILL.md', { uri: 'skill://acme/refunds/README.md' }],
-    ['has a name that is not the last part of its path', { frontmatter: { name: 'other', description: 'x' } }],
+    [
+      'has a name that is not the last part of its path',
+      { frontmatter: { name: 'other', description: 'x' } },
+    ],
     ['has no description', { frontmatter: { name: 'refunds' } }],
-    ['has characters in its frontmatter that cannot be seen', { frontmatter: { name: 'refunds', description: 'a\u200bb' } }],
+    [
+      'has characters in its frontmatter that cannot be seen',
+      { frontmatter: { name: 'refunds', description: 'a\u200bb' } },
+    ],
     ['lists no files', { resources: undefined }],
     ['lists no files', { resources: 'static' }],
-    ['has a file without a URI, a SHA-256 digest or a size', { resources: [{ ...file, digest: 'sha256:AB' }] }],
-    ['has a file without a URI, a SHA-256 digest or a size', { resources: [{ ...file, size: -1 }] }],
-    ['has a file that does not lie in its folder', { resources: [file, { ...file, uri: 'skill://other/x.md' }] }],
+    [
+      'has a file without a URI, a SHA-256 digest or a size',
+      { resources: [{ ...file, digest: 'sha256:AB' }] },
+    ],
+    [
+      'has a file without a URI, a SHA-256 digest or a size',
+      { resources: [{ ...file, size: -1 }] },
+    ],
+    [
+      'has a file that does not lie in its folder',
+      { resources: [file, { ...file, uri: 'skill://other/x.md' }] },
+    ],
     ['lists a file twice', { resources: [file, file] }],
     ['does not list its SKILL.md', { resources: [] }],
     ['has more than 512 files', { resources: Array.from({ length: 513 }, () => file) }],
     ['has files of more than 16777216 bytes', { resources: [{ ...file, size: 16_777_217 }] }],
-    ['is larger than 262144 characters', { frontmatter: { name: 'refunds', description: 'x', more: 'x'.repeat(262_144) } }],
+    [
+      'is larger than 262144 characters',
+      { frontmatter: { name: 'refunds', description: 'x', more: 'x'.repeat(262_144) } },
+    ],
   ])('§31 %s', async (problem, change) => {
     const changed = { ...refunds, entry: { ...entry, ...change } };
     const server = await serveSkills('one', [changed as typeof refunds, reports]);
@@ -252,7 +270,10 @@ describe('directories', () => {
 });
 
 test('§31 skills of the gateway itself come first', async () => {
-  const folder = new URL('../../support/catalogs/conformance/skills/release-notes', import.meta.url);
+  const folder = new URL(
+    '../../support/catalogs/conformance/skills/release-notes',
+    import.meta.url,
+  );
   const builtIn = createLocalCatalog({ skills: [defineSkill({ folder })] });
   const server = await serveSkills('one', [buildSkill('release-notes')]);
   const gateway = await start({ file: { mcpServers: { one: server.url } }, builtIn });
@@ -274,9 +295,7 @@ test('§31 lists are kept as others are: many clients, one question', async () =
   for (let times = 0; times < 5; times += 1) await gateway.list('skills/list');
   expect(server.count('skills/list')).toBe(1);
   server.setSkills([reports]);
-  await expect
-    .poll(() => gateway.listNames('skills/list'))
-    .toEqual(['skill://reports/SKILL.md']);
+  await expect.poll(() => gateway.listNames('skills/list')).toEqual(['skill://reports/SKILL.md']);
 });
 
 test('§31 /mcp/<server> has the skills of that server, under its own URIs', async () => {
