@@ -30,7 +30,7 @@ async function writeSkill(
 const digestOf = (content: string | Buffer) =>
   `sha256:${createHash('sha256').update(content).digest('hex')}`;
 
-test('§31 defineSkill: all files with digest and size, and the frontmatter as it was written', async () => {
+test('§31.2 defineSkill: all files with digest and size, and the frontmatter as it was written', async () => {
   const manifest =
     '---\nname: refunds\ndescription: >-\n  Refunds\n  a customer.\nmetadata:\n  version: "1.0"\n  day: 2026-11-26\nallowed-tools: [Read, Bash]\n---\n# Refunds\n';
   const picture = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0xff]);
@@ -64,7 +64,7 @@ test('§31 defineSkill: all files with digest and size, and the frontmatter as i
   });
 });
 
-test('§31 what is read has the digest that is listed, whatever happens to the folder', async () => {
+test('§31.2 what is read has the digest that is listed, whatever happens to the folder', async () => {
   const picture = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0xff]);
   const folder = await writeSkill({
     'SKILL.md': `\ufeff${HEAD}\r\n`,
@@ -97,7 +97,7 @@ test('§31 what is read has the digest that is listed, whatever happens to the f
   ]);
 });
 
-test('§31 a catalogue without skills offers none', async () => {
+test('§31.1 a catalogue without skills offers none', async () => {
   const gateway = closeAfterTest(await startGateway({ deps: { catalog: createLocalCatalog({}) } }));
   for (const method of ['skills/list', 'skills/get', 'resources/directory/read']) {
     const { status, json } = await stateless(gateway, method, { uri: 'skill://a/SKILL.md' });
@@ -105,7 +105,7 @@ test('§31 a catalogue without skills offers none', async () => {
   }
 });
 
-test('§31 a skill in the folder of another one is both its own and a part of that', async () => {
+test('§31.2 a skill in the folder of another one is both its own and a part of that', async () => {
   const inner = '---\nname: inner\ndescription: Inner.\n---\n';
   const folder = await writeSkill({ 'SKILL.md': HEAD, 'inner/SKILL.md': inner });
   const catalog = createLocalCatalog({
@@ -154,12 +154,12 @@ describe('what is wrong is said with file and line', () => {
       ':5: metadata must have no names that begin with io.modelcontextprotocol/',
     ],
     ['no number of JSON', `${HEAD.slice(0, -4)}size: .inf\n---\n`, ':4: JSON has no such number'],
-  ])('§31 %s', async (_what, manifest, problem) => {
+  ])('§31.2 %s', async (_what, manifest, problem) => {
     const folder = await writeSkill({ 'SKILL.md': manifest });
     expect(() => defineSkill({ folder })).toThrow(`${join(folder, 'SKILL.md')}${problem}`);
   });
 
-  test('§31 no SKILL.md, one that is no text, no folder, a link, too much', async () => {
+  test('§31.2 no SKILL.md, one that is no text, no folder, a link, too much', async () => {
     const none = await writeSkill({ 'README.md': '' });
     expect(() => defineSkill({ folder: none })).toThrow(
       `${join(none, 'SKILL.md')}: it is not there`,
@@ -180,14 +180,14 @@ describe('what is wrong is said with file and line', () => {
   });
 
   test.each(['', '/', 'a//b', '../a', 'a/..', 'a b', 'ä', 1])(
-    '§31 the prefix %j',
+    '§31.2 the prefix %j',
     async (prefix) => {
       const folder = await writeSkill({ 'SKILL.md': HEAD });
       expect(() => defineSkill({ folder, prefix: prefix as string })).toThrow('Skill: prefix is');
     },
   );
 
-  test('§31 a folder that is no path, and a member that is not known', () => {
+  test('§31.2 a folder that is no path, and a member that is not known', () => {
     expect(() => defineSkill({ folder: 1 as unknown as string })).toThrow(
       'folder must be the path',
     );
@@ -199,7 +199,7 @@ describe('what is wrong is said with file and line', () => {
     );
   });
 
-  test('§31 two things with one URI', async () => {
+  test('§31.2 two things with one URI', async () => {
     const folder = await writeSkill({ 'SKILL.md': HEAD, 'a.md': '' });
     const skill = defineSkill({ folder });
     expect(() => createLocalCatalog({ skills: [skill, skill] })).toThrow('There are two skills');

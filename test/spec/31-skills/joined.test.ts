@@ -25,7 +25,7 @@ const read = async (gateway: CatalogGateway, uri: string): Promise<string> => {
   return answer.contents?.[0].text ?? answer.message;
 };
 
-test('§31 skills of all servers are one list, with the server of each, in both eras', async () => {
+test('§31.1 skills of all servers are one list, with the server of each, in both eras', async () => {
   const one = await serveSkills('one', [refunds]);
   const two = await serveSkills('two', [reports]);
   const gateway = await start({ file: { mcpServers: { one: one.url, two: two.url } } });
@@ -43,7 +43,7 @@ test('§31 skills of all servers are one list, with the server of each, in both 
   });
 });
 
-test('§31 the extension is declared where a server has skills, and nowhere else', async () => {
+test('§31.1 the extension is declared where a server has skills, and nowhere else', async () => {
   const withSkills = await serveSkills('one', []);
   const without = await serveForTest();
   const declared = async (url: string) => {
@@ -60,7 +60,7 @@ test('§31 the extension is declared where a server has skills, and nowhere else
   expect(without.count('skills/list')).toBe(0);
 });
 
-test('§31 a file of a skill is read at its server, though no list of resources has it', async () => {
+test('§31.3 a file of a skill is read at its server, though no list of resources has it', async () => {
   const one = await serveSkills('one', [refunds]);
   const two = await serveSkills('two', [reports]);
   const gateway = await start({ file: { mcpServers: { one: one.url, two: two.url } } });
@@ -69,7 +69,7 @@ test('§31 a file of a skill is read at its server, though no list of resources 
 });
 
 describe('of two servers with the same URIs', () => {
-  test('§31 the later one has <server>+ before them, in all that it lists and reads', async () => {
+  test('§31.3 the later one has <server>+ before them, in all that it lists and reads', async () => {
     const one = await serveSkills('one', [refunds]);
     const two = await serveSkills('two', [refunds, reports]);
     const gateway = await start({ file: { mcpServers: { one: one.url, two: two.url } } });
@@ -95,7 +95,7 @@ describe('of two servers with the same URIs', () => {
     ]);
   });
 
-  test('§31 a resource that another server lists is not taken by a skill that names it', async () => {
+  test('§31.3 a resource that another server lists is not taken by a skill that names it', async () => {
     const owner = await serveForTest({
       resources: [{ uri: 'skill://acme/refunds/notes.md', name: 'notes' }],
     });
@@ -116,7 +116,7 @@ describe('of two servers with the same URIs', () => {
     }
   });
 
-  test('§31 a skill within the folder of another server’s skill is renamed', async () => {
+  test('§31.3 a skill within the folder of another server’s skill is renamed', async () => {
     const one = await serveSkills('one', [refunds]);
     const inner = buildSkill('acme/refunds/inner');
     const two = await serveSkills('two', [inner, buildSkill('acme')]);
@@ -165,7 +165,7 @@ describe('what clients could not use is hidden, and the log says why', () => {
       'is larger than 262144 characters',
       { frontmatter: { name: 'refunds', description: 'x', more: 'x'.repeat(262_144) } },
     ],
-  ])('§31 %s', async (problem, change) => {
+  ])('§31.3 %s', async (problem, change) => {
     const changed = { ...refunds, entry: { ...entry, ...change } };
     const server = await serveSkills('one', [changed as typeof refunds, reports]);
     const gateway = await start({ file: { mcpServers: { one: server.url } } });
@@ -176,7 +176,7 @@ describe('what clients could not use is hidden, and the log says why', () => {
   });
 });
 
-test('§31 skills/get asks the server: what it says now is told', async () => {
+test('§31.3 skills/get asks the server: what it says now is told', async () => {
   const server = await serveSkills('one', [refunds]);
   const gateway = await start({ file: { mcpServers: { one: server.url } } });
   await gateway.list('skills/list');
@@ -187,7 +187,7 @@ test('§31 skills/get asks the server: what it says now is told', async () => {
   expect(await read(gateway, 'skill://acme/refunds/more.md')).toBe('one: More');
 });
 
-test('§31 skills/get finds a skill that is not listed, where its server has the resource', async () => {
+test('§31.3 skills/get finds a skill that is not listed, where its server has the resource', async () => {
   const unlisted = buildSkill('drafts/next');
   const server = await serveSkills('one', [], {
     unlisted: [unlisted],
@@ -201,7 +201,7 @@ test('§31 skills/get finds a skill that is not listed, where its server has the
   }
 });
 
-test('§31 a skill that is dynamic is listed, and what lies in its folder is read at its server', async () => {
+test('§31.3 a skill that is dynamic is listed, and what lies in its folder is read at its server', async () => {
   const { entry, texts } = refunds;
   const dynamic = { entry: { ...entry, resources: 'dynamic' }, texts };
   const server = await serveSkills('one', [dynamic as unknown as typeof refunds]);
@@ -219,7 +219,7 @@ describe('directories', () => {
     ]);
   };
 
-  test('§31 of a server that lists none: what its skills say', async () => {
+  test('§31.3 of a server that lists none: what its skills say', async () => {
     const server = await serveSkills('one', [refunds]);
     const gateway = await start({ file: { mcpServers: { one: server.url } } });
     expect(await children(gateway, 'skill://acme/refunds')).toEqual([
@@ -241,7 +241,7 @@ describe('directories', () => {
     }
   });
 
-  test('§31 of a server that lists them it is asked, page by page, and what lies elsewhere is left out', async () => {
+  test('§31.3 of a server that lists them it is asked, page by page, and what lies elsewhere is left out', async () => {
     const listed = [
       { uri: 'skill://acme/refunds/new.md', name: 'new.md', mimeType: 'text/markdown' },
       { uri: 'skill://acme/refunds/sub', name: 'sub', mimeType: 'inode/directory' },
@@ -269,7 +269,7 @@ describe('directories', () => {
   });
 });
 
-test('§31 skills of the gateway itself come first', async () => {
+test('§31.3 skills of the gateway itself come first', async () => {
   const folder = new URL(
     '../../support/catalogs/conformance/skills/release-notes',
     import.meta.url,
@@ -289,7 +289,7 @@ test('§31 skills of the gateway itself come first', async () => {
   expect(resources).toMatchObject([{ uri: 'skill://release-notes/templates/notes.md' }]);
 });
 
-test('§31 lists are kept as others are: many clients, one question', async () => {
+test('§31.1 lists are kept as others are: many clients, one question', async () => {
   const server = await serveSkills('one', [refunds]);
   const gateway = await start({ file: { mcpServers: { one: server.url } } });
   for (let times = 0; times < 5; times += 1) await gateway.list('skills/list');
@@ -298,7 +298,7 @@ test('§31 lists are kept as others are: many clients, one question', async () =
   await expect.poll(() => gateway.listNames('skills/list')).toEqual(['skill://reports/SKILL.md']);
 });
 
-test('§31 /mcp/<server> has the skills of that server, under its own URIs', async () => {
+test('§31.3 /mcp/<server> has the skills of that server, under its own URIs', async () => {
   const one = await serveSkills('one', [refunds]);
   const two = await serveSkills('two', [refunds]);
   const gateway = await start({
