@@ -1,5 +1,6 @@
 // §25.1: /mcp/<view>: some of what /mcp serves, under the same names. It only takes away: rules and lock hold here as there.
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { isAppUri, readSharedUri } from '../apps/shared-uris.ts';
 import { createFindTemplate } from '../catalog/find-template.ts';
 import type { JoinedList } from '../catalog/join-lists.ts';
 import {
@@ -144,7 +145,7 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
   /** Whose it is at /mcp; it is found here by its own URI, or by a template that is of the view. */
   const findResource: View['findResource'] = async (uri, who) => {
     const atHand = await joined.findListed(uri, who);
-    if (atHand === undefined) await list('resources', who);
+    if (atHand === undefined && !isAppUri(uri)) await list('resources', who);
     const listed = atHand ?? (await joined.findListed(uri, who));
     if (listed) return includesResource(listed) ? listed : undefined;
     return askByCurrentPlan(getPlan, (plan) => findUnlistedBy(plan, uri, who));
@@ -153,6 +154,8 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
   async function findUnlistedBy(plan: Plan, uri: string, who: Who) {
     const planned = plan.views.get(name);
     if (planned === undefined) return undefined;
+    const { server = BUILT_IN } = readSharedUri(uri) ?? {};
+    if (plan.servers.has(server) && !planned.hasServer(server)) return undefined;
     const found = await findUnlisted([...plan.servers.values()], uri, who, {
       findTemplate,
       listTemplates: async () => (await joinBy(plan, planned, 'templates', who)).entries,
