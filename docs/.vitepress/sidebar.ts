@@ -111,6 +111,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
           { text: 'Guards', link: '/reference/guards' },
           { text: 'Approvals', link: '/reference/approvals' },
           { text: 'Replay of rules', link: '/reference/replay' },
+          { text: 'Apps', link: '/reference/apps' },
         ],
       },
     ],
