@@ -60,8 +60,7 @@ test.each(ERAS)(
   '§30.3 playground: an official app is shown with its result, and calls its tool (%s)',
   async (era) => {
     const { page, complaints } = await open(era);
-    await page.locator('.pg-inventory summary:has(h3)').filter({ hasText: 'clock' }).click();
-    await callTool(page, 'get-time');
+    await callTool(page, 'clock__get-time');
     const app = appIn(page);
     const time = app.locator('#server-time');
     await expect.poll(() => time.innerText()).toMatch(/^\d{4}-\d\d-\d\dT/);
@@ -80,8 +79,7 @@ test.each(ERAS)(
 
 test('§30.3 playground: an app with charts, as large as its content', async () => {
   const { page, complaints } = await open('Sessions');
-  await page.locator('.pg-inventory summary:has(h3)').filter({ hasText: 'budget' }).click();
-  await callTool(page, 'get-budget-data');
+  await callTool(page, 'budget__get-budget-data');
   const app = appIn(page);
   await app.locator('canvas').first().waitFor();
   await expect.poll(() => app.locator('input[type=range]').count()).toBeGreaterThan(2);
