@@ -113,6 +113,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
           { text: 'Replay of rules', link: '/reference/replay' },
           { text: 'Server card and server.json', link: '/reference/server-card' },
           { text: 'Skills', link: '/reference/skills' },
+          { text: 'Apps', link: '/reference/apps' },
         ],
       },
     ],

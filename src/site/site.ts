@@ -159,7 +159,8 @@ function createPage(
 /** Code in pages is coloured by style attributes; what the theme draws in style sheets are `data:` images. */
 const DIRECTIVES: Readonly<Record<PageKind, readonly string[]>> = {
   documentation: ["style-src-attr 'unsafe-inline'"],
-  app: ["connect-src 'self'"],
+  // Every other page of the gateway refuses to be in a frame: what is left is that of apps (app-frame.ts).
+  app: ["connect-src 'self'", "frame-src 'self'"],
 };
 
 /**

@@ -13,6 +13,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import type { Guard, GuardedItem } from '../../policy/guards/guards.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
+import { createFindAppTool } from '../apps/find-app-tool.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
 import { canSubscribe } from '../messages/description.ts';
 import type { RelayCall } from '../relay/server-request.ts';
@@ -58,7 +59,12 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
   const { view, links, getPlan } = deps;
   const getBuiltIn = () => (view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined);
   const resolveResource = createResolveResource(view, deps.joined, links);
-  const findItem = createFindItem({ view, resolveResource, suggestName: createSuggestName(deps) });
+  const findItem = createFindItem({
+    view,
+    resolveResource,
+    findAppTool: createFindAppTool(deps),
+    suggestName: createSuggestName(deps),
+  });
   const passOn = createPassOn(view, deps.relayCall, links);
   const parts = { ...deps, ...findItem, passOn, getBuiltIn };
 
