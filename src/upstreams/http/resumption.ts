@@ -15,6 +15,8 @@ export interface Resumption {
   readonly cursor: EventCursor;
   /** Whether the stream that has ended like this is read on; what comes of it is told to `onMessage` and `onEnd`. */
   goOn(end: ExchangeEnd): boolean;
+  /** Whether what comes now comes on a stream that was opened again. */
+  isReading(): boolean;
   stop(): void;
 }
 
@@ -99,7 +101,7 @@ export function createResumption({ clock, reopen, onMessage, onEnd }: Resumption
     stopStream();
   }
 
-  return { cursor, goOn, stop };
+  return { cursor, goOn, isReading: () => broken !== undefined, stop };
 }
 
 /** Read to its end without the answer, or cut off in the middle: nothing is wrong with what has come. */

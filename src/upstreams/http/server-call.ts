@@ -119,7 +119,7 @@ export const runCall = ({ route, clock }: CallDeps, call: ServerCall): Promise<C
       const taken =
         message === undefined
           ? createNoMessageError(value)
-          : takeMessage(call, deadline, message, headers);
+          : takeMessage(call, deadline, message, headers, resumption?.isReading() === true);
       if (taken instanceof UpstreamError) {
         stop();
         fail(taken);
@@ -162,12 +162,15 @@ function takeMessage(
   deadline: Deadline,
   message: Exclude<ServerMessage, ServerRequest>,
   headers: IncomingHttpHeaders,
+  isReadOn: boolean,
 ): CallOutcome | UpstreamError | undefined {
   if (message.kind === 'notification') {
     if (message.method === 'notifications/progress') deadline.renew();
     call.onNotification(message);
     return undefined;
   }
+  // Some servers repeat what belongs to other calls of the session.
+  if (isReadOn && message.id !== call.id) return undefined;
   // Without an id an error says that the request could not even be read.
   if (message.id !== call.id && message.id !== null) {
     return createInvalidError('it answered another request than the one that was sent');

@@ -167,6 +167,22 @@ describe('an answer whose stream has ended before it', () => {
     expect(call.heard).toEqual([1, 2, 3]);
   });
 
+  test('§18.3 is found among what the server repeats of other calls', async () => {
+    const call = startBrokenCall(() => event('e-1'));
+    server.answer('GET', (res) => {
+      const request = call.request();
+      const others = [
+        { jsonrpc: '2.0', id: 4711, result: { content: [] } },
+        { jsonrpc: '2.0', id: 4712, error: { code: -32603, message: 'Of another call' } },
+        { jsonrpc: '2.0', id: null, error: { code: -32700, message: 'Of nobody' } },
+      ];
+      const repeated = others.map((other, at) => event(`e-${at + 2}`, other));
+      startEvents(res).end(repeated.join('') + event('e-9', toResult(request, RESULT)));
+    });
+    await comeBackAfter(1000);
+    expect(await call.calling).toEqual(RESULT);
+  });
+
   test('§18.3 is asked for again and again by a server that wants to be polled', async () => {
     const call = startBrokenCall(() => retry(600) + event('e-0'));
     const asked: unknown[] = [];
