@@ -85,7 +85,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
         ...guarded,
         method: 'GET',
         hasFrontPage: true,
-        ...(!hasStreams && { isUnlisted: true }),
+        ...(!hasStreams && { isUnlisted: true, checkOffered: refuseNewStream }),
         judge: judgeGet,
       },
     ];
@@ -155,7 +155,6 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
   function judgeGet({ request, user }: ProtectedCall): JudgedCall {
     const catalog = findCatalog(request);
     const lastEventId = getHeader(request, 'last-event-id');
-    if (lastEventId === undefined && !hasStreams) refuseStream();
     const id = readSessionHeader(request) ?? fail('missing_session_id');
     checkVersionHeader(request);
     if (!acceptsEventStream(request)) fail('not_acceptable');
@@ -180,15 +179,22 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
       },
     };
   }
-}
 
-/** GET without MCP_STREAMS: no stream is offered, but those that clients come back to; clients probe here for the login. */
-const refuseStream = (): never =>
-  fail('method_not_allowed', {
-    details:
-      'This service offers no event stream (MCP_STREAMS is off): each POST is answered by its own response. With Last-Event-ID a client comes back to one of those.',
-    headers: { Allow: 'POST, DELETE' },
-  });
+  /**
+   * GET without MCP_STREAMS: no stream is offered, but those that clients come back to; clients probe here for the login.
+   */
+  function refuseNewStream(request: GatewayRequest): void {
+    if (getHeader(request, 'last-event-id') !== undefined) return;
+    if (getChallenge !== undefined && getHeader(request, 'authorization') === undefined) {
+      fail('missing_token', { headers: getChallenge(request.path) });
+    }
+    fail('method_not_allowed', {
+      details:
+        'This service offers no event stream (MCP_STREAMS is off): each POST is answered by its own response. With Last-Event-ID a client comes back to one of those.',
+      headers: { Allow: 'POST, DELETE' },
+    });
+  }
+}
 
 /** By which clients of event streams know that they need not come again (WHATWG HTML §9.2.3). */
 const NOTHING_LEFT: Reply = { status: 204 };
