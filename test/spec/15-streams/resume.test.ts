@@ -278,7 +278,7 @@ describe('which calls outlive their connections', () => {
     await (await resume(first?.id)).rest();
     const metrics = await gateway.request({ path: '/metrics' });
     expect(metrics.text).toMatch(
-      /mcp_tool_calls_total\{[^}]*tool="wait"[^}]*status="success"[^}]*\} 1/,
+      /mcp_tool_invocations_total\{[^}]*tool="wait"[^}]*status="success"[^}]*\} 1/,
     );
   });
 });
