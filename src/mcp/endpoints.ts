@@ -171,11 +171,15 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
             headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, { expiresAt }),
           };
         }
-        const response =
-          lastEventId === undefined
-            ? await sessionStreams?.open(await findStreamOwner({ user, catalog }, record))
-            : resumptions.resume(record, lastEventId);
-        return response === undefined ? NOTHING_LEFT : toReply({ ...response, expiresAt }, null);
+        const resumed =
+          lastEventId === undefined ? NEW_STREAM : resumptions.resume(record, lastEventId);
+        if (resumed === undefined) return NOTHING_LEFT;
+        if (resumed.kind === 'stream') return toReply({ ...resumed, expiresAt }, null);
+        // Of a time with MCP_STREAMS: nothing more comes.
+        if (sessionStreams === undefined) return NOTHING_LEFT;
+        const owner = await findStreamOwner({ user, catalog }, record);
+        const earlier = resumed.kind === 'earlier' ? resumed : undefined;
+        return toReply({ ...(await sessionStreams.open(owner, earlier)), expiresAt }, null);
       },
     };
   }
@@ -195,6 +199,8 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     });
   }
 }
+
+const NEW_STREAM = { kind: 'new' } as const;
 
 /** By which clients of event streams know that they need not come again (WHATWG HTML §9.2.3). */
 const NOTHING_LEFT: Reply = { status: 204 };

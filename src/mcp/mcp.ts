@@ -142,6 +142,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
         store,
         replicas,
         notificationStreams,
+        keptStreams,
         sessions,
         clock,
         log,
@@ -209,11 +210,14 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     stopWaiting() {
       keptStreams.startStopping();
       resumptions.close();
-      notificationStreams.close();
+      notificationStreams.disconnect();
       questions.close();
     },
     drainStreams: keptStreams.drain,
-    keepStreams: () => keptStreams.stop(STOPPED),
+    keepStreams() {
+      notificationStreams.close();
+      return keptStreams.stop(STOPPED);
+    },
     close() {
       stopSweeping();
       replicas.close();

@@ -15,6 +15,8 @@ export interface EventId {
   readonly position: number | 'end';
   /** Of the call that the stream answers, where it is short: so that it can be told when its answer is lost. */
   readonly requestId: RequestId | undefined;
+  /** It is the stream of the session (GET), which answers nothing. */
+  readonly isOfSession: boolean;
 }
 
 /** What all ids of a stream have in common, written once. */
@@ -32,25 +34,28 @@ export const createEventIdFrame = ({
   sessionTag,
   stream,
   requestId,
+  isOfSession,
 }: Omit<EventId, 'position'>): EventIdFrame => ({
   head: `${replica}.${sessionTag}.${stream}.`,
-  tail: requestId === undefined ? '' : writeRequestId(requestId),
+  tail: isOfSession ? '.g' : writeRequestId(requestId),
 });
 
 export const writeEventId = ({ head, tail }: EventIdFrame, position: EventId['position']): string =>
   head + position + tail;
 
-function writeRequestId(id: RequestId): string {
+function writeRequestId(id: RequestId | undefined): string {
+  if (id === undefined) return '';
   if (typeof id === 'number') return `.n${id}`;
   return id.length > MAX_TEXT ? '' : `.s${Buffer.from(id).toString('base64url')}`;
 }
 
 const PATTERN =
-  /^([0-9a-f-]{36})\.([\w-]{8})\.([0-9a-f]{12})\.(\d{1,9}|end)(?:\.(?:n([-+.\de]{1,30})|s([\w-]{0,400})))?$/;
+  /^([0-9a-f-]{36})\.([\w-]{8})\.([0-9a-f]{12})\.(\d{1,9}|end)(?:\.(?:(g)|n([-+.\de]{1,30})|s([\w-]{0,400})))?$/;
 
 /** Undefined for what this gateway has not written. */
 export function readEventId(text: string): EventId | undefined {
-  const [, replica, sessionTag, stream, position, number, base64] = PATTERN.exec(text) ?? [];
+  const [, replica, sessionTag, stream, position, session, number, base64] =
+    PATTERN.exec(text) ?? [];
   if (replica === undefined || sessionTag === undefined || stream === undefined) return undefined;
   return {
     replica,
@@ -58,6 +63,7 @@ export function readEventId(text: string): EventId | undefined {
     stream,
     position: position === 'end' ? position : Number(position),
     requestId: readRequestId(number, base64),
+    isOfSession: session !== undefined,
   };
 }
 

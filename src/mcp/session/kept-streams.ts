@@ -26,14 +26,24 @@ export interface StreamOptions {
   /** As `nameOwner` has it; undefined without authentication. */
   readonly user: string | undefined;
   readonly protocolVersion: string;
+  /** Of the call that it answers. */
   readonly requestId: RequestId | undefined;
+  /** It is the stream of the session, which answers nothing. */
+  readonly isOfSession: boolean;
   /** Nobody came back in time. */
   abandon(): void;
 }
 
+export interface KeptChannel extends EventChannel {
+  isFull(): boolean;
+  hasRoomToSpare(characters: number): boolean;
+  /** Ends it without a last event. */
+  close(): void;
+}
+
 export interface KeptStreams {
   /** A stream that is sent for the first time. */
-  start(options: StreamOptions): EventChannel;
+  start(options: StreamOptions): KeptChannel;
   /** A stream of the session that is kept here. */
   find(sessionId: string, name: string): KeptStream | undefined;
   /** Sends what came after the position, and what comes, on a connection of its own: the one before is over. */
@@ -51,6 +61,7 @@ export interface KeptStreams {
 /** What is known of a stream while it is kept. */
 export interface KeptStream extends StreamName {
   readonly requestId: RequestId | undefined;
+  readonly isOfSession: boolean;
   readonly frame: EventIdFrame;
   readonly protocolVersion: string;
   /** Milliseconds of the monotonic clock, as all times here. */
@@ -102,6 +113,8 @@ const LONG_MS = 1000;
 /** What ended so long before the process stops is written then: its client may be on the way. */
 const RECENT_MS = 10_000;
 const SWEEP_MS = 10_000;
+/** For how long what a session would hear is heard after its connection broke: many clients only leave. */
+const LISTEN_MS = 30_000;
 
 /** How soon what is read at another replica is written: a long log not so often. */
 const NEWS_MS = 50;
@@ -227,11 +240,16 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
   function end(stream: KeptStream, json: string): void {
     if (stream.endedAt !== undefined) return;
     const text = toEvent(stream, 'end', json);
-    const { queue } = stream;
     push(stream, text);
+    append(stream, { text, isNotification: false });
+    close(stream);
+  }
+
+  function close(stream: KeptStream): void {
+    if (stream.endedAt !== undefined) return;
+    const { queue } = stream;
     queue?.end();
     const isNeeded = queue === undefined || clock.monotonic() - stream.startedAt > LONG_MS;
-    append(stream, { text, isNotification: false });
     stream.queue = undefined;
     stream.abandon = undefined;
     stream.endedAt = clock.monotonic();
@@ -240,7 +258,8 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
     all.finished.add(stream);
     getSession(stream.sessionId).finished.add(stream);
     if (stream.user !== undefined) getUser(stream.user).finished.add(stream);
-    if (isNeeded || isStopping) void save(stream).then((saved) => tellNews(stream, saved));
+    if (isNeeded || isStopping || stream.isOfSession)
+      void save(stream).then((saved) => tellNews(stream, saved));
     if (running.size === 0) tellDrained?.();
   }
 
@@ -354,7 +373,7 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
     clock.after(SWEEP_MS, () => {
       isSweeping = false;
       sweep(clock.monotonic() - KEPT_MS);
-      if (running.size > 0 || all.finished.size > 0) scheduleSweep();
+      if (running.size > 0 || broken.size > 0 || all.finished.size > 0) scheduleSweep();
     });
   }
 
@@ -364,7 +383,8 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
       forget(stream);
     }
     for (const stream of broken) {
-      if (stream.brokenAt === undefined || stream.brokenAt > before) continue;
+      const patience = stream.isOfSession ? KEPT_MS - LISTEN_MS : 0;
+      if (stream.brokenAt === undefined || stream.brokenAt > before + patience) continue;
       broken.delete(stream);
       stream.abandon?.();
     }
@@ -372,7 +392,7 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
 
   return {
     find,
-    start({ sessionId, user, protocolVersion, requestId, abandon }) {
+    start({ sessionId, user, protocolVersion, requestId, isOfSession, abandon }) {
       const session = getSession(sessionId);
       const name = randomUUID().slice(-12);
       const { tag: sessionTag } = session;
@@ -381,12 +401,14 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
         name,
         user,
         requestId,
+        isOfSession,
         protocolVersion,
         frame: createEventIdFrame({
           replica: replicas.ownName,
           sessionTag,
           stream: name,
           requestId,
+          isOfSession,
         }),
         startedAt: clock.monotonic(),
         events: [],
@@ -403,7 +425,7 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
         abandon,
       };
       session.streams.set(name, stream);
-      running.add(stream);
+      if (!isOfSession) running.add(stream);
       scheduleSweep();
       const queue = openQueue(stream);
       stream.unsent = toPrimer(stream, 0);
@@ -418,6 +440,12 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
           stream.queue.end();
           stream.queue = undefined;
           noteBroken(stream);
+        },
+        isFull: () => stream.queue?.isFull() === true,
+        hasRoomToSpare: (characters) => stream.queue?.hasRoomToSpare(characters) !== false,
+        close() {
+          push(stream, '');
+          close(stream);
         },
       };
     },
@@ -461,7 +489,7 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
 
 const toAddress = ({ sessionId, name }: StreamName) => ({ sessionId, stream: name });
 
-const toLog = ({ firstPosition, events, endedAt, lostPosition }: KeptStream): StreamLog => ({
+export const toLog = ({ firstPosition, events, endedAt, lostPosition }: KeptStream): StreamLog => ({
   firstPosition,
   events,
   hasEnded: endedAt !== undefined,

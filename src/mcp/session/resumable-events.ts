@@ -19,6 +19,11 @@ const RETRY_MS = 2000;
 /** The first revision whose clients take an event without data. */
 const PRIMED_SINCE = '2025-11-25';
 
+/** The first revision whose streams have ids. */
+const RESUMABLE_SINCE = '2025-03-26';
+
+export const isResumable = (protocolVersion: string): boolean => protocolVersion >= RESUMABLE_SINCE;
+
 export const isPrimed = (protocolVersion: string): boolean => protocolVersion >= PRIMED_SINCE;
 
 export const toEvent = (
@@ -26,6 +31,12 @@ export const toEvent = (
   position: number | 'end',
   json: string,
 ): string => `id: ${writeEventId(frame, position)}\nevent: message\ndata: ${json}\n\n`;
+
+/** The JSON of such an event. */
+export const readJson = (event: string): string =>
+  event.slice(event.indexOf(DATA) + DATA.length, -2);
+
+const DATA = '\ndata: ';
 
 /**
  * What a connection begins with: an id to come back with, before there is anything to say. Clients of older revisions

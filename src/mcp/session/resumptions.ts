@@ -9,20 +9,34 @@ import type { SessionRecord } from '../../store/store.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
 import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
 import { createEventIdFrame, type EventId, readEventId, tagSession } from './event-ids.ts';
-import type { KeptStreams } from './kept-streams.ts';
+import { type KeptStreams, toLog } from './kept-streams.ts';
 import type { McpReplicas } from './replica-message.ts';
-import { toLoss, toPrimer, toReplay, type WrittenStream } from './resumable-events.ts';
+import { readJson, toLoss, toPrimer, toReplay, type WrittenStream } from './resumable-events.ts';
 import type { StoredStreams, StreamLog } from './stored-streams.ts';
 
 export interface Resumptions {
   /**
-   * What the stream of that event has sent since, and sends; undefined where nothing is left to be sent.
+   * What the stream of that event has sent since, and sends; undefined where nothing is left to be sent. The stream of a
+   * session goes on as a new one, which begins with what the earlier one has sent since.
    *
    * @throws GatewayError `unknown_event_id`, `too_many_streams`.
    */
-  resume(session: SessionRecord, lastEventId: string): StreamResponse | undefined;
+  resume(session: SessionRecord, lastEventId: string): StreamResponse | EarlierStream | undefined;
   /** Ends those that are read here: their clients come again elsewhere. */
   close(): void;
+}
+
+export interface EarlierStream {
+  readonly kind: 'earlier';
+  /** To be called once the new one has ended it. Never rejects. */
+  readMissed(): Promise<Missed>;
+}
+
+export interface Missed {
+  /** JSON-RPC messages. */
+  readonly messages: readonly string[];
+  /** Whether there were more, which nobody has any more. */
+  readonly isIncomplete: boolean;
 }
 
 export interface ResumptionsDeps {
@@ -90,11 +104,11 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     if (ofSession >= MAX_PER_SESSION || readers.size >= MAX_READERS) fail('too_many_streams');
   }
 
-  function readElsewhere(
+  function openReader(
     { sessionId, protocolVersion }: SessionRecord,
     id: EventId,
     position: number,
-  ): ReplyStream {
+  ): Reader {
     const key = toKey(sessionId, id.stream);
     const older = readers.get(key);
     if (older !== undefined) endReader(older);
@@ -113,9 +127,46 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
       wake: () => {},
     };
     readers.set(key, reader);
-    queue.push(toPrimer(stream, position));
+    return reader;
+  }
+
+  function readElsewhere(session: SessionRecord, id: EventId, position: number): ReplyStream {
+    const reader = openReader(session, id, position);
+    reader.queue.push(toPrimer(reader.stream, position));
     void follow(reader);
-    return queue.items;
+    return reader.queue.items;
+  }
+
+  async function readMissed(
+    session: SessionRecord,
+    id: EventId,
+    position: number,
+  ): Promise<Missed> {
+    const own = kept.find(session.sessionId, id.stream);
+    return toMissed(
+      own ? toLog(own) : await readEnded(openReader(session, id, position)),
+      position,
+    );
+  }
+
+  /** The log of a stream that ends now, elsewhere; undefined where nobody has it. */
+  async function readEnded(reader: Reader): Promise<StreamLog | undefined> {
+    for (let silences = 0; ; ) {
+      const { isGone } = reader;
+      reader.hasNews = false;
+      const streamLog = await read(reader);
+      if (
+        streamLog?.hasEnded ||
+        isGone ||
+        !isShared ||
+        reader.isOver ||
+        silences === MAX_SILENCES
+      ) {
+        endReader(reader);
+        return streamLog;
+      }
+      if (!(await ask(reader))) silences += 1;
+    }
   }
 
   /** Never rejects. */
@@ -201,6 +252,9 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
       }
       const { position } = id;
       if (position === 'end') return undefined;
+      if (id.isOfSession) {
+        return { kind: 'earlier', readMissed: () => readMissed(session, id, position) };
+      }
       const own = kept.find(session.sessionId, id.stream);
       return {
         kind: 'stream',
@@ -211,6 +265,17 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     close() {
       for (const reader of readers.values()) endReader(reader);
     },
+  };
+}
+
+function toMissed(streamLog: StreamLog | undefined, position: number): Missed {
+  if (streamLog === undefined) return { messages: [], isIncomplete: true };
+  const { firstPosition, events } = streamLog;
+  return {
+    messages: events
+      .slice(Math.max(0, position + 1 - firstPosition))
+      .map(({ text }) => readJson(text)),
+    isIncomplete: firstPosition > position + 1,
   };
 }
 

@@ -33,7 +33,7 @@ import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import type { Questions } from './questions.ts';
 import type { McpReplicas } from './replica-message.ts';
-import { isPrimed } from './resumable-events.ts';
+import { isPrimed, isResumable } from './resumable-events.ts';
 import {
   createInitialize,
   createSessionMethods,
@@ -153,7 +153,7 @@ function createRespondToRequest(deps: RequestDeps) {
     { id, params }: JsonRpcRequest,
   ): Promise<McpResponse> {
     const { protocolVersion, sessionId } = session;
-    if (protocolVersion >= RESUMABLE) keepStream(call, protocolVersion, sessionId);
+    if (isResumable(protocolVersion)) keepStream(call, protocolVersion, sessionId);
     const outcome = runCall(call, toClient(call, session), params);
     const answer = answerInVersion(protocolVersion, outcome);
     return call.stream.respond(cancellations.raceCancellation(call, sessionId, id, answer));
@@ -169,6 +169,7 @@ function createRespondToRequest(deps: RequestDeps) {
           user: call.user && nameOwner(call.user),
           protocolVersion,
           requestId: call.record.id,
+          isOfSession: false,
           abandon: call.abort,
         }),
     });
@@ -211,9 +212,6 @@ const answerInVersion = (version: string, working: Promise<Outcome>): Promise<An
           ),
     toErrorAnswer,
   );
-
-/** The first revision with streams that can be resumed: those of 2024-11-05 have no ids. */
-const RESUMABLE = '2025-03-26';
 
 /** The revision that asks for results where a tool's arguments do not fit or it fails. Versions compare as text. */
 const FAILURE_RESULTS = '2025-11-25';
