@@ -71,6 +71,7 @@ export function createJudge(deps: JudgeDeps): Judge {
     exchange.endpoint = endpoint;
     if (endpoint.kind === 'open') return toUncounted(() => endpoint.handle(request));
     if (endpoint.kind === 'protected') {
+      endpoint.checkOffered?.(request);
       const limits = limiter.startCheck(endpoint.limit, request.clientIp);
       exchange.limits = limits;
       return judgeProtected(received, endpoint, limits);

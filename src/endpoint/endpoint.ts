@@ -52,6 +52,8 @@ export interface ProtectedEndpoint extends EndpointBase {
   readonly kind: 'protected';
   readonly limit: LimitGroup;
   readonly body?: 'json';
+  /** Before the token is looked at, and not counted. @throws GatewayError for what is not offered to anybody. */
+  checkOffered?(request: GatewayRequest): void;
   /** Without effect. @throws GatewayError for a message that is not valid. */
   judge(call: ProtectedCall): JudgedCall;
 }

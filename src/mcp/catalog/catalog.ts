@@ -188,6 +188,11 @@ export interface Context extends Caller {
   readonly log: ClientLog;
   readonly ask: Ask;
   /**
+   * Ends the connection of a call that takes long, so that nothing has to hold it: its client comes back for the answer by
+   * itself. Nothing happens where it could not (MCP before 2025-11-25, the stateless era, and clients that take no stream).
+   */
+  readonly disconnect: () => void;
+  /**
    * The provider's access token of the user, for calls to its services on the user's behalf; renewed where it is about to
    * expire. A secret. Undefined without a user, and where there is none that is good now.
    */
