@@ -410,7 +410,7 @@ export async function createGateway(
       const { shutdownDelayMs } = config.server;
       if (shutdownDelayMs > 0) await pause(clock, shutdownDelayMs);
       mcp.stopWaiting();
-      await server.close(DRAIN_GRACE_MS);
+      await Promise.all([server.close(DRAIN_GRACE_MS), mcp.endTasks(DRAIN_GRACE_MS)]);
       await upstreams?.close(0);
       mcp.close();
       ownTokens?.close();

@@ -32,6 +32,7 @@ import { createSessions, type SealPerson } from './session/sessions.ts';
 import { createRequestState } from './stateless/multi-round-trip.ts';
 import { createStatelessEra } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
+import { createTasks } from './tasks/tasks.ts';
 
 export interface McpDeps {
   readonly catalogs: Catalogs;
@@ -81,6 +82,8 @@ export interface Mcp {
   endSession(id: string): Promise<boolean>;
   /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
   stopWaiting(): void;
+  /** Lets tasks that run here end for so long; those that do not are ended. */
+  endTasks(graceMs: number): Promise<void>;
   close(): void;
 }
 
@@ -130,6 +133,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
         sessionKeyPrefix,
       })
     : undefined;
+  const tasks = createTasks({ ...deps, config: config.tasks, keyPrefix: sessionKeyPrefix });
   const observer = joinObservers(listObservers(deps), log);
   const countCall = createCountCall(config.maxCallsPerUser, clock, deps.endedGrants);
   const runTarget = createRunTarget({ getGuards: deps.getGuards, askFirst: deps.askFirst });
@@ -152,6 +156,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       countCall,
       findClientId,
       requestState: createRequestState(getSeal, clock),
+      tasks,
       notificationStreams,
       hasStreams,
       service,
@@ -186,6 +191,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       notificationStreams.close();
       questions.close();
     },
+    endTasks: tasks.close,
     close() {
       stopSweeping();
       replicas.close();

@@ -15,6 +15,8 @@ export interface Method {
   readonly needsStreams?: true;
   /** What it lists. */
   readonly list?: ListKind;
+  /** The parameter that `Mcp-Name` repeats, of a method that is about something else. */
+  readonly namedBy?: 'taskId';
   /** The one tool, prompt or resource that it is about; such a method may ask the client (2026-07-28 "Supported Requests"). */
   readonly item?: MethodItem;
 }
@@ -81,7 +83,7 @@ export const METHODS: readonly Method[] = [
   {
     name: 'subscriptions/listen',
     eras: STATELESS,
-    offers: ['subscriptions', 'listChanges'],
+    offers: ['subscriptions', 'listChanges', 'tasks'],
     needsStreams: true,
   },
   { name: 'tools/list', eras: BOTH, offers: ['tools'], list: 'tools' },
@@ -91,6 +93,9 @@ export const METHODS: readonly Method[] = [
   { name: 'resources/list', eras: BOTH, offers: ['resources'], list: 'resources' },
   { name: 'resources/templates/list', eras: BOTH, offers: ['resources'], list: 'templates' },
   { name: 'resources/read', eras: BOTH, offers: ['resources'], item: RESOURCE },
+  { name: 'tasks/get', eras: STATELESS, offers: ['tasks'], namedBy: 'taskId' },
+  { name: 'tasks/update', eras: STATELESS, offers: ['tasks'], namedBy: 'taskId' },
+  { name: 'tasks/cancel', eras: STATELESS, offers: ['tasks'], namedBy: 'taskId' },
   { name: 'completion/complete', eras: BOTH, offers: ['completions'] },
 ];
 

@@ -51,6 +51,8 @@ export interface Call {
   abortSignal(): AbortSignal;
   /** Tells the tool that nobody waits for its result; with an error that is the answer. */
   abort(error?: GatewayError): void;
+  /** It goes on as a task (§29): that the caller hangs up means nothing any more; `onAbort` hears of `abort`. */
+  detach(onAbort: (error: GatewayError | undefined) => void): void;
 }
 
 /** An era of the protocol: answers its messages. */
@@ -70,13 +72,17 @@ export function createCall(
   let cancellation: Cancellation | undefined;
   let abortSignal: AbortSignal | undefined;
   let isAborted = false;
+  let tellTask: ((error: GatewayError | undefined) => void) | undefined;
   const stream = createResponseStream(acceptsEventStream(request), record.id ?? null);
 
   function startCancellation(): Cancellation {
     const created = new Cancellation();
     const hangUp = request.signal();
-    if (isAborted || hangUp.aborted) created.abort();
-    else hangUp.addEventListener('abort', () => created.abort());
+    if (isAborted || (tellTask === undefined && hangUp.aborted)) created.abort();
+    else
+      hangUp.addEventListener('abort', () => {
+        if (tellTask === undefined) created.abort();
+      });
     return created;
   }
 
@@ -104,6 +110,10 @@ export function createCall(
       isAborted = true;
       cancellation?.abort();
       if (error !== undefined) stream.end({ error });
+      tellTask?.(error);
+    },
+    detach(onAbort) {
+      tellTask = onAbort;
     },
   };
 }

@@ -17,6 +17,7 @@ import type {
   Cursor,
   Offers,
   Page,
+  TaskTool,
 } from './catalog.ts';
 import type { MirroredParam } from './descriptions.ts';
 
@@ -144,6 +145,8 @@ export interface Target {
   findProblem?(args: JsonObject): string | undefined;
   /** What is wrong with a result that did not come from the server as it is; undefined where its schema allows it. */
   findResultProblem?(result: JsonObject): string | undefined;
+  /** Of a tool whose calls may go on as tasks (§29). */
+  readonly task?: TargetTask | undefined;
   /** @throws GatewayError for what the caller did wrong; any other throw is an unexpected failure (§4.4). */
   run(args: JsonObject, context: CallerContext): Promise<object>;
   /**
@@ -153,6 +156,9 @@ export interface Target {
    */
   failAsUnknown(context: CallerContext, facts: Readonly<Record<string, unknown>>): Promise<never>;
 }
+
+/** §29: how its calls go on as tasks. */
+export type TargetTask = TaskTool;
 
 // A catalogue of an author, as the gateway serves it.
 
@@ -257,6 +263,7 @@ function createOwnTarget(catalog: Catalog, list: CallableList, name: string): Ta
     server: undefined,
     listMirroredParams: (caller) =>
       list === 'tools' ? catalog.mirroredParams(name, caller) : NO_PARAMS,
+    ...(list === 'tools' && { task: catalog.findTask?.(name) }),
     run: (args, context) => run(catalog, name, args, context),
     failAsUnknown: async (_context, facts) => failUnknownItem(list, name, { facts }),
   };

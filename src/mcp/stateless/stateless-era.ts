@@ -9,6 +9,7 @@ import {
   type JsonObject,
   noteWritten,
 } from '../../platform/json.ts';
+import { TASKS } from '../../protocol/extensions.ts';
 import { isShortId, type JsonRpcRequest, readParams } from '../../protocol/json-rpc.ts';
 import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import { SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
@@ -26,8 +27,10 @@ import {
 import type { FindClientId, RunCall } from '../calls/run-call.ts';
 import type { CountCall } from '../calls/running-calls.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
+import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
+import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
 import { type RequestState, type Round, startRound } from './multi-round-trip.ts';
 
@@ -36,6 +39,7 @@ export interface StatelessEraDeps {
   readonly countCall: CountCall;
   readonly findClientId: FindClientId;
   readonly requestState: RequestState;
+  readonly tasks: Tasks;
   readonly notificationStreams: NotificationStreams;
   /** `MCP_STREAMS`: whether there are subscriptions. */
   readonly hasStreams: boolean;
@@ -46,12 +50,18 @@ export interface StatelessEraDeps {
 const DISCOVER_CACHE = { ttlMs: 60_000, scope: 'public' } as const;
 
 export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
-  const { runCall, countCall, requestState, hasStreams, findClientId } = deps;
+  const { runCall, countCall, requestState, tasks, hasStreams, findClientId } = deps;
   const { name, version } = deps.service;
   const createServerInfo = (members: JsonObject) => ({
     'io.modelcontextprotocol/serverInfo': { name, version, ...members },
   });
   const serverInfo = createServerInfo({});
+  const ownRuns: Readonly<Record<string, RunMethod>> = {
+    'server/discover': discover,
+    ...Object.fromEntries(
+      Object.entries(tasks.methods).map(([method, run]) => [method, requireTasks(run)]),
+    ),
+  };
   const openSubscription = createOpenSubscription({ ...deps, serverInfo });
 
   return {
@@ -99,9 +109,30 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     request: JsonRpcRequest,
     envelope: Envelope,
   ): Promise<Answer> {
-    const round = await startRound(call, request, envelope, requestState);
-    const run = request.method === 'server/discover' ? discover : undefined;
-    return endRound(round, runCall(call, round, request.params, run), nameServer(call.catalog));
+    const task = mayBeTask(call, envelope.client) ? tasks.offer(call) : undefined;
+    const round = await startRound(call, request, envelope, requestState, task);
+    const work = runCall(call, round, request.params, ownRuns[request.method]);
+    const info = nameServer(call.catalog);
+    return task === undefined
+      ? endRound(round, work, info)
+      : answerOrGoOn(task, round, work, info);
+  }
+
+  /** §29: once the call goes on as a task, its end is the task's. */
+  function answerOrGoOn(
+    task: TaskOffer,
+    round: Round,
+    work: Promise<Outcome>,
+    info: JsonObject,
+  ): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      task.created.then((result) => resolve({ result: withServerInfo(result, info) }), reject);
+      work.then((outcome) =>
+        task.hasBegun() && outcome.kind !== 'asked'
+          ? task.end(toAnswer(outcome, true, ({ result }) => result))
+          : endRound(round, work, info).then(resolve, reject),
+      );
+    });
   }
 
   async function endRound(round: Round, work: Promise<Outcome>, info: JsonObject): Promise<Answer> {
@@ -137,11 +168,32 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     const { instructions } = description;
     const result = {
       supportedVersions: SUPPORTED_VERSIONS,
-      capabilities: listCapabilities(description, hasStreams),
+      capabilities: listCapabilities(description, hasStreams, 'stateless'),
       ...(instructions !== undefined && { instructions }),
     };
     return { result, cache: catalog.isShared ? DISCOVER_CACHE : NOT_SHARED };
   }
+}
+
+const mayBeTask = ({ record, catalog }: Call, client: ClientCapabilities): boolean =>
+  record.method?.item?.kind === 'tool' && catalog.offers.tasks === true && declaresTasks(client);
+
+const declaresTasks = ({ extensions }: ClientCapabilities): boolean =>
+  extensions?.[TASKS] !== undefined;
+
+const requireTasks =
+  (run: RunMethod): RunMethod =>
+  async (params, context, call) => {
+    checkDeclaresTasks(context.client);
+    return run(params, context, call);
+  };
+
+function checkDeclaresTasks(client: ClientCapabilities): void {
+  if (declaresTasks(client)) return;
+  fail('missing_client_capability', {
+    details: `Tasks need a client that declares the extension ${TASKS}.`,
+    data: { requiredCapabilities: { extensions: { [TASKS]: {} } } },
+  });
 }
 
 /** What depends on the caller is private. */

@@ -151,6 +151,7 @@ const joinOffers = (all: readonly Offers[]): Offers => ({
   listChanges: all.some(({ listChanges }) => listChanges === true),
   completions: all.some(({ completions }) => completions),
   logging: all.some(({ logging }) => logging),
+  ...(all.some(({ tasks }) => tasks === true) && { tasks: true }),
 });
 
 // §18.2: the instructions of several servers as one text.

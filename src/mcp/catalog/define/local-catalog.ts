@@ -2,7 +2,7 @@
 import { DefinitionError, fail, failUnknown } from '../../../errors/gateway-error.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { stripUri } from '../../../platform/strip-uri.ts';
-import type { Catalog, Completion, Context, Cursor, ListItems, Page } from '../catalog.ts';
+import type { Arguments, Catalog, Completion, Context, Cursor, ListItems, Page } from '../catalog.ts';
 import type { CacheHint } from '../content.ts';
 import { checkMembers, describeType } from './check-members.ts';
 import type { Prompt } from './prompt.ts';
@@ -64,6 +64,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
         ({ hasCompletion }) => hasCompletion,
       ),
       logging,
+      ...([...tools.values()].some(({ task }) => task !== undefined) && { tasks: true }),
     },
     ...(instructions !== undefined && { instructions }),
 
@@ -75,9 +76,19 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
     listTools: createPager(tools, pageSize),
     async callTool(name, args, context) {
       const tool = tools.get(name) ?? failUnknownName('tool', name, tools);
-      const problem = tool.findProblem(args);
-      if (problem !== undefined) fail('invalid_tool_input', { details: problem });
+      checkArguments(tool, args);
       return tool.run(args, context);
+    },
+    findTask(name) {
+      const tool = tools.get(name);
+      if (tool?.task === undefined) return undefined;
+      return {
+        isRequired: tool.task === 'required',
+        async prepare(args, context) {
+          checkArguments(tool, args);
+          return tool.prepare(args, context);
+        },
+      };
     },
 
     listPrompts: createPager(prompts, pageSize),
@@ -100,6 +111,11 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
       return toCompletion(complete && (await complete(argument.value, known, context)));
     },
   };
+}
+
+function checkArguments(tool: Tool, args: Arguments): void {
+  const problem = tool.findProblem(args);
+  if (problem !== undefined) fail('invalid_tool_input', { details: problem });
 }
 
 type ResourceMembers =
