@@ -160,6 +160,8 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       notificationStreams,
       hasStreams,
       service,
+      getProviderToken: deps.getProviderToken,
+      getGuards: deps.getGuards,
     }),
   };
 

@@ -41,11 +41,11 @@ const taskSettings = {
   }),
   maxTasksPerUser: defineSetting('MCP_USER_TASKS_MAX', integer(0, 8192), {
     default: { value: 32 },
-    summary: 'The most tasks of one user that run at the same time, at all replicas; 0 for no limit.',
+    summary:
+      'The most tasks of one user that run at the same time, at all replicas; 0 for no limit.',
     details: 'One more gets a 429. Tasks that run at one replica count as calls, too.',
   }),
 };
-
 
 export const mcpSettings = { ...sessionSettings, ...callSettings, ...taskSettings };
 

@@ -54,11 +54,7 @@ export function failUnknownMethod(
 }
 
 /** `capabilities` of `initialize` and `server/discover`: nothing that is not there. */
-export function listCapabilities(
-  { offers }: CatalogDescription,
-  hasStreams: boolean,
-  era: Era,
-) {
+export function listCapabilities({ offers }: CatalogDescription, hasStreams: boolean, era: Era) {
   const listChanged = offers.listChanges === true && hasStreams && { listChanged: true };
   const subscribe = offers.subscriptions && hasStreams && { subscribe: true };
   return {

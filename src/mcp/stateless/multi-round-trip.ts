@@ -156,12 +156,13 @@ async function askInTask<const Requests extends ClientRequests>(
   guards: QuestionGuards | undefined,
 ): Promise<Answers<Requests>> {
   checkCapabilities(requests, client);
-  const questions =
-    guards === undefined ? requests : await passQuestions(requests, guards);
+  const questions = guards === undefined ? requests : await passQuestions(requests, guards);
   const received = await task.ask(toQuestions(questions));
   return readAnswers(
     requests,
-    guards === undefined ? received : await passAnswers(requests, pick(received, Object.keys(requests)), guards),
+    guards === undefined
+      ? received
+      : await passAnswers(requests, pick(received, Object.keys(requests)), guards),
   );
 }
 

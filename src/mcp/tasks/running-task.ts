@@ -90,7 +90,7 @@ export function createRunningTask(task: NewTask, deps: RunningTaskDeps): Running
   }
 
   async function write(answer: Answer): Promise<void> {
-    const { end, message } = await fit(answer);
+    const { end, message } = await toEnd(answer);
     const hasWritten = await writeUntilKept((record) => ({
       ...record,
       statusMessage: message ?? (end.status === 'failed' ? undefined : record.statusMessage),
@@ -121,14 +121,14 @@ export function createRunningTask(task: NewTask, deps: RunningTaskDeps): Running
     return false;
   }
 
-  async function fit(answer: Answer): Promise<{ readonly end: TaskEnd; readonly message?: string }> {
+  async function toEnd(
+    answer: Answer,
+  ): Promise<{ readonly end: TaskEnd; readonly message?: string }> {
     if ('error' in answer) return toFailure(answer.error);
     const bytes = measure(answer.result);
     if (bytes instanceof GatewayError) return toFailure(bytes);
     if (bytes > MAX_RESULT_BYTES) {
-      return toFailure(
-        tooLarge(`It has ${bytes} bytes as JSON; ${MAX_RESULT_BYTES} are allowed.`),
-      );
+      return toFailure(tooLarge(`It has ${bytes} bytes as JSON; ${MAX_RESULT_BYTES} are allowed.`));
     }
     const hasRoom = await records.reserveResult(key, user, bytes).catch(() => true);
     return hasRoom

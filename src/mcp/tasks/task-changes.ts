@@ -1,4 +1,5 @@
 // §29: who hears that a task has changed, at whatever replica. What is lost on the way is found by looking.
+import { type Clock, createSecondTimer } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
@@ -14,14 +15,18 @@ export const isTaskMessage = (value: unknown): value is TaskMessage =>
 
 export interface TaskChanges {
   announce(key: string): void;
+  /** Called now and then without a change, too. */
   listen(key: string, listener: () => void): () => void;
-  /** All that somebody listens to. */
-  listKeys(): readonly string[];
-  /** Calls those who listen to the key here. */
-  tell(key: string): void;
 }
 
-export function createTaskChanges(replicas: Replicas<TaskMessage>, log: Log): TaskChanges {
+/** Messages from replica to replica may be lost. */
+const LOOK_MS = 5000;
+
+export function createTaskChanges(
+  replicas: Replicas<TaskMessage>,
+  clock: Clock,
+  log: Log,
+): TaskChanges {
   const listeners = new Map<string, Set<() => void>>();
 
   const tell = (key: string): void => {
@@ -29,8 +34,17 @@ export function createTaskChanges(replicas: Replicas<TaskMessage>, log: Log): Ta
   };
   replicas.listen(({ key }) => tell(key));
 
+  let lookedAt = clock.monotonic();
+  const startSweeping = createSecondTimer(clock, {
+    isNeeded: () => listeners.size > 0,
+    task() {
+      if (clock.monotonic() - lookedAt < LOOK_MS) return;
+      lookedAt = clock.monotonic();
+      for (const key of listeners.keys()) tell(key);
+    },
+  });
+
   return {
-    tell,
     announce(key) {
       replicas.send({ about: 'changed', key }).catch((cause: unknown) => {
         log.debug('Other replicas could not be told that a task has changed.', { cause });
@@ -39,11 +53,11 @@ export function createTaskChanges(replicas: Replicas<TaskMessage>, log: Log): Ta
     listen(key, listener) {
       const known = listeners.get(key) ?? new Set();
       listeners.set(key, known.add(listener));
+      startSweeping();
       return () => {
         known.delete(listener);
         if (known.size === 0 && listeners.get(key) === known) listeners.delete(key);
       };
     },
-    listKeys: () => [...listeners.keys()],
   };
 }

@@ -78,9 +78,7 @@ export function createTaskRecords({ store, getSeal, clock, keyPrefix, config }: 
       }),
     /** False where the user, or all, have as many tasks running as they may. */
     reserveRun: (key: string, user: string | undefined): Promise<boolean> =>
-      orInternalError(() =>
-        reserveInAll(store, running.list(user), toRunEntry(key), ttlSeconds),
-      ),
+      orInternalError(() => reserveInAll(store, running.list(user), toRunEntry(key), ttlSeconds)),
     releaseRun: (key: string, user: string | undefined): Promise<void> =>
       orInternalError(() => releaseInAll(store, running.list(user), toRunEntry(key))),
     /** False where there is no room for a result of so many bytes. */

@@ -4,7 +4,12 @@ import { GatewayError } from '../../errors/gateway-error.ts';
 import { createSecondTimer, pause } from '../../platform/clock.ts';
 import { buildTaskReplicaKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
-import { createRunningTask, type NewTask, type RunningTask, type RunningTaskDeps } from './running-task.ts';
+import {
+  createRunningTask,
+  type NewTask,
+  type RunningTask,
+  type RunningTaskDeps,
+} from './running-task.ts';
 
 export interface TaskRunsDeps extends RunningTaskDeps {
   readonly store: Pick<KeyValue, 'get' | 'set'>;
@@ -26,29 +31,21 @@ export interface TaskRuns {
 /** So long nobody looks at a replica that says nothing; it says something three times meanwhile, and more. */
 const LIFE_SECONDS = 60;
 const SIGN_MS = 15_000;
-/** Messages from replica to replica may be lost. */
-const LOOK_MS = 5000;
 
 export function createTaskRuns(deps: TaskRunsDeps): TaskRuns {
   const { store, ownName, keyPrefix, clock, log, changes } = deps;
   const running = new Map<string, RunningEntry>();
   const ownKey = buildTaskReplicaKey(keyPrefix, ownName);
   let signedAt = Number.NEGATIVE_INFINITY;
-  let lookedAt = clock.monotonic();
   let tellIdle = () => {};
 
   const startSweeping = createSecondTimer(clock, {
     isNeeded: () => running.size > 0,
     task() {
-      const now = clock.monotonic();
-      if (now - signedAt >= SIGN_MS) {
-        sign().catch((cause: unknown) => {
-          log.debug('The sign of life of this replica could not be written.', { cause });
-        });
-      }
-      if (now - lookedAt < LOOK_MS) return;
-      lookedAt = now;
-      for (const { task } of running.values()) void task?.look();
+      if (clock.monotonic() - signedAt < SIGN_MS) return;
+      sign().catch((cause: unknown) => {
+        log.debug('The sign of life of this replica could not be written.', { cause });
+      });
     },
   });
 

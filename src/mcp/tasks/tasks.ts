@@ -45,12 +45,12 @@ export interface Tasks {
   readonly methods: Readonly<Record<string, RunMethod>>;
   /** `DetailedTask`. @throws GatewayError `invalid_params` for one that is unknown to this caller. */
   read(taskId: string, caller: TaskCaller, catalog: ServedCatalog): Promise<JsonObject>;
-  /** Calls back when the task may have changed; returns what ends it. */
-  listen(
+  /** Tells what the task is, and each time that it has become another; returns what ends it. */
+  watch(
     taskId: string,
-    caller: Pick<TaskCaller, 'user'>,
+    caller: TaskCaller,
     catalog: ServedCatalog,
-    listener: () => void,
+    tell: (task: JsonObject) => void,
   ): () => void;
   /** Lets those that run here end for so long; those that do not are ended. */
   close(graceMs: number): Promise<void>;
@@ -73,7 +73,7 @@ export function createTasks(deps: TasksDeps): Tasks {
     isMessage: isTaskMessage,
   });
   const { ownName } = replicas;
-  const changes = createTaskChanges(replicas, log);
+  const changes = createTaskChanges(replicas, clock, log);
   const records = createTaskRecords(deps);
   const runs = createTaskRuns({ ...deps, records, changes, ownName });
 
@@ -224,10 +224,7 @@ export function createTasks(deps: TasksDeps): Tasks {
       return NOTHING;
     },
     async 'tasks/cancel'(params, context, { catalog }) {
-      const { key, record } = await find(readString(params, 'taskId'), context, catalog);
-      if (record.end !== undefined) {
-        fail('invalid_params', { details: 'The task has ended, and cannot be cancelled any more.' });
-      }
+      const { key } = await find(readString(params, 'taskId'), context, catalog);
       await records.update(key, (standing) =>
         standing.end === undefined
           ? {
@@ -249,12 +246,46 @@ export function createTasks(deps: TasksDeps): Tasks {
     offer,
     methods,
     read,
-    listen: (taskId, { user }, catalog, listener) =>
-      changes.listen(records.buildKey(toOwner(taskId, user, catalog)), listener),
+    watch(taskId, caller, catalog, tell) {
+      const key = records.buildKey(toOwner(taskId, caller.user, catalog));
+      let told = '';
+      let isOver = false;
+      async function look(): Promise<void> {
+        // What can be read no longer, or not now, is told no longer, or later.
+        const task = await read(taskId, caller, catalog).catch(() => undefined);
+        const { pollIntervalMs: _, ...state } = task ?? {};
+        const text = JSON.stringify(state);
+        if (task === undefined || text === told || isOver) return;
+        told = text;
+        tell(task);
+      }
+      const lookInOrder = createTurnTaker(look);
+      const stopListening = changes.listen(key, lookInOrder);
+      lookInOrder();
+      return () => {
+        isOver = true;
+        stopListening();
+      };
+    },
     async close(graceMs) {
       await runs.close(graceMs);
       replicas.close();
     },
+  };
+}
+
+/** One look at a time; what changes meanwhile is looked at once more. */
+function createTurnTaker(look: () => Promise<void>): () => void {
+  let isLooking = false;
+  let hasChanged = false;
+  return function lookInOrder() {
+    hasChanged = isLooking;
+    if (isLooking) return;
+    isLooking = true;
+    void look().finally(() => {
+      isLooking = false;
+      if (hasChanged) lookInOrder();
+    });
   };
 }
 
@@ -296,7 +327,12 @@ function findProblem({ questions }: TaskRecord, answered: JsonObject): string | 
 
 /** `params` of notifications/progress. */
 function describeProgress(params: object): string {
-  const { message, progress, total } = { message: undefined, progress: 0, total: undefined, ...params };
+  const { message, progress, total } = {
+    message: undefined,
+    progress: 0,
+    total: undefined,
+    ...params,
+  };
   if (typeof message === 'string' && message !== '') return message;
   return total === undefined ? String(progress) : `${progress} of ${total}`;
 }

@@ -2,7 +2,15 @@
 import { DefinitionError, fail, failUnknown } from '../../../errors/gateway-error.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { stripUri } from '../../../platform/strip-uri.ts';
-import type { Arguments, Catalog, Completion, Context, Cursor, ListItems, Page } from '../catalog.ts';
+import type {
+  Arguments,
+  Catalog,
+  Completion,
+  Context,
+  Cursor,
+  ListItems,
+  Page,
+} from '../catalog.ts';
 import type { CacheHint } from '../content.ts';
 import { checkMembers, describeType } from './check-members.ts';
 import type { Prompt } from './prompt.ts';
