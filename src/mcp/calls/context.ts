@@ -14,6 +14,7 @@ import type {
   ApprovalRounds,
   CallerContext,
   IdentifiedCaller,
+  RelayedTasks,
   Target,
 } from '../catalog/served-catalog.ts';
 import {
@@ -30,6 +31,8 @@ export interface CallTask {
   /** From here on the call is a task: its client has been answered. @throws GatewayError where there is no room for it. */
   begin(): Promise<void>;
   hasBegun(): boolean;
+  /** §29.5: what the server of the target answered, as its client gets it: a task under an id of the gateway's. */
+  adopt(tasks: RelayedTasks, server: string, result: object): object | Promise<object>;
   /** What would be sent to the client before the answer. */
   send(message: GuardedNotification): void;
 }

@@ -125,10 +125,16 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
 
 // §29: a call goes on as a task from where its target would run: what has to be asked before has been asked.
 
-const run = (target: Target, args: JsonObject, context: CallContext): Promise<object> =>
-  target.task === undefined || context.task === undefined
-    ? target.run(args, context)
-    : runAsTask(target.task, args, context, context.task);
+function run(target: Target, args: JsonObject, context: CallContext): Promise<object> {
+  const { task } = context;
+  if (task === undefined) return target.run(args, context);
+  if (target.task !== undefined) return runAsTask(target.task, args, context, task);
+  const running = target.run(args, context);
+  const { relayedTasks, server } = target;
+  return relayedTasks === undefined || server === undefined
+    ? running
+    : running.then((result) => task.adopt(relayedTasks, server, result));
+}
 
 async function runAsTask(
   { prepare }: TargetTask,

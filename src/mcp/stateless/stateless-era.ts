@@ -31,7 +31,7 @@ import type { FindClientId, RunCall } from '../calls/run-call.ts';
 import type { CountCall } from '../calls/running-calls.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
-import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
+import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
@@ -106,7 +106,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
       const caller = { user, session: undefined, client, clientId, view: catalog.view };
       const filter = readFilter(message.params);
       if (filter.taskIds.length > 0) checkDeclaresTasks(client);
-      return await openSubscription(message, filter, catalog, caller, async () =>
+      return await openSubscription(message, filter, call, caller, async () =>
         createContext(call, await startRound(call, message, envelope, requestState, undefined), {
           ...deps,
           canAsk: false,
@@ -234,7 +234,7 @@ interface SubscriptionsDeps {
 type OpenSubscription = (
   request: JsonRpcRequest,
   filter: Filter,
-  catalog: ServedCatalog,
+  call: Call,
   caller: IdentifiedCaller,
   /** The same caller, for what asks servers. */
   createCaller: () => Promise<CallContext>,
@@ -245,7 +245,8 @@ const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
   const { notificationStreams, serverInfo, tasks } = deps;
 
-  return async function openSubscription({ id }, filter, catalog, caller, createCaller) {
+  return async function openSubscription({ id }, filter, call, caller, createCaller) {
+    const { catalog } = call;
     if (!isShortId(id)) {
       fail('invalid_params', {
         details: 'The id of a subscription may have at most 256 characters',
@@ -255,8 +256,7 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
     const uris = new Set<string>();
     // One after the other: each may ask a server.
     for (const uri of filter.uris) if (await catalog.canWatch(uri, caller)) uris.add(uri);
-    const watched =
-      filter.taskIds.length > 0 ? await watchTasks(filter, catalog, createCaller) : NONE;
+    const watched = filter.taskIds.length > 0 ? await watchTasks(filter, call, createCaller) : NONE;
     const subscription = { [SUBSCRIPTION_ID]: id };
     const withSubscription = (members: object) => ({ ...members, _meta: subscription });
     const result = { resultType: 'complete', _meta: { ...subscription, ...serverInfo } };
@@ -297,18 +297,18 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
   /** Those that the caller may read; of others nothing is told. */
   async function watchTasks(
     filter: Filter,
-    catalog: ServedCatalog,
+    call: Call,
     createCaller: () => Promise<CallContext>,
   ): Promise<WatchedTasks> {
     const caller = await createCaller();
     const taskIds: string[] = [];
     for (const taskId of new Set(filter.taskIds)) {
-      if (await canRead(taskId, catalog, caller)) taskIds.push(taskId);
+      if (await canRead(taskId, call, caller)) taskIds.push(taskId);
     }
     return {
       taskIds,
       listen(tell) {
-        const stops = taskIds.map((taskId) => tasks.watch(taskId, caller, catalog, tell));
+        const stops = taskIds.map((taskId) => tasks.watch(taskId, caller, call, tell));
         return () => {
           for (const stop of stops) stop();
         };
@@ -316,8 +316,8 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
     };
   }
 
-  function canRead(taskId: string, catalog: ServedCatalog, caller: CallContext): Promise<boolean> {
-    return tasks.read(taskId, caller, catalog).then(
+  function canRead(taskId: string, call: Call, caller: CallContext): Promise<boolean> {
+    return tasks.read(taskId, caller, call).then(
       () => true,
       (thrown: unknown) => {
         if (thrown instanceof GatewayError && HIDDEN.has(thrown.key)) return false;

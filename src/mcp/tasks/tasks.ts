@@ -7,6 +7,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
+import type { Guards } from '../../policy/guards/guards.ts';
 import type { Policies } from '../../policy/policy.ts';
 import { buildTasksChannelName } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
@@ -15,11 +16,23 @@ import type { Bus } from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { Call } from '../calls/call.ts';
 import { findAnswerProblem } from '../calls/client-answers.ts';
-import type { CallTask } from '../calls/context.ts';
+import type { CallContext, CallTask } from '../calls/context.ts';
 import { type RunMethod, readString } from '../calls/methods.ts';
 import type { Answer } from '../calls/outcome.ts';
-import { nameOwnPath, type ServedCatalog } from '../catalog/served-catalog.ts';
+import {
+  nameOwnPath,
+  type ServedCatalog,
+  type Target,
+  type TaskRequest,
+} from '../catalog/served-catalog.ts';
+import { guardTask } from '../control/guard-task.ts';
 import type { Question } from '../control/question-guards.ts';
+import {
+  createRelayedTaskIds,
+  describeHandle,
+  describeRelayed,
+  isRelayed,
+} from './relayed-tasks.ts';
 import type { RunningTask } from './running-task.ts';
 import { createTaskChanges, isTaskMessage } from './task-changes.ts';
 import { describeInDetail, describeTask, type TaskRecord } from './task-record.ts';
@@ -36,20 +49,20 @@ export interface TaskOffer extends CallTask {
   end(answer: Answer): Promise<void>;
 }
 
-/** Who asks about a task. */
-export type TaskCaller = Parameters<ServedCatalog['resolve']>[1];
+/** At which path somebody asks about a task. */
+type TaskCall = Pick<Call, 'catalog' | 'record'>;
 
 export interface Tasks {
   offer(call: Call): TaskOffer;
   /** `tasks/*`, by the method's name. */
   readonly methods: Readonly<Record<string, RunMethod>>;
   /** `DetailedTask`. @throws GatewayError `invalid_params` for one that is unknown to this caller. */
-  read(taskId: string, caller: TaskCaller, catalog: ServedCatalog): Promise<JsonObject>;
+  read(taskId: string, caller: CallContext, call: TaskCall): Promise<JsonObject>;
   /** Tells what the task is, and each time that it has become another; returns what ends it. */
   watch(
     taskId: string,
-    caller: TaskCaller,
-    catalog: ServedCatalog,
+    caller: CallContext,
+    call: TaskCall,
     tell: (task: JsonObject) => void,
   ): () => void;
   /** Lets those that run here end for so long; those that do not are ended. */
@@ -63,10 +76,12 @@ export interface TasksDeps extends TaskRecordsDeps {
   readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
   /** Undefined where everybody may use everything. */
   readonly policies: Pick<Policies, 'judge'> | undefined;
+  /** Those of the configuration as it is now; undefined where it has none. */
+  getGuards(): Guards | undefined;
 }
 
 export function createTasks(deps: TasksDeps): Tasks {
-  const { clock, log, config, keyPrefix, policies } = deps;
+  const { clock, log, config, keyPrefix, policies, getGuards } = deps;
   const replicas = createReplicas({
     ...deps,
     channel: buildTasksChannelName(keyPrefix),
@@ -75,6 +90,7 @@ export function createTasks(deps: TasksDeps): Tasks {
   const { ownName } = replicas;
   const changes = createTaskChanges(replicas, clock, log);
   const records = createTaskRecords(deps);
+  const relayedIds = createRelayedTaskIds(deps.getSeal);
   const runs = createTaskRuns({ ...deps, records, changes, ownName });
 
   function offer(call: Call): TaskOffer {
@@ -123,6 +139,14 @@ export function createTasks(deps: TasksDeps): Tasks {
       created,
       begin,
       hasBegun: () => running !== undefined,
+      adopt(tasks, server, result) {
+        const handle = tasks.readHandle(result);
+        if (handle === undefined) return result;
+        const place = { server, tool: record.subject ?? '', id: handle.taskId };
+        return relayedIds
+          .seal(toOwner('', user, catalog), place)
+          .then((taskId) => describeHandle(taskId, handle));
+      },
       send({ method, params }) {
         // MCP, ext-tasks: there are no log messages of tasks.
         if (method === 'notifications/progress') running?.note(describeProgress(params));
@@ -138,14 +162,14 @@ export function createTasks(deps: TasksDeps): Tasks {
   /** The record, of which a task whose replica has gone has become `failed`. */
   async function find(
     taskId: string,
-    caller: TaskCaller,
-    catalog: ServedCatalog,
+    caller: CallContext,
+    call: TaskCall,
   ): Promise<{ readonly key: string; readonly record: TaskRecord }> {
-    const owner = toOwner(taskId, caller.user, catalog);
+    const owner = toOwner(taskId, caller.user, call.catalog);
     const key = records.buildKey(owner);
     const record = await records.read(key);
     if (record === undefined) return failUnknownTask();
-    await checkTool(record.tool, caller, catalog);
+    await findTool(record.tool, caller, call);
     if (record.end !== undefined || (await isRunning(key, record))) return { key, record };
     const error = new GatewayError('task_lost');
     const lost = await records.update(key, (standing) =>
@@ -169,11 +193,11 @@ export function createTasks(deps: TasksDeps): Tasks {
     runs.isRunning(key, replica).catch((cause: unknown) => fail('internal_error', { cause }));
 
   /** Rules may have been loaded anew, and the user may have other groups: what one may not call, one may not read. */
-  async function checkTool(
+  async function findTool(
     name: string,
-    caller: TaskCaller,
-    catalog: ServedCatalog,
-  ): Promise<void> {
+    caller: CallContext,
+    { catalog, record }: TaskCall,
+  ): Promise<Target> {
     const target = await Promise.resolve(catalog.resolve({ list: 'tools', name }, caller)).catch(
       (thrown: unknown) => {
         if (thrown instanceof GatewayError && thrown.key === 'invalid_params') failUnknownTask();
@@ -185,27 +209,51 @@ export function createTasks(deps: TasksDeps): Tasks {
     if (verdict?.kind === 'scopes_missing') {
       fail('insufficient_scope', { data: { scopes: verdict.scopes } });
     }
+    // Guards on what is asked go by it.
+    record.target = target;
+    return target;
   }
 
-  async function read(
-    taskId: string,
-    caller: TaskCaller,
-    catalog: ServedCatalog,
-  ): Promise<JsonObject> {
-    const { record } = await find(taskId, caller, catalog);
+  /** §29.5: asks its server. Undefined for what is only acknowledged. */
+  async function askServer(
+    request: TaskRequest,
+    caller: CallContext,
+    call: TaskCall,
+  ): Promise<JsonObject | undefined> {
+    const { taskId } = request;
+    const place = await relayedIds.open(toOwner('', caller.user, call.catalog), taskId);
+    if (place === undefined) return failUnknownTask();
+    const target = await findTool(place.tool, caller, call);
+    if (target.relayedTasks === undefined || target.server !== place.server) failUnknownTask();
+    const task = await target.relayedTasks.request({ ...request, taskId: place.id }, caller);
+    if (task === undefined) return undefined;
+    return describeRelayed(taskId, await guardTask(getGuards(), target, task, caller, call.record));
+  }
+
+  async function read(taskId: string, caller: CallContext, call: TaskCall): Promise<JsonObject> {
+    if (isRelayed(taskId)) {
+      const task = await askServer({ method: 'tasks/get', taskId }, caller, call);
+      return task ?? failUnknownTask();
+    }
+    const { record } = await find(taskId, caller, call);
     return describeInDetail(taskId, record, clock.now());
   }
 
   const methods: Tasks['methods'] = {
-    'tasks/get': async (params, context, { catalog }) => ({
-      result: await read(readString(params, 'taskId'), context, catalog),
+    'tasks/get': async (params, context, call) => ({
+      result: await read(readString(params, 'taskId'), context, call),
     }),
-    async 'tasks/update'(params, context, { catalog }) {
+    async 'tasks/update'(params, context, call) {
+      const taskId = readString(params, 'taskId');
       const { inputResponses } = params;
       if (!isObject(inputResponses)) {
         fail('invalid_params', { details: 'params.inputResponses must be an object' });
       }
-      const { key } = await find(readString(params, 'taskId'), context, catalog);
+      if (isRelayed(taskId)) {
+        await askServer({ method: 'tasks/update', taskId, inputResponses }, context, call);
+        return NOTHING;
+      }
+      const { key } = await find(taskId, context, call);
       let problem: string | undefined;
       await records.update(key, (record) => {
         const answered = pickAnswers(record, inputResponses);
@@ -223,8 +271,13 @@ export function createTasks(deps: TasksDeps): Tasks {
       changes.announce(key);
       return NOTHING;
     },
-    async 'tasks/cancel'(params, context, { catalog }) {
-      const { key } = await find(readString(params, 'taskId'), context, catalog);
+    async 'tasks/cancel'(params, context, call) {
+      const taskId = readString(params, 'taskId');
+      if (isRelayed(taskId)) {
+        await askServer({ method: 'tasks/cancel', taskId }, context, call);
+        return NOTHING;
+      }
+      const { key } = await find(taskId, context, call);
       await records.update(key, (standing) =>
         standing.end === undefined
           ? {
@@ -246,13 +299,13 @@ export function createTasks(deps: TasksDeps): Tasks {
     offer,
     methods,
     read,
-    watch(taskId, caller, catalog, tell) {
-      const key = records.buildKey(toOwner(taskId, caller.user, catalog));
+    watch(taskId, caller, call, tell) {
+      const key = records.buildKey(toOwner(taskId, caller.user, call.catalog));
       let told = '';
       let isOver = false;
       async function look(): Promise<void> {
         // What can be read no longer, or not now, is told no longer, or later.
-        const task = await read(taskId, caller, catalog).catch(() => undefined);
+        const task = await read(taskId, caller, call).catch(() => undefined);
         const { pollIntervalMs: _, ...state } = task ?? {};
         const text = JSON.stringify(state);
         if (task === undefined || text === told || isOver) return;
@@ -298,11 +351,12 @@ const toOwner = (
 ): TaskOwner => ({ id, user: user && nameOwner(user), path: nameOwnPath(catalog) });
 
 /** The same whether there never was one, or it is somebody else's. */
-const failUnknownTask = (): never =>
-  fail('invalid_params', {
+function failUnknownTask(): never {
+  return fail('invalid_params', {
     message: 'Unknown task',
     details: 'There is no task with this id here, or it is kept no longer.',
   });
+}
 
 /** ext-tasks: answers to what is not asked, or is answered already, are left alone. */
 const pickAnswers = ({ questions }: TaskRecord, received: JsonObject): JsonObject =>

@@ -4,6 +4,7 @@ import type { CatalogDescription, Offers } from '../../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
+import { TASKS } from '../../protocol/extensions.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
 import { canSubscribe } from '../messages/description.ts';
 import type { UpstreamDescription } from '../upstream.ts';
@@ -30,6 +31,7 @@ export const ALL_OFFERS: Offers = {
   listChanges: true,
   completions: true,
   logging: true,
+  tasks: true,
 };
 
 export async function describeView(
@@ -140,6 +142,7 @@ function readOffers(description: UpstreamDescription | undefined): Offers {
     listChanges: true,
     completions: has('completions'),
     logging: has('logging'),
+    tasks: isObject(capabilities.extensions) && isObject(capabilities.extensions[TASKS]),
   };
 }
 

@@ -49,7 +49,7 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
 
   /** §24.3: once its user has logged in at the server, a call goes on by itself. */
   function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
-    const mayAsk = call.request.method !== 'completion/complete';
+    const mayAsk = MAY_ASK.has(call.request.method);
     const client = withoutDoorAnswer(context.relay);
     return relay(call, context, client).catch(async (thrown: unknown) => {
       if (!(thrown instanceof ConnectionNeeded)) throw thrown;
@@ -78,6 +78,13 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
   };
 }
 
+/** MCP 2026-07-28 "Supported Requests". */
+const MAY_ASK: ReadonlySet<RelayedRequest['method']> = new Set([
+  'tools/call',
+  'prompts/get',
+  'resources/read',
+]);
+
 // §18.3: results are passed on as they came, without what belongs to the way between the gateway and the server.
 
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
@@ -89,6 +96,11 @@ function toRawResult(
 ): RawResult {
   // The session era has no result types: there nothing is the transport's own.
   if (result.resultType === undefined && isRaw(result)) return result;
+  // What it says of a task is read, and not passed on as it is (§29.5).
+  if (result.resultType === 'task' || method.startsWith('tasks/')) {
+    const { cache: _cache, ...said } = result;
+    return said;
+  }
   const { resultType, ttlMs, cacheScope, cache: _, _meta: meta, ...members } = result;
   if (resultType === undefined) return { ...members, ...(meta !== undefined && { _meta: meta }) };
   const cache = method === 'resources/read' ? readCacheHint(ttlMs, cacheScope, user) : undefined;
@@ -136,6 +148,7 @@ function relayToSessionClient(
     server,
     capabilities,
     questionGuards: relay.questionGuards,
+    mayBeTask: false,
     first: NO_ANSWERS,
     send: (answers) => sendToServer(call, addAnswers(request.params, answers), client),
     ask: askAll,
