@@ -45,8 +45,9 @@ export function createTaskRecords({ store, getSeal, clock, keyPrefix, config }: 
   const seal = async (key: string, record: TaskRecord): Promise<string> =>
     (await getSeal()).seal(key, writeRecord(record));
 
-  const countSecondsLeft = ({ createdAt, ttlMs }: TaskRecord): number =>
-    Math.max(1, Math.ceil((createdAt + ttlMs - clock.now()) / 1000));
+  const countSecondsLeft = ({ createdAt, ttlMs, end }: TaskRecord): number =>
+    Math.max(1, Math.ceil((createdAt + ttlMs - clock.now()) / 1000)) +
+    (end === undefined ? OVERTIME_SECONDS : 0);
 
   return {
     buildKey: ({ id, user, path }: TaskOwner): string =>
@@ -88,6 +89,9 @@ export function createTaskRecords({ store, getSeal, clock, keyPrefix, config }: 
       ),
   };
 }
+
+/** A task whose time is over is ended a moment later: its record must still be there to say so. */
+const OVERTIME_SECONDS = 60;
 
 const orInternalError = <Result>(work: () => Promise<Result>): Promise<Result> =>
   work().catch((cause: unknown) => fail('internal_error', { cause }));

@@ -15,6 +15,9 @@ import {
   WITH_TASKS,
 } from '../../support/tasks/task-client.ts';
 
+/** The machine may have much to do. */
+const SLOWLY = { timeout: 10_000 };
+
 const works = new Map<string, Work>();
 const gateway = useShared(() => startGateway({ deps: { catalog: createTaskCatalog(works) } }));
 
@@ -179,7 +182,7 @@ describe('§29.3 while it runs', () => {
     });
     const taskId = await beginTask(gateway, 'steps');
     await expect
-      .poll(async () => (await getTask(gateway, taskId)).json.result.statusMessage)
+      .poll(async () => (await getTask(gateway, taskId)).json.result.statusMessage, SLOWLY)
       .toBe('Reading the first file');
     work.resolve('done');
     await taskBecomes(gateway, taskId, 'completed');
