@@ -112,6 +112,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
           { text: 'Approvals', link: '/reference/approvals' },
           { text: 'Replay of rules', link: '/reference/replay' },
           { text: 'Server card and server.json', link: '/reference/server-card' },
+          { text: 'Skills', link: '/reference/skills' },
           { text: 'Between the eras', link: '/reference/round-trip' },
         ],
       },

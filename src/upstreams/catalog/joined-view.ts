@@ -1,6 +1,7 @@
 // §18.2: /mcp: everything, under names that say whose they are.
 
 import type { ListKind } from '../../protocol/list-kinds.ts';
+import { findInSkillFolder, findSkillFile } from '../skills/find-file.ts';
 import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate, type FindTemplate } from './find-template.ts';
 import type { JoinedList } from './join-lists.ts';
@@ -20,7 +21,9 @@ export function createJoinedView(getPlan: () => Plan): View {
   const list = (kind: ListKind, who: Who): Promise<ListView> =>
     askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who));
 
-  async function listBy({ servers, joinLists }: Plan, kind: ListKind, who: Who): Promise<ListView> {
+  async function listBy(plan: Plan, kind: ListKind, who: Who): Promise<ListView> {
+    const { servers, joinLists } = plan;
+    const resources = kind === 'skills' ? await listBy(plan, 'resources', who) : undefined;
     const planned = [...servers.values()];
     const own = await listBuiltIn(kind, who);
     const cache = own?.cache;
@@ -30,13 +33,17 @@ export function createJoinedView(getPlan: () => Plan): View {
       ...prepared.map((one) => one?.prepared.entries ?? NOTHING),
     ];
     return {
-      ...joinLists(kind, parts),
+      ...joinLists(kind, parts, resources),
       ttlMs: Math.min(
+        resources?.ttlMs ?? MAX_TTL_MS,
         ...prepared.map((one) => one?.ttlMs ?? SHORT_TTL_MS),
         cache?.ttlMs ?? MAX_TTL_MS,
         MAX_TTL_MS,
       ),
-      isPersonal: cache?.scope === 'private' || planned.some(({ server }) => server.isPersonal),
+      isPersonal:
+        resources?.isPersonal === true ||
+        cache?.scope === 'private' ||
+        planned.some(({ server }) => server.isPersonal),
     };
   }
 
@@ -50,7 +57,7 @@ export function createJoinedView(getPlan: () => Plan): View {
 
   function findAtHand(kind: ListKind, name: string, who: Who): Found | undefined {
     const { builtIn, servers, naming } = getPlan();
-    if (kind === 'templates') return undefined;
+    if (!isCalled(kind)) return undefined;
     const own = builtIn?.fixed.get(kind);
     if (builtIn !== undefined && own === undefined) return undefined;
     const ownEntry = own?.byName.get(name);
@@ -69,7 +76,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     name: string,
     who: Who,
   ): Promise<Found | undefined> {
-    if (kind === 'templates') {
+    if (!isCalled(kind)) {
       const atHand = findIn(await joinAtHand(kind, who), name);
       return toFound(atHand ?? findIn(await list(kind, who), name));
     }
@@ -137,7 +144,8 @@ export function createJoinedView(getPlan: () => Plan): View {
 
   async function findListed(uri: string, who: Who): Promise<FoundResource | undefined> {
     const listed = findIn(await joinAtHand('resources', who), uri);
-    return listed && toResource(listed, uri);
+    if (listed) return toResource(listed, uri);
+    return findSkillFile((await joinAtHand('skills', who)).entries, uri, 'joined');
   }
 
   /** What servers have said so far. */
@@ -147,7 +155,8 @@ export function createJoinedView(getPlan: () => Plan): View {
     const parts = [...servers.values()].map(
       (planned) => peekPrepared(planned, kind, who)?.entries ?? NOTHING,
     );
-    return joinLists(kind, [own?.entries ?? NOTHING, ...parts]);
+    const resources = kind === 'skills' ? await joinAtHand('resources', who) : undefined;
+    return joinLists(kind, [own?.entries ?? NOTHING, ...parts], resources);
   }
 
   /** What one server lists nobody has to wait for another to read. */
@@ -156,10 +165,14 @@ export function createJoinedView(getPlan: () => Plan): View {
     if (atHand) return atHand;
     const listed = findIn(await list('resources', who), uri);
     if (listed) return toResource(listed, uri);
+    const { entries: skills } = await list('skills', who);
+    const file = findSkillFile(skills, uri, 'joined');
+    if (file) return file;
     const servers = [...getPlan().servers.values()];
     return findUnlisted(servers, uri, who, {
       findTemplate,
       listTemplates: async () => (await list('templates', who)).entries,
+      skills,
     });
   }
 
@@ -180,6 +193,9 @@ export function createJoinedView(getPlan: () => Plan): View {
     shown: 'joined',
   };
 }
+
+/** What is called by a name of its server; the rest is found by URIs, which may be any. */
+export const isCalled = (kind: ListKind): boolean => kind !== 'templates' && kind !== 'skills';
 
 const NOTHING: readonly Entry[] = [];
 /** While a server has not said what it has. */
@@ -225,6 +241,8 @@ export async function findUnlisted(
   templates: {
     readonly findTemplate: FindTemplate;
     listTemplates(): Promise<readonly Entry[]>;
+    /** In whose folders a URI may lie that they do not name. */
+    readonly skills: readonly Entry[];
   },
 ): Promise<FoundResource | undefined> {
   const former = servers.find(({ server }) => server.lists.hadResource(uri, who.upstream));
@@ -232,7 +250,7 @@ export async function findUnlisted(
   // As clients were shown the URI of one server it is no other's, whatever templates say.
   if (servers.some((planned) => isNamedFor(planned, uri, who))) return undefined;
   const fitting = templates.findTemplate(await templates.listTemplates(), uri);
-  return fitting && toResource(fitting, uri);
+  return fitting ? toResource(fitting, uri) : findInSkillFolder(templates.skills, uri, 'joined');
 }
 
 /** Whether it is `<server>+<uri>`, of a URI that this server lists, or did. */

@@ -125,6 +125,7 @@ const LIST_POINTS = {
   prompts: 'prompts/list',
   resources: 'resources/list',
   templates: 'resources/list',
+  skills: 'skills/list',
 } as const satisfies Readonly<Record<ListKind, GuardPoint>>;
 
 /** Where no guard looks at lists. */
@@ -152,6 +153,11 @@ async function ask(kind: ListKind, item: RawItem, guard: Guard): Promise<Known> 
     case 'passed':
       return { verdict: { kind: 'listed', item }, digest: 'p', hasFailed };
     case 'changed': {
+      if (kind === 'skills') {
+        const reason =
+          'is hidden: a guard would change it, and clients load no skill that differs from its SKILL.md';
+        return { verdict: { kind: 'hidden', reason }, digest: 'r', hasFailed };
+      }
       const changed = isObject(verdict.value) ? verdict.value : item;
       const digest = hashSha256(JSON.stringify(changed));
       return { verdict: { kind: 'listed', item: changed }, digest, hasFailed };

@@ -121,9 +121,11 @@ async function takeVisible(
   let last: Entry | undefined;
   let hasMore = false;
   for (let place = start; place < positions.length && !hasMore; place += 1) {
-    if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
     const position = positions[place] ?? 0;
     const entry = entries[position];
+    // Of a skill each file is judged.
+    const isLong = place % JUDGED_AT_ONCE === 0 || entry?.files !== undefined;
+    if (isLong && work.isOver()) await work.next();
     if (entry === undefined || !isVisible(entry)) continue;
     hasMore = taken.length === PAGE_SIZE;
     if (hasMore) continue;

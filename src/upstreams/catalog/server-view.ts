@@ -1,6 +1,7 @@
 // §18.2: /mcp/<server>: one server under its own names.
 
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { findInSkillFolder, findSkillFile } from '../skills/find-file.ts';
 import { createFindTemplate } from './find-template.ts';
 import { indexEntries, type JoinedList } from './join-lists.ts';
 import { isComplete, loadPrepared, peekPrepared } from './joined-view.ts';
@@ -103,7 +104,10 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
 
   /** Of the list that is known; nothing is waited for. */
   const findListed = createFind('findListed', async (planned, uri, who) => {
-    return peekPrepared(planned, 'resources', who)?.byOwnName.get(uri)?.annotations;
+    const listed = peekPrepared(planned, 'resources', who)?.byOwnName.get(uri);
+    if (listed) return listed.annotations;
+    const skills = peekPrepared(planned, 'skills', who)?.entries ?? [];
+    return findSkillFile(skills, uri, 'own')?.annotations;
   });
   const findResource = createFind('findResource', findOwnAnnotations);
 
@@ -133,10 +137,13 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     const listed = await loadPrepared(planned, 'resources', who);
     const entry = listed?.prepared.byOwnName.get(uri);
     if (entry) return entry.annotations;
+    const skills = (await loadPrepared(planned, 'skills', who))?.prepared.entries ?? [];
+    const file = findSkillFile(skills, uri, 'own');
+    if (file) return file.annotations;
     if (planned.server.lists.hadResource(uri, who.upstream)) return {};
     const offered = await loadPrepared(planned, 'templates', who);
     const fitting = offered && findTemplate(offered.prepared.entries, uri);
-    return fitting?.annotations;
+    return (fitting ?? findInSkillFolder(skills, uri, 'own'))?.annotations;
   }
 
   return {

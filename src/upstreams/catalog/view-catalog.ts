@@ -12,11 +12,11 @@ import type {
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import type { Guard, GuardedItem } from '../../policy/guards/guards.ts';
-import type { PolicyItem } from '../../policy/policy.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
 import { canSubscribe } from '../messages/description.ts';
 import type { RelayCall } from '../relay/server-request.ts';
+import { createServeSkills } from '../skills/serve-skills.ts';
 import { UpstreamError } from '../upstream.ts';
 import type { ChangeHub } from './change-hub.ts';
 import { ALL_OFFERS, describeView } from './describe-view.ts';
@@ -34,6 +34,7 @@ import {
   createFindItem,
   type FindItem,
   failAbsent,
+  findDenial,
   toItem,
   toWho,
   type View,
@@ -79,6 +80,7 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
       writePage: (page, getItem) => getPlan().writePage(page, getItem),
     }),
     resolve: createResolveTarget(parts),
+    ...createServeSkills({ ...parts, resolveResource }),
     complete: createComplete(parts),
     ...createWatching({ ...deps, resolveResource }),
     endSession(caller) {
@@ -258,7 +260,7 @@ async function findUsable(
     found.kind === 'entry'
       ? found.entry
       : ({ kind: 'prompt', name: found.name, server: found.server.name, annotations: {} } as const);
-  const denial = findDenial(deps, item, who);
+  const denial = findDenial(deps.getPlan().policies, item, who);
   if (denial !== undefined) return deps.failAsUnknown(kind, name, who, denial);
   return found.kind === 'entry' ? found.entry : failAbsent(found.server, who);
 }
@@ -270,18 +272,8 @@ async function findUsableResource(deps: CompletionDeps, uri: string, who: Who) {
     if (isUnknown) failUnknownItem('templates', uri);
     throw thrown;
   });
-  const facts = findDenial(deps, toItem(found), who);
+  const facts = findDenial(deps.getPlan().policies, toItem(found), who);
   return facts === undefined ? found : failUnknownItem('templates', uri, { facts });
-}
-
-/** Facts for the log; undefined where the caller may use it. */
-function findDenial({ getPlan }: CompletionDeps, item: PolicyItem, who: Who) {
-  const verdict = getPlan().policies.judge(item, who.policy, undefined);
-  if (verdict.kind === 'allowed') return undefined;
-  const { server } = item;
-  if (verdict.kind === 'denied') return { deniedBy: verdict.by, server };
-  const facts = { deniedBy: 'insufficient_scope', server };
-  return fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
 }
 
 function readCompletion({ completion, _meta: meta }: RawResult): ServedCompletion {

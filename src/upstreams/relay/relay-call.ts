@@ -49,7 +49,7 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
 
   /** §24.3: once its user has logged in at the server, a call goes on by itself. */
   function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
-    const mayAsk = call.request.method !== 'completion/complete';
+    const mayAsk = ASKING.has(call.request.method);
     const client = withoutDoorAnswer(context.relay);
     return relay(call, context, client).catch(async (thrown: unknown) => {
       if (!(thrown instanceof ConnectionNeeded)) throw thrown;
@@ -78,6 +78,9 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
   };
 }
 
+/** Others are looked up, not called: nobody is asked anything for them (MCP 2026-07-28 "Supported Requests"). */
+const ASKING: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
+
 // §18.3: results are passed on as they came, without what belongs to the way between the gateway and the server.
 
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
@@ -91,7 +94,7 @@ function toRawResult(
   if (result.resultType === undefined && isRaw(result)) return result;
   const { resultType, ttlMs, cacheScope, cache: _, _meta: meta, ...members } = result;
   if (resultType === undefined) return { ...members, ...(meta !== undefined && { _meta: meta }) };
-  const cache = method === 'resources/read' ? readCacheHint(ttlMs, cacheScope, user) : undefined;
+  const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
   return {
     ...(relay.era === 'session' ? toSessionResult(members) : members),
     ...toMetaMember(meta),
@@ -109,6 +112,8 @@ function toSessionResult(members: JsonObject): JsonObject {
   const text = { type: 'text', text: JSON.stringify(structuredContent) };
   return isSaid ? others : { ...others, content: [...content, text] };
 }
+/** Of those servers say how long their result may be kept. */
+const CACHED: ReadonlySet<string> = new Set(['resources/read', 'skills/get']);
 
 /** `cache` is the gateway's own word. */
 const isRaw = (result: JsonObject): result is RawResult => !Object.hasOwn(result, 'cache');
