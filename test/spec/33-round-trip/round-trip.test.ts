@@ -49,6 +49,8 @@ const REPLACEMENTS = {
   'GetPromptResult.resultType': ['complete'],
   'ReadResourceResult.resultType': ['complete'],
   'CompleteResult.resultType': ['complete'],
+  'GetPromptRequestParams.arguments': [{ a: 'b' }],
+  'CompleteRequestParams.context': [{ arguments: { c: 'd' } }],
   // The bound of the schema is that of the number of values.
   'ReadResourceResult.ttlMs': [5000],
   'CompleteResult.completion': [
@@ -172,14 +174,15 @@ async function startPair(serverEra: Era) {
       env: { AUTH_REQUIRED: 'false' },
     }),
   );
-  return { served, gateway };
+  return { served, server, gateway };
 }
 
 type Pair = Awaited<ReturnType<typeof startPair>>;
 
 async function openAsk({ gateway }: Pair, clientEra: Era): Promise<Ask> {
   if (clientEra === 'stateless')
-    return async (method, params) => (await stateless(gateway, method, params)).json.result;
+    return async (method, { _meta: meta, ...params }) =>
+      (await stateless(gateway, method, params, { meta: Object(meta) })).json.result;
   const client = await openClient(gateway);
   return async (method, params) => (await client.ask(method, params)).result;
 }
@@ -254,4 +257,55 @@ describe.each(PAIRS)('a server of the $server era, a client of the $client era',
       }
     },
   );
+
+  test.each([
+    ['tools/call', 'CallToolRequestParams', { name: 't0' }],
+    ['prompts/get', 'GetPromptRequestParams', { name: 'p0' }],
+    ['resources/read', 'ReadResourceRequestParams', { uri: 'test://r/0' }],
+    ['completion/complete', 'CompleteRequestParams', { ref: { type: 'ref/prompt', name: 'p0' } }],
+  ] as const)(
+    '§33 round trip: the server of %s gets every member of %s',
+    async (method, definition, names) => {
+      const pair = await startPair(eras.server);
+      const ask = await openAsk(pair, eras.client);
+      const [request = {}] = schemas.of(eras.client).list(definition);
+      const own = Object.entries({ ...request, ...names }).filter(([name]) => !ASKED.has(name));
+      const { _meta: _, ...params }: Value = Object.fromEntries(own);
+      await ask(method, { ...params, _meta: META });
+      const sent = pair.server.received.findLast(({ message }) => message.method === method);
+      const { _meta: meta, ...received } = Object(sent?.message.params);
+      expect(received).toEqual(params);
+      expect(meta).toMatchObject(META);
+    },
+  );
+});
+
+/** A client asks for them in its own era only. */
+const ASKED: ReadonlySet<string> = new Set(['task', 'inputResponses', 'requestState']);
+
+const META = { 'com.example/open': { deep: [1, null, { text: 'ä' }] } };
+
+test('§33 what one era alone has stands in docs/protocol.md', async () => {
+  const text = await readFile(new URL('../../../docs/protocol.md', import.meta.url), 'utf8');
+  const [, section = ''] = text.split('## Between the eras\n');
+  const [told = ''] = section.split('\n## ');
+  const [session, both] = [schemas.of('session'), schemas.of('stateless')];
+  const DEFINITIONS = [
+    ...['Tool', 'Prompt', 'PromptArgument', 'Resource', 'ResourceTemplate', 'ResourceLink'],
+    ...['TextContent', 'ImageContent', 'AudioContent', 'EmbeddedResource', 'Annotations', 'Icon'],
+    ...['ToolAnnotations', 'TextResourceContents', 'BlobResourceContents', 'PromptMessage'],
+    ...['CallToolResult', 'GetPromptResult', 'ReadResourceResult', 'CompleteResult'],
+    ...['ListToolsResult', 'CallToolRequestParams', 'GetPromptRequestParams'],
+    ...['ReadResourceRequestParams', 'CompleteRequestParams', 'ElicitRequestFormParams'],
+    ...['ElicitRequestURLParams', 'ElicitResult', 'ListRootsResult'],
+  ];
+  const different = DEFINITIONS.flatMap((name) => {
+    const [one, other] = [session.listMembers(name), both.listMembers(name)];
+    return [
+      ...one.filter((member) => !other.includes(member)),
+      ...other.filter((member) => !one.includes(member)),
+    ];
+  });
+  expect(different).toEqual(expect.arrayContaining(['execution', 'resultType']));
+  for (const member of new Set(different)) expect(told).toContain(`\`${member}\``);
 });
