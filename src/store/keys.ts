@@ -36,6 +36,17 @@ export const buildSubscriptionKey = (
 export const buildStreamNumberKey = (sessionKeyPrefix: string, sessionId: string): string =>
   `${sessionKeyPrefix}${sessionId}:stream`;
 
+/** What a stream of a session has sent, for a client that comes back. */
+export const buildStreamLogKey = (
+  sessionKeyPrefix: string,
+  sessionId: string,
+  stream: string,
+): string => `${sessionKeyPrefix}${sessionId}:stream-log:${stream}`;
+
+/** The bytes of all that lies there: of all users, or of the one whose name has this hash. */
+export const buildStreamBytesKey = (sessionKeyPrefix: string, owner: string): string =>
+  `${sessionKeyPrefix}stream-bytes:${owner}`;
+
 /**
  * The server behind the gateway that named a resource in a result for the session, or for a caller without one; `hash` is
  * that of its URI.
@@ -61,6 +72,25 @@ export const buildSuspendedCallKey = (sessionKeyPrefix: string, hash: string): s
 /** The bytes of those that nobody has taken: of all users, or of the one whose `sub` has this hash. */
 export const buildSuspendedBytesKey = (sessionKeyPrefix: string, owner: string): string =>
   `${sessionKeyPrefix}call-bytes:${owner}`;
+
+/** §29: a task; `hash` is that of its id, its user and its path. */
+export const buildTaskKey = (sessionKeyPrefix: string, hash: string): string =>
+  `${sessionKeyPrefix}task:${hash}`;
+
+/** What counts of tasks, those that run or what is kept: of all users, or of the one whose `sub` has this hash. */
+export const buildTaskBudgetKey = (
+  sessionKeyPrefix: string,
+  counted: 'running' | 'kept',
+  owner: string,
+): string => `${sessionKeyPrefix}tasks-${counted}:${owner}`;
+
+/** That a replica with tasks is there. */
+export const buildTaskReplicaKey = (sessionKeyPrefix: string, replica: string): string =>
+  `${sessionKeyPrefix}task-replica:${replica}`;
+
+/** The channel on which replicas hear that a task has changed. */
+export const buildTasksChannelName = (sessionKeyPrefix: string): string =>
+  `${sessionKeyPrefix}tasks`;
 
 /** That the answers to what a server behind the gateway asked were passed on to it. */
 export const buildRedeemedAnswersKey = (sessionKeyPrefix: string, id: string): string =>

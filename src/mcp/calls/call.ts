@@ -51,6 +51,8 @@ export interface Call {
   abortSignal(): AbortSignal;
   /** Tells the tool that nobody waits for its result; with an error that is the answer. */
   abort(error?: GatewayError): void;
+  /** It goes on as a task (§29): that the caller hangs up means nothing any more; `onAbort` hears of `abort`. */
+  detach(onAbort: (error: GatewayError | undefined) => void): void;
 }
 
 /** An era of the protocol: answers its messages. */
@@ -70,13 +72,19 @@ export function createCall(
   let cancellation: Cancellation | undefined;
   let abortSignal: AbortSignal | undefined;
   let isAborted = false;
+  let tellTask: ((error: GatewayError | undefined) => void) | undefined;
   const stream = createResponseStream(acceptsEventStream(request), record.id ?? null);
 
   function startCancellation(): Cancellation {
     const created = new Cancellation();
     const hangUp = request.signal();
-    if (isAborted || hangUp.aborted) created.abort();
-    else hangUp.addEventListener('abort', () => created.abort());
+    // A client that may come back for the answer has not hung up for good: `abort` says when it has.
+    const noteHangUp = () => {
+      if (tellTask === undefined && !stream.isKept()) created.abort();
+    };
+    if (isAborted) created.abort();
+    else if (hangUp.aborted) noteHangUp();
+    else hangUp.addEventListener('abort', noteHangUp);
     return created;
   }
 
@@ -104,6 +112,10 @@ export function createCall(
       isAborted = true;
       cancellation?.abort();
       if (error !== undefined) stream.end({ error });
+      tellTask?.(error);
+    },
+    detach(onAbort) {
+      tellTask = onAbort;
     },
   };
 }

@@ -1,6 +1,7 @@
 // §18.2: the lists of all servers as one. The order decides who has a name, on every replica the same.
 
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { isAppUri } from '../apps/shared-uris.ts';
 import { joinSkills } from '../skills/join-skills.ts';
 import type { WarnOfItem } from './check-item.ts';
 import { BUILT_IN, type Entry, type Naming } from './prepare-list.ts';
@@ -92,6 +93,16 @@ function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly
     else taken.set(entry.name, entry);
   }
   for (const entry of later) {
+    // The server's name is in it already, and its tools name it so: another name would lead to nothing.
+    if (isAppUri(entry.name)) {
+      warn(
+        entry.server,
+        kind,
+        entry.ownName,
+        'is hidden: the built-in catalogue has that URI, too',
+      );
+      continue;
+    }
     const renamed = renameResource(kind, entry);
     if (taken.has(renamed.name)) {
       warn(entry.server, kind, entry.ownName, 'is hidden: other servers have that URI, too');

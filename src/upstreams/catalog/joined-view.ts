@@ -1,6 +1,7 @@
 // §18.2: /mcp: everything, under names that say whose they are.
 
 import type { ListKind } from '../../protocol/list-kinds.ts';
+import { isAppUri, readSharedUri, toSharedUri } from '../apps/shared-uris.ts';
 import { findInSkillFolder, findSkillFile } from '../skills/find-file.ts';
 import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate, type FindTemplate } from './find-template.ts';
@@ -179,7 +180,8 @@ export function createJoinedView(getPlan: () => Plan): View {
   async function findResource(uri: string, who: Who): Promise<FoundResource | undefined> {
     const atHand = await findListed(uri, who);
     if (atHand) return atHand;
-    const { resources, skills } = await listFiles(who);
+    // A `ui://` URI says whose it is: nobody else is waited for.
+    const { resources, skills } = isAppUri(uri) ? NO_FILES : await listFiles(who);
     const listed = findIn(resources, uri);
     if (listed) return toResource(listed, uri);
     const file = findSkillFile(skills, uri, 'joined');
@@ -214,6 +216,7 @@ export function createJoinedView(getPlan: () => Plan): View {
 export const isCalled = (kind: ListKind): boolean => kind !== 'templates' && kind !== 'skills';
 
 const NOTHING: readonly Entry[] = [];
+const NO_FILES = { resources: { entries: NOTHING, positions: new Map() }, skills: NOTHING };
 /** While a server has not said what it has. */
 const SHORT_TTL_MS = 1_000;
 const MAX_TTL_MS = 60_000;
@@ -249,24 +252,68 @@ export function peekPrepared(
   return known && prepareList(kind, known);
 }
 
+/** §30.1: one that names a server, which need not list what its tools name as an app. */
+async function findAppResource(
+  servers: readonly PlannedServer[],
+  uri: string,
+  who: Who,
+  findTemplate: FindTemplate,
+): Promise<FoundResource | undefined> {
+  const { server = BUILT_IN, ownUri = uri } = readSharedUri(uri) ?? {};
+  const planned = servers.find(({ config }) => config.name === server);
+  if (planned === undefined) return undefined;
+  const annotations = await findOwnAnnotations(planned, ownUri, who, findTemplate);
+  return { server, ownUri, uri, annotations: annotations ?? {} };
+}
+
+/** Undefined where the server neither lists the URI nor has a template that fits it. */
+export async function findOwnAnnotations(
+  planned: PlannedServer,
+  ownUri: string,
+  who: Who,
+  findTemplate: FindTemplate,
+): Promise<Entry['annotations'] | undefined> {
+  const { name, lists } = planned.server;
+  const listed = await loadPrepared(planned, 'resources', who);
+  const entry = listed?.prepared.byOwnName.get(ownUri);
+  if (entry) return entry.annotations;
+  if (lists.hadResource(ownUri, who.upstream)) return {};
+  const offered = await loadPrepared(planned, 'templates', who);
+  const fitting = offered && findTemplate(offered.prepared.entries, toSharedUri(name, ownUri));
+  return fitting?.annotations;
+}
+
 /** A URI that no list has: whose it was, else whose template fits it. */
 export async function findUnlisted(
   servers: readonly PlannedServer[],
   uri: string,
   who: Who,
-  templates: {
-    readonly findTemplate: FindTemplate;
-    listTemplates(): Promise<readonly Entry[]>;
-    /** In whose folders a URI may lie that they do not name. */
-    readonly skills: readonly Entry[];
-  },
+  templates: Templates,
 ): Promise<FoundResource | undefined> {
+  if (isAppUri(uri)) {
+    const found = await findAppResource(servers, uri, who, templates.findTemplate);
+    return found ?? findBuiltInTemplate(uri, templates);
+  }
   const former = servers.find(({ server }) => server.lists.hadResource(uri, who.upstream));
   if (former) return { server: former.server.name, ownUri: uri, uri, annotations: {} };
   // As clients were shown the URI of one server it is no other's, whatever templates say.
   if (servers.some((planned) => isNamedFor(planned, uri, who))) return undefined;
   const fitting = templates.findTemplate(await templates.listTemplates(), uri);
   return fitting ? toResource(fitting, uri) : findInSkillFolder(templates.skills, uri, 'joined');
+}
+
+interface Templates {
+  readonly findTemplate: FindTemplate;
+  listTemplates(): Promise<readonly Entry[]>;
+  /** In whose folders a URI may lie that they do not name. */
+  readonly skills: readonly Entry[];
+}
+
+/** Whatever a server's templates say, a `ui://` URI that does not name the server is not the server's. */
+async function findBuiltInTemplate(uri: string, { findTemplate, listTemplates }: Templates) {
+  const entries = (await listTemplates()).filter(({ server }) => server === BUILT_IN);
+  const fitting = findTemplate(entries, uri);
+  return fitting && toResource(fitting, uri);
 }
 
 /** Whether it is `<server>+<uri>`, of a URI that this server lists, or did. */
@@ -288,5 +335,6 @@ const toFound = (entry: Entry | undefined): Found | undefined => entry && { kind
 /** `uri` is that of the entry, or one that fits its template: then both begin alike. */
 function toResource({ server, name, ownName, annotations }: Entry, uri: string): FoundResource {
   const isRenamed = server !== BUILT_IN && name !== ownName;
-  return { server, uri, ownUri: isRenamed ? uri.slice(server.length + 1) : uri, annotations };
+  const ownUri = isRenamed ? (readSharedUri(uri)?.ownUri ?? uri.slice(server.length + 1)) : uri;
+  return { server, uri, ownUri, annotations };
 }

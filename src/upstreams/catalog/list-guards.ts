@@ -64,8 +64,7 @@ export function createListGuards(guards: Guards, clock: Clock): ListGuards {
   const findGuard = ({ server, kind, join }: Omit<JudgedList, 'items'>, item: RawItem) => {
     const { ruled, key } = LIST_KINDS[kind];
     const ownName = String(item[key]);
-    const name = ruled === 'resource' ? ownName : join(ownName);
-    return guards.find(LIST_POINTS[kind], { kind: ruled, name, server });
+    return guards.find(LIST_POINTS[kind], { kind: ruled, name: join(ownName), server });
   };
 
   async function judgeItem(list: JudgedList, item: RawItem): Promise<Known | undefined> {

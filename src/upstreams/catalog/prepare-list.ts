@@ -6,6 +6,8 @@ import { compileGlob } from '../../platform/glob.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Policies, PolicyItem } from '../../policy/policy.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { withSharedMeta } from '../apps/app-tools.ts';
+import { toSharedUri } from '../apps/shared-uris.ts';
 import type { ToolSelection } from '../config/common-config.ts';
 import type { ServersConfig } from '../config/upstream-config.ts';
 import {
@@ -125,8 +127,18 @@ export const toJudgedList = (
 ) => ({
   kind,
   server: config.name,
-  join: (ownName: string) => naming.join(config, ownName),
+  join: (ownName: string) => nameItem(kind, ownName, { config, naming }),
 });
+
+/** As clients of `/mcp` see it. */
+const nameItem = (
+  kind: ListKind,
+  ownName: string,
+  { config, naming }: Pick<PrepareDeps, 'config' | 'naming'>,
+): string =>
+  LIST_KINDS[kind].ruled === 'resource'
+    ? toSharedUri(config.name, ownName)
+    : naming.join(config, ownName);
 
 function createConnectEntry({ config, naming }: PrepareDeps): Entry {
   const ownItem = createConnectTool(config.name);
@@ -161,20 +173,22 @@ function createEntry(
   raw: RawItem,
   ownName: string,
   selected: SelectedTools,
-  { config, naming }: PrepareDeps,
+  deps: PrepareDeps,
 ): Entry {
-  if (kind === 'skills') return createSkillEntry(raw, ownName, config.name);
+  const { name: server } = deps.config;
+  if (kind === 'skills') return createSkillEntry(raw, ownName, server);
   const { key, ruled } = LIST_KINDS[kind];
   const { item: clean } = cleanItem(raw);
   const ownItem = kind === 'tools' ? selected.describe(ownName, clean) : clean;
-  const name = ruled === 'resource' ? ownName : naming.join(config, ownName);
+  const name = nameItem(kind, ownName, deps);
+  const item = withSharedMeta(server, ownItem);
   return {
     kind: ruled,
-    server: config.name,
+    server,
     ownName,
     name,
     ownItem,
-    item: name === ownName ? ownItem : { ...ownItem, [key]: name },
+    item: name === ownName ? item : { ...item, [key]: name },
     annotations: isObject(raw.annotations) ? raw.annotations : {},
   };
 }

@@ -7,13 +7,17 @@ import type {
   CallableList,
   CallerContext,
   OwnCatalog,
+  RelayedTasks,
   Target,
   WantedItem,
 } from '../../mcp/catalog/served-catalog.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
+import { toSharedResult } from '../apps/shared-results.ts';
+import { isAppUri } from '../apps/shared-uris.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
 import { isUnread } from '../messages/unread-result.ts';
+import { readTaskHandle, relayTaskRequest } from '../relay/relay-task.ts';
 import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
 import { type LinkedResources, nameLinkOwner } from './linked-resources.ts';
 import { findMirroredParams } from './mirrored-params.ts';
@@ -86,8 +90,18 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
               structuredContent,
             )
           : undefined,
+      ...(list === 'tools' && { relayedTasks: toRelayedTasks(entry.server, who) }),
       run: (args, running) => passOn(entry.server, who, toRequest(list, entry, args), running),
       failAsUnknown: (_running, facts) => failAsUnknown(list, wanted.name, who, facts),
+    };
+  }
+
+  function toRelayedTasks(server: string, who: Who): RelayedTasks {
+    return {
+      readHandle: (result) =>
+        isUnread(result) || !isObject(result) ? undefined : readTaskHandle(server, result),
+      request: (request, context) =>
+        relayTaskRequest(server, request, context, (sent) => passOn(server, who, sent, context)),
     };
   }
 
@@ -263,6 +277,7 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
   async function rememberLinks(server: string, uris: readonly string[], who: Who): Promise<void> {
     const unlisted: string[] = [];
     for (const uri of uris.slice(0, MAX_LINKS)) {
+      if (isAppUri(uri)) continue;
       if ((await view.findListed(uri, who)) === undefined) unlisted.push(uri);
     }
     await links.remember(nameLinkOwner(who.upstream, view.path), server, unlisted);
@@ -274,7 +289,8 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
     const passed = meta === undefined ? request : addMeta(request, meta);
     return usage
       .run(() => relayCall(upstream, who.upstream, passed, context))
-      .then((result) => keepLinks(server, result, who));
+      .then((result) => keepLinks(server, result, who))
+      .then((result) => (view.shown === 'own' ? result : toSharedResult(server, request, result)));
   };
 }
 

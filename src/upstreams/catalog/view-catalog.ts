@@ -7,11 +7,13 @@ import type {
   IdentifiedCaller,
   OwnCatalog,
   ServedCatalog,
+  ServedCompletion,
 } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import type { Guard, GuardedItem } from '../../policy/guards/guards.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
+import { createFindAppTool } from '../apps/find-app-tool.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
 import { canSubscribe } from '../messages/description.ts';
 import type { RelayCall } from '../relay/server-request.ts';
@@ -57,7 +59,12 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
   const { view, links, getPlan } = deps;
   const getBuiltIn = () => (view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined);
   const resolveResource = createResolveResource(view, deps.joined, links);
-  const findItem = createFindItem({ view, resolveResource, suggestName: createSuggestName(deps) });
+  const findItem = createFindItem({
+    view,
+    resolveResource,
+    findAppTool: createFindAppTool(deps),
+    suggestName: createSuggestName(deps),
+  });
   const passOn = createPassOn(view, deps.relayCall, links);
   const parts = { ...deps, ...findItem, passOn, getBuiltIn };
 
@@ -194,7 +201,7 @@ async function completeAt(
   completion: CompletionRequest,
   who: Who,
   context: CallerContext,
-): Promise<Completion> {
+): Promise<ServedCompletion> {
   const builtIn = server === BUILT_IN ? deps.getBuiltIn() : undefined;
   if (builtIn) return builtIn.complete(completion, context);
   const description = await deps.view.findServer(server)?.lists.describe(who.upstream);
@@ -275,12 +282,13 @@ async function findUsableResource(deps: CompletionDeps, uri: string, who: Who) {
   return facts === undefined ? found : failUnknownItem('templates', uri, { facts });
 }
 
-function readCompletion({ completion }: RawResult): Completion {
+function readCompletion({ completion, _meta: meta }: RawResult): ServedCompletion {
   if (!isObject(completion) || !isStringArray(completion.values)) return NOTHING;
   const { values, total, hasMore } = completion;
   return {
     values: values.slice(0, MAX_VALUES),
     ...(typeof total === 'number' && { total }),
     ...(typeof hasMore === 'boolean' && { hasMore }),
+    ...(isObject(meta) && { meta }),
   };
 }

@@ -1,9 +1,11 @@
 // §18.2: what one path serves, and to whom: what is there by which name.
 
 import { fail } from '../../errors/gateway-error.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CallerContext, IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
 import type { Turns } from '../../platform/clock.ts';
 import type { Policies, PolicyCaller, PolicyItem } from '../../policy/policy.ts';
+import { TASKS } from '../../protocol/extensions.ts';
 import { failUnknownItem, type ListKind } from '../../protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import type { JoinedList } from './join-lists.ts';
@@ -85,15 +87,30 @@ export const toWho = (
   { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
   context?: CallerContext,
 ): Who => ({
-  upstream: { user, clientId, sessionId: session?.sessionId, capabilities },
+  upstream: {
+    user,
+    clientId,
+    sessionId: session?.sessionId,
+    capabilities: session === undefined ? capabilities : withoutTasks(capabilities),
+  },
   policy: { user, clientId, view },
   context,
 });
+
+/** Sessions have no tasks (§29). */
+function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {
+  if (capabilities.extensions?.[TASKS] === undefined) return capabilities;
+  const { [TASKS]: _, ...extensions } = capabilities.extensions;
+  return { ...capabilities, extensions };
+}
 
 // §18.2: what a caller asks for by its name: found, or unknown in words that help.
 
 /** To whom a URI is sent; undefined where nobody has it. */
 export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
+
+/** What an app means by the name of a tool that nobody has; undefined where that is nobody's, or not one server's alone. */
+export type FindAppTool = (kind: ListKind, name: string, who: Who) => Promise<Found | undefined>;
 
 /** Undefined where nothing is like it. Waits for no server: what they have said so far is looked through. */
 export type SuggestName = (kind: ListKind, name: string, who: Who) => Promise<string | undefined>;
@@ -114,12 +131,16 @@ export interface FindItem {
 
 interface FindItemDeps {
   readonly view: View;
+  readonly findAppTool: FindAppTool;
   readonly resolveResource: ResolveResource;
   readonly suggestName: SuggestName;
 }
 
 export function createFindItem(deps: FindItemDeps): FindItem {
-  const { view, resolveResource, suggestName } = deps;
+  const { view, resolveResource, findAppTool, suggestName } = deps;
+
+  const findForApp = async (kind: ListKind, name: string, who: Who): Promise<Found> =>
+    (await findAppTool(kind, name, who)) ?? failAsUnknown(kind, name, who);
 
   const failAsUnknown: FindItem['failAsUnknown'] = async (kind, name, who, facts) => {
     // Where nobody can say what there is, nothing is suggested.
@@ -130,9 +151,9 @@ export function createFindItem(deps: FindItemDeps): FindItem {
   return {
     find(kind, name, who) {
       const finding = view.find(kind, name, who);
-      if (finding === undefined) return failAsUnknown(kind, name, who);
+      if (finding === undefined) return findForApp(kind, name, who);
       if (!(finding instanceof Promise)) return finding;
-      return finding.then((found) => found ?? failAsUnknown(kind, name, who));
+      return finding.then((found) => found ?? findForApp(kind, name, who));
     },
     async findResource(uri, who) {
       const found = await resolveResource(uri, who);

@@ -4,6 +4,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import { createGrowingBuffer } from '../../platform/memory/growing-buffer.ts';
+import type { EventCursor } from './event-cursor.ts';
 
 export interface AnswerBody {
   /** What is wrong with it; undefined while nothing is. */
@@ -61,6 +62,8 @@ export interface EventBodyOptions {
   /** A comment, a field that means nothing, an event without data; or lines without end that are no event. */
   onNoise(count: number): void;
   onEnd(): void;
+  /** Called once an event has an id, or the server says when to come back; undefined where nobody comes back. */
+  readonly openCursor?: (() => EventCursor) | undefined;
 }
 
 /** Server-sent events, as the WHATWG HTML standard §9.2 has them: each message is a value of JSON. */
@@ -104,7 +107,7 @@ type EventReader = Pick<AnswerBody, 'add' | 'keptBytes'>;
 
 /** Events in pieces of any kind. */
 function createEventReader(options: EventBodyOptions): EventReader {
-  const { maxBytes, onMessage, onNamedEvent, onNoise } = options;
+  const { maxBytes, onMessage, onNamedEvent, onNoise, openCursor } = options;
   const decoder = new StringDecoder('utf8');
   const toLineFeeds = createToLineFeeds();
   /** Of the line that has begun. */
@@ -124,13 +127,16 @@ function createEventReader(options: EventBodyOptions): EventReader {
       if (type === 'max-buffer-size-exceeded') problem ??= tooLong(maxBytes);
       else onNoise(1);
     },
-    onEvent({ event = 'message', data }) {
+    onEvent({ event = 'message', id, data }) {
       lines -= LINES_A_MESSAGE;
-      if (event !== 'message') onNamedEvent(event, data);
-      // The first event of a stream may be empty (MCP 2025-11-25, resuming).
+      const isKnown = id !== undefined && openCursor?.().take(id) === false;
+      if (isKnown) onNoise(1);
+      else if (event !== 'message') onNamedEvent(event, data);
+      // The first event of a stream may be empty (MCP 2025-11-25, resuming): it only has an id.
       else if (data === '') onNoise(1);
       else onMessage(data);
     },
+    onRetry: (ms) => openCursor?.().noteRetry(ms),
     onComment(comment) {
       lines -= LINES_A_MESSAGE;
       commentBytes += comment.length + COMMENT_BYTES;

@@ -1,6 +1,7 @@
 // MCP "Streamable HTTP": one request, and the messages that answer it, as JSON or as a stream of events.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
+import { getErrorCode } from '../../platform/error-code.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { parseServerBytes, parseServerJson } from '../messages/server-message.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
@@ -13,6 +14,7 @@ import {
   createJsonBody,
   createRefusalBody,
 } from './answer-body.ts';
+import type { EventCursor } from './event-cursor.ts';
 import { createInvalidError, createNoJsonError, toConnectionError } from './failures.ts';
 
 export interface ExchangeRequest {
@@ -46,6 +48,8 @@ export interface ExchangeListener {
   onStart?(headers: IncomingHttpHeaders): void;
   /** An event of another name than that of messages. */
   onNamedEvent?(name: string, data: string): void;
+  /** Where the position in a stream is kept, so that it can be read on; called once the server gives one. */
+  readonly openCursor?: (() => EventCursor) | undefined;
 }
 
 export type ExchangeEnd =
@@ -60,7 +64,12 @@ export type ExchangeEnd =
       /** `hasToken` of the request. */
       readonly hadToken: boolean;
     }
-  | { readonly kind: 'failed'; readonly error: UpstreamError };
+  | {
+      readonly kind: 'failed';
+      readonly error: UpstreamError;
+      /** The connection broke in the middle of the answer, and was not closed by the gateway. */
+      readonly isCut?: boolean;
+    };
 
 /** An event, or the pieces of a body. */
 type Received = string | readonly Buffer[];
@@ -169,6 +178,7 @@ export function startExchange(
       },
       onNoise: (count) => pace.count(count, 0),
       onEnd: () => messages.end(complete),
+      openCursor: listener.openCursor,
     });
   }
 
@@ -201,8 +211,10 @@ export function startExchange(
     },
     onResponseError(_controller, cause) {
       controller = undefined;
-      const error = toConnectionError(cause, body !== undefined);
-      messages.end(() => end({ kind: 'failed', error }));
+      const hasAnswered = body !== undefined;
+      const error = toConnectionError(cause, hasAnswered);
+      const isCut = hasAnswered && getErrorCode(cause) !== CLOSED_FROM_HERE;
+      messages.end(() => end({ kind: 'failed', error, isCut }));
     },
   };
   if (isCounted) route.underWay += 1;
@@ -213,6 +225,9 @@ export function startExchange(
 }
 
 const TOO_FAST = 'it sent more messages than the gateway takes, for a minute';
+
+/** The gateway no longer uses the server, and has closed all connections to it. */
+const CLOSED_FROM_HERE = 'UND_ERR_DESTROYED';
 
 /** What undici is told; nobody sees it, since the listener is told nothing more. */
 const STOPPED = new Error('Nobody waits for the answer any more');

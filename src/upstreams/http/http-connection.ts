@@ -58,6 +58,8 @@ export interface Sending {
   readonly method: string;
   toParams(id: number): JsonObject;
   readonly headers: HeaderList;
+  /** Of the GET by which an answer is read on whose stream has ended; undefined where that cannot be. */
+  readonly resumeHeaders?: HeaderList;
   readonly timeoutMs: number;
   readonly signal?: CancelSignal | undefined;
   /** Its answer alone does not show that the server can be used. */
@@ -159,7 +161,7 @@ export function createHttpConnection(
   ): Promise<CallOutcome> {
     lastId += 1;
     const id = lastId;
-    const { method, signal, timeoutMs } = sending;
+    const { method, signal, timeoutMs, resumeHeaders } = sending;
     const message = { jsonrpc: '2.0', id, method, params: sending.toParams(id) };
     return runCall(
       { route, clock },
@@ -172,8 +174,25 @@ export function createHttpConnection(
         onNotification: (notification) => sending.onNotification?.(notification, id),
         onAbandon: (reason) => sending.onAbandon?.(id, reason),
         onStray: warnOfStray,
+        reopen:
+          resumeHeaders &&
+          ((lastEventId, listener) =>
+            isClosed
+              ? undefined
+              : openStream(caller, [...resumeHeaders, 'last-event-id', lastEventId], listener)),
       },
     );
+  }
+
+  async function openStream(
+    caller: UpstreamCaller,
+    given: HeaderList,
+    listener: ExchangeListener,
+  ): Promise<() => void> {
+    const accepted = [...configured, 'accept', 'text/event-stream'];
+    const headers = await prepare(caller, accepted, given);
+    const route = opened ?? (await openRoute());
+    return startExchange(route, toExchange(caller, 'GET', headers, null), listener);
   }
 
   function callOnceOrTwice(
@@ -277,12 +296,7 @@ export function createHttpConnection(
       });
     },
 
-    async stream(caller, given, listener) {
-      const accepted = [...configured, 'accept', 'text/event-stream'];
-      const headers = await prepare(caller, accepted, given);
-      const route = opened ?? (await openRoute());
-      return startExchange(route, toExchange(caller, 'GET', headers, null), listener);
-    },
+    stream: openStream,
 
     async close() {
       isClosed = true;

@@ -45,7 +45,7 @@ export interface ListenersDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Opens a stream, calls `onOpen` when it stands, and resolves when it has ended. */
-  open(audience: Audience, signal: AbortSignal, onOpen: () => void): Promise<'again' | 'never'>;
+  open(audience: Audience, ...attempt: Parameters<Attempt>): Promise<AttemptEnd>;
   /** The audience wants more resources: true where it needs another stream for that. */
   extend(audience: Audience): boolean;
   readonly hashSession: (sessionId: string) => string;
@@ -89,17 +89,15 @@ export function createListeners(deps: ListenersDeps): Listeners {
       notify: (message) => tell(sharer, message),
       log: (params) => bus.publish(sharer, ({ listener }) => listener.logged?.(params)),
     };
-    /** What changed while no stream stood was missed. */
-    async function attempt(signal: AbortSignal, onOpen: () => void): Promise<'again' | 'never'> {
-      const end = await open(audience, signal, () => {
-        if (isGone) tellMissed(sharer, watch.caller);
+    /** What changed while no stream stood was missed, unless the server tells it now. */
+    const attempt: Attempt = (signal, onOpen) =>
+      open(audience, signal, (isResumed) => {
+        if (isGone && isResumed !== true) tellMissed(sharer, watch.caller);
         isGone = false;
         onOpen();
       }).finally(() => {
         isGone ||= !signal.aborted;
       });
-      return end;
-    }
     const watch: Watch = { caller, sessionHash, audience, loop: startRetryLoop(clock, attempt) };
     return watch;
   }
@@ -154,11 +152,17 @@ interface RetryLoop {
   stop(): void;
 }
 
+/** Whether another attempt makes sense before something has changed; in milliseconds, where the server has said when. */
+export type AttemptEnd = 'again' | 'never' | { readonly afterMs: number };
+
 /**
- * One attempt, until its signal is aborted; calls `onOpen` when it stands. It resolves to whether another one makes
- * sense before something has changed; what it throws is a reason to try again.
+ * One attempt, until its signal is aborted; calls `onOpen` when it stands, maybe where the one before has ended. What it throws
+ * is a reason to try again.
  */
-type Attempt = (signal: AbortSignal, onOpen: () => void) => Promise<'again' | 'never'>;
+export type Attempt = (
+  signal: AbortSignal,
+  onOpen: (isResumed?: boolean) => void,
+) => Promise<AttemptEnd>;
 
 const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
@@ -186,6 +190,11 @@ function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
       if (signal.aborted) return;
       if (next === 'never') {
         noteOpen();
+        return;
+      }
+      if (next !== 'again') {
+        failures = 0;
+        cancelPause = clock.after(next.afterMs, () => void run());
         return;
       }
       // What stood for a while is no server that refuses.

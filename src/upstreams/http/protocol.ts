@@ -18,7 +18,7 @@ import {
 } from '../upstream.ts';
 import { createDescriptions } from './descriptions.ts';
 import { createEraMemory } from './era.ts';
-import { type Audience, createListeners } from './listeners.ts';
+import { type Attempt, type Audience, createListeners } from './listeners.ts';
 import type { Protocol, ProtocolDeps } from './protocol-types.ts';
 import { createSessionEra } from './session-era.ts';
 import { createSessionStream } from './session-stream.ts';
@@ -121,12 +121,12 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
       ? statelessEra.request(caller, request)
       : sessionEra.request(caller, request);
 
-  async function openStream(audience: Audience, signal: AbortSignal, onOpen: () => void) {
+  async function openStream(audience: Audience, ...attempt: Parameters<Attempt>) {
     availability.check();
     if (era.find(audience.caller) === undefined) await shakeHands(audience.caller);
     return era.find(audience.caller) === 'stateless'
-      ? statelessEra.openStream(audience, signal, onOpen)
-      : sessionStream.open(audience, signal, onOpen);
+      ? statelessEra.openStream(audience, ...attempt)
+      : sessionStream.open(audience, ...attempt);
   }
 
   function extend(audience: Audience): boolean {

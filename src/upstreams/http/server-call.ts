@@ -19,6 +19,7 @@ import {
   startExchange,
 } from './exchange.ts';
 import { createInvalidError, createNoMessageError, toRefusal } from './failures.ts';
+import { createResumption, type Reopen, type Resumption } from './resumption.ts';
 
 interface ServerCall {
   readonly exchange: ExchangeRequest;
@@ -33,6 +34,8 @@ interface ServerCall {
   onAbandon(reason: string): void;
   /** Something came that nobody waits for. */
   onStray(words: string): void;
+  /** Undefined in an era whose streams end with their connection. */
+  readonly reopen: Reopen | undefined;
 }
 
 export type CallOutcome =
@@ -60,11 +63,14 @@ const LINGER_MS = 1000;
 /** @throws UpstreamError */
 export const runCall = ({ route, clock }: CallDeps, call: ServerCall): Promise<CallOutcome> =>
   new Promise((resolve, reject) => {
-    const { signal, timeoutMs } = call;
+    const { signal, timeoutMs, reopen } = call;
     if (signal?.aborted) return reject(createAbortedError());
     let isSettled = false;
     let cancelLinger = () => {};
     let openRequests = 0;
+    let stop = () => {};
+    /** Most answers are never read on. */
+    let resumption: Resumption | undefined;
 
     /** False where the call has ended before. */
     function settle(): boolean {
@@ -113,7 +119,7 @@ export const runCall = ({ route, clock }: CallDeps, call: ServerCall): Promise<C
       const taken =
         message === undefined
           ? createNoMessageError(value)
-          : takeMessage(call, deadline, message, headers);
+          : takeMessage(call, deadline, message, headers, resumption?.isReading() === true);
       if (taken instanceof UpstreamError) {
         stop();
         fail(taken);
@@ -126,6 +132,10 @@ export const runCall = ({ route, clock }: CallDeps, call: ServerCall): Promise<C
 
     function finish(end: ExchangeEnd): void {
       cancelLinger();
+      if (!isSettled && resumption?.goOn(end)) {
+        stop = resumption.stop;
+        return;
+      }
       // Nearly always the result has come before: an error is not made for nobody, since its stack is dear.
       if (!settle()) return;
       if (end.kind === 'refused') resolve(end);
@@ -136,7 +146,13 @@ export const runCall = ({ route, clock }: CallDeps, call: ServerCall): Promise<C
     const deadline = new Deadline(clock, timeoutMs, () =>
       abandon(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
     );
-    const stop = startExchange(route, call.exchange, { onMessage: takeValue, onEnd: finish });
+    const openCursor =
+      reopen &&
+      (() => {
+        resumption ??= createResumption({ clock, reopen, onMessage: takeValue, onEnd: finish });
+        return resumption.cursor;
+      });
+    stop = startExchange(route, call.exchange, { onMessage: takeValue, onEnd: finish, openCursor });
     signal?.addEventListener('abort', abandonOnAbort);
   });
 
@@ -146,12 +162,15 @@ function takeMessage(
   deadline: Deadline,
   message: Exclude<ServerMessage, ServerRequest>,
   headers: IncomingHttpHeaders,
+  isReadOn: boolean,
 ): CallOutcome | UpstreamError | undefined {
   if (message.kind === 'notification') {
     if (message.method === 'notifications/progress') deadline.renew();
     call.onNotification(message);
     return undefined;
   }
+  // Some servers repeat what belongs to other calls of the session.
+  if (isReadOn && message.id !== call.id) return undefined;
   // Without an id an error says that the request could not even be read.
   if (message.id !== call.id && message.id !== null) {
     return createInvalidError('it answered another request than the one that was sent');

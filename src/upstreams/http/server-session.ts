@@ -13,6 +13,7 @@ import {
   UpstreamError,
   type UpstreamRequest,
 } from '../upstream.ts';
+import type { EventCursor } from './event-cursor.ts';
 import { type CallOutcome, findError, type Refusal } from './server-call.ts';
 
 export interface ServerSession {
@@ -32,6 +33,8 @@ export interface ServerSession {
   readonly questions: ServerQuestions;
   /** Streams of its own that stand. */
   streams: number;
+  /** How far its own stream was read; undefined until an event had an id. */
+  cursor: EventCursor | undefined;
 }
 
 export function createServerSession(
@@ -53,6 +56,7 @@ export function createServerSession(
     openRequests: createOpenRequests(),
     questions: createServerQuestions(),
     streams: 0,
+    cursor: undefined,
   };
 }
 

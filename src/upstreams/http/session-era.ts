@@ -171,6 +171,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
           return toSessionParams(request, id);
         },
         headers: [...session.headers, ...traceInHeaders(request)],
+        resumeHeaders: session.headers,
         timeoutMs,
         signal,
         async onRequest(message) {

@@ -6,9 +6,10 @@ import {
   type ServerRequest,
 } from '../messages/server-message.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
+import { createEventCursor } from './event-cursor.ts';
 import type { ExchangeEnd } from './exchange.ts';
 import type { HttpConnection } from './http-connection.ts';
-import type { Audience } from './listeners.ts';
+import type { Attempt, AttemptEnd, Audience } from './listeners.ts';
 import { MAX_OPEN_REQUESTS } from './server-call.ts';
 import { routeToSession, type ServerSession } from './server-session.ts';
 import type { ServerSessions } from './sessions.ts';
@@ -23,8 +24,8 @@ export interface SessionStreamDeps {
 }
 
 export interface SessionStream {
-  /** Resolves when the stream has ended: whether it is to be opened again. */
-  open(audience: Audience, signal: AbortSignal, onOpen: () => void): Promise<'again' | 'never'>;
+  /** Resolves when the stream has ended: whether, and when, it is to be opened again. */
+  open(audience: Audience, ...attempt: Parameters<Attempt>): Promise<AttemptEnd>;
   /** Subscribes to the resources of stateless clients, for which the session that they share has to ask. */
   subscribe(audience: Audience): Promise<void>;
 }
@@ -43,17 +44,29 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
   async function open(
     audience: Audience,
     signal: AbortSignal,
-    onOpen: () => void,
-  ): Promise<'again' | 'never'> {
+    onOpen: (isResumed: boolean) => void,
+  ): Promise<AttemptEnd> {
     const { caller } = audience;
     const session = sessions.find(caller) ?? (await sessions.open(caller));
     if (signal.aborted) return 'never';
     session.streams += 1;
     try {
-      const end = await readStream(audience, session, signal, () => {
+      const lastEventId = session.cursor?.lastId();
+      let hasBegun = false;
+      const end = await readStream(audience, session, lastEventId, signal, () => {
+        hasBegun = true;
         streamed.add(session);
-        onOpen();
+        onOpen(lastEventId !== undefined);
       });
+      if (hasBegun) {
+        const afterMs = session.cursor?.retryMs();
+        return afterMs === undefined ? 'again' : { afterMs };
+      }
+      if (lastEventId !== undefined && isForgotten(end)) {
+        // The session may still be there: without this event the next attempt shows it.
+        session.cursor = undefined;
+        return 'again';
+      }
       if (isLost(session, end)) {
         // It may have been ended with the client's, at another replica: nobody needs one in its place.
         const { sessionId } = caller;
@@ -71,6 +84,7 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
   function readStream(
     audience: Audience,
     session: ServerSession,
+    lastEventId: string | undefined,
     signal: AbortSignal,
     onOpen: () => void,
   ): Promise<ExchangeEnd | undefined> {
@@ -109,7 +123,11 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
       const listener = {
         onStart() {
           onOpen();
-          void subscribe(audience).catch(() => {});
+          if (lastEventId === undefined) void subscribe(audience).catch(() => {});
+        },
+        openCursor() {
+          session.cursor ??= createEventCursor(NO_IDS);
+          return session.cursor;
         },
         onMessage(value: unknown) {
           const message = readServerMessage(value);
@@ -122,7 +140,11 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
           resolve(end);
         },
       };
-      connection.stream(audience.caller, session.headers, listener).then((started) => {
+      const headers =
+        lastEventId === undefined
+          ? session.headers
+          : [...session.headers, 'last-event-id', lastEventId];
+      connection.stream(audience.caller, headers, listener).then((started) => {
         stop = started;
         if (signal.aborted) started();
       }, reject);
@@ -154,6 +176,13 @@ const SUBSCRIBE = {
   trace: {},
   logLevel: undefined,
 } as const;
+
+/** Some servers number the events of each connection: what they say then is new, and what is told twice does no harm. */
+const NO_IDS = 0;
+
+/** The server no longer has the event, or cannot go on after one. */
+const isForgotten = (end: ExchangeEnd | undefined): boolean =>
+  end?.kind === 'refused' && [400, 404, 410].includes(end.status);
 
 /** 409: another stream of the session still stands, maybe at a replica that is gone. */
 const isForGood = (status: number): boolean => status < 500 && status !== 409 && status !== 429;

@@ -79,7 +79,11 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
 }
 
 /** Others are looked up, not called: nobody is asked anything for them (MCP 2026-07-28 "Supported Requests"). */
-const ASKING: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
+const ASKING: ReadonlySet<RelayedRequest['method']> = new Set([
+  'tools/call',
+  'prompts/get',
+  'resources/read',
+]);
 
 // §18.3: results are passed on as they came, without what belongs to the way between the gateway and the server.
 
@@ -88,20 +92,35 @@ const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 function toRawResult(
   method: RelayedRequest['method'],
   result: JsonObject,
-  { user }: Pick<Context, 'user'>,
+  { user, relay }: Pick<Context, 'user' | 'relay'>,
 ): RawResult {
   // The session era has no result types: there nothing is the transport's own.
   if (result.resultType === undefined && isRaw(result)) return result;
+  // What it says of a task is read, and not passed on as it is (§29.5).
+  if (result.resultType === 'task' || method.startsWith('tasks/')) {
+    const { cache: _cache, ...said } = result;
+    return said;
+  }
   const { resultType, ttlMs, cacheScope, cache: _, _meta: meta, ...members } = result;
   if (resultType === undefined) return { ...members, ...(meta !== undefined && { _meta: meta }) };
   const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
   return {
-    ...members,
+    ...(relay.era === 'session' ? toSessionResult(members) : members),
     ...toMetaMember(meta),
     ...(cache && { cache }),
   };
 }
 
+/** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is no object. */
+function toSessionResult(members: JsonObject): JsonObject {
+  const { structuredContent, ...others } = members;
+  if (structuredContent === undefined || isObject(structuredContent)) return members;
+  const content: readonly unknown[] = Array.isArray(others.content) ? others.content : [];
+  // Servers are to say it as text, too.
+  const isSaid = content.some((item) => isObject(item) && item.type === 'text');
+  const text = { type: 'text', text: JSON.stringify(structuredContent) };
+  return isSaid ? others : { ...others, content: [...content, text] };
+}
 /** Of those servers say how long their result may be kept. */
 const CACHED: ReadonlySet<string> = new Set(['resources/read', 'skills/get']);
 
@@ -142,6 +161,7 @@ function relayToSessionClient(
     server,
     capabilities,
     questionGuards: relay.questionGuards,
+    mayBeTask: false,
     first: NO_ANSWERS,
     send: (answers) => sendToServer(call, addAnswers(request.params, answers), client),
     ask: askAll,

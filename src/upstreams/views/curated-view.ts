@@ -1,5 +1,6 @@
 // §25.1: /mcp/<view>: some of what /mcp serves, under the same names. It only takes away: rules and lock hold here as there.
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { isAppUri, readSharedUri } from '../apps/shared-uris.ts';
 import { createFindTemplate } from '../catalog/find-template.ts';
 import type { JoinedList } from '../catalog/join-lists.ts';
 import {
@@ -167,7 +168,7 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
   const findResource: View['findResource'] = async (uri, who) => {
     const atHand = await joined.findListed(uri, who);
     // Skills need the list of resources: both are there then.
-    if (atHand === undefined) await list('skills', who);
+    if (atHand === undefined && !isAppUri(uri)) await list('skills', who);
     const listed = atHand ?? (await joined.findListed(uri, who));
     if (listed) return includesResource(listed) ? listed : undefined;
     return askByCurrentPlan(getPlan, (plan) => findUnlistedBy(plan, uri, who));
@@ -176,6 +177,8 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
   async function findUnlistedBy(plan: Plan, uri: string, who: Who) {
     const planned = plan.views.get(name);
     if (planned === undefined) return undefined;
+    const { server = BUILT_IN } = readSharedUri(uri) ?? {};
+    if (plan.servers.has(server) && !planned.hasServer(server)) return undefined;
     const found = await findUnlisted([...plan.servers.values()], uri, who, {
       findTemplate,
       listTemplates: async () => (await joinBy(plan, planned, 'templates', who)).entries,

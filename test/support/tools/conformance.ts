@@ -1,9 +1,10 @@
 // The official conformance tool, as a process of its own.
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 import { inFolder, installNpxTool, type NpxTool } from './npx-tool.ts';
 
 export { INSTALLATION_MS } from './npx-tool.ts';
@@ -101,6 +102,24 @@ export async function runServerConformance(
   const args = ['server', '--url', url, '--requirements', requirements];
   const verdict = await runConformance(tool, { args, signal });
   return { ...verdict, ...readScores(verdict.output) };
+}
+
+/** One scenario at the wire of a revision, also where the revision does not name it. */
+export function runServerScenario(
+  tool: ConformanceTool,
+  { url, requirements, scenario, signal }: ServerErrand & { readonly scenario: string },
+): Promise<Verdict> {
+  const which = ['--scenario', scenario, '--spec-version', requirements, '--force'];
+  return runConformance(tool, { args: ['server', '--url', url, ...which], signal });
+}
+
+/** All that the tool has for servers. */
+export async function listServerScenarios(
+  { node, script }: ConformanceTool,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const { stdout } = await promisify(execFile)(node, [script, 'list', '--server'], { signal });
+  return [...stdout.matchAll(/^ +- (\S+) \[/gm)].map(([, name = '']) => name);
 }
 
 interface Check {

@@ -1,0 +1,113 @@
+// MCP "Resumability and Redelivery": an answer whose stream broke, or that the server closed before its end (polling), is
+// read on by GET. The call itself is never sent again.
+import { computePauseMs } from '../../platform/back-off.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { createEventCursor, type EventCursor } from './event-cursor.ts';
+import { type ExchangeEnd, type ExchangeListener, isEventStream } from './exchange.ts';
+
+/** Opens a stream that begins after this event; undefined where the server may no longer be asked. */
+export type Reopen = (
+  lastEventId: string,
+  listener: ExchangeListener,
+) => Promise<() => void> | undefined;
+
+export interface Resumption {
+  readonly cursor: EventCursor;
+  /** Whether the stream that has ended like this is read on; what comes of it is told to `onMessage` and `onEnd`. */
+  goOn(end: ExchangeEnd): boolean;
+  /** Whether what comes now comes on a stream that was opened again. */
+  isReading(): boolean;
+  stop(): void;
+}
+
+interface ResumptionDeps extends Pick<ExchangeListener, 'onMessage' | 'onEnd'> {
+  readonly clock: Clock;
+  readonly reopen: Reopen;
+}
+
+/** Between two attempts to come back, and before the first where the server does not say how long. */
+const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
+/** By these an event that comes again is known. */
+const REMEMBERED_IDS = 32;
+/** In a row: about a minute, in which a server may be started anew. */
+const MAX_FAILURES = 6;
+
+export function createResumption({ clock, reopen, onMessage, onEnd }: ResumptionDeps): Resumption {
+  const cursor = createEventCursor(REMEMBERED_IDS);
+  let isOver = false;
+  let failures = 0;
+  let cancelPause = () => {};
+  let stopStream = () => {};
+  /** What the call comes to where the server does not let it go on. */
+  let broken: ExchangeEnd | undefined;
+
+  function goOn(end: ExchangeEnd): boolean {
+    if (isOver || cursor.lastId() === undefined || !isBroken(end)) return false;
+    broken = end;
+    tryAfter(cursor.retryMs() ?? BACK_OFF.firstMs);
+    return true;
+  }
+
+  function tryAfter(ms: number): void {
+    cancelPause = clock.after(ms, comeBack);
+  }
+
+  function comeBack(): void {
+    const lastId = cursor.lastId();
+    const opening = lastId === undefined ? undefined : reopen(lastId, listener());
+    if (opening === undefined) giveUp();
+    else {
+      opening.then((started) => {
+        stopStream = started;
+        if (isOver) started();
+      }, giveUp);
+    }
+  }
+
+  function listener(): ExchangeListener {
+    let hasBegun = false;
+    return {
+      openCursor: () => cursor,
+      onStart(headers) {
+        if (!isEventStream(headers)) return giveUp();
+        hasBegun = true;
+        failures = 0;
+      },
+      onMessage,
+      onEnd(end) {
+        stopStream = () => {};
+        if (hasBegun) onEnd(end);
+        else if (isRefusal(end)) giveUp();
+        else tryAgain();
+      },
+    };
+  }
+
+  function tryAgain(): void {
+    failures += 1;
+    if (failures >= MAX_FAILURES) giveUp();
+    else tryAfter(Math.max(cursor.retryMs() ?? 0, computePauseMs(BACK_OFF, failures)));
+  }
+
+  function giveUp(): void {
+    if (isOver) return;
+    stop();
+    if (broken !== undefined) onEnd(broken);
+  }
+
+  function stop(): void {
+    isOver = true;
+    cancelPause();
+    stopStream();
+  }
+
+  return { cursor, goOn, isReading: () => broken !== undefined, stop };
+}
+
+/** Read to its end without the answer, or cut off in the middle: nothing is wrong with what has come. */
+const isBroken = (end: ExchangeEnd): boolean =>
+  end.kind === 'complete' || (end.kind === 'failed' && end.isCut === true);
+
+/** 409: the server has not noticed yet that the connection broke. 429 and 5xx pass. */
+const isRefusal = (end: ExchangeEnd): boolean =>
+  end.kind === 'refused' && end.status < 500 && end.status !== 409 && end.status !== 429;
