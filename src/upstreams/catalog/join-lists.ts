@@ -38,6 +38,8 @@ export function createJoinLists(naming: Naming, warn: WarnOfItem): JoinLists {
   }
 
   return function joinLists(kind, parts, resources = NOTHING) {
+    // As nearly always: what has no skill is asked for with each resource that nobody lists.
+    if (kind === 'skills' && parts.every((part) => part.length === 0)) return NOTHING;
     const known = remembered.find(
       (one) => one.kind === kind && one.resources === resources.entries && isSame(one.parts, parts),
     );

@@ -22,9 +22,23 @@ export function createJoinedView(getPlan: () => Plan): View {
   const list = (kind: ListKind, who: Who): Promise<ListView> =>
     askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who));
 
-  async function listBy(plan: Plan, kind: ListKind, who: Who): Promise<ListView> {
+  /** All that is read by a URI, but for templates. */
+  const listFiles = (who: Who) =>
+    askByCurrentPlan(getPlan, async (plan) => {
+      const resources = await listBy(plan, 'resources', who);
+      const { entries: skills } = await listBy(plan, 'skills', who, resources);
+      return { resources, skills };
+    });
+
+  async function listBy(
+    plan: Plan,
+    kind: ListKind,
+    who: Who,
+    listed?: ListView,
+  ): Promise<ListView> {
     const { servers, joinLists } = plan;
-    const resources = kind === 'skills' ? await listBy(plan, 'resources', who) : undefined;
+    const resources =
+      kind === 'skills' ? (listed ?? (await listBy(plan, 'resources', who))) : undefined;
     const planned = [...servers.values()];
     const own = await listBuiltIn(kind, who);
     const cache = own?.cache;
@@ -144,20 +158,22 @@ export function createJoinedView(getPlan: () => Plan): View {
   }
 
   async function findListed(uri: string, who: Who): Promise<FoundResource | undefined> {
-    const listed = findIn(await joinAtHand('resources', who), uri);
+    const resources = await joinAtHand('resources', who);
+    const listed = findIn(resources, uri);
     if (listed) return toResource(listed, uri);
-    return findSkillFile((await joinAtHand('skills', who)).entries, uri, 'joined');
+    return findSkillFile((await joinAtHand('skills', who, resources)).entries, uri, 'joined');
   }
 
   /** What servers have said so far. */
-  async function joinAtHand(kind: ListKind, who: Who): Promise<JoinedList> {
+  async function joinAtHand(kind: ListKind, who: Who, resources?: JoinedList): Promise<JoinedList> {
     const own = await listBuiltIn(kind, who);
     const { servers, joinLists } = getPlan();
     const parts = [...servers.values()].map(
       (planned) => peekPrepared(planned, kind, who)?.entries ?? NOTHING,
     );
-    const resources = kind === 'skills' ? await joinAtHand('resources', who) : undefined;
-    return joinLists(kind, [own?.entries ?? NOTHING, ...parts], resources);
+    const listed =
+      kind === 'skills' ? (resources ?? (await joinAtHand('resources', who))) : undefined;
+    return joinLists(kind, [own?.entries ?? NOTHING, ...parts], listed);
   }
 
   /** What one server lists nobody has to wait for another to read. */
@@ -165,9 +181,9 @@ export function createJoinedView(getPlan: () => Plan): View {
     const atHand = await findListed(uri, who);
     if (atHand) return atHand;
     // A `ui://` URI says whose it is: nobody else is waited for.
-    const listed = isAppUri(uri) ? undefined : findIn(await list('resources', who), uri);
+    const { resources, skills } = isAppUri(uri) ? NO_FILES : await listFiles(who);
+    const listed = findIn(resources, uri);
     if (listed) return toResource(listed, uri);
-    const { entries: skills } = await list('skills', who);
     const file = findSkillFile(skills, uri, 'joined');
     if (file) return file;
     const servers = [...getPlan().servers.values()];
@@ -200,6 +216,7 @@ export function createJoinedView(getPlan: () => Plan): View {
 export const isCalled = (kind: ListKind): boolean => kind !== 'templates' && kind !== 'skills';
 
 const NOTHING: readonly Entry[] = [];
+const NO_FILES = { resources: { entries: NOTHING, positions: new Map() }, skills: NOTHING };
 /** While a server has not said what it has. */
 const SHORT_TTL_MS = 1_000;
 const MAX_TTL_MS = 60_000;

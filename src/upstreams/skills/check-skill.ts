@@ -4,6 +4,7 @@ import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { decodeName, findSkillRoot } from '../../mcp/catalog/skill-directories.ts';
 import { isObject } from '../../platform/json.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
+import { isAppUri } from '../apps/shared-uris.ts';
 import { hasHidden } from '../catalog/clean-item.ts';
 
 /** SEP-2640 "Limits". */
@@ -25,6 +26,8 @@ export function findSkillProblem(
   const { uri, frontmatter, resources } = item;
   const root = typeof uri === 'string' ? findSkillRoot(uri) : undefined;
   if (root === undefined) return 'has a URI that does not end with /SKILL.md';
+  // Towards clients those have the name of their server in them, which nothing in a skill may have.
+  if (isAppUri(root)) return 'has a URI of an app (ui://)';
   if (JSON.stringify(item).length > MAX_SKILL) return `is larger than ${MAX_SKILL} characters`;
   return (
     findFrontmatterProblem(frontmatter, root) ??

@@ -259,7 +259,7 @@ test.each<[string, (members: never) => unknown, object, string]>([
     'catalogue',
     createLocalCatalog,
     { tool: [] },
-    'createLocalCatalog: unknown member "tool". Did you mean "tools"? Allowed: tools, prompts, resources, resourceTemplates, logging, instructions, pageSize.',
+    'createLocalCatalog: unknown member "tool". Did you mean "tools"? Allowed: tools, prompts, resources, resourceTemplates, skills, logging, instructions, pageSize.',
   ],
   [
     'catalogue',

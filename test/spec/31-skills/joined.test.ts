@@ -134,6 +134,7 @@ describe('what clients could not use is hidden, and the log says why', () => {
   const [file] = entry.resources;
   test.each([
     ['has a URI that does not end with /SKILL.md', { uri: 'skill://acme/refunds/README.md' }],
+    ['has a URI of an app', { uri: 'ui://acme/refunds/SKILL.md' }],
     [
       'has a name that is not the last part of its path',
       { frontmatter: { name: 'other', description: 'x' } },
