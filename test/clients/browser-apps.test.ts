@@ -119,9 +119,11 @@ const ask = (page: Page, method: string, params: object): Promise<unknown> =>
     .locator('body')
     .evaluate(`ask(${JSON.stringify(method)}, ${JSON.stringify(params)})`);
 
+const headingIn = (page: Page) => appIn(page).getByRole('heading', { name: 'Evil app' });
+
 async function show(page: Page) {
   await callTool(page, 'evil__show');
-  await appIn(page).getByRole('heading', { name: 'Evil app' }).waitFor();
+  await headingIn(page).waitFor();
   await expect
     .poll(() => appIn(page).locator('body').evaluate('received.length'), PATIENT)
     .toBeGreaterThan(2);
@@ -163,12 +165,15 @@ test('§30.3 playground: an app reaches neither the page nor the gateway, and no
   expect(tokens.size).toBe(1);
   for (const token of tokens) expect(given).not.toContain(token);
 
-  await runInApp(
-    page,
-    `document.body.insertAdjacentHTML("beforeend", '<form method="post" action="${elsewhere.origin}/form"><button>b</button></form>'); document.querySelector("button").click(); return "sent"`,
-  );
-  // A page in its place would be told what it wants by its address.
-  await runInApp(page, `location.href = "${elsewhere.origin}/stolen"; return "led"`);
+  // A page in its place would be told what it wants by its address, or by a form: the browser shows none.
+  for (const script of [
+    `document.body.insertAdjacentHTML("beforeend", '<form method="post" action="${elsewhere.origin}/form"><button>b</button></form>'); setTimeout(() => document.querySelector("button").click())`,
+    `setTimeout(() => { location.href = "${elsewhere.origin}/stolen"; })`,
+  ]) {
+    await show(page);
+    await runInApp(page, script);
+    await expect.poll(() => headingIn(page).count(), PATIENT).toBe(0);
+  }
   await page.getByRole('button', { name: 'Log out' }).click();
   await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
   expect(elsewhere.paths).toEqual([]);
@@ -270,7 +275,8 @@ test('§30.3 playground: what an app says is shown as text; more than ten reques
     'const all = await Promise.all(Array.from({ length: 14 }, () => ask("tools/call", { name: "waits" }))); return all.filter(({ error }) => error !== undefined).length',
   );
   const isWaiting = ({ params }: { readonly params: JsonObject }) => params.name === 'waits';
-  await expect.poll(() => evil.requests.filter(isWaiting).length, PATIENT).toBe(10);
+  // The browser itself has six connections to one host, and the session of the page needs none now.
+  await expect.poll(() => evil.requests.filter(isWaiting).length, PATIENT).toBe(6);
   release();
   expect(await refused).toBe('4');
   // The page goes on, and another tool takes the app away.
