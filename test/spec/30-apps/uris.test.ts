@@ -326,7 +326,8 @@ test('§30.1 completion, subscriptions and what they tell use the same URIs, in 
     params: { notifications: { resourceSubscriptions: [uri] } },
   });
   await expect.poll(() => two.count('resources/subscribe'), PATIENT).toBe(2);
-  await expect.poll(two.openStreams, PATIENT).toBe(2);
+  // The session still listens: its client may come back (§15.1).
+  await expect.poll(two.openStreams, PATIENT).toBe(3);
   two.notify('notifications/resources/updated', { uri: 'ui://clock/view' });
   expect(await events.next()).toMatchObject(updated);
   events.hangUp();
