@@ -73,7 +73,10 @@ test.each(ERAS)(
     await page.getByRole('dialog').getByRole('button', { name: 'Do not open' }).click();
     await app.getByRole('button', { name: 'Send Message' }).click();
     await page.getByLabel('What the app says').getByText('Message to the model').waitFor();
-    expect(complaints).toEqual([]);
+    // The example does not catch what it is told of the link; its policy had nothing to block.
+    await expect
+      .poll(() => complaints)
+      .toEqual([expect.stringContaining('The user did not open it.')]);
   },
 );
 

@@ -55,12 +55,17 @@ async function startElsewhere() {
 }
 
 async function startApp({ csp = {}, rest = {}, env = {} }: Readonly<Record<string, JsonObject>>) {
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
   const forApp = { _meta: { ui: { resourceUri: 'ui://evil/view' } } };
   const evil = await serve({
     tools: [
       buildTool('show', forApp),
       buildTool('refresh', { _meta: { ui: { visibility: ['app'] } } }),
       buildTool('model-only', { _meta: { ui: { visibility: ['model'] } } }),
+      buildTool('waits'),
       buildTool('denied'),
       buildTool('guarded'),
     ],
@@ -74,14 +79,17 @@ async function startApp({ csp = {}, rest = {}, env = {} }: Readonly<Record<strin
           ],
         },
       }),
-      'tools/call': ({ name }) => ({
-        result: {
-          content: [
-            { type: 'text', text: `ran ${name}` },
-            { type: 'resource_link', uri: 'ui://evil/more', name: 'more' },
-          ],
-        },
-      }),
+      'tools/call': async ({ name }) => {
+        if (name === 'waits') await released;
+        return {
+          result: {
+            content: [
+              { type: 'text', text: `ran ${name}` },
+              { type: 'resource_link', uri: 'ui://evil/more', name: 'more' },
+            ],
+          },
+        };
+      },
     },
   });
   const other = await serve({ tools: [buildTool('secret')] });
@@ -94,7 +102,7 @@ async function startApp({ csp = {}, rest = {}, env = {} }: Readonly<Record<strin
       env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])),
     }),
   );
-  return { evil, other, site };
+  return { evil, other, site, release };
 }
 
 /** The document of the app, in the frame in the frame. */
@@ -111,9 +119,11 @@ const ask = (page: Page, method: string, params: object): Promise<unknown> =>
     .locator('body')
     .evaluate(`ask(${JSON.stringify(method)}, ${JSON.stringify(params)})`);
 
+const headingIn = (page: Page) => appIn(page).getByRole('heading', { name: 'Evil app' });
+
 async function show(page: Page) {
   await callTool(page, 'evil__show');
-  await appIn(page).getByRole('heading', { name: 'Evil app' }).waitFor();
+  await headingIn(page).waitFor();
   await expect
     .poll(() => appIn(page).locator('body').evaluate('received.length'), PATIENT)
     .toBeGreaterThan(2);
@@ -155,12 +165,15 @@ test('§30.3 playground: an app reaches neither the page nor the gateway, and no
   expect(tokens.size).toBe(1);
   for (const token of tokens) expect(given).not.toContain(token);
 
-  await runInApp(
-    page,
-    `document.body.insertAdjacentHTML("beforeend", '<form method="post" action="${elsewhere.origin}/form"><button>b</button></form>'); document.querySelector("button").click(); return "sent"`,
-  );
-  // A page in its place would be told what it wants by its address.
-  await runInApp(page, `location.href = "${elsewhere.origin}/stolen"; return "led"`);
+  // A page in its place would be told what it wants by its address, or by a form: the browser shows none.
+  for (const script of [
+    `document.body.insertAdjacentHTML("beforeend", '<form method="post" action="${elsewhere.origin}/form"><button>b</button></form>'); setTimeout(() => document.querySelector("button").click())`,
+    `setTimeout(() => { location.href = "${elsewhere.origin}/stolen"; })`,
+  ]) {
+    await show(page);
+    await runInApp(page, script);
+    await expect.poll(() => headingIn(page).count(), PATIENT).toBe(0);
+  }
   await page.getByRole('button', { name: 'Log out' }).click();
   await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
   expect(elsewhere.paths).toEqual([]);
@@ -248,7 +261,7 @@ test('§30.3 playground: a link is opened when the user says so, and no other ad
 });
 
 test('§30.3 playground: what an app says is shown as text; more than ten requests at once are refused', async () => {
-  const { site } = await startApp({ env: { AUTH_REQUIRED: 'false' } });
+  const { evil, site, release } = await startApp({ env: { AUTH_REQUIRED: 'false' } });
   const { page } = await site.open('/playground');
   await page.getByRole('button', { name: 'Connect' }).click();
   await page.locator('.pg-call').waitFor();
@@ -257,11 +270,15 @@ test('§30.3 playground: what an app says is shown as text; more than ten reques
   expect(await ask(page, 'ui/message', { role: 'user', content })).toMatchObject({ result: {} });
   await page.getByLabel('What the app says').getByText('<img src=x').waitFor();
   expect(await page.evaluate('window.wasRun')).toBe(undefined);
-  const refused = await runInApp(
+  const refused = runInApp(
     page,
-    'const all = await Promise.all(Array.from({ length: 14 }, () => ask("tools/call", { name: "refresh" }))); return all.filter(({ error }) => error !== undefined).length',
+    'const all = await Promise.all(Array.from({ length: 14 }, () => ask("tools/call", { name: "waits" }))); return all.filter(({ error }) => error !== undefined).length',
   );
-  expect(refused).toBe('4');
+  const isWaiting = ({ params }: { readonly params: JsonObject }) => params.name === 'waits';
+  // The browser itself has six connections to one host, and the session of the page needs none now.
+  await expect.poll(() => evil.requests.filter(isWaiting).length, PATIENT).toBe(6);
+  release();
+  expect(await refused).toBe('4');
   // The page goes on, and another tool takes the app away.
   await callTool(page, 'other__secret');
   await expect.poll(() => page.locator('iframe').count()).toBe(0);

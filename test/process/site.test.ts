@@ -154,7 +154,9 @@ describe('documentation pages', () => {
           "default-src 'none'",
           `script-src 'self' ${inline.map(([, , script = '']) => hashOf(script)).join(' ')}`,
           "style-src 'self'",
-          APPS.includes(path) ? "connect-src 'self'" : "style-src-attr 'unsafe-inline'",
+          ...(APPS.includes(path)
+            ? ["connect-src 'self'", "frame-src 'self'"]
+            : ["style-src-attr 'unsafe-inline'"]),
           "img-src 'self' data:",
           "base-uri 'none'",
           "form-action 'none'",
