@@ -113,11 +113,8 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
           { text: 'Replay of rules', link: '/reference/replay' },
           { text: 'Server card and server.json', link: '/reference/server-card' },
           { text: 'Skills', link: '/reference/skills' },
-<<<<<<< HEAD
           { text: 'Apps', link: '/reference/apps' },
-=======
           { text: 'Between the eras', link: '/reference/round-trip' },
->>>>>>> ext-card
         ],
       },
     ],
