@@ -107,7 +107,7 @@ const SESSION_EVENTS = 1000;
 const SESSION_BYTES = 1_048_576;
 /** Of one user, and of all: what ended first goes first. A stream takes some of it by itself. */
 const USER_BYTES = 4 * SESSION_BYTES;
-const ALL_BYTES = 32 * SESSION_BYTES;
+const ALL_BYTES = 16 * SESSION_BYTES;
 const STREAM_BYTES = 3072;
 
 /** Milliseconds. What has ended sooner is written to the store when it ends only if its connection is broken by then. */
