@@ -252,7 +252,7 @@ describe('how long a stream lasts', () => {
 
   test('§15.1 who comes back gets what happened meanwhile, then what happens', async () => {
     const client = await openClient(gateway);
-    for (const name of ['a', 'b', 'c']) {
+    for (const name of ['a', 'b']) {
       await client.ask('resources/subscribe', { uri: `watched://${name}` });
     }
     const stream = await client.watch();
@@ -266,8 +266,8 @@ describe('how long a stream lasts', () => {
     const resumed = await client.watch({ 'last-event-id': first?.id ?? '' });
     expect(await resumed.next()).toEqual(updated('a'));
     expect(await resumed.next()).toEqual(updated('b'));
-    change('c');
-    expect(await resumed.next()).toEqual(updated('c'));
+    change('a');
+    expect(await resumed.next()).toEqual(updated('a'));
   });
 
   test('§15.1 where that is not kept any more, it looks again at what may have changed', async () => {
