@@ -112,7 +112,10 @@ test.each([
     given: { scopes: ['read write'] },
     says: ['auth.scopes[0]: "read write" is not valid. It must be one scope'],
   },
-  { given: { resource: true }, says: ['auth.resource: true is not valid. It must be an absolute URI without a fragment'] },
+  {
+    given: { resource: true },
+    says: ['auth.resource: true is not valid. It must be an absolute URI without a fragment'],
+  },
   {
     given: { resource: 'it' },
     says: ['auth.resource: "it" is not valid. It must be an absolute URI'],
