@@ -256,7 +256,7 @@ test.each([0, 5, 60])(
     expect(SHUTDOWN_DELAY_MS).toBe(String(shutdownDelaySeconds * 1000));
     const { terminationGracePeriodSeconds } = podOf(values);
     expect(terminationGracePeriodSeconds * 1000).toBeGreaterThanOrEqual(
-      Number(SHUTDOWN_DELAY_MS) + 12_000,
+      Number(SHUTDOWN_DELAY_MS) + Math.max(Number(SHUTDOWN_DELAY_MS), 10_000) + 2000,
     );
     expect(podOf(values).containers[0].readinessProbe.periodSeconds).toBeLessThan(5);
   },

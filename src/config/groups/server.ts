@@ -64,7 +64,7 @@ export const serverSettings = {
     default: { value: 0 },
     summary: 'Milliseconds to keep serving after SIGTERM.',
     details:
-      'Meanwhile `/health/ready` says `not_ready`, so that a load balancer can send requests elsewhere.',
+      'Meanwhile `/health/ready` says `not_ready`, so that a load balancer can send requests elsewhere. Calls that are under way then have as long again to end, and 10 s at least.',
   }),
   workers: defineSetting('WORKERS', integerOrAuto(1, 256), {
     default: { value: 1 },

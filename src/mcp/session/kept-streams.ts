@@ -12,6 +12,7 @@ import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
 import type { EventChannel } from '../streaming/response-stream.ts';
 import { createEventIdFrame, type EventIdFrame, tagSession } from './event-ids.ts';
 import type { McpReplicas } from './replica-message.ts';
+import { type Droppable, OldestFirst } from './oldest-first.ts';
 import { toEvent, toPrimer, toReplay } from './resumable-events.ts';
 import {
   KEPT_MS,
@@ -59,7 +60,7 @@ export interface KeptStreams {
 }
 
 /** What is known of a stream while it is kept. */
-export interface KeptStream extends StreamName {
+export interface KeptStream extends StreamName, Droppable {
   readonly requestId: RequestId | undefined;
   readonly isOfSession: boolean;
   readonly frame: EventIdFrame;
@@ -91,8 +92,8 @@ type SaveResult = 'saved' | 'no_room' | 'failed';
 /** A session, a user, or all: who holds how much. */
 interface Account {
   bytes: number;
-  /** Those that have ended, the first first. */
-  readonly finished: Set<KeptStream>;
+  /** Those that have ended. */
+  readonly finished: OldestFirst<KeptStream>;
 }
 
 interface SessionAccount extends Account {
@@ -104,9 +105,10 @@ interface SessionAccount extends Account {
 /** Of one session (§15.1). */
 const SESSION_EVENTS = 1000;
 const SESSION_BYTES = 1_048_576;
-/** Of one user, and of all: what ended first goes first. */
-const USER_BYTES = 8 * SESSION_BYTES;
-const ALL_BYTES = 64 * SESSION_BYTES;
+/** Of one user, and of all: what ended first goes first. A stream takes some of it by itself. */
+const USER_BYTES = 4 * SESSION_BYTES;
+const ALL_BYTES = 16 * SESSION_BYTES;
+const STREAM_BYTES = 3072;
 
 /** Milliseconds. What has ended sooner is written to the store when it ends only if its connection is broken by then. */
 const LONG_MS = 1000;
@@ -130,7 +132,7 @@ export interface KeptStreamsDeps {
 export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsDeps): KeptStreams {
   const sessions = new Map<string, SessionAccount>();
   const users = new Map<string, Account>();
-  const all: Account = { bytes: 0, finished: new Set() };
+  const all: Account = { bytes: 0, finished: new OldestFirst() };
   const running = new Set<KeptStream>();
   const broken = new Set<KeptStream>();
   const saving = new Set<Promise<unknown>>();
@@ -149,6 +151,10 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
     return sessions.get(sessionId)?.streams.get(name);
   }
 
+  function listAll(): readonly KeptStream[] {
+    return [...sessions.values()].flatMap(({ streams }) => [...streams.values()]);
+  }
+
   // Who holds how much.
 
   function getSession(sessionId: string): SessionAccount {
@@ -158,7 +164,7 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
       tag: tagSession(sessionId),
       bytes: 0,
       events: 0,
-      finished: new Set(),
+      finished: new OldestFirst(),
       streams: new Map(),
     };
     sessions.set(sessionId, account);
@@ -168,7 +174,7 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
   function getUser(name: string): Account {
     const known = users.get(name);
     if (known !== undefined) return known;
-    const account: Account = { bytes: 0, finished: new Set() };
+    const account: Account = { bytes: 0, finished: new OldestFirst() };
     users.set(name, account);
     return account;
   }
@@ -186,43 +192,45 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
     stream.isUnsaved = true;
     countBytes(stream, event.text.length, 1);
     const session = getSession(stream.sessionId);
-    while (session.events > SESSION_EVENTS || session.bytes > SESSION_BYTES) {
-      makeRoom(session, stream);
-    }
     const user = stream.user === undefined ? undefined : getUser(stream.user);
-    while (user !== undefined && user.bytes > USER_BYTES) makeRoom(user, stream);
-    while (all.bytes > ALL_BYTES) makeRoom(all, stream);
+    const isFull = () => session.events > SESSION_EVENTS || session.bytes > SESSION_BYTES;
+    while (isFull() && makeRoom(session, stream));
+    while (user !== undefined && user.bytes > USER_BYTES && makeRoom(user, stream));
+    while (all.bytes > ALL_BYTES && makeRoom(all, stream));
   }
 
   /** Who has ended goes first; then what this stream sent first. */
-  function makeRoom({ finished }: Account, stream: KeptStream): void {
-    for (const oldest of finished) {
+  function makeRoom({ finished }: Account, stream: KeptStream): boolean {
+    const oldest = finished.first();
+    if (oldest !== undefined) {
       forget(oldest);
-      return;
+      return true;
     }
     const event = stream.events.shift();
-    if (event === undefined) throw new Error('No stream holds what is counted');
+    // Others that go on hold all of it.
+    if (event === undefined) return false;
     countBytes(stream, -event.text.length, -1);
     if (!event.isNotification) stream.lostPosition = stream.firstPosition;
     stream.firstPosition += 1;
+    return true;
   }
 
+  /** One that has ended. */
   function forget(stream: KeptStream): void {
     const session = getSession(stream.sessionId);
-    const bytes = stream.events.reduce((sum, { text }) => sum + text.length, 0);
+    const bytes = stream.events.reduce((sum, { text }) => sum + text.length, STREAM_BYTES);
     countBytes(stream, -bytes, -stream.events.length);
     // A Map that shrinks leaves old tables behind, which would keep all of it.
     stream.events.length = 0;
-    running.delete(stream);
-    broken.delete(stream);
-    all.finished.delete(stream);
-    session.finished.delete(stream);
+    stream.isForgotten = true;
+    all.finished.noteForgotten();
+    session.finished.noteForgotten();
     session.streams.delete(stream.name);
     if (session.streams.size === 0) sessions.delete(stream.sessionId);
     if (stream.user === undefined) return;
     const user = getUser(stream.user);
-    user.finished.delete(stream);
-    if (user.bytes === 0 && user.finished.size === 0) users.delete(stream.user);
+    user.finished.noteForgotten();
+    if (user.bytes === 0) users.delete(stream.user);
   }
 
   // What the stream sends.
@@ -373,12 +381,12 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
     clock.after(SWEEP_MS, () => {
       isSweeping = false;
       sweep(clock.monotonic() - KEPT_MS);
-      if (running.size > 0 || broken.size > 0 || all.finished.size > 0) scheduleSweep();
+      if (running.size > 0 || broken.size > 0 || !all.finished.isEmpty) scheduleSweep();
     });
   }
 
   function sweep(before: number): void {
-    for (const stream of all.finished) {
+    for (let stream = all.finished.first(); stream; stream = all.finished.first()) {
       if (stream.endedAt === undefined || stream.endedAt > before) break;
       forget(stream);
     }
@@ -418,6 +426,7 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
         brokenAt: undefined,
         queue: undefined,
         unsent: '',
+        isForgotten: false,
         readBy: undefined,
         storedBytes: 0,
         isUnsaved: true,
@@ -425,6 +434,7 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
         abandon,
       };
       session.streams.set(name, stream);
+      countBytes(stream, STREAM_BYTES, 0);
       if (!isOfSession) running.add(stream);
       scheduleSweep();
       const queue = openQueue(stream);
@@ -479,7 +489,7 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
         end(stream, renderResponse({ error }, stream.requestId ?? null).text);
       }
       const recent = clock.monotonic() - RECENT_MS;
-      for (const stream of all.finished) {
+      for (const stream of listAll()) {
         if (stream.isUnsaved && (stream.endedAt ?? 0) > recent) void save(stream);
       }
       while (saving.size > 0) await Promise.allSettled(saving);

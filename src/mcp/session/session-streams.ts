@@ -96,7 +96,9 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
   ): Promise<void> {
     const savedAt = await subscriptions.findSavedAt(sessionId, uri);
     if (savedAt === undefined) return;
-    stream.send({ method: 'notifications/resources/updated', params: { uri } });
+    // Its client may have come back meanwhile, on another stream.
+    const current = openStreams.get(sessionId)?.stream ?? stream;
+    current.send({ method: 'notifications/resources/updated', params: { uri } });
     await subscriptions.renew(sessionId, uri, savedAt);
   }
 

@@ -249,7 +249,7 @@ test('§4.4 a tool that looks late sees that its client has left the stream', as
 });
 
 test('§4.4 a watch that fails once refuses the stream, leaves nothing, and works again later', async () => {
-  const client = await openClient(gateway);
+  const client = await openClient(gateway, { protocolVersion: '2024-11-05' });
   watchFails = true;
   const refused = await client.watch();
   expect(refused.status).toBe(500);

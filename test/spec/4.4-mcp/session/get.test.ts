@@ -230,10 +230,52 @@ describe('how long a stream lasts', () => {
   });
 
   test('§15 a client that hangs up ends it, and nobody watches any more', async () => {
-    const client = await openClient(gateway);
+    // Of a revision whose clients do not come back for what they have missed.
+    const client = await openClient(gateway, { protocolVersion: '2024-11-05' });
     const stream = await client.watch();
     expect(watchers('a')).toBe(1);
     stream.hangUp();
     await expect.poll(() => watchers('a')).toBe(0);
+  });
+
+  test('§15.1 for a client that may come back it is watched for half a minute', async () => {
+    const client = await openClient(gateway);
+    const stream = await client.watch();
+    stream.hangUp();
+    await expect
+      .poll(() => {
+        clock.advance(10_000);
+        return watchers('a');
+      })
+      .toBe(0);
+  });
+
+  test('§15.1 who comes back gets what happened meanwhile, then what happens', async () => {
+    const client = await openClient(gateway);
+    for (const name of ['a', 'b']) {
+      await client.ask('resources/subscribe', { uri: `watched://${name}` });
+    }
+    const stream = await client.watch();
+    const first = (await stream[Symbol.asyncIterator]().next()).value;
+    expect(first).toMatchObject({ data: '', id: expect.any(String) });
+    change('a');
+    expect(await stream.next()).toEqual(updated('a'));
+    stream.hangUp();
+    change('b');
+    await client.ask('ping');
+    const resumed = await client.watch({ 'last-event-id': first?.id ?? '' });
+    expect(await resumed.next()).toEqual(updated('a'));
+    expect(await resumed.next()).toEqual(updated('b'));
+    change('a');
+    expect(await resumed.next()).toEqual(updated('a'));
+  });
+
+  test('§15.1 where that is not kept any more, it looks again at what may have changed', async () => {
+    const client = await openClient(gateway);
+    const stream = await client.watch();
+    const first = (await stream[Symbol.asyncIterator]().next()).value;
+    const unknown = first?.id?.replace(/\.[0-9a-f]{12}\./, '.0123456789ab.') ?? '';
+    const resumed = await client.watch({ 'last-event-id': unknown });
+    expect(await resumed.next()).toMatchObject({ method: 'notifications/tools/list_changed' });
   });
 });
