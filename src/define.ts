@@ -19,6 +19,7 @@ export type {
   Page,
   Progress,
   ServiceInfo,
+  SkillResult,
 } from './mcp/catalog/catalog.ts';
 export {
   type Answers,
@@ -63,6 +64,7 @@ export {
   type ResourceTemplate,
   type Watch,
 } from './mcp/catalog/define/resource.ts';
+export { defineSkill, type Skill, type SkillDefinition } from './mcp/catalog/define/skill.ts';
 export {
   type ContentResult,
   defineTool,
@@ -77,6 +79,9 @@ export type {
   PromptDescription,
   ResourceDescription,
   ResourceTemplateDescription,
+  SkillDescription,
+  SkillFile,
+  SkillFrontmatter,
   ToolAnnotations,
   ToolDescription,
 } from './mcp/catalog/descriptions.ts';

@@ -59,6 +59,7 @@ const ROOMS: readonly string[] = [
   'cli/clients',
   'cli/config',
   'cli/connect',
+  'cli/export',
   'cli/command-line',
   'cli/completion',
   'cli/doctor',

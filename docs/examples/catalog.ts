@@ -8,6 +8,7 @@ import { investigate } from './prompt.ts';
 import { regions } from './resource.ts';
 import { runbook } from './resource-template.ts';
 import { summarizeLog } from './sampling.ts';
+import { rollback } from './skill.ts';
 import { serviceHealth } from './structured-output.ts';
 import { deployedVersion } from './tool.ts';
 import { approveRelease } from './user.ts';
@@ -29,6 +30,7 @@ export const createPlatformCatalog = (rotaUrl: string) =>
     prompts: [investigate],
     resources: [regions, deployFreeze],
     resourceTemplates: [runbook],
+    skills: [rollback],
     // Tools use context.log: say so to clients.
     logging: true,
     instructions: 'Look at the runbook of a service before you restart it.',

@@ -9,6 +9,7 @@ import { mode } from './groups/oauth-mode.ts';
 import { outboundSettings } from './groups/outbound.ts';
 import { readAuthConfig, readProviderConfig } from './groups/provider.ts';
 import { readServerConfig, serverSettings } from './groups/server.ts';
+import { readServerCardConfig } from './groups/server-card.ts';
 import { readSiteConfig } from './groups/site.ts';
 import { readStoreConfig } from './groups/store.ts';
 import { readTracingConfig } from './groups/tracing.ts';
@@ -37,6 +38,7 @@ export function readConfig(read: Read, env: Env) {
     outbound: readAll(outboundSettings, read),
     upstreams: readAll(upstreamSettings, read),
     site: readSiteConfig(read),
+    serverCard: readServerCardConfig(read),
     admin: readAll(adminSettings, read),
     audit: readAll(auditSettings, read),
     tracing: readTracingConfig(read),

@@ -14,6 +14,7 @@ import { ownTokenSettings } from './groups/own-tokens.ts';
 import { providerSettings } from './groups/provider.ts';
 import { providerClientSettings } from './groups/provider-client.ts';
 import { serverSettings } from './groups/server.ts';
+import { serverCardSettings } from './groups/server-card.ts';
 import { siteSettings } from './groups/site.ts';
 import { storeSettings } from './groups/store.ts';
 import { tracingSettings } from './groups/tracing.ts';
@@ -41,6 +42,7 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   { title: 'Enterprises', settings: Object.values(idJagSettings) },
   { title: 'MCP clients', settings: Object.values(clientSettings) },
   { title: 'Pages', settings: Object.values(siteSettings) },
+  { title: 'Server card', settings: Object.values(serverCardSettings) },
   { title: "Operators' page", settings: Object.values(adminSettings) },
   { title: 'Outbound network', settings: Object.values(outboundSettings) },
   { title: 'Rate limits', settings: limitSettings },

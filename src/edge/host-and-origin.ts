@@ -134,6 +134,13 @@ export function checkNavigation(request: GatewayRequest, ownOrigin: string): voi
 /** Nothing without an Origin, or for one that was refused. */
 export type GetCorsHeaders = (allowedOrigin: string | undefined) => ReplyHeaders;
 
+/** Of what everybody may know. Without credentials: the reply is the same for all. */
+export const CORS_FOR_ALL = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Allow-Methods': 'GET',
+  'Access-Control-Allow-Headers': 'Content-Type',
+} as const satisfies ReplyHeaders;
+
 /** Names of a feature's own headers. */
 export interface CorsHeaderNames {
   /** Those that pages may send. */

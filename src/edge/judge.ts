@@ -23,6 +23,7 @@ import type { BodyOwner } from './body-memory.ts';
 import type { CountedRequest, Exchange, JudgedRequest, UncountedRequest } from './exchange.ts';
 import { createRunGrantedCall, type GrantedCallDeps } from './granted-call.ts';
 import {
+  CORS_FOR_ALL,
   checkNavigation,
   checkOrigin,
   checkOwnOrigin,
@@ -57,11 +58,12 @@ export function createJudge(deps: JudgeDeps): Judge {
     const { request, authority } = received;
     const { route } = destination;
     checkHost(getHeader(request, 'host'), authority, route?.isProbe === true);
-    checkOrigin(origin);
+    if (!route?.isForAllOrigins) checkOrigin(origin);
     if (route?.isNavigation) checkNavigation(request, ownOrigin);
     if (route?.isForOwnPages) checkOwnOrigin(origin, ownOrigin);
     if (request.method === 'OPTIONS') {
-      return toUncounted(() => ({ status: 204, headers: getPreflightHeaders(request) }));
+      const headers = route?.isForAllOrigins ? CORS_FOR_ALL : getPreflightHeaders(request);
+      return toUncounted(() => ({ status: 204, headers }));
     }
     if (route === undefined) return toUncounted(() => router.servePage(request, destination));
 
@@ -69,6 +71,7 @@ export function createJudge(deps: JudgeDeps): Judge {
     exchange.endpoint = endpoint;
     if (endpoint.kind === 'open') return toUncounted(() => endpoint.handle(request));
     if (endpoint.kind === 'protected') {
+      endpoint.checkOffered?.(request);
       const limits = limiter.startCheck(endpoint.limit, request.clientIp);
       exchange.limits = limits;
       return judgeProtected(received, endpoint, limits);

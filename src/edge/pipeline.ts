@@ -7,7 +7,12 @@ import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.
 import { toGatewayError } from '../errors/gateway-error.ts';
 import { isMissingGrant } from '../store/store.ts';
 import type { Exchange, JudgedRequest } from './exchange.ts';
-import { type GetCorsHeaders, type IsAllowedOrigin, readOrigin } from './host-and-origin.ts';
+import {
+  CORS_FOR_ALL,
+  type GetCorsHeaders,
+  type IsAllowedOrigin,
+  readOrigin,
+} from './host-and-origin.ts';
 import { createJudge, type JudgeDeps } from './judge.ts';
 import { UNAUTHENTICATED } from './limits/windows.ts';
 import type { ReceivedRequest } from './receive-request.ts';
@@ -84,7 +89,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   ): RoutedReply {
     const { route } = destination;
     const isClosed = route?.isNavigation === true || route?.isForOwnPages === true;
-    const isGranted = origin.isAllowed && !isClosed;
+    const isGranted = origin.isAllowed && !isClosed && !route?.isForAllOrigins;
     const headers = listHeaders({
       reply,
       endpoint,
@@ -154,7 +159,11 @@ function createListHeaders({ securityHeaders, getCorsHeaders }: ListHeadersDeps)
     const known = byEndpoint.get(endpoint);
     if (known !== undefined) return known;
     const cors = getCorsHeaders(grantedOrigin);
-    const base = createBase({ ...securityHeaders, ...cors, ...endpoint?.headers });
+    const base = createBase({
+      ...securityHeaders,
+      ...(endpoint?.isForAllOrigins ? CORS_FOR_ALL : cors),
+      ...endpoint?.headers,
+    });
     byEndpoint.set(endpoint, base);
     return base;
   }

@@ -23,6 +23,8 @@ interface Route {
   readonly isNavigation: boolean;
   /** No page of another origin may call it. */
   readonly isForOwnPages: boolean;
+  /** Pages of any origin may read it. */
+  readonly isForAllOrigins: boolean;
 }
 
 export interface Destination {
@@ -36,6 +38,9 @@ export interface Destination {
 
 interface ParameterizedDestination {
   readonly destination: Destination;
+  /** What stands before the parameter, and behind it. */
+  readonly start: string;
+  readonly end: string;
   readonly hasParameter: (name: string) => boolean;
 }
 
@@ -58,18 +63,32 @@ export interface Router {
 export function createRouter(endpoints: readonly Endpoint[], site: Site): Router {
   const compressPage = createCompressPage();
   const destinations = new Map<string, Destination>();
-  /** Those with a parameter, by what stands before it. */
+  /** Those that end in a parameter, by what stands before it. */
   const parameterized = new Map<string, ParameterizedDestination>();
+  /** Those with something behind it, by their paths. */
+  const enclosed = new Map<string, ParameterizedDestination>();
   for (const { path, hasParameter } of endpoints) {
     const destination = { route: createRoute(path, endpoints), label: path, page: undefined };
-    if (hasParameter === undefined) destinations.set(path, destination);
-    else parameterized.set(path.slice(0, path.lastIndexOf('/') + 1), { destination, hasParameter });
+    if (hasParameter === undefined) {
+      destinations.set(path, destination);
+      continue;
+    }
+    const [start = '', name = ''] = path.split(':');
+    const end = name.includes('/') ? name.slice(name.indexOf('/')) : '';
+    const found = { destination, start, end, hasParameter };
+    if (end === '') parameterized.set(start, found);
+    else enclosed.set(path, found);
   }
 
   function findParameterized(path: string): Destination | undefined {
     const at = path.lastIndexOf('/') + 1;
     const found = parameterized.get(path.slice(0, at));
-    return found?.hasParameter(path.slice(at)) ? found.destination : undefined;
+    if (found?.hasParameter(path.slice(at))) return found.destination;
+    for (const { start, end, hasParameter, destination } of enclosed.values()) {
+      const isThere = path.startsWith(start) && path.endsWith(end);
+      if (isThere && hasParameter(path.slice(start.length, -end.length))) return destination;
+    }
+    return undefined;
   }
 
   return {
@@ -135,6 +154,7 @@ function createRoute(path: string, all: readonly Endpoint[]): Route {
     isServedWhenBusy: endpoints.some(({ isServedWhenBusy }) => isServedWhenBusy),
     isNavigation: endpoints.some(({ isNavigation }) => isNavigation),
     isForOwnPages: endpoints.some(({ isForOwnPages }) => isForOwnPages),
+    isForAllOrigins: endpoints.some(({ isForAllOrigins }) => isForAllOrigins),
   };
 }
 

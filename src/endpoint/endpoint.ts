@@ -8,7 +8,10 @@ export type Endpoint = OpenEndpoint | ProtectedEndpoint | PublicEndpoint;
 
 interface EndpointBase {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** Exact path, or one whose last segment is a parameter (`/mcp/:server`); the metrics' label `route`. */
+  /**
+   * Exact path, or one with a segment that is a parameter (`/mcp/:server`, `/mcp/:server/server-card`); the metrics' label
+   * `route`.
+   */
   readonly path: string;
   /** Where the path has a parameter: whether there is something of this name. Otherwise the path is unknown. */
   readonly hasParameter?: (name: string) => boolean;
@@ -30,6 +33,8 @@ interface EndpointBase {
   readonly isNavigation?: boolean;
   /** For the gateway's own pages: those of other origins are refused, be they allowed elsewhere or not. */
   readonly isForOwnPages?: boolean;
+  /** What everybody may know: pages of any origin may read it, without credentials. */
+  readonly isForAllOrigins?: true;
   /** On every reply of the endpoint, errors included. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Not listed in `Allow`: the endpoint only says why there is nothing. */
@@ -47,6 +52,8 @@ export interface ProtectedEndpoint extends EndpointBase {
   readonly kind: 'protected';
   readonly limit: LimitGroup;
   readonly body?: 'json';
+  /** Before the token is looked at, and not counted. @throws GatewayError for what is not offered to anybody. */
+  checkOffered?(request: GatewayRequest): void;
   /** Without effect. @throws GatewayError for a message that is not valid. */
   judge(call: ProtectedCall): JudgedCall;
 }

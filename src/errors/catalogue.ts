@@ -341,6 +341,19 @@ export const catalogue = {
     jsonrpc: { code: -32000, message: 'Not Acceptable' },
     details: 'The response is an event stream. Send Accept: text/event-stream.',
   }),
+  /** §15.1. */
+  unknown_event_id: defineError({
+    status: 400,
+    jsonrpc: { code: -32000, message: 'Bad Request', reason: 'unknown_event_id' },
+    details:
+      'The Last-Event-ID header is not the id of an event of this session. Send the last id that a stream of the session had, or leave the header out.',
+  }),
+  stream_lost: defineError({
+    status: 200,
+    jsonrpc: { code: -32603, message: 'The answer is lost', reason: 'stream_lost' },
+    details:
+      'What this stream had to send is not kept any more. The call may have run: look before you call again.',
+  }),
   too_many_streams: defineError({
     status: 503,
     jsonrpc: { code: -32000, message: 'Service Unavailable', reason: 'too_many_streams' },

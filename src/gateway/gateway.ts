@@ -39,6 +39,7 @@ import { findAskProblems } from '../policy/approvals/ask-problems.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { describeNamed } from '../policy/rules/named-facts.ts';
 import { createLogo } from '../site/logo.ts';
+import { createServerCardEndpoints } from '../site/server-card-endpoints.ts';
 import { instrumentStore } from '../store/observe-store.ts';
 import { openStore } from '../store/open.ts';
 import { createLoginSeal, createReplicaSeal } from '../store/seal/secrets.ts';
@@ -104,13 +105,14 @@ export interface Gateway {
   /** The servers behind the gateway, in the order of its file: whether they answer, and how many tools they have. */
   listServers(): readonly ServerFacts[];
   /**
-   * Not ready at once, serves on for `SHUTDOWN_DELAY_MS`, finishes what is in flight (10 s at
-   * most), closes the store, which it owns even when it was given.
+   * Not ready at once, serves on for `SHUTDOWN_DELAY_MS`, finishes what is in flight (for as long again at most, and
+   * never less than 10 s), closes the store, which it owns even when it was given.
    */
   close(): Promise<void>;
 }
 
-const DRAIN_GRACE_MS = 10_000;
+/** Milliseconds for what is in flight when a process stops; more where `SHUTDOWN_DELAY_MS` is more. */
+const MIN_GRACE_MS = 10_000;
 
 /**
  * Builds the service. Neither the provider nor Redis has to be reachable.
@@ -374,6 +376,7 @@ export async function createGateway(
       : []),
     ...operatorEndpoints,
     ...site.endpoints,
+    ...createServerCardEndpoints(config, namedPaths),
   ];
   const server = await createTransport(config, {
     endpoints,
@@ -410,7 +413,12 @@ export async function createGateway(
       const { shutdownDelayMs } = config.server;
       if (shutdownDelayMs > 0) await pause(clock, shutdownDelayMs);
       mcp.stopWaiting();
-      await server.close(DRAIN_GRACE_MS);
+      const graceMs = Math.max(MIN_GRACE_MS, shutdownDelayMs);
+      await Promise.all([
+        server.close(graceMs),
+        Promise.race([mcp.drainStreams(), pause(clock, graceMs)]),
+      ]);
+      await mcp.keepStreams();
       await upstreams?.close(0);
       mcp.close();
       ownTokens?.close();

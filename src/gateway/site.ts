@@ -15,6 +15,7 @@ import type { ServedCatalog } from '../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
+import { APP_FRAME_ENDPOINT } from '../site/app-frame.ts';
 import type { Logo } from '../site/logo.ts';
 import { createGetPublicTools, type GetPublicTools } from '../site/public-tools.ts';
 
@@ -46,6 +47,7 @@ export function createPublicSite(
   return {
     endpoints: [
       ...createSiteEndpoints(facts, { getPublicTools, hasConnections, hasPaths }),
+      APP_FRAME_ENDPOINT,
       ...(logo?.endpoints ?? []),
     ],
     getPublicTools,

@@ -40,6 +40,7 @@ import {
   toErrorResponse,
 } from './calls/outcome.ts';
 import type { Catalogs, ServedCatalog } from './catalog/served-catalog.ts';
+import type { Resumptions } from './session/resumptions.ts';
 import type { FindStreamOwner, SessionStreams } from './session/session-streams.ts';
 import type { Sessions } from './session/sessions.ts';
 import { acceptsEventStream } from './streaming/response-stream.ts';
@@ -51,14 +52,17 @@ export interface McpEndpointsDeps {
   readonly sessions: Sessions;
   /** Undefined without `MCP_STREAMS`. */
   readonly sessionStreams: SessionStreams | undefined;
+  readonly resumptions: Resumptions;
+  /** Nobody may come back to what a session had. */
+  endKeptStreams(sessionId: string): void;
   readonly findStreamOwner: FindStreamOwner;
   /** Headers of a 401 at a path; undefined when nobody has to log in. */
   readonly getChallenge: GetChallenge | undefined;
 }
 
 export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] {
-  const { catalogs, eras, sessions, sessionStreams, findStreamOwner, observer, getChallenge } =
-    deps;
+  const { catalogs, eras, sessions, sessionStreams, resumptions, findStreamOwner, observer } = deps;
+  const { getChallenge } = deps;
   const hasStreams = sessionStreams !== undefined;
   /** A server or view may go between the look at the path and here. */
   const findCatalog = ({ path }: GatewayRequest): ServedCatalog =>
@@ -77,21 +81,13 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     return [
       { ...guarded, method: 'POST', body: 'json', judge: judgePost },
       { ...guarded, method: 'DELETE', judge: judgeDelete },
-      sessionStreams === undefined
-        ? {
-            ...place,
-            kind: 'open',
-            method: 'GET',
-            hasFrontPage: true,
-            isUnlisted: true,
-            handle: refuseStream,
-          }
-        : {
-            ...guarded,
-            method: 'GET',
-            hasFrontPage: true,
-            judge: (call: ProtectedCall) => judgeGet(call, sessionStreams),
-          },
+      {
+        ...guarded,
+        method: 'GET',
+        hasFrontPage: true,
+        ...(!hasStreams && { isUnlisted: true, checkOffered: refuseNewStream }),
+        judge: judgeGet,
+      },
     ];
   }
 
@@ -150,12 +146,15 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     if (!hasEnded) fail('session_to_end_not_found');
     const { caller } = await findStreamOwner(call, session);
     call.catalog.endSession(caller);
+    deps.endKeptStreams(session.sessionId);
     await sessionStreams?.end(session.sessionId);
     return { status: 204 };
   }
 
-  function judgeGet({ request, user }: ProtectedCall, { open }: SessionStreams): JudgedCall {
+  /** The stream of a session, or one that its client comes back to (§15.1). */
+  function judgeGet({ request, user }: ProtectedCall): JudgedCall {
     const catalog = findCatalog(request);
+    const lastEventId = getHeader(request, 'last-event-id');
     const id = readSessionHeader(request) ?? fail('missing_session_id');
     checkVersionHeader(request);
     if (!acceptsEventStream(request)) fail('not_acceptable');
@@ -166,31 +165,45 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
           (await sessions.read(id, { user, session, catalog })) ?? fail('session_not_found');
         const expiresAt = sessions.getExpiry();
         // HEAD asks what GET would say: a stream of the session that is open must not end for it.
-        return request.method === 'HEAD'
-          ? {
-              status: 200,
-              headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, { expiresAt }),
-            }
-          : toReply(
-              { ...(await open(await findStreamOwner({ user, catalog }, record))), expiresAt },
-              null,
-            );
+        if (request.method === 'HEAD') {
+          return {
+            status: 200,
+            headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, { expiresAt }),
+          };
+        }
+        const resumed =
+          lastEventId === undefined ? NEW_STREAM : resumptions.resume(record, lastEventId);
+        if (resumed === undefined) return NOTHING_LEFT;
+        if (resumed.kind === 'stream') return toReply({ ...resumed, expiresAt }, null);
+        // Of a time with MCP_STREAMS: nothing more comes.
+        if (sessionStreams === undefined) return NOTHING_LEFT;
+        const owner = await findStreamOwner({ user, catalog }, record);
+        const earlier = resumed.kind === 'earlier' ? resumed : undefined;
+        return toReply({ ...(await sessionStreams.open(owner, earlier)), expiresAt }, null);
       },
     };
   }
 
-  /** GET without MCP_STREAMS: no stream is offered; clients probe here for the login. */
-  function refuseStream(request: GatewayRequest): Reply {
+  /**
+   * GET without MCP_STREAMS: no stream is offered, but those that clients come back to; clients probe here for the login.
+   */
+  function refuseNewStream(request: GatewayRequest): void {
+    if (getHeader(request, 'last-event-id') !== undefined) return;
     if (getChallenge !== undefined && getHeader(request, 'authorization') === undefined) {
       fail('missing_token', { headers: getChallenge(request.path) });
     }
-    return fail('method_not_allowed', {
+    fail('method_not_allowed', {
       details:
-        'This service offers no event stream (MCP_STREAMS is off): each POST is answered by its own response.',
+        'This service offers no event stream (MCP_STREAMS is off): each POST is answered by its own response. With Last-Event-ID a client comes back to one of those.',
       headers: { Allow: 'POST, DELETE' },
     });
   }
 }
+
+const NEW_STREAM = { kind: 'new' } as const;
+
+/** By which clients of event streams know that they need not come again (WHATWG HTML §9.2.3). */
+const NOTHING_LEFT: Reply = { status: 204 };
 
 /** The one place where a response becomes HTTP. */
 function toReply(

@@ -4,6 +4,7 @@ import type { GetChallenge } from '../auth/bearer.ts';
 import type { McpConfig } from '../config/groups/mcp.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GetProviderToken, UserContext } from '../endpoint/message.ts';
+import { GatewayError } from '../errors/gateway-error.ts';
 import type { EndedGrants } from '../grants/ended-grants.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
@@ -24,11 +25,14 @@ import { type AskFirst, createRunTarget } from './control/run-target.ts';
 import { createMcpEndpoints } from './endpoints.ts';
 import { auditCalls, type DescribeUser } from './observers/audit-calls.ts';
 import { traceCalls } from './observers/trace-calls.ts';
+import { createKeptStreams } from './session/kept-streams.ts';
 import { createQuestions } from './session/questions.ts';
 import { isReplicaMessage } from './session/replica-message.ts';
+import { createResumptions } from './session/resumptions.ts';
 import { createSessionEra } from './session/session-era.ts';
 import { createFindStreamOwner, createSessionStreams } from './session/session-streams.ts';
 import { createSessions, type SealPerson } from './session/sessions.ts';
+import { createStoredStreams } from './session/stored-streams.ts';
 import { createRequestState } from './stateless/multi-round-trip.ts';
 import { createStatelessEra } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
@@ -81,6 +85,10 @@ export interface Mcp {
   endSession(id: string): Promise<boolean>;
   /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
   stopWaiting(): void;
+  /** Resolves once no call is under way whose client may come back for its answer (§15.1). */
+  drainStreams(): Promise<void>;
+  /** Ends those calls, and puts into the store what their clients may come back for. */
+  keepStreams(): Promise<void>;
   close(): void;
 }
 
@@ -118,12 +126,23 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     isMessage: isReplicaMessage,
   });
   const questions = createQuestions({ replicas, store, clock, sessionKeyPrefix });
+  const stored = createStoredStreams({ store, getSeal, sessionKeyPrefix });
+  const keptStreams = createKeptStreams({ stored, replicas, clock, log });
+  const resumptions = createResumptions({
+    kept: keptStreams,
+    stored,
+    replicas,
+    isShared: store.isShared,
+    clock,
+    log,
+  });
   const notificationStreams = createNotificationStreams(deps);
   const sessionStreams = hasStreams
     ? createSessionStreams({
         store,
         replicas,
         notificationStreams,
+        keptStreams,
         sessions,
         clock,
         log,
@@ -143,6 +162,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       sessions,
       replicas,
       questions,
+      keptStreams,
       sessionStreams,
       closeSession: catalogs.all.endSession,
       service,
@@ -164,6 +184,8 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     eras,
     sessions,
     sessionStreams,
+    resumptions,
+    endKeptStreams: keptStreams.endSession,
     findStreamOwner,
     getChallenge,
   });
@@ -179,12 +201,22 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     countSessions: sessions.countActive,
     async endSession(id) {
       const hasEnded = await sessions.endAnybodys(id);
-      if (hasEnded) await sessionStreams?.end(id);
+      if (hasEnded) {
+        keptStreams.endSession(id);
+        await sessionStreams?.end(id);
+      }
       return hasEnded;
     },
     stopWaiting() {
-      notificationStreams.close();
+      keptStreams.startStopping();
+      resumptions.close();
+      notificationStreams.disconnect();
       questions.close();
+    },
+    drainStreams: keptStreams.drain,
+    keepStreams() {
+      notificationStreams.close();
+      return keptStreams.stop(STOPPED);
     },
     close() {
       stopSweeping();
@@ -192,6 +224,12 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     },
   };
 }
+
+/** What those are told whose calls took longer than a process that stops could wait. */
+const STOPPED = new GatewayError('stream_lost', {
+  details:
+    'The replica that ran this call was stopped before it ended. The call may have run: look before you call again.',
+});
 
 /** Whoever is told of calls, in this order. */
 const listObservers = ({

@@ -10,6 +10,7 @@ import type { Config } from '../config/config.ts';
 import { DEFAULT_SCOPES } from '../config/scope.ts';
 import type { Endpoint, OpenEndpoint } from '../endpoint/endpoint.ts';
 import { createJsonReply, type GatewayRequest, type Reply } from '../endpoint/message.ts';
+import type { NamedPaths } from '../endpoint/named-paths.ts';
 import { type ErrorFormat, JSONRPC, OAUTH } from '../endpoint/render-error.ts';
 import { fail } from '../errors/gateway-error.ts';
 import { JWT_BEARER } from './request/login-facts.ts';
@@ -61,13 +62,6 @@ function createResourceMetadataHandler(baseUrl: string, path: '' | '/mcp'): () =
 /** Where `/mcp/<server>` and `/mcp/<view>` have their documents, and the path of the endpoint that serves them all. */
 const SERVER_DOCUMENTS = '/.well-known/oauth-protected-resource/mcp/';
 const SERVER_DOCUMENT_PATH = `${SERVER_DOCUMENTS}:server`;
-
-/** What there is at `/mcp/<name>`: servers, and views (§25.1). */
-export interface NamedPaths {
-  has(name: string): boolean;
-  /** What people see it called, where the configuration says that. */
-  getTitle(name: string): string | undefined;
-}
 
 /**
  * §18.2, §25.1: of `/mcp/<server>` or `/mcp/<view>`, whose URL is the resource: clients compare it with the one that they called

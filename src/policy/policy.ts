@@ -61,8 +61,8 @@ export interface Policy {
   findHidden?(server: string, kind: HiddenKind, said: unknown): string | undefined;
 }
 
-/** Resources and templates come and go: no policy hides them from everybody. */
-export type HiddenKind = Exclude<ItemKind, 'resource'> | 'instructions';
+/** Resources and templates come and go: no policy hides them from everybody, but for skills. */
+export type HiddenKind = Exclude<ItemKind, 'resource'> | 'skill' | 'instructions';
 
 /** All policies as one. */
 export interface Policies extends Required<Policy> {

@@ -1,7 +1,7 @@
 import { failUnknown } from '../errors/gateway-error.ts';
 import { stripUri } from '../platform/strip-uri.ts';
 
-// MCP: the four lists of a server, and what stands in them.
+// MCP: the lists of a server, and what stands in them.
 
 /** In `notifications/<list>/list_changed`, and among capabilities. */
 export type ListName = 'tools' | 'prompts' | 'resources';
@@ -11,7 +11,7 @@ export const LIST_NAMES = ['tools', 'prompts', 'resources'] as const satisfies r
 /** What rules, the lock and the audit log call an item. */
 export type ItemKind = 'tool' | 'prompt' | 'resource';
 
-export type ListKind = 'tools' | 'prompts' | 'resources' | 'templates';
+export type ListKind = 'tools' | 'prompts' | 'resources' | 'templates' | 'skills';
 
 interface ListKindRow {
   readonly method: string;
@@ -59,9 +59,18 @@ export const LIST_KINDS = {
     ruled: 'resource',
     noun: 'resource template',
   },
+  // SEP-2640: each is a folder of resources. That they change is told with the list of resources.
+  skills: {
+    method: 'skills/list',
+    member: 'skills',
+    key: 'uri',
+    list: 'resources',
+    ruled: 'resource',
+    noun: 'skill',
+  },
 } as const satisfies Readonly<Record<ListKind, ListKindRow>>;
 
-export const ALL_KINDS = ['tools', 'prompts', 'resources', 'templates'] as const;
+export const ALL_KINDS = ['tools', 'prompts', 'resources', 'templates', 'skills'] as const;
 
 /** Beside the name. */
 interface UnknownItemDetails {
@@ -83,6 +92,10 @@ export function failUnknownItem(
     name: ruled === 'resource' ? stripUri(name) : name,
     nearest,
     ...(facts && { facts }),
-    ...(list === 'resources' && { data: { uri: name } }),
+    ...((list === 'resources' || list === 'skills') && { data: { uri: name } }),
   });
 }
+
+/** SEP-2640: a directory that there is not, and a resource that is none. @throws GatewayError `invalid_params`. */
+export const failNoDirectory = (uri: string, facts?: Readonly<Record<string, unknown>>): never =>
+  failUnknown({ noun: 'directory', name: stripUri(uri), data: { uri }, ...(facts && { facts }) });

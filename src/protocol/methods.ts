@@ -33,7 +33,7 @@ type Offer =
   | 'directories';
 
 export interface MethodItem {
-  readonly list: Exclude<ListKind, 'templates'>;
+  readonly list: Exclude<ListKind, 'templates' | 'skills'>;
   readonly kind: ItemKind;
   /** The parameter that names it; repeated in `Mcp-Name` (2026-07-28). */
   readonly param: 'name' | 'uri';
@@ -91,6 +91,9 @@ export const METHODS: readonly Method[] = [
   { name: 'resources/list', eras: BOTH, offers: ['resources'], list: 'resources' },
   { name: 'resources/templates/list', eras: BOTH, offers: ['resources'], list: 'templates' },
   { name: 'resources/read', eras: BOTH, offers: ['resources'], item: RESOURCE },
+  { name: 'resources/directory/read', eras: BOTH, offers: ['directories'] },
+  { name: 'skills/list', eras: BOTH, offers: ['skills'], list: 'skills' },
+  { name: 'skills/get', eras: BOTH, offers: ['skills'] },
   { name: 'completion/complete', eras: BOTH, offers: ['completions'] },
 ];
 

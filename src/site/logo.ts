@@ -23,13 +23,15 @@ export async function createLogo(
   baseUrl: string,
 ): Promise<Logo | undefined> {
   if (config === undefined) return undefined;
-  return 'url' in config
-    ? { url: config.url, endpoints: [] }
-    : {
-        url: `${baseUrl}/logo`,
-        endpoints: [createLogoEndpoint(config.file, await read(config.file))],
-      };
+  return {
+    url: locateLogo(config, baseUrl),
+    endpoints: 'url' in config ? [] : [createLogoEndpoint(config.file, await read(config.file))],
+  };
 }
+
+/** Where it is loaded from. */
+export const locateLogo = (config: LogoConfig, baseUrl: string): string =>
+  'url' in config ? config.url : `${baseUrl}/logo`;
 
 async function read(file: string): Promise<Buffer> {
   const shown = JSON.stringify(file);

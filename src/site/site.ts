@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
+import { createEtag, createNotModifiedReply, matchesEtag } from '../endpoint/etag.ts';
 import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
 import { getErrorCode } from '../platform/error-code.ts';
-import { hashSha256 } from '../platform/ids.ts';
 import type { Log } from '../platform/log.ts';
 import { PACKAGE_ROOT, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { getPageKind, type PageKind } from './page-kinds.ts';
@@ -91,7 +91,9 @@ export async function createSite({
   return {
     findPage(path, ifNoneMatch) {
       const page = path === NOT_FOUND_PATH ? undefined : getPage(path);
-      return page && matchesEtag(ifNoneMatch, page) ? createNotModifiedReply(page) : page?.reply;
+      return page && matchesEtag(ifNoneMatch, page.etag)
+        ? createNotModifiedReply(page.etag, page.caching)
+        : page?.reply;
     },
     getNotFoundPage() {
       const page = getPage(NOT_FOUND_PATH);
@@ -125,7 +127,6 @@ const FOR_EVER = { 'Cache-Control': 'public, max-age=31536000, immutable' } as c
 const NAME_WITH_HASH = /^\/assets\/.+\.[\w-]{8}(\.lean)?\.(js|css|webp)$/;
 
 interface Page {
-  /** Weak: the same whatever coding it is sent in. */
   readonly etag: string;
   readonly caching: ReplyHeaders;
   readonly reply: Reply & { readonly headers: ReplyHeaders; readonly body: Buffer };
@@ -138,7 +139,7 @@ function createPage(
 ): Page {
   const body = isText ? Buffer.from(fillSlots(bytes.toString('utf8'))) : bytes;
   const isFinal = NAME_WITH_HASH.test(path) && body.equals(bytes);
-  const etag = `W/"${hashSha256(body).slice(0, 27)}"`;
+  const etag = createEtag(body);
   const policy = type === HTML && {
     'Content-Security-Policy': createPolicy(getPageKind(path), body.toString('utf8'), logoOrigin),
   };
@@ -153,22 +154,13 @@ function createPage(
   return { etag, caching, reply: { status: 200, headers, body } };
 }
 
-/** RFC 9110 §13.1.2: weak comparison with each entry of the list. */
-const matchesEtag = (ifNoneMatch: string | undefined, { etag }: Page): boolean =>
-  ifNoneMatch?.split(',').some((entry) => ['*', etag, etag.slice(2)].includes(entry.trim())) ??
-  false;
-
-const createNotModifiedReply = ({ etag, caching }: Page): Reply => ({
-  status: 304,
-  headers: { ...caching, ETag: etag },
-});
-
 // §4.12: the content security policy of a page of the site.
 
 /** Code in pages is coloured by style attributes; what the theme draws in style sheets are `data:` images. */
 const DIRECTIVES: Readonly<Record<PageKind, readonly string[]>> = {
   documentation: ["style-src-attr 'unsafe-inline'"],
-  app: ["connect-src 'self'"],
+  // Every other page of the gateway refuses to be in a frame: what is left is that of apps (app-frame.ts).
+  app: ["connect-src 'self'", "frame-src 'self'"],
 };
 
 /**

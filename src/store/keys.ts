@@ -36,6 +36,17 @@ export const buildSubscriptionKey = (
 export const buildStreamNumberKey = (sessionKeyPrefix: string, sessionId: string): string =>
   `${sessionKeyPrefix}${sessionId}:stream`;
 
+/** What a stream of a session has sent, for a client that comes back. */
+export const buildStreamLogKey = (
+  sessionKeyPrefix: string,
+  sessionId: string,
+  stream: string,
+): string => `${sessionKeyPrefix}${sessionId}:stream-log:${stream}`;
+
+/** The bytes of all that lies there: of all users, or of the one whose name has this hash. */
+export const buildStreamBytesKey = (sessionKeyPrefix: string, owner: string): string =>
+  `${sessionKeyPrefix}stream-bytes:${owner}`;
+
 /**
  * The server behind the gateway that named a resource in a result for the session, or for a caller without one; `hash` is
  * that of its URI.

@@ -16,6 +16,7 @@ import type {
   PromptDescription,
   ResourceDescription,
   ResourceTemplateDescription,
+  SkillDescription,
   ToolDescription,
 } from '../mcp/catalog/descriptions.ts';
 import { systemClock } from '../platform/clock.ts';
@@ -40,6 +41,7 @@ export interface TestClient {
   getPrompt(name: string, args?: Readonly<Record<string, string>>): Promise<PromptResult>;
   listResources(): Promise<readonly ResourceDescription[]>;
   listResourceTemplates(): Promise<readonly ResourceTemplateDescription[]>;
+  listSkills(): Promise<readonly SkillDescription[]>;
   readResource(uri: string): Promise<ResourceResult>;
   /** Ends the gateway. */
   close(): Promise<void>;
@@ -94,6 +96,7 @@ export async function connect(
     getPrompt: (name, args = {}) => send('prompts/get', { name, arguments: args }, name),
     listResources: () => listAll(send, 'resources/list', 'resources'),
     listResourceTemplates: () => listAll(send, 'resources/templates/list', 'resourceTemplates'),
+    listSkills: () => listAll(send, 'skills/list', 'skills'),
     readResource: (uri) => send('resources/read', { uri }, uri),
     async close() {
       await gateway.close();

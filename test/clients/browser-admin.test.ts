@@ -215,7 +215,7 @@ test('§22.5 operators: what the lock hides, as it was and as it is, and how to 
   });
   const fingerprint = computeFingerprint('tool', approved);
   const tools = new Map(fingerprint && [['read', [fingerprint]]]);
-  const files = { instructions: undefined, prompts: new Map(), tools };
+  const files = { instructions: undefined, skills: new Map(), prompts: new Map(), tools };
   const other = closeAfterTest(
     await startSiteBrowser({
       env: { ...OPERATORS, POSTERN_CONFIG: 'mcp.json' },

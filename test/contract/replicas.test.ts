@@ -31,7 +31,7 @@ async function openReplica(env: Readonly<Record<string, string>>) {
     isMessage: isReplicaMessage,
   });
   const heard: unknown[] = [];
-  replicas.listen((message) => heard.push(message.id));
+  replicas.listen((message) => heard.push('id' in message && message.id));
   closeAfterTest(store);
   closeAfterTest(replicas);
   return { replicas, heard };

@@ -4,6 +4,7 @@ import { embeddedFaults } from './embedded.ts';
 import { failOverFaults } from './fail-over.ts';
 import { keySetFaults } from './key-set.ts';
 import { limitFaults } from './limits.ts';
+import { longCallFaults } from './long-calls.ts';
 import { malformedFaults } from './malformed.ts';
 import { networkFaults } from './network.ts';
 import { overloadFaults } from './overload.ts';
@@ -22,6 +23,7 @@ export const FAULTS: readonly Fault[] = [
   ...tokenEndpointFaults,
   ...ownTokenFaults,
   ...replicaFaults,
+  ...longCallFaults,
   ...limitFaults,
   ...connectionFaults,
   ...starvedFaults,

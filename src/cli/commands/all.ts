@@ -6,6 +6,7 @@ import { configCommand } from './config.ts';
 import { connectCommand } from './connect.ts';
 import { devCommand } from './dev.ts';
 import { doctorCommand } from './doctor.ts';
+import { exportCommand } from './export.ts';
 import { initCommand } from './init.ts';
 import { lockCommand } from './lock.ts';
 import { rulesReplayCommand } from './rules-replay.ts';
@@ -24,6 +25,7 @@ export const COMMANDS: readonly Command[] = [
   rulesTestCommand,
   rulesReplayCommand,
   clientsHashCommand,
+  exportCommand,
   completionCommand,
   versionCommand,
 ];

@@ -36,7 +36,7 @@ export const initCommand = defineCommand({
     servers: text(
       'FILE',
       'mcp.json',
-      'take over the MCP servers of FILE, such as the mcp.json of a desktop client; those with a url are asked whether they want a login',
+      'take over the MCP servers of FILE, such as the mcp.json of a desktop client, or the server.json of a registry; those with a url are asked whether they want a login',
     ),
     store: choice('KIND', ['embedded', 'redis'], 'where sessions are kept'),
     redisUrl: text('URL', 'redis://localhost:6379', 'the address of Redis: REDIS_URL'),

@@ -12,6 +12,12 @@ import {
 } from '../../upstreams/config/servers.ts';
 import { CommandError } from '../command/errors.ts';
 import { alignColumns, readText } from '../command/texts.ts';
+import {
+  convertServerJson,
+  isServerJson,
+  readServerJsonName,
+  ServerJsonError,
+} from './import-server-json.ts';
 import { type Change, createSecretMover } from './move-secrets.ts';
 
 export interface ImportedServers {
@@ -33,9 +39,12 @@ const MEMBERS = ['mcpServers', 'servers'];
 /** @throws CommandError for a file without servers, or with names that the gateway could not take. */
 export function importServers(path: string): ImportedServers {
   const content = read(path);
+  if (isServerJson(content)) return importServerJson(path, content);
   const given = MEMBERS.map((name) => content[name]).find(isObject);
   if (given === undefined)
-    throw refuse([`${path} has no "mcpServers": an object with MCP servers by their names.`]);
+    throw refuse([
+      `${path} has no "mcpServers": an object with MCP servers by their names. Nor is it a server.json, with "name" and "remotes" or "packages".`,
+    ]);
   const names = nameServers(path, Object.keys(given));
   const { moveSecrets, secrets, changes } = createSecretMover();
   const servers: Record<string, unknown> = {};
@@ -52,6 +61,18 @@ export function importServers(path: string): ImportedServers {
     servers[name] = isObject(server) ? moveSecrets(name, server) : server;
   }
   return { servers, secrets, changes };
+}
+
+/** @throws CommandError for a server that cannot be taken over. */
+function importServerJson(path: string, content: JsonObject): ImportedServers {
+  const [name = ''] = nameServers(path, [readServerJsonName(content)]).keys();
+  try {
+    const { server, changes } = convertServerJson(name, content);
+    return { servers: { [name]: server }, secrets: {}, changes };
+  } catch (error) {
+    if (error instanceof ServerJsonError) throw refuse([`${path}: ${error.message}`]);
+    throw error;
+  }
 }
 
 /** By their names here those that they were given. */

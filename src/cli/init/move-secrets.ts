@@ -1,7 +1,6 @@
 // Moves what looks like a secret out of a server's entry, and writes a variable in its place.
 
-import { hasVariable, toVariableName } from '../../config/file/expand.ts';
-import { SETTINGS } from '../../config/settings.ts';
+import { hasVariable } from '../../config/file/expand.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import {
   isSecretName,
@@ -11,6 +10,7 @@ import {
 } from '../../platform/secret-texts.ts';
 import { ADDRESS_MEMBERS, RECORD_MEMBERS } from '../../upstreams/config/plain-secrets.ts';
 import { renderEnvLine } from './render-files.ts';
+import { findFreeName, findOtherReader, nameVariable } from './variable-names.ts';
 
 /** What became of a part of a server. No value is in it. */
 export interface Change {
@@ -124,7 +124,7 @@ export function createSecretMover() {
     return parts
       .map((part) => {
         if (part === '' || NOT_IN_ENV.test(part)) return part;
-        const variable = findFreeName(name, secrets);
+        const variable = findFreeName(name, (one) => Object.hasOwn(secrets, one));
         const reader = findOtherReader(name);
         if (reader !== undefined) reasons.set(variable, ` (${name} ${reader})`);
         secrets[variable] = part;
@@ -138,30 +138,3 @@ export function createSecretMover() {
 
 /** Without these, a value can stand between backticks. */
 const NOT_IN_ENV = /([\r`]+)/;
-
-/** `github` and `GITHUB_TOKEN` make `GITHUB_TOKEN`; `web` and `Authorization` make `WEB_AUTHORIZATION`. */
-function nameVariable(server: string, key: string): string {
-  const [prefix, name] = [toVariableName(server), toVariableName(key)];
-  return name.startsWith(`${prefix}_`) ? name : `${prefix}_${name}`;
-}
-
-const SETTING_NAMES: ReadonlySet<string> = new Set(
-  SETTINGS.flatMap(({ variable, alias = variable }) => [variable, alias]),
-);
-
-/** The gateway's own process reads `.env`: Node.js, TLS, the loader of the system or a package in it would obey these. */
-const OBEYED = /^(?:NODE|OPENSSL|SSL|LD|DYLD|UV|OTEL|NPM|GLIBC|MALLOC)_|_PROXY$/;
-
-/** Why no secret can have this name. */
-function findOtherReader(name: string): string | undefined {
-  if (SETTING_NAMES.has(name)) return 'is a setting of the gateway';
-  return OBEYED.test(name) ? 'has a meaning for Node.js or its libraries' : undefined;
-}
-
-/** Servers with similar names may make the same one, and must not get each other's secrets. */
-function findFreeName(wanted: string, secrets: Readonly<Record<string, string>>): string {
-  const name = findOtherReader(wanted) === undefined ? wanted : `SERVER_${wanted}`;
-  let free = name;
-  for (let number = 2; Object.hasOwn(secrets, free); number += 1) free = `${name}_${number}`;
-  return free;
-}

@@ -225,10 +225,15 @@ const CHANGES: Readonly<Record<LockDifference['change'], string>> = {
   changed: 'has changed',
 };
 
-/** `12 tools and 3 prompts of 2 servers`. */
+/** `12 tools and 3 prompts of 2 servers`; skills, which few servers have, where there are some. */
 function summarizeLock({ servers }: LockFile): string {
   const all = [...servers.values()];
   const tools = all.reduce((sum, server) => sum + server.tools.size, 0);
   const prompts = all.reduce((sum, server) => sum + server.prompts.size, 0);
-  return `${countNoun(tools, 'tool')} and ${countNoun(prompts, 'prompt')} of ${countNoun(all.length, 'server')}`;
+  const skills = all.reduce((sum, server) => sum + server.skills.size, 0);
+  const listed =
+    skills === 0
+      ? `${countNoun(tools, 'tool')} and ${countNoun(prompts, 'prompt')}`
+      : `${countNoun(tools, 'tool')}, ${countNoun(prompts, 'prompt')} and ${countNoun(skills, 'skill')}`;
+  return `${listed} of ${countNoun(all.length, 'server')}`;
 }

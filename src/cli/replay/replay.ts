@@ -7,7 +7,9 @@ import {
   type LoggedCall,
   type ReplayVerdict,
 } from '../../policy/rules/replay-rules.ts';
+import { toSharedUri } from '../../upstreams/apps/shared-uris.ts';
 import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
+import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import { CONNECT, canConnect } from '../../upstreams/connect/connect-tool.ts';
 import { isSearchTool } from '../../upstreams/search/search-tools.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
@@ -93,9 +95,15 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
     (file.views ?? []).flatMap((one): (string | undefined)[] => (one.search ? [one.name] : [])),
   );
 
+  const toJoinedName = (kind: CallLine['kind'], name: string, server: UpstreamConfig) =>
+    kind === 'resource' ? toSharedUri(server.name, name) : naming.join(server, name);
+
   return function toCall({ kind, name, isWhole, server, view, user, client, who }) {
     const own = view === undefined ? undefined : servers.get(view);
-    const joined = own === undefined || kind === 'resource' ? name : naming.join(own, name);
+    // An app may have called a tool of its server by the server's name for it (§30.2).
+    const isOfApp = kind === 'tool' && !naming.findOwners(name).includes(server);
+    const namer = own ?? (isOfApp ? servers.get(server) : undefined);
+    const joined = namer === undefined ? name : toJoinedName(kind, name, namer);
     const door = kind === 'tool' ? doors.get(joined) : undefined;
     const namesBegin = door && naming.findStart(door);
     const isOpen = kind === 'tool' && searched.has(view) && server === '' && isSearchTool(name);

@@ -53,8 +53,8 @@ export function describeWatchedFiles({ folder, envFile, configFiles }: WatchedFi
 
 export const describePath = (path: string): string => relative(process.cwd(), path);
 
-/** Code is told by the ending of its name: a tool may write other files into its own folder. */
-const CODE = /\.([cm]?[jt]sx?|json)$/;
+/** Code, and skills, are told by the ending of their name: a tool may write other files into its own folder. */
+const CODE = /\.([cm]?[jt]sx?|json)$|(^|[/\\])SKILL\.md$/;
 
 /** Packages, hidden folders and the store are not watched. */
 const isIgnored = (folder: string, dataDir: string): boolean =>

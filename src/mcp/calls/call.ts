@@ -75,8 +75,13 @@ export function createCall(
   function startCancellation(): Cancellation {
     const created = new Cancellation();
     const hangUp = request.signal();
-    if (isAborted || hangUp.aborted) created.abort();
-    else hangUp.addEventListener('abort', () => created.abort());
+    // A client that may come back for the answer has not hung up for good: `abort` says when it has.
+    const noteHangUp = () => {
+      if (!stream.isKept()) created.abort();
+    };
+    if (isAborted) created.abort();
+    else if (hangUp.aborted) noteHangUp();
+    else hangUp.addEventListener('abort', noteHangUp);
     return created;
   }
 

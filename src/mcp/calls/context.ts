@@ -176,6 +176,7 @@ export function createContext(
     isAsking,
     approvalRounds,
     flush: () => gate?.flush(),
+    disconnect: stream.disconnect,
     trace: record.trace,
     clientId,
     view: record.view,

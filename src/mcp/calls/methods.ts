@@ -36,9 +36,20 @@ export const METHOD_RUNS: Readonly<Record<string, RunMethod>> = {
     METHODS.flatMap(({ name, list }) => (list === undefined ? [] : [[name, runList(list)]])),
   ),
   'completion/complete': (params, context, { catalog }) =>
+    catalog.complete(readCompletionRequest(params), context).then(({ meta, ...completion }) => ({
+      result: { completion, ...(meta !== undefined && { _meta: meta }) },
+    })),
+  'skills/get': (params, context, { catalog }) =>
     catalog
-      .complete(readCompletionRequest(params), context)
-      .then((completion) => ({ result: { completion } })),
+      .getSkill(readString(params, 'uri'), context)
+      .then(({ skill, cache = NOT_CACHED }) => ({ result: { skill }, cache })),
+  // SEP-2640: it is what there is at this moment, and is kept by nobody.
+  'resources/directory/read': (params, context, { catalog }) =>
+    catalog
+      .readDirectory(readString(params, 'uri'), readCursor(params), context)
+      .then(({ items, nextCursor }) => ({
+        result: { resources: items, ...(nextCursor !== undefined && { nextCursor }) },
+      })),
 };
 
 export function failUnknownMethod(
@@ -98,6 +109,7 @@ const TO_LIST_RESULT = {
   prompts: toListResult(LIST_KINDS.prompts.member),
   resources: toListResult(LIST_KINDS.resources.member),
   templates: toListResult(LIST_KINDS.templates.member),
+  skills: toListResult(LIST_KINDS.skills.member),
 };
 
 const failParams = (details: string): never => fail('invalid_params', { details });

@@ -31,7 +31,12 @@ type RunningCalls = Set<RunningCall>;
  */
 export type CountCall = (call: CountedCall) => () => void;
 
-type CountedCall = Pick<Call, 'user' | 'holdBody' | 'abort'>;
+interface CountedCall extends Pick<Call, 'user' | 'holdBody' | 'abort'> {
+  readonly stream: Pick<Call['stream'], 'begin'>;
+}
+
+/** §15.1: how often it is looked for calls that have run for so long that their answers should outlive their connections. */
+const LOOK_FOR_LONG_MS = 250;
 
 /** `maxPerUser` 0 is no bound. */
 export function createCountCall(
@@ -40,6 +45,7 @@ export function createCountCall(
   endedGrants?: Pick<EndedGrants, 'listen' | 'hasEnded'>,
 ): CountCall {
   const all: RunningCalls = new Set();
+  let isLooking = false;
   const byUser = new Map<string, RunningCalls>();
 
   endedGrants?.listen((grantId) => {
@@ -69,6 +75,7 @@ export function createCountCall(
     const releaseBody = call.holdBody();
     all.add(running);
     callsOfUser?.add(running);
+    if (!isLooking) lookForLong();
 
     return function end() {
       running.call = undefined;
@@ -80,6 +87,20 @@ export function createCountCall(
       releaseBody();
     };
   };
+
+  /** One timer for all calls: short ones, which are nearly all, need none. */
+  function lookForLong(): void {
+    isLooking = true;
+    clock.after(LOOK_FOR_LONG_MS, () => {
+      isLooking = false;
+      const now = clock.monotonic();
+      for (const { startedAt, call } of all) {
+        if (now - startedAt < LONG_MS) break;
+        call?.stream.begin();
+      }
+      if (all.size > 0) lookForLong();
+    });
+  }
 
   function getRunningCalls(user: string): RunningCalls {
     const known = byUser.get(user);

@@ -12,6 +12,7 @@ import type {
   PromptDescription,
   ResourceDescription,
   ResourceTemplateDescription,
+  SkillDescription,
   ToolDescription,
 } from './descriptions.ts';
 
@@ -44,6 +45,16 @@ export interface Catalog {
   readonly listResources: ListItems<ResourceDescription>;
   readonly listResourceTemplates: ListItems<ResourceTemplateDescription>;
   readResource(uri: string, context: Context): Promise<ResourceResult | RawResult>;
+  /** Where it offers skills. */
+  readonly listSkills?: ListItems<SkillDescription>;
+  /** Where it offers skills: the one whose `SKILL.md` has the URI, whether it is listed or not. */
+  getSkill?(uri: string, context: Context): Promise<SkillResult>;
+  /** Where it offers directories: what lies in this one, not in those below it. */
+  readDirectory?(
+    uri: string,
+    cursor: Cursor,
+    context: Context,
+  ): Promise<Page<ResourceDescription | RawItem>>;
   complete(completion: CompletionRequest, context: Context): Promise<Completion>;
   /** Whether the resource tells when it changes. */
   canWatch(uri: string, caller: Caller): boolean | Promise<boolean>;
@@ -98,6 +109,13 @@ export interface CatalogListener {
   elicitationCompleted?(elicitationId: string): void;
   /** Params of `notifications/message` that belong to no call, as a server wrote them; only for sessions. */
   logged?(params: JsonObject): void;
+}
+
+/** One skill (SEP-2640). */
+export interface SkillResult {
+  readonly skill: SkillDescription | RawItem;
+  /** Default: not cached, private. */
+  readonly cache?: CacheHint;
 }
 
 /** As another server said it: members that are not known here stay. */
@@ -169,6 +187,11 @@ export interface Context extends Caller {
   /** Reaches clients that want messages this severe and take a stream, if the catalogue logs. */
   readonly log: ClientLog;
   readonly ask: Ask;
+  /**
+   * Ends the connection of a call that takes long, so that nothing has to hold it: its client comes back for the answer by
+   * itself. Nothing happens where it could not (MCP before 2025-11-25, the stateless era, and clients that take no stream).
+   */
+  readonly disconnect: () => void;
   /**
    * The provider's access token of the user, for calls to its services on the user's behalf; renewed where it is about to
    * expire. A secret. Undefined without a user, and where there is none that is good now.

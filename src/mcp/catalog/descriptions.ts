@@ -77,6 +77,30 @@ export interface ResourceDescription extends Described {
   readonly annotations?: Annotations;
 }
 
+/** SEP-2640: instructions for agents, in a folder of resources. */
+export interface SkillDescription {
+  /** Of its `SKILL.md`. */
+  readonly uri: string;
+  /** That of its `SKILL.md`, as its author wrote it. */
+  readonly frontmatter: SkillFrontmatter;
+  /** All of its files, `SKILL.md` among them; `dynamic` where they are made anew each time. */
+  readonly resources: readonly SkillFile[] | 'dynamic';
+}
+
+export interface SkillFrontmatter {
+  readonly name: string;
+  readonly description: string;
+  readonly [member: string]: unknown;
+}
+
+export interface SkillFile {
+  readonly uri: string;
+  /** `sha256:` and 64 lower-case hexadecimal digits, of the bytes of the file. */
+  readonly digest: string;
+  /** Bytes. */
+  readonly size: number;
+}
+
 /** Resources whose URIs follow a pattern (RFC 6570). */
 export interface ResourceTemplateDescription extends Described {
   readonly uriTemplate: string;

@@ -37,6 +37,7 @@ export const LISTING_CONTEXT: CallerContext = {
   progress() {},
   log() {},
   ask: failToAsk,
+  disconnect() {},
   providerToken: async () => undefined,
   relay: {
     era: 'session',

@@ -5,7 +5,12 @@ import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createThrottle } from '../../platform/throttle.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
-import { failUnknownItem, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import {
+  failNoDirectory,
+  failUnknownItem,
+  LIST_KINDS,
+  type ListKind,
+} from '../../protocol/list-kinds.ts';
 import type {
   Caller,
   Catalog,
@@ -17,6 +22,7 @@ import type {
   Cursor,
   Offers,
   Page,
+  SkillResult,
 } from './catalog.ts';
 import type { MirroredParam } from './descriptions.ts';
 
@@ -81,7 +87,11 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
    * @throws GatewayError `invalid_tool_input` where the arguments do not name a call.
    */
   unwrapCall?(tool: string, args: JsonObject): InnerCall | undefined;
-  complete(completion: CompletionRequest, context: CallerContext): Promise<Completion>;
+  /** SEP-2640: the skill whose `SKILL.md` has this URI. @throws GatewayError `invalid_params` where nobody has it. */
+  getSkill(uri: string, context: CallerContext): Promise<SkillResult>;
+  /** SEP-2640: what lies in a directory. @throws GatewayError `invalid_params` for what is no directory. */
+  readDirectory(uri: string, cursor: Cursor, context: CallerContext): Promise<Page<object>>;
+  complete(completion: CompletionRequest, context: CallerContext): Promise<ServedCompletion>;
   /** Whether the caller may hear of the resource's changes, and it tells of them. */
   canWatch(uri: string, caller: IdentifiedCaller): boolean | Promise<boolean>;
   setWatched(uri: string, isWatched: boolean, caller: IdentifiedCaller): Promise<void>;
@@ -96,6 +106,11 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   endSession(caller: IdentifiedCaller): void;
 }
 
+/** With `_meta` of the server's result. */
+export interface ServedCompletion extends Completion {
+  readonly meta?: JsonObject;
+}
+
 /** What sessions of its path belong to: names of servers and of views are never the same (§25.1). Undefined for `/mcp`. */
 export const nameOwnPath = ({ server, view }: Pick<ServedCatalog, 'server' | 'view'>) =>
   server ?? view;
@@ -106,8 +121,8 @@ export interface WantedItem {
   readonly name: string;
 }
 
-/** Templates are filled in by clients, and read as resources. */
-export type CallableList = Exclude<ListKind, 'templates'>;
+/** Templates are filled in by clients, and skills are files: both are read as resources. */
+export type CallableList = Exclude<ListKind, 'templates' | 'skills'>;
 
 /** §25.3: a call in the arguments of another. */
 export interface InnerCall {
@@ -180,6 +195,10 @@ export function serveOwnCatalog(catalog: Catalog, listening?: ListeningDeps): Ow
     describe: (caller) => catalog.describe?.(caller) ?? catalog,
     list: async (kind, cursor, context) => LISTS[kind](catalog, cursor, context),
     resolve: ({ list, name }) => createOwnTarget(catalog, list, name),
+    getSkill: async (uri, context) =>
+      catalog.getSkill?.(uri, context) ?? failUnknownItem('skills', uri),
+    readDirectory: async (uri, cursor, context) =>
+      catalog.readDirectory?.(uri, cursor, context) ?? failNoDirectory(uri),
     complete: async (completion, context) => catalog.complete(completion, context),
     canWatch: (uri, caller) => catalog.canWatch(uri, caller),
     setWatched: async (uri, isWatched, caller) => catalog.setWatched?.(uri, isWatched, caller),
@@ -241,13 +260,17 @@ const LISTS: Readonly<
   prompts: (catalog, cursor, context) => catalog.listPrompts(cursor, context),
   resources: (catalog, cursor, context) => catalog.listResources(cursor, context),
   templates: (catalog, cursor, context) => catalog.listResourceTemplates(cursor, context),
+  skills: async (catalog, cursor, context) => catalog.listSkills?.(cursor, context) ?? NO_SKILLS,
 };
+
+const NO_SKILLS: Page<object> = { items: [] };
 
 const FIXED: Readonly<Record<ListKind, (catalog: Catalog) => true | undefined>> = {
   tools: ({ listTools }) => listTools.isFixed,
   prompts: ({ listPrompts }) => listPrompts.isFixed,
   resources: ({ listResources }) => listResources.isFixed,
   templates: ({ listResourceTemplates }) => listResourceTemplates.isFixed,
+  skills: ({ listSkills }) => listSkills?.isFixed,
 };
 
 function createOwnTarget(catalog: Catalog, list: CallableList, name: string): Target {

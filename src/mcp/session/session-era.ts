@@ -12,6 +12,7 @@ import {
   readParams,
 } from '../../protocol/json-rpc.ts';
 import { checkVersionHeader, hasSessionVersion } from '../../protocol/revisions.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
 import type { CallClient } from '../calls/context.ts';
@@ -29,8 +30,10 @@ import type { FindClientId, RunCall } from '../calls/run-call.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
 import { adaptContent, NEWEST_KINDS } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
+import type { KeptStreams } from './kept-streams.ts';
 import type { Questions } from './questions.ts';
 import type { McpReplicas } from './replica-message.ts';
+import { isPrimed, isResumable } from './resumable-events.ts';
 import {
   createInitialize,
   createSessionMethods,
@@ -46,6 +49,7 @@ export interface SessionEraDeps {
   readonly sessions: Sessions;
   readonly replicas: McpReplicas;
   readonly questions: Questions;
+  readonly keptStreams: Pick<KeptStreams, 'start' | 'endSession'>;
   /** Undefined without `MCP_STREAMS`. */
   readonly sessionStreams: SessionStreams | undefined;
   /** Closes what catalogues opened for a session, at whatever path it was. */
@@ -124,7 +128,7 @@ interface RequestDeps extends SessionEraDeps {
 
 /** Answers a request in a session: of a method that only sessions have, or that both eras have. */
 function createRespondToRequest(deps: RequestDeps) {
-  const { sessionMethods, runCall, questions, cancellations } = deps;
+  const { sessionMethods, runCall, questions, cancellations, keptStreams } = deps;
 
   return function respondToRequest(
     call: Call,
@@ -149,9 +153,26 @@ function createRespondToRequest(deps: RequestDeps) {
     { id, params }: JsonRpcRequest,
   ): Promise<McpResponse> {
     const { protocolVersion, sessionId } = session;
+    if (isResumable(protocolVersion)) keepStream(call, protocolVersion, sessionId);
     const outcome = runCall(call, toClient(call, session), params);
     const answer = answerInVersion(protocolVersion, outcome);
     return call.stream.respond(cancellations.raceCancellation(call, sessionId, id, answer));
+  }
+
+  /** §15.1. */
+  function keepStream(call: Call, protocolVersion: string, sessionId: string): void {
+    call.stream.keep({
+      canBegin: isPrimed(protocolVersion),
+      start: () =>
+        keptStreams.start({
+          sessionId,
+          user: call.user && nameOwner(call.user),
+          protocolVersion,
+          requestId: call.record.id,
+          isOfSession: false,
+          abandon: call.abort,
+        }),
+    });
   }
 
   function toClient(call: Call, session: SessionRecord): CallClient {

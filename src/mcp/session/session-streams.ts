@@ -6,14 +6,19 @@ import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
+import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
 import { isLessSevere, isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
 import { buildStreamNumberKey } from '../../store/keys.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
 import type { FindClientId } from '../calls/run-call.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
+import type { KeptStreams } from './kept-streams.ts';
 import type { McpReplicas } from './replica-message.ts';
+import { isResumable } from './resumable-events.ts';
+import type { EarlierStream } from './resumptions.ts';
 import {
   createSessionSubscriptions,
   type SessionSubscriptions,
@@ -23,8 +28,11 @@ import {
 import { readStoredCapabilities, type Sessions } from './sessions.ts';
 
 export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' | 'unsubscribe'> {
-  /** The stream of a session; one that it has elsewhere is over. */
-  open(owner: StreamOwner): Promise<StreamResponse>;
+  /**
+   * The stream of a session; one that it has elsewhere is over. It begins with what is left of an earlier one, where it is
+   * that one that its client comes back to.
+   */
+  open(owner: StreamOwner, earlier?: EarlierStream): Promise<StreamResponse>;
   /** Ends the session's stream, wherever it is. */
   end(sessionId: string): Promise<void>;
 }
@@ -32,6 +40,7 @@ export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' |
 export interface SessionStreamsDeps extends SessionSubscriptionsDeps {
   readonly replicas: McpReplicas;
   readonly notificationStreams: NotificationStreams;
+  readonly keptStreams: Pick<KeptStreams, 'start'>;
   readonly sessions: Pick<Sessions, 'readLogLevel'>;
   readonly log: Log;
 }
@@ -59,7 +68,7 @@ export const createFindStreamOwner =
   };
 
 export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
-  const { replicas, notificationStreams, sessions, log } = deps;
+  const { replicas, notificationStreams, keptStreams, sessions, log } = deps;
   const subscriptions = createSessionSubscriptions(deps);
   const generateId = createGenerateId(deps);
   const openStreams = new Map<string, OpenStream>();
@@ -124,14 +133,28 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
   }
 
   return {
-    async open({ sessionId, caller, catalog }) {
+    async open({ sessionId, caller, catalog }, earlier) {
       const id = await generateId(sessionId);
+      const { protocolVersion = '' } = caller.session ?? {};
+      const openKept = (abandon: () => void) =>
+        keptStreams.start({
+          sessionId,
+          user: caller.user && nameOwner(caller.user),
+          protocolVersion,
+          requestId: undefined,
+          isOfSession: true,
+          abandon,
+        });
+      let sendMissed: (() => Promise<void>) | undefined;
       // First, so that it does not count against the new one.
       openStreams.get(sessionId)?.stream.end();
       const stream = notificationStreams.open({
         user: caller.user,
+        ...(isResumable(protocolVersion) && { openChannel: openKept }),
         listen(opened) {
-          const stopListening = listen(opened, { sessionId, caller, catalog });
+          const { heard, release } = holdBack(opened, earlier);
+          sendMissed = release;
+          const stopListening = listen(heard, { sessionId, caller, catalog });
           return () => {
             if (openStreams.get(sessionId)?.id === id) openStreams.delete(sessionId);
             stopListening();
@@ -143,6 +166,7 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
         stream.end();
         throw cause;
       });
+      void sendMissed?.();
       return stream.response;
     },
 
@@ -160,6 +184,46 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
     unsubscribe: subscriptions.unsubscribe,
   };
 }
+
+// §15.1: a client that comes back gets first what it has missed.
+
+/** As much as is kept of a session. */
+const MAX_HELD = 1000;
+
+/** What is said meanwhile waits for what was said before. `release` never rejects. */
+function holdBack(
+  stream: NotificationStream,
+  earlier: EarlierStream | undefined,
+): { readonly heard: NotificationStream; readonly release?: () => Promise<void> } {
+  if (earlier === undefined) return { heard: stream };
+  let held: OutgoingMessage[] | undefined = [];
+
+  const hold =
+    (send: (message: OutgoingMessage) => void) =>
+    (message: OutgoingMessage): void => {
+      if (held === undefined) send(message);
+      else if (held.length < MAX_HELD) held.push(message);
+    };
+
+  return {
+    heard: { ...stream, send: hold(stream.send), sendIfRoom: hold(stream.sendIfRoom) },
+    async release() {
+      const { messages, isIncomplete } = await earlier.readMissed();
+      for (const message of messages) stream.send(JSON.parse(message));
+      if (isIncomplete) for (const message of MAY_HAVE_CHANGED) stream.send(message);
+      for (const message of held ?? []) stream.send(message);
+      held = undefined;
+    },
+  };
+}
+
+/** For a client that cannot be told what it missed: it looks again at what it knows. */
+const MAY_HAVE_CHANGED: readonly OutgoingMessage[] = ['tools', 'prompts', 'resources'].map(
+  (list) => ({
+    method: `notifications/${list}/list_changed`,
+    params: {},
+  }),
+);
 
 // MCP "Streamable HTTP" up to 2025-11-25: a session has one stream, whichever replicas it is opened at.
 

@@ -1,7 +1,7 @@
 // MCP "Streamable HTTP": streams that belong to no request, open for notifications: those of
 // GET /mcp, and of subscriptions/listen.
 
-import type { UserContext } from '../../endpoint/message.ts';
+import type { ReplyStream, UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { EndedGrants } from '../../grants/ended-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -30,6 +30,22 @@ export interface NotificationStreamOptions {
   listen(stream: NotificationStream): () => void;
   /** Sent last, where it is not the client that leaves. */
   readonly lastMessage?: object;
+  /** On which it is sent, in place of one that ends when its connection does; called with what ends it. */
+  openChannel?(end: () => void): NotificationChannel;
+}
+
+export interface NotificationChannel {
+  /** To be read once. */
+  readonly items: ReplyStream;
+  begin(): void;
+  send(json: string, isNotification: true): void;
+  /** Whether more waits for its reader than a slow one may keep in memory. */
+  isFull(): boolean;
+  /** Whether half of that would stay free with so many characters more. */
+  hasRoomToSpare(characters: number): boolean;
+  /** The process stops: who reads is to come again elsewhere. */
+  disconnect(): void;
+  close(): void;
 }
 
 export interface NotificationStreams {
@@ -37,7 +53,9 @@ export interface NotificationStreams {
    * @throws GatewayError `too_many_streams` for its user, or for the process; `token_revoked`; what `listen` throws.
    */
   open(options: NotificationStreamOptions): NotificationStream;
-  /** Ends all: a process that stops must not wait for them. */
+  /** Ends the connections of all: a process that stops must not wait for them. */
+  disconnect(): void;
+  /** Ends those, too, that were kept for clients that come back. */
   close(): void;
 }
 
@@ -57,12 +75,12 @@ export interface NotificationStreamsDeps {
 
 export function createNotificationStreams(deps: NotificationStreamsDeps): NotificationStreams {
   const { clock, log, endedGrants } = deps;
-  /** The users of open streams, by what ends the stream. */
-  const users = new Map<() => void, UserContext | undefined>();
+  /** Those that are open, by what ends them. */
+  const open = new Map<() => void, OpenStream>();
   let isClosed = false;
 
   endedGrants?.listen((grantId) => {
-    for (const [end, user] of users) if (user?.grant?.id === grantId) end();
+    for (const [end, { user }] of open) if (user?.grant?.id === grantId) end();
   });
 
   function checkRoom(user: UserContext | undefined): void {
@@ -70,62 +88,82 @@ export function createNotificationStreams(deps: NotificationStreamsDeps): Notifi
     const count =
       user === undefined
         ? 0
-        : [...users.values()].filter(
-            (other) => other?.sub === user.sub && other.issuer === user.issuer,
+        : [...open.values()].filter(
+            ({ user: other }) => other?.sub === user.sub && other.issuer === user.issuer,
           ).length;
-    if (count < MAX_PER_USER && users.size < MAX_OPEN) return;
+    if (count < MAX_PER_USER && open.size < MAX_OPEN) return;
     fail('too_many_streams');
   }
 
   return {
-    open({ user, listen, lastMessage }) {
+    open({ user, listen, lastMessage, openChannel = createPlainChannel }) {
       checkRoom(user);
-      const queue = createEventQueue(end);
+      const channel = openChannel(end);
       const cancelTimeout = clock.after(LIFETIME_MS, end);
-      users.set(end, user);
+      open.set(end, { user, channel });
       let stopListening = () => {};
       // The process stops: the client is told at once, and comes again elsewhere.
       if (isClosed) queueMicrotask(end);
 
       function end(): void {
-        if (!users.delete(end)) return;
+        if (!open.delete(end)) return;
         cancelTimeout();
         try {
           stopListening();
         } catch (cause) {
           log.error('A stream has ended, but what it listened to could not be stopped.', { cause });
         }
-        if (lastMessage !== undefined) queue.push(toSseEvent(JSON.stringify(lastMessage)));
-        queue.end();
+        if (lastMessage !== undefined) channel.send(JSON.stringify(lastMessage), true);
+        channel.close();
       }
 
-      const toEvent = (message: OutgoingMessage) =>
-        toSseEvent(JSON.stringify({ jsonrpc: '2.0', ...message }));
+      const toJson = (message: OutgoingMessage) => JSON.stringify({ jsonrpc: '2.0', ...message });
 
       const stream: NotificationStream = {
-        response: { kind: 'stream', events: queue.items },
+        response: { kind: 'stream', events: channel.items },
         send(message) {
-          if (queue.isFull()) return;
-          queue.push(toEvent(message));
+          if (!channel.isFull()) channel.send(toJson(message), true);
         },
         sendIfRoom(message) {
-          if (!queue.hasRoomToSpare(0)) return;
-          const event = toEvent(message);
-          if (queue.hasRoomToSpare(event.length)) queue.push(event);
+          if (!channel.hasRoomToSpare(0)) return;
+          const json = toJson(message);
+          if (channel.hasRoomToSpare(json.length)) channel.send(json, true);
         },
         end,
       };
       try {
         stopListening = listen(stream);
+        channel.begin();
       } catch (error) {
         end();
         throw error;
       }
       return stream;
     },
-    close() {
+    disconnect() {
       isClosed = true;
-      for (const end of users.keys()) end();
+      for (const { channel } of open.values()) channel.disconnect();
     },
+    close() {
+      for (const end of open.keys()) end();
+    },
+  };
+}
+
+interface OpenStream {
+  readonly user: UserContext | undefined;
+  readonly channel: NotificationChannel;
+}
+
+function createPlainChannel(end: () => void): NotificationChannel {
+  const queue = createEventQueue(end);
+  return {
+    items: queue.items,
+    begin() {},
+    send: (json) => queue.push(toSseEvent(json)),
+    isFull: queue.isFull,
+    hasRoomToSpare: queue.hasRoomToSpare,
+    disconnect: end,
+    close: queue.end,
   };
 }

@@ -10,6 +10,7 @@ import type { EndSelectedGrants } from '../../oauth/gateway-tokens/end-selected-
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isRegisteredClientId, isSessionId } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { stripUri } from '../../platform/strip-uri.ts';
 import type { ReviewedChange } from '../../upstreams/catalog/review-lock.ts';
 import type { Admin } from './admin.ts';
 import { readCallDecision } from './approval-actions.ts';
@@ -282,6 +283,7 @@ const describeApproved = ({ server, kind, name, change }: ReviewedChange): What 
   server,
   ...(kind === 'tool' && { tool: name }),
   ...(kind === 'prompt' && { prompt: name }),
+  ...(kind === 'skill' && name !== undefined && { resource: stripUri(name) }),
 });
 
 /** Nothing is to be judged before it is counted. */

@@ -15,7 +15,7 @@ export interface RunAuditedDeps {
 }
 
 /** What an operator does. */
-export interface What extends Pick<AuditedAction, 'server' | 'tool' | 'prompt'> {
+export interface What extends Pick<AuditedAction, 'server' | 'tool' | 'prompt' | 'resource'> {
   readonly action: string;
   readonly target: string;
 }

@@ -44,6 +44,7 @@ export const POINTS = {
   'resources/read': { method: 'resources/read', phase: 'request' },
   'resources/result': { method: 'resources/read', phase: 'response' },
   'resources/subscribe': { method: 'resources/subscribe', phase: 'request' },
+  'skills/list': { method: 'skills/list', phase: 'response' },
   'completion/complete': { method: 'completion/complete', phase: 'request' },
   'completion/result': { method: 'completion/complete', phase: 'response' },
   instructions: { method: 'server/instructions', phase: 'response' },
@@ -106,6 +107,11 @@ export const SAMPLES: Readonly<Record<GuardPoint, unknown>> = {
   'resources/read': { uri: 'check:postern' },
   'resources/result': { contents: [] },
   'resources/subscribe': { uri: 'check:postern' },
+  'skills/list': {
+    uri: 'check:postern/check/SKILL.md',
+    frontmatter: { name: 'check', description: 'check' },
+    resources: 'dynamic',
+  },
   'completion/complete': {
     ref: { type: 'ref/prompt', name: 'postern-check' },
     argument: { name: 'check', value: '' },

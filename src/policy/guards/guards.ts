@@ -17,6 +17,7 @@ export const GUARD_POINTS = [
   'resources/read',
   'resources/result',
   'resources/subscribe',
+  'skills/list',
   'completion/complete',
   'completion/result',
   'instructions',

@@ -60,6 +60,7 @@ const LIST_MEMBERS: Readonly<Record<string, string>> = {
   'tools/list': 'tools',
   'prompts/list': 'prompts',
   'resources/list': 'resources',
+  'skills/list': 'skills',
 };
 
 function toPayload({ method, value }: AskedMessage): unknown {

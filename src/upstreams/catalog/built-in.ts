@@ -5,6 +5,7 @@ import type { CacheHint } from '../../mcp/catalog/content.ts';
 import type { CallerContext, OwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { isObject } from '../../platform/json.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { listFiles } from '../skills/check-skill.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 
 export interface BuiltIn {
@@ -60,7 +61,10 @@ interface KeptList {
 }
 
 const isFixed = (catalog: OwnCatalog, kind: ListKind): boolean =>
-  catalog.isFixed(kind) || !catalog.offers[LIST_KINDS[kind].list];
+  catalog.isFixed(kind) || !hasList(catalog, kind);
+
+const hasList = ({ offers }: OwnCatalog, kind: ListKind): boolean =>
+  kind === 'skills' ? offers.skills === true : offers[LIST_KINDS[kind].list];
 
 const isSame = (one: readonly object[], other: readonly object[]): boolean =>
   one.length === other.length && one.every((item, index) => item === other[index]);
@@ -72,7 +76,7 @@ async function listAll(
 ): Promise<{ readonly items: readonly object[]; readonly cache: CacheHint }> {
   const items: object[] = [];
   let cache = ALWAYS;
-  if (!catalog.offers[LIST_KINDS[kind].list]) return { items, cache };
+  if (!hasList(catalog, kind)) return { items, cache };
   let cursor: Cursor;
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const { items: some, nextCursor, ...said } = await catalog.list(kind, cursor, context);
@@ -102,5 +106,6 @@ function createEntry(kind: ListKind, object: object): Entry {
     ownItem: item,
     item,
     annotations: isObject(annotations) ? annotations : {},
+    ...(kind === 'skills' && { files: listFiles(item, BUILT_IN) }),
   };
 }

@@ -7,6 +7,7 @@ import { type Log, truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import { quote } from '../../platform/text.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { findSkillProblem } from '../skills/check-skill.ts';
 import { cleanItem, hasHidden, MAX_ITEM } from './clean-item.ts';
 
 type Check = (value: unknown) => boolean;
@@ -31,6 +32,7 @@ function checkItem(kind: ListKind, item: RawItem): string | undefined {
   const checks = Object.entries({ ...COMMON_MEMBERS, ...MEMBERS[kind] });
   const wrong = checks.find(([name, check]) => !check(item[name]));
   if (wrong) return `has a member ${wrong[0]} that MCP does not allow`;
+  if (kind === 'skills') return findSkillProblem(item, checkUri);
   const { hiding, isTooLarge } = cleanItem(item);
   if (isTooLarge) return `is larger than ${MAX_ITEM} characters`;
   return hiding === undefined
@@ -68,6 +70,7 @@ const NAMING_PROBLEMS: Readonly<Record<ListKind, (key: string) => string | undef
       : 'has a name with characters that cannot be seen, or with more than 128',
   resources: checkUri,
   templates: checkUri,
+  skills: checkUri,
 };
 
 export const isNameAllowed = (kind: ListKind, name: string): boolean =>
@@ -107,6 +110,7 @@ const MEMBERS: Readonly<Record<ListKind, Readonly<Record<string, Check>>>> = {
   },
   resources: { name: isText, mimeType: optional(isText), size: optional(Number.isFinite) },
   templates: { name: isText, mimeType: optional(isText) },
+  skills: { frontmatter: isObject },
 };
 
 // §18.8: what is hidden is said once, however often it is listed.
@@ -139,7 +143,7 @@ export function createWarnOfItem(log: Log): WarnOfItem {
       );
       return;
     }
-    const isUri = kind === 'resources' || kind === 'templates';
+    const isUri = kind === 'resources' || kind === 'templates' || kind === 'skills';
     const shown = name !== undefined && isUri ? stripUri(name) : name;
     const what = tellItem(kind, shown);
     log.warn(`Server ${server}: ${what} ${problem}.`, {

@@ -5,7 +5,7 @@ import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
-import { canSubscribe } from '../messages/description.ts';
+import { canSubscribe, offersList } from '../messages/description.ts';
 import type { UpstreamDescription } from '../upstream.ts';
 import { cleanText } from './clean-item.ts';
 import { loadPrepared } from './joined-view.ts';
@@ -30,6 +30,8 @@ export const ALL_OFFERS: Offers = {
   listChanges: true,
   completions: true,
   logging: true,
+  skills: true,
+  directories: true,
 };
 
 export async function describeView(
@@ -140,6 +142,9 @@ function readOffers(description: UpstreamDescription | undefined): Offers {
     listChanges: true,
     completions: has('completions'),
     logging: has('logging'),
+    skills: offersList(capabilities, 'skills'),
+    // Of a skill whose server lists no directories the gateway knows the files.
+    directories: offersList(capabilities, 'skills'),
   };
 }
 
@@ -151,6 +156,8 @@ const joinOffers = (all: readonly Offers[]): Offers => ({
   listChanges: all.some(({ listChanges }) => listChanges === true),
   completions: all.some(({ completions }) => completions),
   logging: all.some(({ logging }) => logging),
+  skills: all.some(({ skills }) => skills === true),
+  directories: all.some(({ directories }) => directories === true),
 });
 
 // §18.2: the instructions of several servers as one text.

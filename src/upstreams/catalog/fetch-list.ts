@@ -4,7 +4,9 @@ import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { findLockedKind } from '../lock/fingerprint.ts';
 import type { Lock } from '../lock/lock.ts';
+import { offersList } from '../messages/description.ts';
 import { type Upstream, type UpstreamCaller, UpstreamError } from '../upstream.ts';
 import { findItemProblem } from './check-item.ts';
 
@@ -46,10 +48,9 @@ export async function fetchList(
   caller: UpstreamCaller,
   signal: AbortSignal,
 ): Promise<FetchedList> {
-  const { list } = LIST_KINDS[kind];
   const { capabilities } = await upstream.describe(caller);
   const collected = createCollection(kind === 'templates' ? MAX_TEMPLATES : MAX_ITEMS);
-  if (!isObject(capabilities[list])) return collected.finish(undefined);
+  if (!offersList(capabilities, kind)) return collected.finish(undefined);
   let cursor: unknown;
   let ttlMs: unknown;
   for (let page = 1; page <= MAX_PAGES; page += 1) {
@@ -154,12 +155,12 @@ export async function readItems(
   items: readonly RawItem[],
   { clock, lock }: ReadItemsDeps,
 ): Promise<void> {
-  const { ruled } = LIST_KINDS[kind];
+  const locked = findLockedKind(kind);
   const work = createTurns(clock);
   for (const item of items) {
     const isUsable = findItemProblem(kind, item) === undefined;
     if (work.isOver()) await work.next();
-    if (isUsable && ruled !== 'resource') lock?.check(server, ruled, item);
+    if (isUsable && locked !== undefined) lock?.check(server, locked, item);
     if (work.isOver()) await work.next();
   }
 }

@@ -2,7 +2,7 @@
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { Completion, CompletionRequest } from '../../mcp/catalog/catalog.ts';
-import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
+import type { CallerContext, ServedCompletion } from '../../mcp/catalog/served-catalog.ts';
 import { findCompletionProblem } from '../../mcp/control/changed-values.ts';
 import { isObject, isStringArray } from '../../platform/json.ts';
 import type { Guard, GuardedItem, Guards } from '../../policy/guards/guards.ts';
@@ -10,8 +10,8 @@ import type { Guard, GuardedItem, Guards } from '../../policy/guards/guards.ts';
 interface CompletionGuards {
   guard(
     completion: CompletionRequest,
-    complete: (passed: CompletionRequest) => Promise<Completion>,
-  ): Promise<Completion>;
+    complete: (passed: CompletionRequest) => Promise<ServedCompletion>,
+  ): Promise<ServedCompletion>;
 }
 
 /** Undefined where no guard looks at completions of this. */
@@ -43,8 +43,15 @@ export function createCompletionGuards(
     return changed ?? completion;
   }
 
-  async function passResult(completing: Promise<Completion>, guard: Guard): Promise<Completion> {
-    const value = await completing.then((completion) => ({ completion }), readError);
+  async function passResult(
+    completing: Promise<ServedCompletion>,
+    guard: Guard,
+  ): Promise<ServedCompletion> {
+    // What the guard does not look at does not go on.
+    const value = await completing.then(
+      ({ meta: _, ...completion }) => ({ completion }),
+      readError,
+    );
     const findProblem = findCompletionProblem;
     const verdict = await guard.judge({ value, ...message, findProblem });
     if (verdict.kind === 'refused') return refuse(verdict.by, verdict.message);

@@ -1,6 +1,8 @@
 // §18.2: the lists of all servers as one. The order decides who has a name, on every replica the same.
 
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { isAppUri } from '../apps/shared-uris.ts';
+import { joinSkills } from '../skills/join-skills.ts';
 import type { WarnOfItem } from './check-item.ts';
 import { BUILT_IN, type Entry, type Naming } from './prepare-list.ts';
 
@@ -13,7 +15,8 @@ export interface JoinedList {
 /** What each server lists, in their order. */
 type Parts = readonly (readonly Entry[])[];
 
-export type JoinLists = (kind: ListKind, parts: Parts) => JoinedList;
+/** `resources`, joined, are needed for skills alone: who has a URI there has it. */
+export type JoinLists = (kind: ListKind, parts: Parts, resources?: JoinedList) => JoinedList;
 
 /** Of users with lists of their own, so many are remembered. */
 const MAX_REMEMBERED = 16;
@@ -23,23 +26,30 @@ export function createJoinLists(naming: Naming, warn: WarnOfItem): JoinLists {
   const remembered: {
     readonly kind: ListKind;
     readonly parts: Parts;
+    readonly resources: JoinedList['entries'];
     readonly list: JoinedList;
   }[] = [];
 
-  return function joinLists(kind, parts) {
-    const known = remembered.find((one) => one.kind === kind && isSame(one.parts, parts));
-    if (known) return known.list;
-    const list = indexEntries(
-      LIST_KINDS[kind].ruled === 'resource'
-        ? joinResources(kind, parts, warn)
-        : joinNames(kind, parts, naming, warn),
-      ({ name }) => name,
+  function join(kind: ListKind, parts: Parts, resources: JoinedList): readonly Entry[] {
+    if (kind === 'skills') return joinSkills(parts.flat(), resources, warn);
+    return LIST_KINDS[kind].ruled === 'resource'
+      ? joinResources(kind, parts, warn)
+      : joinNames(kind, parts, naming, warn);
+  }
+
+  return function joinLists(kind, parts, resources = NOTHING) {
+    const known = remembered.find(
+      (one) => one.kind === kind && one.resources === resources.entries && isSame(one.parts, parts),
     );
-    remembered.unshift({ kind, parts, list });
+    if (known) return known.list;
+    const list = indexEntries(join(kind, parts, resources), ({ name }) => name);
+    remembered.unshift({ kind, parts, resources: resources.entries, list });
     remembered.length = Math.min(remembered.length, MAX_REMEMBERED);
     return list;
   };
 }
+
+const NOTHING: JoinedList = { entries: [], positions: new Map() };
 
 export const indexEntries = (
   entries: readonly Entry[],
@@ -81,6 +91,16 @@ function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly
     else taken.set(entry.name, entry);
   }
   for (const entry of later) {
+    // The server's name is in it already, and its tools name it so: another name would lead to nothing.
+    if (isAppUri(entry.name)) {
+      warn(
+        entry.server,
+        kind,
+        entry.ownName,
+        'is hidden: the built-in catalogue has that URI, too',
+      );
+      continue;
+    }
     const renamed = renameResource(kind, entry);
     if (taken.has(renamed.name)) {
       warn(entry.server, kind, entry.ownName, 'is hidden: other servers have that URI, too');

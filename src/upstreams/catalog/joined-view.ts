@@ -1,6 +1,8 @@
 // §18.2: /mcp: everything, under names that say whose they are.
 
 import type { ListKind } from '../../protocol/list-kinds.ts';
+import { isAppUri, readSharedUri, toSharedUri } from '../apps/shared-uris.ts';
+import { findInSkillFolder, findSkillFile } from '../skills/find-file.ts';
 import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate, type FindTemplate } from './find-template.ts';
 import type { JoinedList } from './join-lists.ts';
@@ -20,7 +22,9 @@ export function createJoinedView(getPlan: () => Plan): View {
   const list = (kind: ListKind, who: Who): Promise<ListView> =>
     askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who));
 
-  async function listBy({ servers, joinLists }: Plan, kind: ListKind, who: Who): Promise<ListView> {
+  async function listBy(plan: Plan, kind: ListKind, who: Who): Promise<ListView> {
+    const { servers, joinLists } = plan;
+    const resources = kind === 'skills' ? await listBy(plan, 'resources', who) : undefined;
     const planned = [...servers.values()];
     const own = await listBuiltIn(kind, who);
     const cache = own?.cache;
@@ -30,13 +34,17 @@ export function createJoinedView(getPlan: () => Plan): View {
       ...prepared.map((one) => one?.prepared.entries ?? NOTHING),
     ];
     return {
-      ...joinLists(kind, parts),
+      ...joinLists(kind, parts, resources),
       ttlMs: Math.min(
+        resources?.ttlMs ?? MAX_TTL_MS,
         ...prepared.map((one) => one?.ttlMs ?? SHORT_TTL_MS),
         cache?.ttlMs ?? MAX_TTL_MS,
         MAX_TTL_MS,
       ),
-      isPersonal: cache?.scope === 'private' || planned.some(({ server }) => server.isPersonal),
+      isPersonal:
+        resources?.isPersonal === true ||
+        cache?.scope === 'private' ||
+        planned.some(({ server }) => server.isPersonal),
     };
   }
 
@@ -50,7 +58,7 @@ export function createJoinedView(getPlan: () => Plan): View {
 
   function findAtHand(kind: ListKind, name: string, who: Who): Found | undefined {
     const { builtIn, servers, naming } = getPlan();
-    if (kind === 'templates') return undefined;
+    if (!isCalled(kind)) return undefined;
     const own = builtIn?.fixed.get(kind);
     if (builtIn !== undefined && own === undefined) return undefined;
     const ownEntry = own?.byName.get(name);
@@ -69,7 +77,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     name: string,
     who: Who,
   ): Promise<Found | undefined> {
-    if (kind === 'templates') {
+    if (!isCalled(kind)) {
       const atHand = findIn(await joinAtHand(kind, who), name);
       return toFound(atHand ?? findIn(await list(kind, who), name));
     }
@@ -137,7 +145,8 @@ export function createJoinedView(getPlan: () => Plan): View {
 
   async function findListed(uri: string, who: Who): Promise<FoundResource | undefined> {
     const listed = findIn(await joinAtHand('resources', who), uri);
-    return listed && toResource(listed, uri);
+    if (listed) return toResource(listed, uri);
+    return findSkillFile((await joinAtHand('skills', who)).entries, uri, 'joined');
   }
 
   /** What servers have said so far. */
@@ -147,19 +156,25 @@ export function createJoinedView(getPlan: () => Plan): View {
     const parts = [...servers.values()].map(
       (planned) => peekPrepared(planned, kind, who)?.entries ?? NOTHING,
     );
-    return joinLists(kind, [own?.entries ?? NOTHING, ...parts]);
+    const resources = kind === 'skills' ? await joinAtHand('resources', who) : undefined;
+    return joinLists(kind, [own?.entries ?? NOTHING, ...parts], resources);
   }
 
   /** What one server lists nobody has to wait for another to read. */
   async function findResource(uri: string, who: Who): Promise<FoundResource | undefined> {
     const atHand = await findListed(uri, who);
     if (atHand) return atHand;
-    const listed = findIn(await list('resources', who), uri);
+    // A `ui://` URI says whose it is: nobody else is waited for.
+    const listed = isAppUri(uri) ? undefined : findIn(await list('resources', who), uri);
     if (listed) return toResource(listed, uri);
+    const { entries: skills } = await list('skills', who);
+    const file = findSkillFile(skills, uri, 'joined');
+    if (file) return file;
     const servers = [...getPlan().servers.values()];
     return findUnlisted(servers, uri, who, {
       findTemplate,
       listTemplates: async () => (await list('templates', who)).entries,
+      skills,
     });
   }
 
@@ -180,6 +195,9 @@ export function createJoinedView(getPlan: () => Plan): View {
     shown: 'joined',
   };
 }
+
+/** What is called by a name of its server; the rest is found by URIs, which may be any. */
+export const isCalled = (kind: ListKind): boolean => kind !== 'templates' && kind !== 'skills';
 
 const NOTHING: readonly Entry[] = [];
 /** While a server has not said what it has. */
@@ -217,21 +235,67 @@ export function peekPrepared(
   return known && prepareList(kind, known);
 }
 
+/** §30.1: one that names a server, which need not list what its tools name as an app. */
+async function findAppResource(
+  servers: readonly PlannedServer[],
+  uri: string,
+  who: Who,
+  findTemplate: FindTemplate,
+): Promise<FoundResource | undefined> {
+  const { server = BUILT_IN, ownUri = uri } = readSharedUri(uri) ?? {};
+  const planned = servers.find(({ config }) => config.name === server);
+  if (planned === undefined) return undefined;
+  const annotations = await findOwnAnnotations(planned, ownUri, who, findTemplate);
+  return { server, ownUri, uri, annotations: annotations ?? {} };
+}
+
+/** Undefined where the server neither lists the URI nor has a template that fits it. */
+export async function findOwnAnnotations(
+  planned: PlannedServer,
+  ownUri: string,
+  who: Who,
+  findTemplate: FindTemplate,
+): Promise<Entry['annotations'] | undefined> {
+  const { name, lists } = planned.server;
+  const listed = await loadPrepared(planned, 'resources', who);
+  const entry = listed?.prepared.byOwnName.get(ownUri);
+  if (entry) return entry.annotations;
+  if (lists.hadResource(ownUri, who.upstream)) return {};
+  const offered = await loadPrepared(planned, 'templates', who);
+  const fitting = offered && findTemplate(offered.prepared.entries, toSharedUri(name, ownUri));
+  return fitting?.annotations;
+}
+
 /** A URI that no list has: whose it was, else whose template fits it. */
 export async function findUnlisted(
   servers: readonly PlannedServer[],
   uri: string,
   who: Who,
-  templates: {
-    readonly findTemplate: FindTemplate;
-    listTemplates(): Promise<readonly Entry[]>;
-  },
+  templates: Templates,
 ): Promise<FoundResource | undefined> {
+  if (isAppUri(uri)) {
+    const found = await findAppResource(servers, uri, who, templates.findTemplate);
+    return found ?? findBuiltInTemplate(uri, templates);
+  }
   const former = servers.find(({ server }) => server.lists.hadResource(uri, who.upstream));
   if (former) return { server: former.server.name, ownUri: uri, uri, annotations: {} };
   // As clients were shown the URI of one server it is no other's, whatever templates say.
   if (servers.some((planned) => isNamedFor(planned, uri, who))) return undefined;
   const fitting = templates.findTemplate(await templates.listTemplates(), uri);
+  return fitting ? toResource(fitting, uri) : findInSkillFolder(templates.skills, uri, 'joined');
+}
+
+interface Templates {
+  readonly findTemplate: FindTemplate;
+  listTemplates(): Promise<readonly Entry[]>;
+  /** In whose folders a URI may lie that they do not name. */
+  readonly skills: readonly Entry[];
+}
+
+/** Whatever a server's templates say, a `ui://` URI that does not name the server is not the server's. */
+async function findBuiltInTemplate(uri: string, { findTemplate, listTemplates }: Templates) {
+  const entries = (await listTemplates()).filter(({ server }) => server === BUILT_IN);
+  const fitting = findTemplate(entries, uri);
   return fitting && toResource(fitting, uri);
 }
 
@@ -254,5 +318,6 @@ const toFound = (entry: Entry | undefined): Found | undefined => entry && { kind
 /** `uri` is that of the entry, or one that fits its template: then both begin alike. */
 function toResource({ server, name, ownName, annotations }: Entry, uri: string): FoundResource {
   const isRenamed = server !== BUILT_IN && name !== ownName;
-  return { server, uri, ownUri: isRenamed ? uri.slice(server.length + 1) : uri, annotations };
+  const ownUri = isRenamed ? (readSharedUri(uri)?.ownUri ?? uri.slice(server.length + 1)) : uri;
+  return { server, uri, ownUri, annotations };
 }

@@ -10,6 +10,7 @@ import { nameOwner } from '../../store/owner.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import { createSealedValues, type SealedValuesDeps } from '../../store/seal/sealed-records.ts';
 import type { KeyValue } from '../../store/store.ts';
+import { isAppUri } from '../apps/shared-uris.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import type { FoundResource, ResolveResource, View, Who } from './view.ts';
@@ -120,6 +121,8 @@ export function createResolveResource(
   return async function resolveResource(uri, who) {
     const listed = await view.findListed(uri, who);
     if (listed?.server === BUILT_IN) return listed;
+    // It says itself whose it is.
+    if (isAppUri(uri)) return view.findResource(uri, who);
     const linker = await findLinker(uri, who, listed);
     if (linker === undefined) return listed ?? view.findResource(uri, who);
     if (view.findServer(linker) === undefined) return listed;

@@ -64,8 +64,7 @@ export function createListGuards(guards: Guards, clock: Clock): ListGuards {
   const findGuard = ({ server, kind, join }: Omit<JudgedList, 'items'>, item: RawItem) => {
     const { ruled, key } = LIST_KINDS[kind];
     const ownName = String(item[key]);
-    const name = ruled === 'resource' ? ownName : join(ownName);
-    return guards.find(LIST_POINTS[kind], { kind: ruled, name, server });
+    return guards.find(LIST_POINTS[kind], { kind: ruled, name: join(ownName), server });
   };
 
   async function judgeItem(list: JudgedList, item: RawItem): Promise<Known | undefined> {
@@ -125,6 +124,7 @@ const LIST_POINTS = {
   prompts: 'prompts/list',
   resources: 'resources/list',
   templates: 'resources/list',
+  skills: 'skills/list',
 } as const satisfies Readonly<Record<ListKind, GuardPoint>>;
 
 /** Where no guard looks at lists. */
@@ -152,6 +152,11 @@ async function ask(kind: ListKind, item: RawItem, guard: Guard): Promise<Known> 
     case 'passed':
       return { verdict: { kind: 'listed', item }, digest: 'p', hasFailed };
     case 'changed': {
+      if (kind === 'skills') {
+        const reason =
+          'is hidden: a guard would change it, and clients load no skill that differs from its SKILL.md';
+        return { verdict: { kind: 'hidden', reason }, digest: 'r', hasFailed };
+      }
       const changed = isObject(verdict.value) ? verdict.value : item;
       const digest = hashSha256(JSON.stringify(changed));
       return { verdict: { kind: 'listed', item: changed }, digest, hasFailed };

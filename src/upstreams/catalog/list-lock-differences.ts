@@ -1,6 +1,12 @@
 // §22.4: what is hidden because the lock did not approve it, for operators: what it says now, and what was approved.
 import { toCanonicalJson } from '../../platform/canonical-json.ts';
-import { type LockedKind, selectMembers } from '../lock/fingerprint.ts';
+import {
+  LOCKED_ITEM_KINDS,
+  LOCKED_ITEMS,
+  type LockedItemKind,
+  type LockedKind,
+  selectMembers,
+} from '../lock/fingerprint.ts';
 import type { Lock } from '../lock/lock.ts';
 import { GATEWAY_CALLER } from '../upstream.ts';
 import { findItemProblem } from './check-item.ts';
@@ -84,22 +90,21 @@ function findHidden({ config, server }: PlannedServer, lock: Lock): readonly Hid
     return [{ server: config.name, kind, name, change: verdict, item, former }];
   }
 
-  function judgeList(list: 'tools' | 'prompts'): Hidden[] {
+  function judgeList(kind: LockedItemKind): Hidden[] {
+    const { list, key } = LOCKED_ITEMS[kind];
     const seen = new Set<string>();
     return (lists.peek(list, GATEWAY_CALLER)?.items ?? []).flatMap((item) => {
-      const name = String(item.name);
+      const name = String(item[key]);
       if (findItemProblem(list, item) !== undefined || seen.has(name)) return [];
       if (list === 'tools' && !selected.has(name)) return [];
       seen.add(name);
-      const kind = list === 'tools' ? 'tool' : 'prompt';
       return judge(kind, item, name, lists.peekApproved(list, name));
     });
   }
 
   return [
     ...(isSilent ? [] : judge('instructions', instructions)),
-    ...judgeList('tools'),
-    ...judgeList('prompts'),
+    ...LOCKED_ITEM_KINDS.flatMap(judgeList),
   ];
 }
 

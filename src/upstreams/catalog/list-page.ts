@@ -8,6 +8,7 @@ import type { ListKind } from '../../protocol/list-kinds.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { WritePage } from './page-memory.ts';
 import type { Entry } from './prepare-list.ts';
+import { createHasOthers, toSessionTool } from './session-tools.ts';
 import { type Access, type ListView, toWho, type View, type Who } from './view.ts';
 
 /** Many clients read one page only. */
@@ -33,6 +34,7 @@ export type ListPage = (
 export function createListPage(deps: ListPageDeps): ListPage {
   const { view, access, clock, dependsOnCaller, writePage } = deps;
   const orderByTurns = createOrderByTurns();
+  const hasOthers = createHasOthers();
   const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
   const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
 
@@ -54,8 +56,10 @@ export function createListPage(deps: ListPageDeps): ListPage {
     const { path } = view;
     const { user } = who.policy;
     const caller = user && nameOwner(user);
+    const isNarrowed = kind === 'tools' && context.relay.era === 'session' && hasOthers(entries);
+    const page = { path, kind, list: entries, positions, nextCursor, caller, isNarrowed };
     return {
-      ...writePage({ path, kind, list: entries, positions, nextCursor, caller }, getItem),
+      ...writePage(page, isNarrowed ? (entry) => toSessionTool(getItem(entry)) : getItem),
       ...(nextCursor !== undefined && { nextCursor }),
       cache: { ttlMs: list.ttlMs, scope: isPrivate ? 'private' : 'public' },
     };
@@ -117,9 +121,11 @@ async function takeVisible(
   let last: Entry | undefined;
   let hasMore = false;
   for (let place = start; place < positions.length && !hasMore; place += 1) {
-    if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
     const position = positions[place] ?? 0;
     const entry = entries[position];
+    // Of a skill each file is judged.
+    const isLong = place % JUDGED_AT_ONCE === 0 || entry?.files !== undefined;
+    if (isLong && work.isOver()) await work.next();
     if (entry === undefined || !isVisible(entry)) continue;
     hasMore = taken.length === PAGE_SIZE;
     if (hasMore) continue;

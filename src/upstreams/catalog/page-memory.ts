@@ -16,6 +16,8 @@ export interface VisiblePage {
   readonly nextCursor: string | undefined;
   /** Who asks (`nameOwner`); undefined where nobody logs in. */
   readonly caller: string | undefined;
+  /** §33: its tools are written otherwise for clients of the session era. */
+  readonly isNarrowed?: boolean;
 }
 
 export interface WrittenPage {
@@ -70,7 +72,7 @@ export function createWritePage(maxBytes = MAX_BYTES, maxUserBytes = MAX_USER_BY
   return function writePage(page, getItem) {
     const { list, positions } = page;
     const pages = lists.get(list) ?? new Map<number, KeptPage>();
-    const hash = hashPositions(positions);
+    const hash = hashPositions(positions) ^ Number(page.isNarrowed === true);
     const known = pages.get(hash);
     if (known !== undefined && isSame(known, page)) {
       kept.get(known);
@@ -111,10 +113,14 @@ function hashPositions(positions: readonly number[]): number {
   return hash;
 }
 
-function isSame(known: KeptPage, { path, kind, positions, nextCursor }: VisiblePage): boolean {
+function isSame(
+  known: KeptPage,
+  { path, kind, positions, nextCursor, isNarrowed }: VisiblePage,
+): boolean {
   return (
     known.path === path &&
     known.kind === kind &&
+    known.isNarrowed === isNarrowed &&
     known.nextCursor === nextCursor &&
     (known.positions === positions ||
       (known.positions.length === positions.length &&

@@ -4,8 +4,10 @@ import { hash } from 'node:crypto';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { Policies } from '../../policy/policy.ts';
+import type { Policies, PolicyItem } from '../../policy/policy.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { withSharedMeta } from '../apps/app-tools.ts';
+import { toSharedUri } from '../apps/shared-uris.ts';
 import type { ToolSelection } from '../config/common-config.ts';
 import type { ServersConfig } from '../config/upstream-config.ts';
 import {
@@ -19,6 +21,8 @@ import {
   createConnectTool,
   HIDDEN_BY_CONNECT,
 } from '../connect/connect-tool.ts';
+import { findLockedKind } from '../lock/fingerprint.ts';
+import { listFiles } from '../skills/check-skill.ts';
 import { findItemProblem, showName, type WarnOfItem } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
 import type { FetchedList } from './fetch-list.ts';
@@ -92,7 +96,7 @@ function prepare(
       warn(config.name, kind, ownName, `is hidden: ${shown} is called ${entry.name}, too`);
       continue;
     }
-    const { lookAlike } = cleanItem(raw);
+    const lookAlike = kind === 'skills' ? undefined : cleanItem(raw).lookAlike;
     if (lookAlike !== undefined) {
       const shown = showName(lookAlike);
       warn(
@@ -123,8 +127,18 @@ export const toJudgedList = (
 ) => ({
   kind,
   server: config.name,
-  join: (ownName: string) => naming.join(config, ownName),
+  join: (ownName: string) => nameItem(kind, ownName, { config, naming }),
 });
+
+/** As clients of `/mcp` see it. */
+const nameItem = (
+  kind: ListKind,
+  ownName: string,
+  { config, naming }: Pick<PrepareDeps, 'config' | 'naming'>,
+): string =>
+  LIST_KINDS[kind].ruled === 'resource'
+    ? toSharedUri(config.name, ownName)
+    : naming.join(config, ownName);
 
 function createConnectEntry({ config, naming }: PrepareDeps): Entry {
   const ownItem = createConnectTool(config.name);
@@ -150,9 +164,8 @@ function findProblem(
   const problem = findItemProblem(kind, raw);
   if (problem !== undefined) return problem;
   if (isRepeated) return 'is listed twice';
-  const { ruled } = LIST_KINDS[kind];
-  if (ruled === 'resource') return undefined;
-  return policies.findHidden(config.name, ruled, raw);
+  const locked = findLockedKind(kind);
+  return locked && policies.findHidden(config.name, locked, raw);
 }
 
 function createEntry(
@@ -160,22 +173,44 @@ function createEntry(
   raw: RawItem,
   ownName: string,
   selected: SelectedTools,
-  { config, naming }: PrepareDeps,
+  deps: PrepareDeps,
 ): Entry {
+  const { name: server } = deps.config;
+  if (kind === 'skills') return createSkillEntry(raw, ownName, server);
   const { key, ruled } = LIST_KINDS[kind];
   const { item: clean } = cleanItem(raw);
   const ownItem = kind === 'tools' ? selected.describe(ownName, clean) : clean;
-  const name = ruled === 'resource' ? ownName : naming.join(config, ownName);
+  const name = nameItem(kind, ownName, deps);
+  const item = withSharedMeta(server, ownItem);
   return {
     kind: ruled,
-    server: config.name,
+    server,
     ownName,
     name,
     ownItem,
-    item: name === ownName ? ownItem : { ...ownItem, [key]: name },
+    item: name === ownName ? item : { ...item, [key]: name },
     annotations: isObject(raw.annotations) ? raw.annotations : {},
   };
 }
+
+/** It is told as it is: clients compare it with its SKILL.md. */
+function createSkillEntry(raw: RawItem, ownName: string, server: string): Entry {
+  const meta = isObject(raw._meta) ? raw._meta : {};
+  const item = { ...raw, _meta: { ...meta, [ORIGIN]: server } };
+  return {
+    kind: 'resource',
+    server,
+    ownName,
+    name: ownName,
+    ownItem: item,
+    item,
+    annotations: {},
+    files: listFiles(raw, server),
+  };
+}
+
+/** SEP-2640: where several servers are one, clients tell their skills apart by it. */
+const ORIGIN = 'postern/server';
 
 // §18.1: which tools of a server are served, and what they are said to do.
 
@@ -282,6 +317,8 @@ export interface Entry {
   readonly item: RawItem;
   /** The server's own claim. */
   readonly annotations: JsonObject;
+  /** Of a skill: its files, as policies judge them. Who may not read all of them does not see it. */
+  readonly files?: readonly PolicyItem[];
   /** Of the tool by which users log in at the server: how all names of the server begin, as policies judge it by. */
   readonly namesBegin?: string;
 }

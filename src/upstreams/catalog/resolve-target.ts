@@ -12,6 +12,8 @@ import type {
 } from '../../mcp/catalog/served-catalog.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
+import { toSharedResult } from '../apps/shared-results.ts';
+import { isAppUri } from '../apps/shared-uris.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
 import { isUnread } from '../messages/unread-result.ts';
 import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
@@ -263,6 +265,7 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
   async function rememberLinks(server: string, uris: readonly string[], who: Who): Promise<void> {
     const unlisted: string[] = [];
     for (const uri of uris.slice(0, MAX_LINKS)) {
+      if (isAppUri(uri)) continue;
       if ((await view.findListed(uri, who)) === undefined) unlisted.push(uri);
     }
     await links.remember(nameLinkOwner(who.upstream, view.path), server, unlisted);
@@ -274,7 +277,8 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
     const passed = meta === undefined ? request : addMeta(request, meta);
     return usage
       .run(() => relayCall(upstream, who.upstream, passed, context))
-      .then((result) => keepLinks(server, result, who));
+      .then((result) => keepLinks(server, result, who))
+      .then((result) => (view.shown === 'own' ? result : toSharedResult(server, request, result)));
   };
 }
 

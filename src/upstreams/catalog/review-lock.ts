@@ -3,11 +3,18 @@
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { Clock, Turns } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
+import { LIST_KINDS } from '../../protocol/list-kinds.ts';
 import { findDifferences } from '../lock/compare.ts';
-import type { Fingerprint, LockedKind } from '../lock/fingerprint.ts';
+import {
+  type Fingerprint,
+  LOCKED_ITEM_KINDS,
+  LOCKED_ITEMS,
+  type LockedItemKind,
+  type LockedKind,
+} from '../lock/fingerprint.ts';
 import type { Lock } from '../lock/lock.ts';
 import type { LockedServer, LockFile } from '../lock/lock-file.ts';
-import { indexByName, type ReadServer, readServer, toLockedServer } from '../lock/read-server.ts';
+import { indexItems, type ReadServer, readServer, toLockedServer } from '../lock/read-server.ts';
 import { GATEWAY_CALLER, UpstreamError } from '../upstream.ts';
 import { describeHidden, type LockDifference } from './list-lock-differences.ts';
 import type { PlannedServer } from './plan.ts';
@@ -69,10 +76,11 @@ export async function askServer(planned: PlannedServer, clock: Clock): Promise<A
 
 async function renewServed({ server }: PlannedServer, read: ReadServer): Promise<void> {
   const { lists } = server;
-  for (const list of ['tools', 'prompts'] as const) {
+  for (const kind of LOCKED_ITEM_KINDS) {
+    const { list } = LOCKED_ITEMS[kind];
     const served = lists.peek(list, GATEWAY_CALLER);
     if (served === undefined || served.fingerprint === read[list].fingerprint) continue;
-    lists.invalidate(list, GATEWAY_CALLER);
+    lists.invalidate(LIST_KINDS[list].list, GATEWAY_CALLER);
     await lists.load(list, GATEWAY_CALLER);
   }
 }
@@ -100,7 +108,7 @@ export function reviewServer({ planned, found }: AnsweredServer, approved: LockF
 const listHashes = (server: LockedServer | undefined): unknown =>
   server && [
     server.instructions && sortHashes(server.instructions),
-    ...[server.prompts, server.tools].map((items) =>
+    ...[server.prompts, server.skills, server.tools].map((items) =>
       [...items]
         .map(([name, all]) => [name, ...sortHashes(all)])
         .sort(([a = ''], [b = '']) => (a < b ? -1 : 1)),
@@ -142,16 +150,25 @@ type Describe = (
   change: LockDifference['change'],
 ) => LockDifference;
 
+const mapKinds = <Value>(
+  toValue: (kind: LockedItemKind) => Value,
+): Readonly<Record<LockedItemKind, Value>> => ({
+  prompt: toValue('prompt'),
+  skill: toValue('skill'),
+  tool: toValue('tool'),
+});
+
 function createDescribe({ planned, read }: AnsweredServer, lock: Lock): Describe {
   const { config, server } = planned;
-  const indexServed = (list: 'tools' | 'prompts') =>
-    indexByName(server.lists.peek(list, GATEWAY_CALLER)?.items ?? []);
-  const now = { tool: indexByName(read.tools.items), prompt: indexByName(read.prompts.items) };
-  const served = { tool: indexServed('tools'), prompt: indexServed('prompts') };
+  const indexServed = (kind: LockedItemKind) =>
+    indexItems(kind, server.lists.peek(LOCKED_ITEMS[kind].list, GATEWAY_CALLER)?.items ?? []);
+  const indexNow = (kind: LockedItemKind) => indexItems(kind, read[LOCKED_ITEMS[kind].list].items);
+  const now = mapKinds(indexNow);
+  const served = mapKinds(indexServed);
 
   /** What of that name was approved, where this process has seen it. */
-  function findFormer(kind: 'tool' | 'prompt', name: string): RawItem | undefined {
-    const list = kind === 'tool' ? 'tools' : 'prompts';
+  function findFormer(kind: LockedItemKind, name: string): RawItem | undefined {
+    const { list } = LOCKED_ITEMS[kind];
     const seen = [served[kind].get(name), server.lists.peekApproved(list, name)];
     return seen.find((one) => one && lock.check(config.name, kind, one) === 'approved');
   }

@@ -6,6 +6,12 @@ import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
 import { nameOwner } from '../../store/owner.ts';
+import {
+  findLockedKind,
+  LOCKED_ITEMS,
+  type LockedItemKind,
+  type LockedList,
+} from '../lock/fingerprint.ts';
 import type { Lock } from '../lock/lock.ts';
 import { createNameAudience, EVERYBODY } from '../transport/description-memory.ts';
 import {
@@ -21,7 +27,6 @@ import {
   createIsApproved,
   findLastApproved,
   type LastApproved,
-  type LockedList,
   NONE_APPROVED,
 } from './last-approved.ts';
 import {
@@ -49,7 +54,7 @@ export interface ServerLists {
   describe(caller: UpstreamCaller): Promise<UpstreamDescription | undefined>;
   /** The same, as far as it is known. */
   peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
-  /** What of that name was approved when it was last listed so; undefined where it still is, or was never seen so. */
+  /** What of that name, or URI, was approved when it was last listed so; undefined where it still is, or was never seen so. */
   peekApproved(kind: LockedList, ownName: string): RawItem | undefined;
   /** Why its lists could not be had last. */
   peekProblem(caller: UpstreamCaller): string | undefined;
@@ -121,6 +126,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
   const lastApproved: Record<LockedList, LastApproved> = {
     tools: NONE_APPROVED,
     prompts: NONE_APPROVED,
+    skills: NONE_APPROVED,
   };
 
   const getAudience = createNameAudience(isPersonal);
@@ -167,6 +173,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
         prompts: createList('prompts'),
         resources: createList('resources'),
         templates: createList('templates'),
+        skills: createList('skills'),
       },
     };
     return holder;
@@ -179,7 +186,8 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
       await readItems(upstream.config.name, kind, fetched.items, { clock, lock: deps.getLock() });
       const list = addJudgement(fetched, await deps.judgeItems?.(kind, fetched.items));
       if (kind === 'resources') noteFormer(holder, list);
-      if (kind === 'tools' || kind === 'prompts') noteApproved(holder, kind, list);
+      const locked = findLockedKind(kind);
+      if (locked !== undefined) noteApproved(holder, locked, list);
       dropOldHolders(holder);
       holder.problem = undefined;
       if (clock.monotonic() - startedAt < FIRST_WAIT_MS) waitedInVain.delete(kind);
@@ -194,18 +202,15 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
   }
 
   /** Not for each user: operators do not see what one user alone sees. */
-  function noteApproved({ lists }: Holder, kind: LockedList, next: FetchedList): void {
+  function noteApproved({ lists }: Holder, kind: LockedItemKind, next: FetchedList): void {
     const lock = deps.getLock();
     if (isPersonal || lock === undefined) return;
-    const isApproved = createIsApproved(
-      upstream.config.name,
-      kind === 'tools' ? 'tool' : 'prompt',
-      lock,
-    );
-    lastApproved[kind] = findLastApproved(
-      { next, before: lists[kind].peek() },
-      lastApproved[kind],
-      isApproved,
+    const { list } = LOCKED_ITEMS[kind];
+    lastApproved[list] = findLastApproved(
+      kind,
+      { next, before: lists[list].peek() },
+      lastApproved[list],
+      createIsApproved(upstream.config.name, kind, lock),
     );
   }
 

@@ -1,9 +1,11 @@
 // §18.2: /mcp/<server>: one server under its own names.
 
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { isAppUri, toSharedUri } from '../apps/shared-uris.ts';
+import { findInSkillFolder, findSkillFile } from '../skills/find-file.ts';
 import { createFindTemplate } from './find-template.ts';
 import { indexEntries, type JoinedList } from './join-lists.ts';
-import { isComplete, loadPrepared, peekPrepared } from './joined-view.ts';
+import { findOwnAnnotations, isComplete, loadPrepared, peekPrepared } from './joined-view.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
 import type { Entry, PreparedList } from './prepare-list.ts';
 import type { Found, ListView, View, Who } from './view.ts';
@@ -103,40 +105,45 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
 
   /** Of the list that is known; nothing is waited for. */
   const findListed = createFind('findListed', async (planned, uri, who) => {
-    return peekPrepared(planned, 'resources', who)?.byOwnName.get(uri)?.annotations;
+    const listed = peekPrepared(planned, 'resources', who)?.byOwnName.get(uri);
+    if (listed) return listed.annotations;
+    const skills = peekPrepared(planned, 'skills', who)?.entries ?? [];
+    return findSkillFile(skills, uri, 'own')?.annotations;
   });
-  const findResource = createFind('findResource', findOwnAnnotations);
+  const findResource = createFind('findResource', findAnnotations);
 
   function createFind(
     wanted: 'findListed' | 'findResource',
-    findAnnotations: typeof findOwnAnnotations,
+    findIn: typeof findAnnotations,
   ): View['findResource'] {
     return (uri, who) =>
       askByCurrentPlan(getPlan, async ({ servers, policies }) => {
         const planned = servers.get(name);
         if (planned === undefined) return undefined;
         if (policies.dependOnCaller) return findJoined(joined[wanted], uri, who);
-        const annotations = await findAnnotations(planned, uri, who);
-        return annotations && { server: name, ownUri: uri, uri, annotations };
+        const annotations = await findIn(planned, uri, who);
+        return (
+          annotations && { server: name, ownUri: uri, uri: toSharedUri(name, uri), annotations }
+        );
       });
   }
 
   async function findJoined(findIt: View['findResource'], uri: string, who: Who) {
-    for (const candidate of [uri, `${name}+${uri}`]) {
+    for (const candidate of [toSharedUri(name, uri), `${name}+${uri}`]) {
       const found = await findIt(candidate, who);
       if (found?.server === name && found.ownUri === uri) return found;
     }
     return undefined;
   }
 
-  async function findOwnAnnotations(planned: PlannedServer, uri: string, who: Who) {
-    const listed = await loadPrepared(planned, 'resources', who);
-    const entry = listed?.prepared.byOwnName.get(uri);
-    if (entry) return entry.annotations;
-    if (planned.server.lists.hadResource(uri, who.upstream)) return {};
-    const offered = await loadPrepared(planned, 'templates', who);
-    const fitting = offered && findTemplate(offered.prepared.entries, uri);
-    return fitting?.annotations;
+  async function findAnnotations(planned: PlannedServer, uri: string, who: Who) {
+    const annotations = await findOwnAnnotations(planned, uri, who, findTemplate);
+    if (annotations !== undefined) return annotations;
+    // Servers need not list what their tools name as an app: what such a URI is, they say themselves.
+    if (isAppUri(uri)) return {};
+    const skills = (await loadPrepared(planned, 'skills', who))?.prepared.entries ?? [];
+    const file = findSkillFile(skills, uri, 'own') ?? findInSkillFolder(skills, uri, 'own');
+    return file?.annotations;
   }
 
   return {

@@ -7,15 +7,17 @@ import type {
   IdentifiedCaller,
   OwnCatalog,
   ServedCatalog,
+  ServedCompletion,
 } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import type { Guard, GuardedItem } from '../../policy/guards/guards.ts';
-import type { PolicyItem } from '../../policy/policy.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
+import { createFindAppTool } from '../apps/find-app-tool.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
 import { canSubscribe } from '../messages/description.ts';
 import type { RelayCall } from '../relay/server-request.ts';
+import { createServeSkills } from '../skills/serve-skills.ts';
 import { UpstreamError } from '../upstream.ts';
 import type { ChangeHub } from './change-hub.ts';
 import { ALL_OFFERS, describeView } from './describe-view.ts';
@@ -33,6 +35,7 @@ import {
   createFindItem,
   type FindItem,
   failAbsent,
+  findDenial,
   toItem,
   toWho,
   type View,
@@ -56,7 +59,12 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
   const { view, links, getPlan } = deps;
   const getBuiltIn = () => (view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined);
   const resolveResource = createResolveResource(view, deps.joined, links);
-  const findItem = createFindItem({ view, resolveResource, suggestName: createSuggestName(deps) });
+  const findItem = createFindItem({
+    view,
+    resolveResource,
+    findAppTool: createFindAppTool(deps),
+    suggestName: createSuggestName(deps),
+  });
   const passOn = createPassOn(view, deps.relayCall, links);
   const parts = { ...deps, ...findItem, passOn, getBuiltIn };
 
@@ -78,6 +86,7 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
       writePage: (page, getItem) => getPlan().writePage(page, getItem),
     }),
     resolve: createResolveTarget(parts),
+    ...createServeSkills({ ...parts, resolveResource }),
     complete: createComplete(parts),
     ...createWatching({ ...deps, resolveResource }),
     endSession(caller) {
@@ -192,7 +201,7 @@ async function completeAt(
   completion: CompletionRequest,
   who: Who,
   context: CallerContext,
-): Promise<Completion> {
+): Promise<ServedCompletion> {
   const builtIn = server === BUILT_IN ? deps.getBuiltIn() : undefined;
   if (builtIn) return builtIn.complete(completion, context);
   const description = await deps.view.findServer(server)?.lists.describe(who.upstream);
@@ -257,7 +266,7 @@ async function findUsable(
     found.kind === 'entry'
       ? found.entry
       : ({ kind: 'prompt', name: found.name, server: found.server.name, annotations: {} } as const);
-  const denial = findDenial(deps, item, who);
+  const denial = findDenial(deps.getPlan().policies, item, who);
   if (denial !== undefined) return deps.failAsUnknown(kind, name, who, denial);
   return found.kind === 'entry' ? found.entry : failAbsent(found.server, who);
 }
@@ -269,26 +278,17 @@ async function findUsableResource(deps: CompletionDeps, uri: string, who: Who) {
     if (isUnknown) failUnknownItem('templates', uri);
     throw thrown;
   });
-  const facts = findDenial(deps, toItem(found), who);
+  const facts = findDenial(deps.getPlan().policies, toItem(found), who);
   return facts === undefined ? found : failUnknownItem('templates', uri, { facts });
 }
 
-/** Facts for the log; undefined where the caller may use it. */
-function findDenial({ getPlan }: CompletionDeps, item: PolicyItem, who: Who) {
-  const verdict = getPlan().policies.judge(item, who.policy, undefined);
-  if (verdict.kind === 'allowed') return undefined;
-  const { server } = item;
-  if (verdict.kind === 'denied') return { deniedBy: verdict.by, server };
-  const facts = { deniedBy: 'insufficient_scope', server };
-  return fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
-}
-
-function readCompletion({ completion }: RawResult): Completion {
+function readCompletion({ completion, _meta: meta }: RawResult): ServedCompletion {
   if (!isObject(completion) || !isStringArray(completion.values)) return NOTHING;
   const { values, total, hasMore } = completion;
   return {
     values: values.slice(0, MAX_VALUES),
     ...(typeof total === 'number' && { total }),
     ...(typeof hasMore === 'boolean' && { hasMore }),
+    ...(isObject(meta) && { meta }),
   };
 }

@@ -3,7 +3,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import type { CallerContext, IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
 import type { Turns } from '../../platform/clock.ts';
-import type { Policies, PolicyCaller } from '../../policy/policy.ts';
+import type { Policies, PolicyCaller, PolicyItem } from '../../policy/policy.ts';
 import { failUnknownItem, type ListKind } from '../../protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import type { JoinedList } from './join-lists.ts';
@@ -95,6 +95,9 @@ export const toWho = (
 /** To whom a URI is sent; undefined where nobody has it. */
 export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
 
+/** What an app means by the name of a tool that nobody has; undefined where that is nobody's, or not one server's alone. */
+export type FindAppTool = (kind: ListKind, name: string, who: Who) => Promise<Found | undefined>;
+
 /** Undefined where nothing is like it. Waits for no server: what they have said so far is looked through. */
 export type SuggestName = (kind: ListKind, name: string, who: Who) => Promise<string | undefined>;
 
@@ -114,12 +117,16 @@ export interface FindItem {
 
 interface FindItemDeps {
   readonly view: View;
+  readonly findAppTool: FindAppTool;
   readonly resolveResource: ResolveResource;
   readonly suggestName: SuggestName;
 }
 
 export function createFindItem(deps: FindItemDeps): FindItem {
-  const { view, resolveResource, suggestName } = deps;
+  const { view, resolveResource, findAppTool, suggestName } = deps;
+
+  const findForApp = async (kind: ListKind, name: string, who: Who): Promise<Found> =>
+    (await findAppTool(kind, name, who)) ?? failAsUnknown(kind, name, who);
 
   const failAsUnknown: FindItem['failAsUnknown'] = async (kind, name, who, facts) => {
     // Where nobody can say what there is, nothing is suggested.
@@ -130,9 +137,9 @@ export function createFindItem(deps: FindItemDeps): FindItem {
   return {
     find(kind, name, who) {
       const finding = view.find(kind, name, who);
-      if (finding === undefined) return failAsUnknown(kind, name, who);
+      if (finding === undefined) return findForApp(kind, name, who);
       if (!(finding instanceof Promise)) return finding;
-      return finding.then((found) => found ?? failAsUnknown(kind, name, who));
+      return finding.then((found) => found ?? findForApp(kind, name, who));
     },
     async findResource(uri, who) {
       const found = await resolveResource(uri, who);
@@ -158,7 +165,7 @@ export function failAbsent({ name, lists }: Server, who: Who): never {
 export interface Access {
   /** Before many entries are asked about. */
   prepareFor(who: Who, work: Turns): Promise<void>;
-  /** What only a scope is missing for is listed. */
+  /** What only a scope is missing for is listed; a skill by whom all of its files are. */
   mayList(entry: Entry, who: Who): boolean;
   /** Whether its changes may be told. */
   mayRead(found: FoundResource, who: Who): boolean;
@@ -166,10 +173,24 @@ export interface Access {
 
 export const createAccess = (getPolicies: () => Policies): Access => ({
   prepareFor: (who, work) => getPolicies().prepareFor(who.policy, work),
-  mayList: (entry, who) => getPolicies().judge(entry, who.policy, undefined).kind !== 'denied',
+  mayList(entry, who) {
+    const { judge } = getPolicies();
+    const mayList = (item: PolicyItem) => judge(item, who.policy, undefined).kind !== 'denied';
+    return entry.files === undefined ? mayList(entry) : entry.files.every(mayList);
+  },
   mayRead: (found, who) =>
     getPolicies().judge(toItem(found), who.policy, undefined).kind === 'allowed',
 });
+
+/** Facts for the log; undefined where the caller may use it. @throws GatewayError where it lacks a scope. */
+export function findDenial(policies: Pick<Policies, 'judge'>, item: PolicyItem, who: Who) {
+  const verdict = policies.judge(item, who.policy, undefined);
+  if (verdict.kind === 'allowed') return undefined;
+  const { server } = item;
+  if (verdict.kind === 'denied') return { deniedBy: verdict.by, server };
+  const facts = { deniedBy: 'insufficient_scope', server };
+  return fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
+}
 
 export const toItem = ({ server, uri, annotations }: FoundResource) =>
   ({ kind: 'resource', name: uri, server, annotations }) as const;

@@ -95,7 +95,8 @@ function checkName(
   earlier: readonly PlacedServer[],
 ): void {
   const { name, prefix } = config;
-  if (name.includes(separator))
+  if (name === SERVER_CARD_PATH_NAME) members.report(describeTakenName('server'));
+  else if (name.includes(separator))
     members.report(
       isOtherName(givenName, name)
         ? `It would be called ${name} here, and a server’s name cannot contain the separator (${separator}). Rename it.`
@@ -149,6 +150,12 @@ const MAX_LENGTH = 32;
 /** §18.1: what a server is called here. Other programs take any name; here it stands in URLs and before names of tools. */
 export const ALLOWED_SERVER_NAME =
   'It must have a letter or digit: names here are a letter, then up to 31 letters, digits and hyphens.';
+
+/** §32: `/mcp/server-card` is where MCP has the gateway's own server card. */
+export const SERVER_CARD_PATH_NAME = 'server-card';
+
+export const describeTakenName = (what: 'server' | 'view'): string =>
+  `A ${what} cannot be called ${SERVER_CARD_PATH_NAME}: /mcp/${SERVER_CARD_PATH_NAME} is where clients look for the gateway’s own server card. Rename it.`;
 
 /** The same name always becomes the same. Undefined where nothing of it can stand in one. */
 export function deriveServerName(name: string): string | undefined {

@@ -109,6 +109,7 @@ function createNoLists(
     prompts: createNoList(),
     resources: createNoList(),
     templates: createNoList(),
+    skills: createNoList(),
   };
 }
 

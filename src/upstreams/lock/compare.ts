@@ -13,7 +13,7 @@ import {
 export interface LockDifference {
   readonly server: string;
   readonly kind: LockedKind;
-  /** Of the tool or prompt; undefined for instructions. */
+  /** Of the tool or prompt, the URI of the skill; undefined for instructions. */
   readonly name: string | undefined;
   readonly change: 'added' | 'removed' | 'changed';
   /** Of what changed: which members, such as `description`. */
@@ -45,6 +45,7 @@ const compareServers = (
 ): readonly ServerDifference[] => [
   ...compareFingerprints('instructions', undefined, approved?.instructions, found?.instructions),
   ...compareItems('prompt', approved?.prompts, found?.prompts),
+  ...compareItems('skill', approved?.skills, found?.skills),
   ...compareItems('tool', approved?.tools, found?.tools),
 ];
 
@@ -93,6 +94,7 @@ export function mergeServers(former: LockedServer | undefined, added: LockedServ
   return {
     instructions: mergeFingerprints(former.instructions, added.instructions),
     prompts: mergeItems(former.prompts, added.prompts),
+    skills: mergeItems(former.skills, added.skills),
     tools: mergeItems(former.tools, added.tools),
   };
 }

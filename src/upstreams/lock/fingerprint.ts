@@ -1,9 +1,35 @@
-// §18.7: what of a tool, a prompt and the instructions is approved, as hashes.
+// §18.7: what of a tool, a prompt, a skill and the instructions is approved, as hashes.
 import { hash } from 'node:crypto';
 import { toCanonicalJson } from '../../platform/canonical-json.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { ListKind } from '../../protocol/list-kinds.ts';
 
-export type LockedKind = 'tool' | 'prompt' | 'instructions';
+/** What is listed. */
+export type LockedItemKind = 'tool' | 'prompt' | 'skill';
+
+export type LockedKind = LockedItemKind | 'instructions';
+
+/** Where each is listed, and by which member it is found. */
+export const LOCKED_ITEMS = {
+  prompt: { list: 'prompts', key: 'name' },
+  skill: { list: 'skills', key: 'uri' },
+  tool: { list: 'tools', key: 'name' },
+} as const satisfies Readonly<
+  Record<LockedItemKind, { readonly list: ListKind; readonly key: string }>
+>;
+
+export type LockedList = (typeof LOCKED_ITEMS)[LockedItemKind]['list'];
+
+/** In the order in which they are told. */
+export const LOCKED_ITEM_KINDS = [
+  'prompt',
+  'skill',
+  'tool',
+] as const satisfies readonly LockedItemKind[];
+
+/** Undefined for what is not locked: resources come and go. */
+export const findLockedKind = (list: ListKind): LockedItemKind | undefined =>
+  LOCKED_ITEM_KINDS.find((kind) => LOCKED_ITEMS[kind].list === list);
 
 /** What was approved of one item. */
 export interface Fingerprint {
@@ -17,6 +43,8 @@ export interface Fingerprint {
 const MEMBERS: Readonly<Record<LockedKind, readonly string[]>> = {
   tool: ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations'],
   prompt: ['name', 'title', 'description', 'arguments'],
+  // With the digest of each file: what a host loads is what was approved.
+  skill: ['uri', 'frontmatter', 'resources'],
   instructions: ['text'],
 };
 

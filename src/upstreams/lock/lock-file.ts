@@ -16,6 +16,8 @@ export interface LockedServer {
   /** Undefined where it has none. Several where they differ between users, as with each tool and prompt. */
   readonly instructions: readonly Fingerprint[] | undefined;
   readonly prompts: LockedItems;
+  /** By their URIs. */
+  readonly skills: LockedItems;
   readonly tools: LockedItems;
 }
 
@@ -64,6 +66,11 @@ function readServer(value: unknown, place: string): LockedServer {
         ? undefined
         : readFingerprints(value.instructions, `${place}.instructions`),
     prompts: readMap(value.prompts, `${place}.prompts`, readFingerprints),
+    // A lock of before there were skills approves none.
+    skills:
+      value.skills === undefined
+        ? new Map()
+        : readMap(value.skills, `${place}.skills`, readFingerprints),
     tools: readMap(value.tools, `${place}.tools`, readFingerprints),
   };
 }
@@ -106,9 +113,10 @@ export function writeLockFile({ servers }: LockFile): string {
   return `${writeObject({ version: VERSION, servers: mapValues(servers, writeServer) }, LEVELS)}\n`;
 }
 
-const writeServer = ({ instructions, prompts, tools }: LockedServer): JsonObject => ({
+const writeServer = ({ instructions, prompts, skills, tools }: LockedServer): JsonObject => ({
   ...(instructions && { instructions: sortFingerprints(instructions) }),
   prompts: mapValues(prompts, sortFingerprints),
+  ...(skills.size > 0 && { skills: mapValues(skills, sortFingerprints) }),
   tools: mapValues(tools, sortFingerprints),
 });
 

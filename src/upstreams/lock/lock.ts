@@ -1,9 +1,16 @@
 // §18.7: what a server says of its tools stays as it was approved.
 
+import { isObject } from '../../platform/json.ts';
 import type { Policy } from '../../policy/policy.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { findChangedMembers } from './compare.ts';
-import { computeFingerprint, computeSha256, type LockedKind } from './fingerprint.ts';
+import {
+  computeFingerprint,
+  computeSha256,
+  LOCKED_ITEMS,
+  type LockedItemKind,
+  type LockedKind,
+} from './fingerprint.ts';
 import { type LockedServer, type LockFile, parseLockFile } from './lock-file.ts';
 
 export type LockVerdict = 'approved' | 'new' | 'changed';
@@ -15,7 +22,7 @@ export interface Lock {
    */
   check(server: string, kind: LockedKind, item: unknown): LockVerdict;
   /** Whether anything was approved under this own name of the server. */
-  knows(server: string, kind: 'tool' | 'prompt', name: string): boolean;
+  knows(server: string, kind: LockedItemKind, name: string): boolean;
   /** Of what was changed: which members, such as `description`. None where the lock does not say. */
   findChanges(server: string, kind: LockedKind, item: unknown): readonly string[];
 }
@@ -62,16 +69,16 @@ export function createLock({ servers }: LockFile): Lock {
 
 function findApproved(server: LockedServer | undefined, kind: LockedKind, item: unknown) {
   if (kind === 'instructions') return server?.instructions;
-  const name = readName(item);
+  const name = readName(item, LOCKED_ITEMS[kind].key);
   return name === undefined ? undefined : findItems(server, kind)?.get(name);
 }
 
-const findItems = (server: LockedServer | undefined, kind: 'tool' | 'prompt') =>
-  kind === 'tool' ? server?.tools : server?.prompts;
+const findItems = (server: LockedServer | undefined, kind: LockedItemKind) =>
+  server?.[LOCKED_ITEMS[kind].list];
 
-function readName(item: unknown): string | undefined {
-  if (typeof item !== 'object' || item === null || !('name' in item)) return undefined;
-  return typeof item.name === 'string' ? item.name : undefined;
+function readName(item: unknown, key: 'name' | 'uri'): string | undefined {
+  const name = isObject(item) ? item[key] : undefined;
+  return typeof name === 'string' ? name : undefined;
 }
 
 // §18.7: the lock as a policy: what was not approved is hidden from everybody.

@@ -4,7 +4,14 @@ import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { type FetchedList, fetchList } from '../catalog/fetch-list.ts';
 import { type Upstream, type UpstreamCaller, UpstreamError } from '../upstream.ts';
-import { computeFingerprint, type Fingerprint, type LockedKind } from './fingerprint.ts';
+import {
+  computeFingerprint,
+  type Fingerprint,
+  LOCKED_ITEMS,
+  type LockedItemKind,
+  type LockedKind,
+  type LockedList,
+} from './fingerprint.ts';
 import type { LockedServer } from './lock-file.ts';
 
 /** What the lock is about, as the server wrote it. */
@@ -13,6 +20,7 @@ export interface ReadServer {
   readonly instructions: string | undefined;
   readonly tools: FetchedList;
   readonly prompts: FetchedList;
+  readonly skills: FetchedList;
 }
 
 /** @throws UpstreamError also for a list that was cut, which cannot be approved. */
@@ -22,7 +30,7 @@ export async function readServer(
   signal: AbortSignal,
 ): Promise<ReadServer> {
   const { instructions } = await upstream.describe(caller);
-  const readWhole = async (name: 'tools' | 'prompts') => {
+  const readWhole = async (name: LockedList) => {
     const list = await fetchList(upstream, name, caller, signal);
     if (list.cut !== undefined)
       throw new UpstreamError('invalid', `not all ${name} can be read: ${list.cut}`);
@@ -30,20 +38,21 @@ export async function readServer(
   };
   const tools = await readWhole('tools');
   const prompts = await readWhole('prompts');
+  const skills = await readWhole('skills');
   const isSilent = instructions === undefined || instructions.trim() === '';
-  return { instructions: isSilent ? undefined : instructions, tools, prompts };
+  return { instructions: isSilent ? undefined : instructions, tools, prompts, skills };
 }
 
 /** @throws UpstreamError for an item that nests too deep to be approved. */
 export async function toLockedServer(
-  { instructions, tools, prompts }: ReadServer,
+  { instructions, ...lists }: ReadServer,
   clock: Clock,
 ): Promise<LockedServer> {
   const work = createTurns(clock);
 
-  async function toLockedItems(kind: 'tool' | 'prompt', items: readonly RawItem[]) {
+  async function toLockedItems(kind: LockedItemKind) {
     const locked = new Map<string, readonly Fingerprint[]>();
-    for (const [name, item] of indexByName(items)) {
+    for (const [name, item] of indexItems(kind, lists[LOCKED_ITEMS[kind].list].items)) {
       locked.set(name, [computeOne(kind, item)]);
       if (work.isOver()) await work.next();
     }
@@ -53,16 +62,20 @@ export async function toLockedServer(
   return {
     instructions:
       instructions === undefined ? undefined : [computeOne('instructions', instructions)],
-    prompts: await toLockedItems('prompt', prompts.items),
-    tools: await toLockedItems('tool', tools.items),
+    prompts: await toLockedItems('prompt'),
+    skills: await toLockedItems('skill'),
+    tools: await toLockedItems('tool'),
   };
 }
 
-/** Of two items with one name the first counts, as in the catalogue. */
-export function indexByName(items: readonly RawItem[]): ReadonlyMap<string, RawItem> {
+/** By name or URI. Of two with one name the first counts, as in the catalogue. */
+export function indexItems(
+  kind: LockedItemKind,
+  items: readonly RawItem[],
+): ReadonlyMap<string, RawItem> {
   const found = new Map<string, RawItem>();
   for (const item of items) {
-    const { name } = item;
+    const name = item[LOCKED_ITEMS[kind].key];
     if (typeof name === 'string' && !found.has(name)) found.set(name, item);
   }
   return found;

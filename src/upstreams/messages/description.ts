@@ -1,6 +1,7 @@
 // What a server says of itself, read without trust.
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
+import { SKILLS } from '../../protocol/extensions.ts';
+import { LIST_KINDS, LIST_NAMES, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
 import type { UpstreamDescription } from '../upstream.ts';
 import { isSessionVersion, STATELESS_VERSION } from './envelope.ts';
 
@@ -42,6 +43,25 @@ export const findListsThatChange = (
   description: UpstreamDescription | undefined,
 ): readonly ListName[] =>
   LIST_NAMES.filter((list) => Object(description?.capabilities[list]).listChanged === true);
+
+/** Whether the server has the list at all. */
+export const offersList = (capabilities: JsonObject, kind: ListKind): boolean =>
+  kind === 'skills'
+    ? findSkillSettings(capabilities) !== undefined
+    : isObject(capabilities[LIST_KINDS[kind].list]);
+
+/** SEP-2640: undefined where it has no skills. */
+function findSkillSettings({ extensions }: JsonObject): object | undefined {
+  const settings = isObject(extensions) ? extensions[SKILLS] : undefined;
+  // An array counts too: PHP writes an empty object as `[]`.
+  return typeof settings === 'object' && settings !== null ? settings : undefined;
+}
+
+/** SEP-2640: whether it lists what lies in directories. */
+export function canReadDirectories(capabilities: JsonObject): boolean {
+  const settings = findSkillSettings(capabilities);
+  return isObject(settings) && settings.directoryRead === true;
+}
 
 /** MCP "Resources": whether it says when those change that somebody subscribed to. */
 export const canSubscribe = ({ resources }: JsonObject): boolean =>

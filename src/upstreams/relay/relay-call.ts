@@ -49,7 +49,7 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
 
   /** §24.3: once its user has logged in at the server, a call goes on by itself. */
   function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
-    const mayAsk = call.request.method !== 'completion/complete';
+    const mayAsk = ASKING.has(call.request.method);
     const client = withoutDoorAnswer(context.relay);
     return relay(call, context, client).catch(async (thrown: unknown) => {
       if (!(thrown instanceof ConnectionNeeded)) throw thrown;
@@ -78,6 +78,9 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
   };
 }
 
+/** Others are looked up, not called: nobody is asked anything for them (MCP 2026-07-28 "Supported Requests"). */
+const ASKING: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
+
 // §18.3: results are passed on as they came, without what belongs to the way between the gateway and the server.
 
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
@@ -85,19 +88,32 @@ const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 function toRawResult(
   method: RelayedRequest['method'],
   result: JsonObject,
-  { user }: Pick<Context, 'user'>,
+  { user, relay }: Pick<Context, 'user' | 'relay'>,
 ): RawResult {
   // The session era has no result types: there nothing is the transport's own.
   if (result.resultType === undefined && isRaw(result)) return result;
   const { resultType, ttlMs, cacheScope, cache: _, _meta: meta, ...members } = result;
   if (resultType === undefined) return { ...members, ...(meta !== undefined && { _meta: meta }) };
-  const cache = method === 'resources/read' ? readCacheHint(ttlMs, cacheScope, user) : undefined;
+  const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
   return {
-    ...members,
+    ...(relay.era === 'session' ? toSessionResult(members) : members),
     ...toMetaMember(meta),
     ...(cache && { cache }),
   };
 }
+
+/** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is no object. */
+function toSessionResult(members: JsonObject): JsonObject {
+  const { structuredContent, ...others } = members;
+  if (structuredContent === undefined || isObject(structuredContent)) return members;
+  const content: readonly unknown[] = Array.isArray(others.content) ? others.content : [];
+  // Servers are to say it as text, too.
+  const isSaid = content.some((item) => isObject(item) && item.type === 'text');
+  const text = { type: 'text', text: JSON.stringify(structuredContent) };
+  return isSaid ? others : { ...others, content: [...content, text] };
+}
+/** Of those servers say how long their result may be kept. */
+const CACHED: ReadonlySet<string> = new Set(['resources/read', 'skills/get']);
 
 /** `cache` is the gateway's own word. */
 const isRaw = (result: JsonObject): result is RawResult => !Object.hasOwn(result, 'cache');

@@ -106,7 +106,13 @@ export type RelayCall = (
 ) => Promise<RawResult>;
 
 export interface RelayedRequest {
-  readonly method: 'tools/call' | 'prompts/get' | 'resources/read' | 'completion/complete';
+  readonly method:
+    | 'tools/call'
+    | 'prompts/get'
+    | 'resources/read'
+    | 'resources/directory/read'
+    | 'skills/get'
+    | 'completion/complete';
   /** With the server's own names and URIs; `_meta` has what the client wrote there for the server. */
   readonly params: JsonObject;
   /** The server's own name or URI that the request is about. */

@@ -13,6 +13,7 @@ import { compileGlob } from '../../platform/glob.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
+import { isForAppsAlone } from '../apps/app-tools.ts';
 import { loadCountTokens } from '../budget/count-tokens.ts';
 import { indexEntries, type JoinedList } from '../catalog/join-lists.ts';
 import { createListPage, JUDGED_AT_ONCE } from '../catalog/list-page.ts';
@@ -64,7 +65,7 @@ export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
   function createIsVisible(who: Who): (entry: Entry) => boolean {
     const isSomeDown = view.listServers().some((server) => server.isDown());
     return (entry) =>
-      !isSearchTool(entry.name) &&
+      canBeFound(entry) &&
       !(isSomeDown && view.findServer(entry.server)?.isDown() === true) &&
       access.mayList(entry, who);
   }
@@ -195,6 +196,9 @@ function readInnerCall(args: JsonObject): InnerCall {
   return { name, args: isObject(args.arguments) ? args.arguments : {} };
 }
 
+/** What is for apps alone no model is shown (ext-apps, "Resource Discovery"). */
+const canBeFound = ({ name, item }: Entry): boolean => !isSearchTool(name) && !isForAppsAlone(item);
+
 /** What such a view lists of its own: nothing where nothing can be found, so that it is as empty as any other view. */
 const listOwn = (visible: readonly Entry[]): readonly JsonObject[] =>
   visible.length === 0 ? [] : listSearchTools(describeServers(visible));
@@ -212,7 +216,7 @@ export const listSearched = (
   entries: readonly Entry[],
   config: Pick<ViewConfig, 'pinned'>,
 ): readonly JsonObject[] => [
-  ...listOwn(entries.filter(({ name }) => !isSearchTool(name))),
+  ...listOwn(entries.filter(canBeFound)),
   ...choosePinned(entries, config).map(({ item }) => item),
 ];
 

@@ -1,10 +1,12 @@
 // §25.1: /mcp/<view>: some of what /mcp serves, under the same names. It only takes away: rules and lock hold here as there.
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { isAppUri, readSharedUri } from '../apps/shared-uris.ts';
 import { createFindTemplate } from '../catalog/find-template.ts';
 import type { JoinedList } from '../catalog/join-lists.ts';
 import {
   findIn,
   findUnlisted,
+  isCalled,
   isComplete,
   loadPrepared,
   peekPrepared,
@@ -33,7 +35,13 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
   }
 
   /** Of everything at /mcp, as far as it concerns this view. */
-  async function joinBy(plan: Plan, planned: PlannedView, kind: ListKind, who: Who) {
+  async function joinBy(
+    plan: Plan,
+    planned: PlannedView,
+    kind: ListKind,
+    who: Who,
+  ): Promise<ListView & { readonly isWhole: boolean }> {
+    const resources = kind === 'skills' ? await joinBy(plan, planned, 'resources', who) : undefined;
     const servers = [...plan.servers.values()];
     const own = await listBuiltIn(plan, planned, kind, who);
     const loaded = await Promise.all(servers.map((one) => load(planned, one, kind, who)));
@@ -45,10 +53,15 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     const ttls = chosen.map((one) => loaded[servers.indexOf(one)]?.ttlMs ?? SHORT_TTL_MS);
     const cache = planned.hasServer(BUILT_IN) ? own?.cache : undefined;
     return {
-      ...planned.joinLists(kind, parts),
+      ...planned.joinLists(kind, parts, resources),
       isWhole,
-      ttlMs: Math.min(...ttls, cache?.ttlMs ?? MAX_TTL_MS, MAX_TTL_MS),
-      isPersonal: isPersonal || cache?.scope === 'private',
+      ttlMs: Math.min(
+        resources?.ttlMs ?? MAX_TTL_MS,
+        ...ttls,
+        cache?.ttlMs ?? MAX_TTL_MS,
+        MAX_TTL_MS,
+      ),
+      isPersonal: isPersonal || cache?.scope === 'private' || resources?.isPersonal === true,
     };
   }
 
@@ -94,18 +107,28 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
   async function listKnown(plan: Plan, kind: ListKind, who: Who): Promise<JoinedList> {
     const planned = plan.views.get(name);
     if (planned === undefined) return GONE;
+    return planned.curate(kind, await joinKnown(plan, planned, kind, who), false);
+  }
+
+  async function joinKnown(
+    plan: Plan,
+    planned: PlannedView,
+    kind: ListKind,
+    who: Who,
+  ): Promise<JoinedList> {
+    const resources =
+      kind === 'skills' ? await joinKnown(plan, planned, 'resources', who) : undefined;
     const own = await listBuiltIn(plan, planned, kind, who);
     const parts = [...plan.servers.values()].map((one) => {
       const isAsked = planned.hasServer(one.config.name) || mustWait(kind) || canTake(one, kind);
       return (isAsked ? peekPrepared(one, kind, who)?.entries : undefined) ?? NOTHING;
     });
-    const known = planned.joinLists(kind, [own?.entries ?? NOTHING, ...parts]);
-    return planned.curate(kind, known, false);
+    return planned.joinLists(kind, [own?.entries ?? NOTHING, ...parts], resources);
   }
 
   /** Nearly always it is known at /mcp who has it: then nothing is waited for. */
   function find(kind: ListKind, wanted: string, who: Who) {
-    if (kind === 'templates') return findInList(kind, wanted, who);
+    if (!isCalled(kind)) return findInList(kind, wanted, who);
     const { naming } = getPlan();
     const owners = naming.findOwners(wanted);
     // Of a server that is not of the view nothing is asked.
@@ -144,7 +167,8 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
   /** Whose it is at /mcp; it is found here by its own URI, or by a template that is of the view. */
   const findResource: View['findResource'] = async (uri, who) => {
     const atHand = await joined.findListed(uri, who);
-    if (atHand === undefined) await list('resources', who);
+    // Skills need the list of resources: both are there then.
+    if (atHand === undefined && !isAppUri(uri)) await list('skills', who);
     const listed = atHand ?? (await joined.findListed(uri, who));
     if (listed) return includesResource(listed) ? listed : undefined;
     return askByCurrentPlan(getPlan, (plan) => findUnlistedBy(plan, uri, who));
@@ -153,9 +177,12 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
   async function findUnlistedBy(plan: Plan, uri: string, who: Who) {
     const planned = plan.views.get(name);
     if (planned === undefined) return undefined;
+    const { server = BUILT_IN } = readSharedUri(uri) ?? {};
+    if (plan.servers.has(server) && !planned.hasServer(server)) return undefined;
     const found = await findUnlisted([...plan.servers.values()], uri, who, {
       findTemplate,
       listTemplates: async () => (await joinBy(plan, planned, 'templates', who)).entries,
+      skills: (await joinBy(plan, planned, 'skills', who)).entries,
     });
     if (found === undefined || !planned.hasServer(found.server)) return undefined;
     if (includesResource(found)) return found;

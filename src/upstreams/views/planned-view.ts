@@ -63,7 +63,8 @@ export function createPlannedView(
   function select(kind: ListKind, entries: readonly Entry[]): JoinedList {
     const chosen = entries
       .map((entry) => ({ entry, place: rank(entry), server: placeServer(entry.server) }))
-      .filter(({ entry, place }) => place !== NOWHERE && hasServer(entry.server));
+      .filter(({ entry, place }) => place !== NOWHERE && hasServer(entry.server))
+      .filter(({ entry }) => hasAllFiles(entry));
     // Sorting is stable: what is alike in both stays in the order of /mcp.
     chosen.sort((one, other) => one.place - other.place || one.server - other.server);
     return indexEntries(
@@ -71,6 +72,10 @@ export function createPlannedView(
       ({ name }) => name,
     );
   }
+
+  /** A skill of which a file is missing could not be checked. */
+  const hasAllFiles = ({ files = [] }: Entry): boolean =>
+    files.every((file) => rank(file) !== NOWHERE);
 
   function describe(entry: Entry): Entry {
     const description = config.describe[entry.name];

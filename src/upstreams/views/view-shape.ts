@@ -14,7 +14,7 @@ import { findNearestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import { decodeResource } from '../../policy/rules/may.ts';
 import { BUILT_IN } from '../catalog/prepare-list.ts';
-import { deriveServerName } from '../config/servers.ts';
+import { deriveServerName, describeTakenName, SERVER_CARD_PATH_NAME } from '../config/servers.ts';
 import type { ViewConfig } from './view-config.ts';
 
 /** A view, and where the file has it. */
@@ -177,6 +177,7 @@ export const viewsShape: Shape<readonly PlacedView[]> = {
           line,
           'This is no name of a view. It must be a lower-case letter, then up to 31 lower-case letters, digits and hyphens: it stands in a URL.',
         );
+      if (name === SERVER_CARD_PATH_NAME) report(at, line, describeTakenName('view'));
       const view = viewShape.read(value, at);
       if (view === undefined) return [];
       return [{ view: { ...view, name, title: view.title || name }, place: at, line }];

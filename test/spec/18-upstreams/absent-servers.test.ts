@@ -27,6 +27,7 @@ const LOCK = createLock({
       'a',
       {
         instructions: undefined,
+        skills: new Map(),
         prompts: new Map(
           LISTING.prompts.map((prompt) => [prompt.name, fingerprint('prompt', prompt)]),
         ),

@@ -312,6 +312,7 @@ const approve = (tools: readonly object[], instructions?: string): Lock => {
           tools: new Map(
             tools.map((tool) => [String(Object(tool).name), toApproved('tool', tool)]),
           ),
+          skills: new Map(),
           prompts: new Map(),
           instructions: instructions === undefined ? [] : toApproved('instructions', instructions),
         },

@@ -233,7 +233,15 @@ test('§18.7 lock: a tool that changes between list and call cannot be called', 
   if (approved === undefined) throw new Error('it has a fingerprint');
   const lock = createLock({
     servers: new Map([
-      ['a', { tools: new Map([['old', [approved]]]), prompts: new Map(), instructions: [] }],
+      [
+        'a',
+        {
+          tools: new Map([['old', [approved]]]),
+          skills: new Map(),
+          prompts: new Map(),
+          instructions: [],
+        },
+      ],
     ]),
   });
   const gateway = await start({ file: { mcpServers: { a: server.url } }, lock });

@@ -315,7 +315,12 @@ test('§18.7 lock: instructions that differ between users pass where they were a
     (text) => computeFingerprint('instructions', text) ?? [],
   );
   const lock = createLock({
-    servers: new Map([['a', { instructions: fingerprints, prompts: new Map(), tools: new Map() }]]),
+    servers: new Map([
+      [
+        'a',
+        { instructions: fingerprints, skills: new Map(), prompts: new Map(), tools: new Map() },
+      ],
+    ]),
   });
   const file = { mcpServers: { a: { url: server.url, auth: { type: 'identity' } } } };
   const gateway = await start({ file, lock, view: 'a' });

@@ -171,7 +171,12 @@ test('§18.7 lock: what was approved with characters that cannot be seen stays a
     servers: new Map([
       [
         'a',
-        { instructions: undefined, prompts: new Map(), tools: new Map([['t', [fingerprint]]]) },
+        {
+          instructions: undefined,
+          skills: new Map(),
+          prompts: new Map(),
+          tools: new Map([['t', [fingerprint]]]),
+        },
       ],
     ]),
   });

@@ -284,6 +284,7 @@ function serverOf(contents: Contents): LockedServer {
     instructions:
       instructions === undefined ? undefined : fingerprint('instructions', instructions),
     prompts: byName('prompt', prompts),
+    skills: new Map(),
     tools: byName('tool', tools),
   };
 }

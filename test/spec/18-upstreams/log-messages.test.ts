@@ -326,7 +326,12 @@ test('§18.5 rules: whoever may see nothing of a server hears none of its log me
   for (const stream of [ann, bob]) stream.hangUp();
 });
 
-const NOTHING_APPROVED = { instructions: undefined, prompts: new Map(), tools: new Map() };
+const NOTHING_APPROVED = {
+  instructions: undefined,
+  skills: new Map(),
+  prompts: new Map(),
+  tools: new Map(),
+};
 
 function approveTool(tool: { readonly name: string }) {
   const fingerprint = computeFingerprint('tool', tool);

@@ -198,6 +198,7 @@ describe.each(ERAS)('in the %s era', (era) => {
     { example: 'resource.ts', uri: 'platform://regions' },
     { example: 'watched-resource.ts', uri: 'platform://freeze' },
     { example: 'resource-template.ts', uri: 'runbook://search' },
+    { example: 'skill.ts', uri: 'skill://rollback/SKILL.md' },
   ])('§2.7 examples: $example is read as its page says', async ({ example, uri }) => {
     expect(await own.readResource({ uri })).toMatchObject(asShown(example));
   });

@@ -235,6 +235,7 @@ test.each([
           'files',
           {
             instructions: undefined,
+            skills: new Map(),
             prompts: new Map(),
             tools: new Map([['read', [{ sha256: good?.sha256 ?? '', parts }]]]),
           },

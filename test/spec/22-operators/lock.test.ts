@@ -23,6 +23,7 @@ const lockOf = (...tools: readonly { readonly name: string }[]) =>
         'files',
         {
           instructions: undefined,
+          skills: new Map(),
           prompts: new Map(),
           tools: new Map(
             tools.map((tool) => [

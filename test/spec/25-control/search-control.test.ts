@@ -151,6 +151,7 @@ test('§25.3 search: what the lock hides is neither found nor called', async () 
         'wiki',
         {
           tools: new Map([approve(buildTool('read_page')), approve(buildTool('write_page'))]),
+          skills: new Map(),
           prompts: new Map(),
           instructions: [],
         },

@@ -259,6 +259,16 @@ describe('postern rules replay', () => {
     expect(found).toMatchObject({ stayAllowed: 1, rules: [{ used: [{ name: 'w__read' }] }] });
   });
 
+  test('§28.2 apps: URIs at the path of a server, and tools by the names of their server, are judged as at /mcp', async () => {
+    const mcpServers = { wiki: { url: 'http://127.0.0.1:1/mcp' } };
+    const lines = [
+      { event: 'resource_read', resource: 'ui://pages/view', view: 'wiki', server: 'wiki' },
+      { tool: 'refresh', server: 'wiki' },
+    ].map(({ event = 'tool_call', ...rest }) => ({ event, ...rest }));
+    const rules = [{ who: 'everyone', may: ['resource:ui://wiki/pages/*', 'wiki__refresh'] }];
+    expect(await replay(lines, rules, { mcpServers })).toMatchObject({ stayAllowed: 2 });
+  });
+
   test('§28.2 the tool by which users connect a server is allowed to whoever may use something of it', async () => {
     const url = 'https://wiki.example/mcp';
     const mcpServers = { wiki: { url, auth: { type: 'oauth' } } };

@@ -234,7 +234,8 @@ test('§3.1 a session that ends while a body is under way: 404, and no tool runs
 });
 
 test('§4.4 a tool that looks late sees that its client has left the stream', async () => {
-  const client = await openClient(gateway);
+  // Of a revision whose clients do not come back for the answer.
+  const client = await openClient(gateway, { protocolVersion: '2024-11-05' });
   const stream = await client.call('looks-late', {}, { progressToken: 1 });
   await stream.next();
   const count = () =>

@@ -202,7 +202,12 @@ describe('4,096 calls in a process', () => {
     const countCall = createCountCall(0, clock);
     let released = 0;
     const begin = () =>
-      countCall({ user: undefined, holdBody: () => () => released++, abort() {} });
+      countCall({
+        user: undefined,
+        holdBody: () => () => released++,
+        abort() {},
+        stream: { begin() {} },
+      });
     const all = Array.from({ length: 4096 }, begin);
     clock.advance(1000);
     all.push(begin());

@@ -14,7 +14,7 @@ export interface EventStream extends AsyncIterable<ServerEvent> {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly isStream: boolean;
-  /** The JSON of the next event; undefined once the stream has ended. @throws when it breaks. */
+  /** The JSON of the next event that has any; undefined once the stream has ended. @throws when it breaks. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of every shape
   next(): Promise<any>;
   /** The JSON of all events to the end. */
@@ -55,8 +55,10 @@ export async function openEvents(asked: Asked): Promise<EventStream> {
   const events = eventsOf(answer);
 
   async function next() {
-    const { value } = await events.next();
-    return value && JSON.parse(value.data);
+    for (;;) {
+      const { value } = await events.next();
+      if (value?.data !== '') return value && JSON.parse(value.data);
+    }
   }
 
   return {

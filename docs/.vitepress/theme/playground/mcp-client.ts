@@ -1,4 +1,5 @@
 // An MCP client of both eras, small enough to show all that it sends.
+import { APPS_EXTENSION } from './app/app-page.ts';
 import { type Send, WITH_TOKEN } from './exchange.ts';
 import { isObject, type JsonObject, readText } from './json.ts';
 import { mirrorArguments, toHeaderValue } from './mcp-headers.ts';
@@ -45,7 +46,7 @@ export interface McpClientDeps {
 
 const SESSION_VERSION = '2025-11-25';
 const STATELESS_VERSION = '2026-07-28';
-const CAPABILITIES = { elicitation: {}, sampling: {}, roots: {} };
+const CAPABILITIES = { elicitation: {}, sampling: {}, roots: {}, extensions: APPS_EXTENSION };
 const MAX_ROUNDS = 20;
 
 const deafListener: CallListener = {

@@ -281,16 +281,24 @@ function noteEnd({ status, reason }: CallError): void {
   }
 }
 
-async function openConnection(): Promise<void> {
-  state.phase = 'working';
-  const { mcpUrl, version } = requireFacts();
-  client = createMcpClient(state.era, {
-    url: mcpUrl,
+function createClient(url: string, noteOf: (headers: Headers) => void): McpClient {
+  const { version } = requireFacts();
+  return createMcpClient(state.era, {
+    url,
     send,
     hasToken: state.isLoggedIn,
     version,
-    noteHeaders,
+    noteHeaders: noteOf,
   });
+}
+
+/** A connection of its own, to one server of the gateway: its session is another than that of the page. */
+export const openClientAt = (server: string): McpClient =>
+  createClient(`${requireFacts().mcpUrl}/${server}`, () => {});
+
+async function openConnection(): Promise<void> {
+  state.phase = 'working';
+  client = createClient(requireFacts().mcpUrl, noteHeaders);
   const { capabilities } = await client.connect();
   state.inventory = await readInventory(client, isObject(capabilities) ? capabilities : {});
   state.phase = 'connected';

@@ -1,12 +1,15 @@
-// §2.4–§2.7: tools, prompts and resources defined in this process.
+// §2.4–§2.7: tools, prompts, resources and skills defined in this process.
 import { DefinitionError, fail, failUnknown } from '../../../errors/gateway-error.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { stripUri } from '../../../platform/strip-uri.ts';
+import { failNoDirectory, failUnknownItem } from '../../../protocol/list-kinds.ts';
 import type { Catalog, Completion, Context, Cursor, ListItems, Page } from '../catalog.ts';
 import type { CacheHint } from '../content.ts';
+import { findSkillRoot, listChildren } from '../skill-directories.ts';
 import { checkMembers, describeType } from './check-members.ts';
 import type { Prompt } from './prompt.ts';
 import type { Resource, ResourceTemplate } from './resource.ts';
+import type { Skill } from './skill.ts';
 import type { Tool } from './tool.ts';
 
 export interface LocalEntries {
@@ -14,6 +17,8 @@ export interface LocalEntries {
   readonly prompts?: readonly Prompt[];
   readonly resources?: readonly Resource[];
   readonly resourceTemplates?: readonly ResourceTemplate[];
+  /** Their files are resources. */
+  readonly skills?: readonly Skill[];
   /** Tools write to `context.log`: clients may ask for their messages. */
   readonly logging?: boolean;
   /** For the client's model: how to use this service. */
@@ -32,6 +37,7 @@ const MEMBERS = {
   prompts: 'any',
   resources: 'any',
   resourceTemplates: 'any',
+  skills: 'any',
   logging: 'any',
   instructions: 'any',
   pageSize: 'any',
@@ -43,11 +49,9 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
   const { logging = false, instructions, pageSize = PAGE_SIZE } = entries;
   const tools = indexByName('tool', entries.tools, ({ description }) => description.name);
   const prompts = indexByName('prompt', entries.prompts, ({ description }) => description.name);
-  const resources = indexByName(
-    'resource',
-    entries.resources,
-    ({ description }) => description.uri,
-  );
+  const listed = indexByName('resource', entries.resources, ({ description }) => description.uri);
+  const skills = indexByName('skill', entries.skills, ({ description }) => description.uri);
+  const files = indexFiles(skills, listed);
   const templates = indexByName(
     'resource template',
     entries.resourceTemplates,
@@ -58,12 +62,13 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
     offers: {
       tools: tools.size > 0,
       prompts: prompts.size > 0,
-      resources: resources.size + templates.size > 0,
-      subscriptions: [...resources.values()].some(({ watch }) => watch !== undefined),
+      resources: listed.size + templates.size + skills.size > 0,
+      subscriptions: [...listed.values()].some(({ watch }) => watch !== undefined),
       completions: [...prompts.values(), ...templates.values()].some(
         ({ hasCompletion }) => hasCompletion,
       ),
       logging,
+      ...(skills.size > 0 && { skills: true, directories: true }),
     },
     ...(instructions !== undefined && { instructions }),
 
@@ -88,7 +93,11 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
       return prompt.get(args, context);
     },
 
-    ...createLocalResources(resources, templates, pageSize),
+    ...createLocalResources(
+      { listed: new Map([...listed, ...selectManifests(skills, files)]), files, templates },
+      pageSize,
+    ),
+    ...createLocalSkills(skills, pageSize),
 
     async complete({ ref, argument, known }, context) {
       const entry =
@@ -109,10 +118,17 @@ type ResourceMembers =
   | 'canWatch'
   | 'watchResources';
 
+interface LocalResources {
+  /** Those of a skill are in its own list, and of them only `SKILL.md` is here. */
+  readonly listed: ReadonlyMap<string, Resource>;
+  /** All files of skills. */
+  readonly files: ReadonlyMap<string, Resource>;
+  readonly templates: ReadonlyMap<string, ResourceTemplate>;
+}
+
 /** What a catalogue does with resources: those with a URI of their own come before templates. */
 function createLocalResources(
-  resources: ReadonlyMap<string, Resource>,
-  templates: ReadonlyMap<string, ResourceTemplate>,
+  { listed, files, templates }: LocalResources,
   pageSize: number,
 ): Pick<Catalog, ResourceMembers> {
   async function readFromTemplate(uri: string, context: Context) {
@@ -125,10 +141,10 @@ function createLocalResources(
   }
 
   return {
-    listResources: createPager(resources, pageSize),
+    listResources: createPager(listed, pageSize),
     listResourceTemplates: createPager(templates, pageSize),
     async readResource(uri, context) {
-      const resource = resources.get(uri);
+      const resource = listed.get(uri) ?? files.get(uri);
       if (resource === undefined) return readFromTemplate(uri, context);
       const { description, cache, read } = resource;
       return {
@@ -137,14 +153,14 @@ function createLocalResources(
       };
     },
 
-    canWatch: (uri) => resources.get(uri)?.watch !== undefined,
+    canWatch: (uri) => listed.get(uri)?.watch !== undefined,
     watchResources(changed) {
       const stops: (() => void)[] = [];
       const stopAll = () => {
         for (const stop of stops) stop();
       };
       try {
-        for (const [uri, { watch }] of resources) if (watch) stops.push(watch(() => changed(uri)));
+        for (const [uri, { watch }] of listed) if (watch) stops.push(watch(() => changed(uri)));
       } catch (error) {
         stopAll();
         throw error;
@@ -153,6 +169,76 @@ function createLocalResources(
     },
   };
 }
+
+// SEP-2640: skills, and the directories of their files.
+
+type SkillMembers = 'listSkills' | 'getSkill' | 'readDirectory';
+
+function createLocalSkills(
+  skills: ReadonlyMap<string, Skill>,
+  pageSize: number,
+): Pick<Catalog, SkillMembers> {
+  return {
+    listSkills: createPager(skills, pageSize),
+    async getSkill(uri) {
+      const skill = skills.get(uri);
+      return skill === undefined
+        ? failUnknownItem('skills', uri)
+        : { skill: skill.description, cache: LIST_CACHE };
+    },
+    async readDirectory(uri, cursor, context) {
+      const children = findChildren(skills, uri);
+      if (children === undefined) return failNoDirectory(uri);
+      const byUri = new Map(children.map((description) => [description.uri, { description }]));
+      return createPager(byUri, pageSize)(cursor, context);
+    },
+  };
+}
+
+/** Undefined for what is no directory, from the folder of a skill down. */
+function findChildren(skills: ReadonlyMap<string, Skill>, uri: string) {
+  for (const { description, files } of skills.values()) {
+    const root = findSkillRoot(description.uri);
+    if (root === undefined || !(uri === root || uri.startsWith(`${root}/`))) continue;
+    const children = listChildren(
+      files.map((file) => file.description),
+      uri,
+    );
+    if (children !== undefined) return children;
+  }
+  return undefined;
+}
+
+/** A skill may lie in another one: then both have the same files. @throws DefinitionError for a URI of two things. */
+function indexFiles(
+  skills: ReadonlyMap<string, Skill>,
+  resources: ReadonlyMap<string, Resource>,
+): ReadonlyMap<string, Resource> {
+  const files = new Map<string, Resource>();
+  const digests = new Map<string, string>();
+  for (const { description, files: own } of skills.values()) {
+    for (const [index, file] of own.entries()) {
+      const { uri } = file.description;
+      const digest = description.resources[index]?.digest ?? '';
+      if (resources.has(uri) || (digests.get(uri) ?? digest) !== digest) {
+        throw new DefinitionError(`There are two resources with the name ${uri}.`);
+      }
+      digests.set(uri, digest);
+      // As a skill of its own it says more of its SKILL.md.
+      if (uri === description.uri || !files.has(uri)) files.set(uri, file);
+    }
+  }
+  return files;
+}
+
+const selectManifests = (
+  skills: ReadonlyMap<string, Skill>,
+  files: ReadonlyMap<string, Resource>,
+): readonly (readonly [string, Resource])[] =>
+  [...skills.keys()].flatMap((uri) => {
+    const file = files.get(uri);
+    return file === undefined ? [] : [[uri, file] as const];
+  });
 
 function toCompletion(values: readonly string[] = []): Completion {
   return {

@@ -109,12 +109,13 @@ describe('which calls are answered with a stream', () => {
     else expect(JSON.parse(await answer.text())).toEqual(TOLD);
   });
 
-  test('§4.4 every event is a message, and the answer is the last', async () => {
+  test('§4.4 every event is a message, the first has but an id, and the answer is the last', async () => {
     const answer = await client.call('tells', { log: 'info' });
     const events: ServerEvent[] = [];
     for await (const event of answer) events.push(event);
-    expect(events.map(({ event }) => event)).toEqual(['message', 'message']);
-    expect(JSON.parse(events[1]?.data ?? '')).toEqual(TOLD);
+    expect(events.map(({ event }) => event)).toEqual(['message', 'message', 'message']);
+    expect(events[0]?.data).toBe('');
+    expect(JSON.parse(events[2]?.data ?? '')).toEqual(TOLD);
   });
 
   test.each(['tools/list', 'ping'])(

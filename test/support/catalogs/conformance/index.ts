@@ -1,6 +1,6 @@
 // What the official conformance tool expects of a server, written as any author would. Names and
 // words are its own; nothing of this is in the product.
-import { createLocalCatalog } from '../../../../src/index.ts';
+import { createLocalCatalog, defineSkill } from '../../../../src/index.ts';
 import { askingTools } from './asking-tools.ts';
 import { inputRequiredTools } from './input-required-tools.ts';
 import { prompts } from './prompts.ts';
@@ -12,5 +12,6 @@ export const conformanceCatalog = createLocalCatalog({
   prompts,
   resources,
   resourceTemplates,
+  skills: [defineSkill({ folder: new URL('./skills/release-notes', import.meta.url) })],
   logging: true,
 });

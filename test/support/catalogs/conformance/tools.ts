@@ -114,11 +114,12 @@ const logging = defineTool({
 
 const reconnection = defineTool({
   name: 'test_reconnection',
-  description: 'Takes its time, and has nothing to say before its result.',
+  description: 'Ends the connection while it works: the client comes back for the result.',
   inputSchema: NO_ARGUMENTS,
-  async run(_args, { signal }) {
+  async run(_args, { signal, disconnect }) {
+    disconnect();
     await pause(STEP_MS, undefined, { signal });
-    return said('Came in one answer: nothing to come back for.');
+    return said('You came back for this.');
   },
 });
 

@@ -1,0 +1,283 @@
+// §15.1: GET /mcp with Last-Event-ID, at whatever replica. What the stream has sent is kept where it began, which
+// writes it to the store when it is asked for it here, and says so when there is more.
+
+import type { ReplyStream } from '../../endpoint/message.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import type { SessionRecord } from '../../store/store.ts';
+import type { StreamResponse } from '../calls/outcome.ts';
+import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
+import { createEventIdFrame, type EventId, readEventId, tagSession } from './event-ids.ts';
+import { type KeptStreams, toLog } from './kept-streams.ts';
+import type { McpReplicas } from './replica-message.ts';
+import { readJson, toLoss, toPrimer, toReplay, type WrittenStream } from './resumable-events.ts';
+import type { StoredStreams, StreamLog } from './stored-streams.ts';
+
+export interface Resumptions {
+  /**
+   * What the stream of that event has sent since, and sends; undefined where nothing is left to be sent. The stream of a
+   * session goes on as a new one, which begins with what the earlier one has sent since.
+   *
+   * @throws GatewayError `unknown_event_id`, `too_many_streams`.
+   */
+  resume(session: SessionRecord, lastEventId: string): StreamResponse | EarlierStream | undefined;
+  /** Ends those that are read here: their clients come again elsewhere. */
+  close(): void;
+}
+
+export interface EarlierStream {
+  readonly kind: 'earlier';
+  /** To be called once the new one has ended it. Never rejects. */
+  readMissed(): Promise<Missed>;
+}
+
+export interface Missed {
+  /** JSON-RPC messages. */
+  readonly messages: readonly string[];
+  /** Whether there were more, which nobody has any more. */
+  readonly isIncomplete: boolean;
+}
+
+export interface ResumptionsDeps {
+  readonly kept: KeptStreams;
+  readonly stored: Pick<StoredStreams, 'read'>;
+  readonly replicas: McpReplicas;
+  /** Whether there may be other replicas. */
+  readonly isShared: boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** A stream that began elsewhere, while it is read here. */
+interface Reader {
+  readonly session: Pick<SessionRecord, 'sessionId'>;
+  readonly id: EventId;
+  readonly stream: WrittenStream;
+  readonly queue: EventQueue;
+  position: number;
+  /** The replica where it began has said that it has it no more. */
+  isGone: boolean;
+  isOver: boolean;
+  /** Whether anything was heard since the store was read. */
+  hasNews: boolean;
+  /** Ends the wait for news. */
+  wake: () => void;
+}
+
+/** Milliseconds until the replica where a stream began is asked again, and how often. */
+const ASK_AGAIN_MS = 1000;
+const MAX_SILENCES = 5;
+/** While it answers. By being asked it knows that somebody reads; and news may have been lost. */
+const SIGN_OF_LIFE_MS = 5000;
+
+/** Each waits, and holds a connection. */
+const MAX_PER_SESSION = 50;
+const MAX_READERS = 2000;
+
+export function createResumptions(deps: ResumptionsDeps): Resumptions {
+  const { kept, stored, replicas, isShared, clock, log } = deps;
+  const readers = new Map<string, Reader>();
+
+  const toKey = (sessionId: string, stream: string) => `${sessionId} ${stream}`;
+
+  replicas.listen((message) => {
+    if (message.about !== 'resumed') return;
+    const reader = readers.get(toKey(message.sessionId, message.stream));
+    if (reader === undefined) return;
+    if (message.news === 'taken') endReader(reader);
+    if (message.news === 'gone') reader.isGone = true;
+    tellNews(reader);
+  });
+
+  function endReader(reader: Reader): void {
+    if (reader.isOver) return;
+    reader.isOver = true;
+    reader.queue.end();
+    const key = toKey(reader.session.sessionId, reader.id.stream);
+    if (readers.get(key) === reader) readers.delete(key);
+    tellNews(reader);
+  }
+
+  function checkRoom(sessionId: string): void {
+    const ofSession = [...readers.keys()].filter((key) => key.startsWith(`${sessionId} `)).length;
+    if (ofSession >= MAX_PER_SESSION || readers.size >= MAX_READERS) fail('too_many_streams');
+  }
+
+  function openReader(
+    { sessionId, protocolVersion }: SessionRecord,
+    id: EventId,
+    position: number,
+  ): Reader {
+    const key = toKey(sessionId, id.stream);
+    const older = readers.get(key);
+    if (older !== undefined) endReader(older);
+    else checkRoom(sessionId);
+    const stream = { frame: createEventIdFrame(id), protocolVersion, requestId: id.requestId };
+    const queue = createEventQueue(() => endReader(reader));
+    const reader: Reader = {
+      session: { sessionId },
+      id,
+      stream,
+      queue,
+      position,
+      isGone: false,
+      isOver: false,
+      hasNews: false,
+      wake: () => {},
+    };
+    readers.set(key, reader);
+    return reader;
+  }
+
+  function readElsewhere(session: SessionRecord, id: EventId, position: number): ReplyStream {
+    const reader = openReader(session, id, position);
+    reader.queue.push(toPrimer(reader.stream, position));
+    void follow(reader);
+    return reader.queue.items;
+  }
+
+  async function readMissed(
+    session: SessionRecord,
+    id: EventId,
+    position: number,
+  ): Promise<Missed> {
+    const own = kept.find(session.sessionId, id.stream);
+    return toMissed(
+      own ? toLog(own) : await readEnded(openReader(session, id, position)),
+      position,
+    );
+  }
+
+  /** The log of a stream that ends now, elsewhere; undefined where nobody has it. */
+  async function readEnded(reader: Reader): Promise<StreamLog | undefined> {
+    for (let silences = 0; ; ) {
+      const { isGone } = reader;
+      reader.hasNews = false;
+      const streamLog = await read(reader);
+      if (
+        streamLog?.hasEnded ||
+        isGone ||
+        !isShared ||
+        reader.isOver ||
+        silences === MAX_SILENCES
+      ) {
+        endReader(reader);
+        return streamLog;
+      }
+      if (!(await ask(reader))) silences += 1;
+    }
+  }
+
+  /** Never rejects. */
+  async function follow(reader: Reader): Promise<void> {
+    let silences = 0;
+    let mustAsk = true;
+    for (;;) {
+      const { isGone } = reader;
+      reader.hasNews = false;
+      const streamLog = await read(reader);
+      if (reader.isOver) return;
+      if (streamLog !== undefined && pass(reader, streamLog)) return endReader(reader);
+      if (isGone || !isShared || silences === MAX_SILENCES) {
+        reader.queue.push(toLoss(reader.stream, silences > 0 ? REPLICA_GONE : undefined));
+        return endReader(reader);
+      }
+      const hasHeard: boolean = await (mustAsk
+        ? ask(reader)
+        : waitForNews(reader, SIGN_OF_LIFE_MS));
+      if (mustAsk) silences = hasHeard ? 0 : silences + 1;
+      mustAsk = !hasHeard;
+    }
+  }
+
+  /** False where there was no answer in time. */
+  async function ask(reader: Reader): Promise<boolean> {
+    const { session, id } = reader;
+    const message = {
+      about: 'resume',
+      sessionId: session.sessionId,
+      stream: id.stream,
+      replica: replicas.ownName,
+    } as const;
+    await replicas
+      .send(message, id.replica)
+      .catch((cause: unknown) =>
+        log.debug('The replica where a stream began was not asked.', { cause }),
+      );
+    return waitForNews(reader, ASK_AGAIN_MS);
+  }
+
+  async function read({ session, id }: Reader): Promise<StreamLog | undefined> {
+    try {
+      return await stored.read({ sessionId: session.sessionId, name: id.stream });
+    } catch (cause) {
+      log.debug('What a client came back for could not be read from the store.', { cause });
+      return undefined;
+    }
+  }
+
+  /** True where nothing comes after it. */
+  function pass(reader: Reader, streamLog: StreamLog): boolean {
+    const { stream, queue, position } = reader;
+    const isLost = streamLog.lostPosition > position;
+    const text = toReplay(stream, streamLog, position);
+    if (text !== '') queue.push(text);
+    reader.position = streamLog.firstPosition + streamLog.events.length - 1;
+    return isLost || streamLog.hasEnded;
+  }
+
+  /** False where none came in time. */
+  function waitForNews(reader: Reader, ms: number): Promise<boolean> {
+    if (reader.hasNews) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const cancel = clock.after(ms, () => resolve(false));
+      reader.wake = () => {
+        cancel();
+        resolve(true);
+      };
+    });
+  }
+
+  function tellNews(reader: Reader): void {
+    reader.hasNews = true;
+    reader.wake();
+  }
+
+  return {
+    resume(session, lastEventId) {
+      const id = readEventId(lastEventId);
+      if (id === undefined || id.sessionTag !== tagSession(session.sessionId)) {
+        fail('unknown_event_id');
+      }
+      const { position } = id;
+      if (position === 'end') return undefined;
+      if (id.isOfSession) {
+        return { kind: 'earlier', readMissed: () => readMissed(session, id, position) };
+      }
+      const own = kept.find(session.sessionId, id.stream);
+      return {
+        kind: 'stream',
+        events:
+          own === undefined ? readElsewhere(session, id, position) : kept.attach(own, position),
+      };
+    },
+    close() {
+      for (const reader of readers.values()) endReader(reader);
+    },
+  };
+}
+
+function toMissed(streamLog: StreamLog | undefined, position: number): Missed {
+  if (streamLog === undefined) return { messages: [], isIncomplete: true };
+  const { firstPosition, events } = streamLog;
+  return {
+    messages: events
+      .slice(Math.max(0, position + 1 - firstPosition))
+      .map(({ text }) => readJson(text)),
+    isIncomplete: firstPosition > position + 1,
+  };
+}
+
+const REPLICA_GONE =
+  'The replica that ran this call does not answer any more. The call may have run: look before you call again.';

@@ -1,0 +1,114 @@
+// §32: what the gateway says of itself to those who have not connected yet: server cards, the catalogue of them, and what a
+// registry is given. What is in it everybody may know: no tools, no servers by name.
+
+import type { Config } from '../config/config.ts';
+import { shorten } from '../platform/text.ts';
+import { SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
+import { locateLogo } from './logo.ts';
+
+/** One address of the gateway. */
+export interface Described {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly version: string;
+  readonly websiteUrl: string;
+  readonly iconUrl: string | undefined;
+  /** Where clients connect. */
+  readonly url: string;
+}
+
+/** `/mcp/<name>`, and what people see it called; undefined for `/mcp`. */
+export interface NamedPath {
+  readonly name: string;
+  readonly title: string | undefined;
+}
+
+type Describing = Pick<Config, 'server' | 'site' | 'serverCard'>;
+
+/** Characters: 100 in the schemas of both documents, one of them for the ellipsis. */
+const MAX_TITLE = 99;
+
+export function describeAddress(
+  { server, site, serverCard }: Describing,
+  version: string,
+  path?: NamedPath,
+): Described {
+  const { baseUrl, displayName } = server;
+  const { name, description } = serverCard;
+  return {
+    // A name of a server or view has no dot: nothing that is called otherwise ends up the same.
+    name: path === undefined ? name : `${name}.${path.name}`,
+    title: shorten(
+      path === undefined ? displayName : (path.title ?? `${displayName}: ${path.name}`),
+      MAX_TITLE,
+    ),
+    description,
+    version,
+    websiteUrl: `${baseUrl}/`,
+    iconUrl: site.logo && locateLogo(site.logo, baseUrl),
+    url: path === undefined ? `${baseUrl}/mcp` : `${baseUrl}/mcp/${path.name}`,
+  };
+}
+
+/** SEP-2127. The proposal is not final: these members are those of its schema v2. */
+export const SERVER_CARD_TYPE = 'application/mcp-server-card+json';
+
+const SERVER_CARD_SCHEMA =
+  'https://static.modelcontextprotocol.io/schemas/v2/server-card.schema.json';
+
+export const renderServerCard = (described: Described): object => ({
+  $schema: SERVER_CARD_SCHEMA,
+  ...renderIdentity(described),
+  ...(described.iconUrl !== undefined && { icons: [{ src: described.iconUrl }] }),
+  remotes: [
+    {
+      type: 'streamable-http',
+      url: described.url,
+      supportedProtocolVersions: SUPPORTED_VERSIONS,
+    },
+  ],
+});
+
+const renderIdentity = ({ name, title, description, version, websiteUrl }: Described) => ({
+  name,
+  title,
+  description,
+  version,
+  websiteUrl,
+});
+
+/** The catalogue of the domain: what it has is found there, before anything else is known of it. */
+export const renderServerCatalog = (described: Described): object => ({
+  specVersion: 'draft',
+  entries: [
+    {
+      identifier: buildIdentifier(described.name),
+      displayName: described.title,
+      type: SERVER_CARD_TYPE,
+      url: `${described.url}/server-card`,
+    },
+  ],
+});
+
+/** `com.example/tools` is `urn:air:example.com:tools`. */
+function buildIdentifier(name: string): string {
+  const [namespace = '', suffix = ''] = name.split('/');
+  return `urn:air:${namespace.split('.').reverse().join('.')}:${suffix}`;
+}
+
+const REGISTRY_SCHEMA =
+  'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
+const MAX_REGISTRY_ICON_URL = 255;
+
+/** `server.json`, as a registry takes it for a server that runs elsewhere. */
+export const renderServerJson = (described: Described): object => ({
+  $schema: REGISTRY_SCHEMA,
+  ...renderIdentity(described),
+  ...(isRegistryIcon(described.iconUrl) && { icons: [{ src: described.iconUrl }] }),
+  remotes: [{ type: 'streamable-http', url: described.url }],
+});
+
+/** Others would keep the whole document out. */
+const isRegistryIcon = (url: string | undefined): url is string =>
+  url?.startsWith('https://') === true && url.length <= MAX_REGISTRY_ICON_URL;

@@ -1,0 +1,30 @@
+// §30.1: `ui://` URIs of servers, as clients see them where several servers share a path: the server's name comes first, whatever
+// the server wrote behind the scheme. So no two of them are the same, and none looks like another server's.
+
+/** In any case: whoever compares schemes as RFC 3986 does must not take `UI://` for something else. */
+const SCHEME = /^ui:\/\//i;
+const SCHEME_LENGTH = 5;
+
+export const isAppUri = (uri: string): boolean => SCHEME.test(uri);
+
+/** The server's own URI, or template, with its name in it; any other URI is the same everywhere. */
+export const toSharedUri = (server: string, ownUri: string): string =>
+  isAppUri(ownUri)
+    ? `${ownUri.slice(0, SCHEME_LENGTH)}${server}/${ownUri.slice(SCHEME_LENGTH)}`
+    : ownUri;
+
+export interface SharedUri {
+  /** Maybe the name of no server. */
+  readonly server: string;
+  readonly ownUri: string;
+}
+
+/** Undefined for what `toSharedUri` would never write. */
+export function readSharedUri(uri: string): SharedUri | undefined {
+  const slash = isAppUri(uri) ? uri.indexOf('/', SCHEME_LENGTH) : -1;
+  if (slash === -1) return undefined;
+  return {
+    server: uri.slice(SCHEME_LENGTH, slash),
+    ownUri: uri.slice(0, SCHEME_LENGTH) + uri.slice(slash + 1),
+  };
+}
