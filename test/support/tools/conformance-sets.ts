@@ -18,6 +18,7 @@ export interface ScenarioSet {
   readonly warned: readonly string[];
 }
 
+/** Nothing has passed by which nothing was found right, as where a feature is not there. */
 export interface SetVerdict extends Score {
   readonly set: ScenarioSet;
   /** By scenario, what was a failure or a warning, and why; empty when all went well. */
@@ -81,16 +82,17 @@ export async function runSet(
   const { requirements } = set;
   const named = await runServerConformance(tool, { ...errand, requirements });
   let { report, output } = named;
-  const passed = [...named.required.passed, ...named.notScored.passed];
+  const unbroken = [...named.required.passed, ...named.notScored.passed];
   const failed = [...named.required.failed, ...named.notScored.failed];
   for (const scenario of UNNAMED_SCENARIOS) {
     const alone = await runServerScenario(tool, { ...errand, requirements, scenario });
     report = { ...report, ...alone.report };
     output += alone.output;
-    const isPassed = alone.exitCode === 0 && alone.report[scenario] !== undefined;
-    (isPassed ? passed : failed).push(scenario);
+    (alone.exitCode === 0 ? unbroken : failed).push(scenario);
   }
-  const complaints = complaintsIn([...passed, ...failed], report);
+  const complaints = complaintsIn([...unbroken, ...failed], report);
+  const passed = unbroken.filter((scenario) => report[scenario]?.some((it) => SUCCESS.test(it)));
+  failed.push(...unbroken.filter((scenario) => !passed.includes(scenario)));
   return { set, passed, failed, complaints, exitCode: named.exitCode, output };
 }
 
@@ -104,3 +106,4 @@ function complaintsIn(scenarios: readonly string[], report: Report): Report {
 
 /** Of a check, as reports write it. */
 const COMPLAINT = /^\S+: (FAILURE|WARNING)\b/;
+const SUCCESS = /^\S+: SUCCESS\b/;
