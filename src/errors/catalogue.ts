@@ -131,6 +131,30 @@ export const catalogue = {
     jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'user_rate_limit_exceeded' },
     details: 'Too many requests from this user.',
   }),
+  /** §29: what a task that ended so says in place of a result. */
+  task_lost: defineError({
+    status: 200,
+    jsonrpc: { code: -32603, message: 'Internal error', reason: 'task_lost' },
+    details:
+      'The replica of the gateway that ran this task has stopped. What the task was doing may have been done in part. Call again, where that does no harm.',
+  }),
+  task_expired: defineError({
+    status: 200,
+    jsonrpc: { code: -32603, message: 'Internal error', reason: 'task_expired' },
+    details: 'The task ran for longer than MCP_TASK_TTL_SECONDS allows, and was ended.',
+  }),
+  task_result_too_large: defineError({
+    status: 200,
+    jsonrpc: { code: -32603, message: 'Internal error', reason: 'task_result_too_large' },
+    details: 'The task has ended, but its result is too large to be kept.',
+  }),
+  /** §29: those of one user, or of all. */
+  too_many_tasks: defineError({
+    status: 429,
+    jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'too_many_tasks' },
+    details:
+      'Too many tasks are running, of this user (MCP_USER_TASKS_MAX) or of all. Wait for one to end, or cancel one.',
+  }),
   too_many_calls: defineError({
     status: 429,
     jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'too_many_calls' },

@@ -417,6 +417,7 @@ export async function createGateway(
       await Promise.all([
         server.close(graceMs),
         Promise.race([mcp.drainStreams(), pause(clock, graceMs)]),
+        mcp.endTasks(graceMs),
       ]);
       await mcp.keepStreams();
       await upstreams?.close(0);

@@ -36,6 +36,7 @@ import { createStoredStreams } from './session/stored-streams.ts';
 import { createRequestState } from './stateless/multi-round-trip.ts';
 import { createStatelessEra } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
+import { createTasks } from './tasks/tasks.ts';
 
 export interface McpDeps {
   readonly catalogs: Catalogs;
@@ -89,6 +90,8 @@ export interface Mcp {
   drainStreams(): Promise<void>;
   /** Ends those calls, and puts into the store what their clients may come back for. */
   keepStreams(): Promise<void>;
+  /** Lets tasks that run here end for so long; those that do not are ended. */
+  endTasks(graceMs: number): Promise<void>;
   close(): void;
 }
 
@@ -149,6 +152,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
         sessionKeyPrefix,
       })
     : undefined;
+  const tasks = createTasks({ ...deps, config: config.tasks, keyPrefix: sessionKeyPrefix });
   const observer = joinObservers(listObservers(deps), log);
   const countCall = createCountCall(config.maxCallsPerUser, clock, deps.endedGrants);
   const runTarget = createRunTarget({ getGuards: deps.getGuards, askFirst: deps.askFirst });
@@ -172,9 +176,12 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       countCall,
       findClientId,
       requestState: createRequestState(getSeal, clock),
+      tasks,
       notificationStreams,
       hasStreams,
       service,
+      getProviderToken: deps.getProviderToken,
+      getGuards: deps.getGuards,
     }),
   };
 
@@ -218,6 +225,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       notificationStreams.close();
       return keptStreams.stop(STOPPED);
     },
+    endTasks: tasks.close,
     close() {
       stopSweeping();
       replicas.close();

@@ -15,6 +15,8 @@ export interface Method {
   readonly needsStreams?: true;
   /** What it lists. */
   readonly list?: ListKind;
+  /** The parameter that `Mcp-Name` repeats, of a method that is about something else. */
+  readonly namedBy?: 'taskId';
   /** The one tool, prompt or resource that it is about; such a method may ask the client (2026-07-28 "Supported Requests"). */
   readonly item?: MethodItem;
 }
@@ -81,7 +83,7 @@ export const METHODS: readonly Method[] = [
   {
     name: 'subscriptions/listen',
     eras: STATELESS,
-    offers: ['subscriptions', 'listChanges'],
+    offers: ['subscriptions', 'listChanges', 'tasks'],
     needsStreams: true,
   },
   { name: 'tools/list', eras: BOTH, offers: ['tools'], list: 'tools' },
@@ -94,6 +96,9 @@ export const METHODS: readonly Method[] = [
   { name: 'resources/directory/read', eras: BOTH, offers: ['directories'] },
   { name: 'skills/list', eras: BOTH, offers: ['skills'], list: 'skills' },
   { name: 'skills/get', eras: BOTH, offers: ['skills'] },
+  { name: 'tasks/get', eras: STATELESS, offers: ['tasks'], namedBy: 'taskId' },
+  { name: 'tasks/update', eras: STATELESS, offers: ['tasks'], namedBy: 'taskId' },
+  { name: 'tasks/cancel', eras: STATELESS, offers: ['tasks'], namedBy: 'taskId' },
   { name: 'completion/complete', eras: BOTH, offers: ['completions'] },
 ];
 

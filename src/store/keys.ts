@@ -73,6 +73,25 @@ export const buildSuspendedCallKey = (sessionKeyPrefix: string, hash: string): s
 export const buildSuspendedBytesKey = (sessionKeyPrefix: string, owner: string): string =>
   `${sessionKeyPrefix}call-bytes:${owner}`;
 
+/** §29: a task; `hash` is that of its id, its user and its path. */
+export const buildTaskKey = (sessionKeyPrefix: string, hash: string): string =>
+  `${sessionKeyPrefix}task:${hash}`;
+
+/** What counts of tasks, those that run or what is kept: of all users, or of the one whose `sub` has this hash. */
+export const buildTaskBudgetKey = (
+  sessionKeyPrefix: string,
+  counted: 'running' | 'kept',
+  owner: string,
+): string => `${sessionKeyPrefix}tasks-${counted}:${owner}`;
+
+/** That a replica with tasks is there. */
+export const buildTaskReplicaKey = (sessionKeyPrefix: string, replica: string): string =>
+  `${sessionKeyPrefix}task-replica:${replica}`;
+
+/** The channel on which replicas hear that a task has changed. */
+export const buildTasksChannelName = (sessionKeyPrefix: string): string =>
+  `${sessionKeyPrefix}tasks`;
+
 /** That the answers to what a server behind the gateway asked were passed on to it. */
 export const buildRedeemedAnswersKey = (sessionKeyPrefix: string, id: string): string =>
   `${sessionKeyPrefix}answered:${id}`;

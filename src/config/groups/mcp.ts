@@ -33,15 +33,33 @@ const callSettings = {
   }),
 };
 
-export const mcpSettings = { ...sessionSettings, ...callSettings };
+const taskSettings = {
+  taskTtlSeconds: defineSetting('MCP_TASK_TTL_SECONDS', integer(60, 604_800), {
+    default: { value: 3600 },
+    summary: 'Seconds that a task may run, and that its result is kept afterwards.',
+    details: 'Tasks are calls whose result the client fetches later, in the stateless era.',
+  }),
+  maxTasksPerUser: defineSetting('MCP_USER_TASKS_MAX', integer(0, 8192), {
+    default: { value: 32 },
+    summary:
+      'The most tasks of one user that run at the same time, at all replicas; 0 for no limit.',
+    details: 'One more gets a 429. Tasks that run at one replica count as calls, too.',
+  }),
+};
+
+export const mcpSettings = { ...sessionSettings, ...callSettings, ...taskSettings };
+
+export type TasksConfig = ValuesOf<typeof taskSettings>;
 
 export type SessionsConfig = ValuesOf<typeof sessionSettings>;
 
 export interface McpConfig extends ValuesOf<typeof callSettings> {
   readonly sessions: SessionsConfig;
+  readonly tasks: TasksConfig;
 }
 
 export const readMcpConfig = (read: Read): McpConfig => ({
   sessions: readAll(sessionSettings, read),
+  tasks: readAll(taskSettings, read),
   ...readAll(callSettings, read),
 });

@@ -51,6 +51,8 @@ export interface Call {
   abortSignal(): AbortSignal;
   /** Tells the tool that nobody waits for its result; with an error that is the answer. */
   abort(error?: GatewayError): void;
+  /** It goes on as a task (§29): that the caller hangs up means nothing any more; `onAbort` hears of `abort`. */
+  detach(onAbort: (error: GatewayError | undefined) => void): void;
 }
 
 /** An era of the protocol: answers its messages. */
@@ -70,6 +72,7 @@ export function createCall(
   let cancellation: Cancellation | undefined;
   let abortSignal: AbortSignal | undefined;
   let isAborted = false;
+  let tellTask: ((error: GatewayError | undefined) => void) | undefined;
   const stream = createResponseStream(acceptsEventStream(request), record.id ?? null);
 
   function startCancellation(): Cancellation {
@@ -77,7 +80,7 @@ export function createCall(
     const hangUp = request.signal();
     // A client that may come back for the answer has not hung up for good: `abort` says when it has.
     const noteHangUp = () => {
-      if (!stream.isKept()) created.abort();
+      if (tellTask === undefined && !stream.isKept()) created.abort();
     };
     if (isAborted) created.abort();
     else if (hangUp.aborted) noteHangUp();
@@ -109,6 +112,10 @@ export function createCall(
       isAborted = true;
       cancellation?.abort();
       if (error !== undefined) stream.end({ error });
+      tellTask?.(error);
+    },
+    detach(onAbort) {
+      tellTask = onAbort;
     },
   };
 }

@@ -3,7 +3,7 @@
 import { Ajv, type ValidateFunction } from 'ajv';
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { Answers, ClientRequest, ClientRequests } from '../catalog/client-requests.ts';
+import type { Answers, ClientRequests } from '../catalog/client-requests.ts';
 import { describeErrors } from '../catalog/define/describe-errors.ts';
 
 /**
@@ -17,7 +17,7 @@ export function readAnswers<Requests extends ClientRequests>(
 ): Answers<Requests> {
   const answers = Object.entries(requests).map(([key, request]) => {
     const answer = received[key];
-    const problem = findProblem(request, answer);
+    const problem = findAnswerProblem(request, answer);
     if (problem !== undefined) failAnswer(key, problem);
     return [key, answer];
   });
@@ -27,15 +27,26 @@ export function readAnswers<Requests extends ClientRequests>(
 const failAnswer = (key: string, problem: string): never =>
   fail('invalid_params', { details: `The client's answer "${key.slice(0, 100)}" ${problem}` });
 
-function findProblem(request: ClientRequest, answer: unknown): string | undefined {
+/** What is wrong with the answer to one question; undefined where it fits. */
+export function findAnswerProblem(
+  { method, params }: { readonly method: string; readonly params: object },
+  answer: unknown,
+): string | undefined {
   if (!isObject(answer)) return 'must be an object';
-  switch (request.method) {
+  switch (method) {
     case 'elicitation/create':
-      return findFormProblem(request.params.requestedSchema, answer);
+      return findFormProblem(
+        'requestedSchema' in params && isObject(params.requestedSchema)
+          ? params.requestedSchema
+          : {},
+        answer,
+      );
     case 'sampling/createMessage':
       return isSample(answer) ? undefined : 'must have a role, a model and a content';
     case 'roots/list':
       return isRoots(answer) ? undefined : 'must have a list of roots, each with a uri';
+    default:
+      return undefined;
   }
 }
 

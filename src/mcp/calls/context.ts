@@ -14,6 +14,7 @@ import type {
   ApprovalRounds,
   CallerContext,
   IdentifiedCaller,
+  RelayedTasks,
   Target,
 } from '../catalog/served-catalog.ts';
 import {
@@ -24,6 +25,17 @@ import {
 import { createQuestionGuards, type QuestionGuards } from '../control/question-guards.ts';
 import type { ResponseStream } from '../streaming/response-stream.ts';
 import type { CallRecord } from './call.ts';
+
+/** §29: how a call goes on as a task. */
+export interface CallTask {
+  /** From here on the call is a task: its client has been answered. @throws GatewayError where there is no room for it. */
+  begin(): Promise<void>;
+  hasBegun(): boolean;
+  /** §29.5: what the server of the target answered, as its client gets it: a task under an id of the gateway's. */
+  adopt(tasks: RelayedTasks, server: string, result: object): object | Promise<object>;
+  /** What would be sent to the client before the answer. */
+  send(message: GuardedNotification): void;
+}
 
 /** The client of a call, as its era reaches it. */
 export interface CallClient {
@@ -42,6 +54,8 @@ export interface CallClient {
   ): Relay;
   /** Whether the call ends with a question, whatever its tool returns. */
   isAsking(): boolean;
+  /** Undefined where the client cannot have tasks. */
+  readonly task?: CallTask | undefined;
   /** Undefined where calls do not end with questions. */
   readonly approvalRounds?: ApprovalRounds | undefined;
   /**
@@ -70,6 +84,7 @@ export interface ContextOptions {
 
 /** What the methods get; authors see the Context in it. */
 export interface CallContext extends CallerContext {
+  readonly task: CallTask | undefined;
   isAsking(): boolean;
   /** Resolves once what was sent to the client so far has passed the guards; undefined where it waits for none. */
   flush(): Promise<void> | undefined;
@@ -87,7 +102,7 @@ export interface ContextSource {
 
 export function createContext(
   { user, session, record, stream, signal, abortSignal }: ContextSource,
-  { capabilities, logLevel, ask, createRelay, isAsking, approvalRounds }: CallClient,
+  { capabilities, logLevel, ask, createRelay, isAsking, approvalRounds, task }: CallClient,
   { service, canAsk, params, clientId, getProviderToken, getGuards }: ContextOptions,
 ): CallContext {
   // The params are not kept: a call that waits keeps what its tool has of them.
@@ -112,21 +127,28 @@ export function createContext(
   const findQuestionGuards = () =>
     createQuestionGuards(getGuards(), record.target?.item, toGuardCaller(), signal());
 
+  const isTask = () => task?.hasBegun() === true;
+
+  const pass = (message: GuardedNotification): void => {
+    if (task?.hasBegun() === true) task.send(message);
+    else stream.send(message);
+  };
+
   function send(message: GuardedNotification): void {
     const guards = getGuards();
     if (guards === undefined || !guards.looksAt('notifications')) {
-      stream.send(message);
+      pass(message);
       return;
     }
     // Where it is not known what the call is about, as of a completion, nobody can tell who looks at it.
     const item: GuardedItem | undefined = record.target?.item;
-    if (item === undefined || !stream.isAccepted) return;
+    if (item === undefined || !(stream.isAccepted || isTask())) return;
     const guard = guards.find('notifications', item);
     if (guard === undefined) {
-      stream.send(message);
+      pass(message);
       return;
     }
-    gate ??= createNotificationGate(guard, toGuardCaller(), stream.send);
+    gate ??= createNotificationGate(guard, toGuardCaller(), pass);
     gate.send(message);
   }
 
@@ -175,13 +197,15 @@ export function createContext(
     },
     isAsking,
     approvalRounds,
+    task,
     flush: () => gate?.flush(),
     disconnect: stream.disconnect,
     trace: record.trace,
     clientId,
     view: record.view,
     progress(done: number, total?: number, message?: string) {
-      if (!isRequestId(progressToken)) return;
+      // Of a task it is the status, whether it was asked for or not.
+      if (!isRequestId(progressToken) && !isTask()) return;
       const progressParams = { progressToken, progress: done, total, message };
       send({ method: 'notifications/progress', params: progressParams });
     },

@@ -2,9 +2,10 @@
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { SKILLS } from '../../protocol/extensions.ts';
+import { SKILLS, TASKS } from '../../protocol/extensions.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { findMethod, METHODS } from '../../protocol/methods.ts';
+import type { Era } from '../../protocol/revisions.ts';
 import type {
   Arguments,
   CatalogDescription,
@@ -64,7 +65,7 @@ export function failUnknownMethod(
 }
 
 /** `capabilities` of `initialize` and `server/discover`: nothing that is not there. */
-export function listCapabilities({ offers }: CatalogDescription, hasStreams: boolean) {
+export function listCapabilities({ offers }: CatalogDescription, hasStreams: boolean, era: Era) {
   const listChanged = offers.listChanges === true && hasStreams && { listChanged: true };
   const subscribe = offers.subscriptions && hasStreams && { subscribe: true };
   return {
@@ -73,14 +74,18 @@ export function listCapabilities({ offers }: CatalogDescription, hasStreams: boo
     ...(offers.resources && { resources: { ...subscribe, ...listChanged } }),
     ...(offers.completions && { completions: {} }),
     ...(offers.logging && { logging: {} }),
-    ...listExtensions(offers),
+    ...listExtensions(offers, era),
   };
 }
 
 /** SEP-2133: those that are there. */
-function listExtensions({ skills, directories }: Offers) {
-  if (skills !== true) return {};
-  return { extensions: { [SKILLS]: directories === true ? { directoryRead: true } : {} } };
+function listExtensions({ tasks, skills, directories }: Offers, era: Era) {
+  const extensions = {
+    // Sessions have no tasks: there such a call is a long one (§29).
+    ...(tasks === true && era === 'stateless' && { [TASKS]: {} }),
+    ...(skills === true && { [SKILLS]: directories === true ? { directoryRead: true } : {} }),
+  };
+  return Object.keys(extensions).length === 0 ? {} : { extensions };
 }
 
 const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };

@@ -137,8 +137,8 @@ export const countCalls = ({ metrics, clock }: CountCallsDeps): CallObserver => 
    * Known tools only: series are named after them, as `/mcp` lists them. A refused call (wrong input, a question) is not
    * counted.
    */
-  end({ target, era, startedAt, outcome }) {
-    if (target?.item.kind !== 'tool' || outcome === undefined) return;
+  end({ target, method, era, startedAt, outcome }) {
+    if (method?.item?.kind !== 'tool' || target === undefined || outcome === undefined) return;
     const status = toStatus(outcome);
     if (status === undefined) return;
     metrics.recordToolCall(target.item.name, status, era, (clock.monotonic() - startedAt) / 1000);

@@ -35,6 +35,8 @@ export interface Catalog {
   describe?(caller: Caller): Promise<CatalogDescription>;
   readonly listTools: ListItems<ToolDescription>;
   callTool(name: string, args: Arguments, context: Context): Promise<ToolResult | RawResult>;
+  /** How calls of the tool may go on as tasks (ext-tasks); undefined for any other, and for an unknown one. */
+  findTask?(tool: string): TaskTool | undefined;
   /** Arguments of the tool that clients repeat in headers (`x-mcp-header`); none of an unknown one. */
   mirroredParams(
     tool: string,
@@ -72,6 +74,20 @@ export interface Catalog {
   listen?(caller: Caller, listener: CatalogListener, uris?: readonly string[]): () => void;
   /** A client has ended its session: what was opened for it can be closed. Never throws. */
   endSession?(caller: Caller): void;
+}
+
+/** A tool whose calls may go on as tasks. */
+export interface TaskTool {
+  /** Whether a client that cannot have tasks is refused, where its revision has them. */
+  readonly isRequired: boolean;
+  /**
+   * All that comes before the task: what is wrong with the arguments is said, and what has to be asked is asked. Resolves to
+   * the work, which gets the context of the task.
+   */
+  prepare(
+    args: Arguments,
+    context: Context,
+  ): Promise<(context: Context) => Promise<ToolResult | RawResult>>;
 }
 
 export interface ListItems<Item> {

@@ -1,4 +1,5 @@
 // What one path serves: the gateway's own tools, prompts and resources, those of the servers behind it, or both.
+import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -11,6 +12,7 @@ import {
   LIST_KINDS,
   type ListKind,
 } from '../../protocol/list-kinds.ts';
+import type { Question } from '../control/question-guards.ts';
 import type {
   Caller,
   Catalog,
@@ -23,6 +25,7 @@ import type {
   Offers,
   Page,
   SkillResult,
+  TaskTool,
 } from './catalog.ts';
 import type { MirroredParam } from './descriptions.ts';
 
@@ -159,6 +162,10 @@ export interface Target {
   findProblem?(args: JsonObject): string | undefined;
   /** What is wrong with a result that did not come from the server as it is; undefined where its schema allows it. */
   findResultProblem?(result: JsonObject): string | undefined;
+  /** Of a tool whose calls may go on as tasks (§29). */
+  readonly task?: TargetTask | undefined;
+  /** Of a tool whose server may answer with a task of its own (§29.5). */
+  readonly relayedTasks?: RelayedTasks | undefined;
   /** @throws GatewayError for what the caller did wrong; any other throw is an unexpected failure (§4.4). */
   run(args: JsonObject, context: CallerContext): Promise<object>;
   /**
@@ -167,6 +174,39 @@ export interface Target {
    * @throws GatewayError always, with the facts for the log.
    */
   failAsUnknown(context: CallerContext, facts: Readonly<Record<string, unknown>>): Promise<never>;
+}
+
+/** §29: how its calls go on as tasks. */
+export type TargetTask = TaskTool;
+
+/** §29.5: about a task of a server, under the server's own id of it. */
+export interface TaskRequest {
+  readonly method: 'tasks/get' | 'tasks/update' | 'tasks/cancel';
+  readonly taskId: string;
+  /** Of `tasks/update`. */
+  readonly inputResponses?: JsonObject | undefined;
+}
+
+/** What a server says of its task, as far as it is passed on. */
+export interface RelayedTask {
+  readonly taskId: string;
+  readonly status: 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';
+  readonly statusMessage?: string;
+  readonly createdAt: string;
+  readonly lastUpdatedAt: string;
+  readonly ttlMs: number | null;
+  readonly pollIntervalMs?: number;
+  readonly result?: JsonObject;
+  readonly error?: JsonRpcErrorObject;
+  readonly inputRequests?: Readonly<Record<string, Question>>;
+}
+
+/** §29.5: tasks that its server has. */
+export interface RelayedTasks {
+  /** What the call was answered with; undefined where that is no task. @throws GatewayError */
+  readHandle(result: object): RelayedTask | undefined;
+  /** Undefined for what is only acknowledged. @throws GatewayError */
+  request(request: TaskRequest, context: CallerContext): Promise<RelayedTask | undefined>;
 }
 
 // A catalogue of an author, as the gateway serves it.
@@ -280,6 +320,7 @@ function createOwnTarget(catalog: Catalog, list: CallableList, name: string): Ta
     server: undefined,
     listMirroredParams: (caller) =>
       list === 'tools' ? catalog.mirroredParams(name, caller) : NO_PARAMS,
+    ...(list === 'tools' && { task: catalog.findTask?.(name) }),
     run: (args, context) => run(catalog, name, args, context),
     failAsUnknown: async (_context, facts) => failUnknownItem(list, name, { facts }),
   };

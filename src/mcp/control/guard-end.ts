@@ -33,10 +33,14 @@ export async function guardEnd(running: Promise<object>, deps: GuardEndDeps): Pr
     return guardThrown(thrown, deps);
   }
   // The client is asked in place of an answer: nobody hears of this one.
-  return deps.context.isAsking() || deps.after === undefined
+  return deps.context.isAsking() || deps.after === undefined || isTaskOfServer(deps.target, result)
     ? result
     : guardResult(result, deps.after, deps);
 }
+
+/** §29.5: a handle that the gateway wrote. What comes of the task is looked at when its client asks. */
+const isTaskOfServer = ({ relayedTasks }: Target, result: object): boolean =>
+  relayedTasks !== undefined && 'resultType' in result && result.resultType === 'task';
 
 async function guardResult(
   result: object,

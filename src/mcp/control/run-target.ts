@@ -5,10 +5,11 @@ import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Guard, GuardCaller, GuardPoint, Guards } from '../../policy/guards/guards.ts';
 import type { AskWhom, Verdict } from '../../policy/policy.ts';
+import { TASKS } from '../../protocol/extensions.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { CallRecord } from '../calls/call.ts';
-import type { CallContext } from '../calls/context.ts';
-import type { Target } from '../catalog/served-catalog.ts';
+import type { CallContext, CallTask } from '../calls/context.ts';
+import type { Target, TargetTask } from '../catalog/served-catalog.ts';
 import { CallStopped } from './call-stopped.ts';
 import { guardEnd, toToolError } from './guard-end.ts';
 import { QUESTION_POINTS } from './question-guards.ts';
@@ -57,11 +58,12 @@ interface CallGuards {
 export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarget {
   return function runTarget(call) {
     const { target, ask, args, context } = call;
+    if (target.task !== undefined) checkTask(target.task, call);
     const guards = getGuards();
-    if (guards === undefined && ask === undefined) return target.run(args, context);
+    if (guards === undefined && ask === undefined) return run(target, args, context);
     const found = guards === undefined ? NO_GUARDS : findGuards(guards, target);
     return found === NO_GUARDS && ask === undefined
-      ? target.run(args, context)
+      ? run(target, args, context)
       : runControlled(call, found).catch((thrown: unknown) => stop(call, thrown));
   };
 
@@ -72,8 +74,8 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
     const { context } = passed;
     const running =
       passed.ask === undefined || target.isAbsent === true
-        ? target.run(passed.args, context)
-        : (await askAndFindAgain(passed, passed.ask)).run(passed.args, context);
+        ? run(target, passed.args, context)
+        : run(await askAndFindAgain(passed, passed.ask), passed.args, context);
     if (guards === NO_GUARDS) return running;
     const { after, asked } = guards;
     try {
@@ -119,6 +121,39 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
       context: withMeta(context, isObject(changed._meta) ? changed._meta : undefined),
     };
   }
+}
+
+// §29: a call goes on as a task from where its target would run: what has to be asked before has been asked.
+
+function run(target: Target, args: JsonObject, context: CallContext): Promise<object> {
+  const { task } = context;
+  if (task === undefined) return target.run(args, context);
+  if (target.task !== undefined) return runAsTask(target.task, args, context, task);
+  const running = target.run(args, context);
+  const { relayedTasks, server } = target;
+  return relayedTasks === undefined || server === undefined
+    ? running
+    : running.then((result) => task.adopt(relayedTasks, server, result));
+}
+
+async function runAsTask(
+  { prepare }: TargetTask,
+  args: JsonObject,
+  context: CallContext,
+  task: CallTask,
+): Promise<object> {
+  const work = await prepare(args, context);
+  await task.begin();
+  return work(context);
+}
+
+/** Nobody is asked about a call that cannot be made. */
+function checkTask({ isRequired }: TargetTask, { context, record, target }: AllowedCall): void {
+  if (!isRequired || record.era === 'session' || context.task !== undefined) return;
+  fail('missing_client_capability', {
+    details: `Calls of ${target.item.name} are tasks: this needs a client that declares the extension ${TASKS}.`,
+    data: { requiredCapabilities: { extensions: { [TASKS]: {} } } },
+  });
 }
 
 /** Of policies that say something else of a call than when it came. */

@@ -95,7 +95,7 @@ export const createInitialize = ({
     }
     const response = toResultResponse({
       protocolVersion: session.protocolVersion,
-      capabilities: listCapabilities(description, sessionStreams !== undefined),
+      capabilities: listCapabilities(description, sessionStreams !== undefined, 'session'),
       serverInfo: { name, version, ...(title !== undefined && { title }) },
       ...(description.instructions !== undefined && { instructions: description.instructions }),
     });

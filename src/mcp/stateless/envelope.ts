@@ -79,17 +79,22 @@ function checkHeader(name: string, value: string | undefined, bodyValue: unknown
   if (value !== bodyValue) failMismatch(name, value, bodyValue);
 }
 
-/** `Mcp-Name` names the tool, prompt or resource; a body without one is the method's matter. */
-export function checkNameHeader(request: GatewayRequest, { item }: Method, params: unknown): void {
-  if (item === undefined) return;
+/** `Mcp-Name` names the tool, prompt, resource or task; a body without one is the method's matter. */
+export function checkNameHeader(
+  request: GatewayRequest,
+  { item, namedBy: ownParam }: Method,
+  params: unknown,
+): void {
+  const namedBy = item?.param ?? ownParam;
+  if (namedBy === undefined) return;
   const value = getHeader(request, 'mcp-name');
-  const name = isObject(params) ? params[item.param] : undefined;
+  const name = isObject(params) ? params[namedBy] : undefined;
   if (value === undefined && typeof name !== 'string') return;
   const told = decodeHeader('Mcp-Name', value);
   if (told === name) return;
   // The log has the details, too.
   const show = (one: unknown) =>
-    item.param === 'uri' && typeof one === 'string' ? stripUri(one) : one;
+    namedBy === 'uri' && typeof one === 'string' ? stripUri(one) : one;
   failMismatch('Mcp-Name', told === undefined ? undefined : show(told), show(name));
 }
 

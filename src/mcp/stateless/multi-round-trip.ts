@@ -14,10 +14,21 @@ import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
 import { InputRequired } from '../calls/outcome.ts';
-import { type ClientRequests, findMissingCapabilities } from '../catalog/client-requests.ts';
+import {
+  type Answers,
+  type ClientCapabilities,
+  type ClientRequests,
+  findMissingCapabilities,
+} from '../catalog/client-requests.ts';
 import type { MirroredParam } from '../catalog/descriptions.ts';
 import type { ApprovalRounds } from '../catalog/served-catalog.ts';
-import { passAnswers, passQuestions, type Question } from '../control/question-guards.ts';
+import {
+  passAnswers,
+  passQuestions,
+  type Question,
+  type QuestionGuards,
+} from '../control/question-guards.ts';
+import type { TaskOffer } from '../tasks/tasks.ts';
 import { checkParamHeaders, type Envelope } from './envelope.ts';
 
 /** One run of a tool, with the answers that came so far. */
@@ -32,6 +43,8 @@ export async function startRound(
   request: JsonRpcRequest,
   { client, logLevel }: Envelope,
   requestState: RequestState,
+  /** Undefined where the client cannot have tasks. */
+  task: TaskOffer | undefined,
 ): Promise<Round> {
   const getBinding = prepareBinding(user, request);
   const { answers, relayed, approval } = await readClientAnswers(
@@ -54,6 +67,7 @@ export async function startRound(
     capabilities: () => client,
     logLevel,
     isAsking,
+    task,
     checkTarget(target, caller, args) {
       const check = (params: readonly MirroredParam[]) =>
         checkParamHeaders(httpRequest, params, args);
@@ -63,6 +77,7 @@ export async function startRound(
       return undefined;
     },
     async ask(requests, guards) {
+      if (task?.hasBegun() === true) return askInTask(task, requests, client, guards);
       const unanswered = selectUnanswered(requests, answers);
       const answeredKeys = Object.keys(requests).filter((key) => !Object.hasOwn(unanswered, key));
       for (const key of answeredKeys) usedAnswers[key] = answers[key];
@@ -74,13 +89,7 @@ export async function startRound(
           : await passAnswers(answered, pick(answers, answeredKeys), guards);
       if (Object.keys(unanswered).length === 0) return readAnswers(requests, passed);
       readAnswers(answered, passed);
-      const missing = findMissingCapabilities(unanswered, client);
-      if (missing.length > 0) {
-        fail('missing_client_capability', {
-          details: `This call needs a client that declares ${missing.join(', ')}.`,
-          data: { requiredCapabilities: Object.fromEntries(missing.map((name) => [name, {}])) },
-        });
-      }
+      checkCapabilities(unanswered, client);
       Object.assign(
         openRequests,
         guards === undefined ? unanswered : await passQuestions(unanswered, guards),
@@ -137,6 +146,44 @@ export async function startRound(
       };
     },
   };
+}
+
+/** §29: the client answers while the task goes on. */
+async function askInTask<const Requests extends ClientRequests>(
+  task: TaskOffer,
+  requests: Requests,
+  client: ClientCapabilities,
+  guards: QuestionGuards | undefined,
+): Promise<Answers<Requests>> {
+  checkCapabilities(requests, client);
+  const questions = guards === undefined ? requests : await passQuestions(requests, guards);
+  const received = await task.ask(toQuestions(questions));
+  return readAnswers(
+    requests,
+    guards === undefined
+      ? received
+      : await passAnswers(requests, pick(received, Object.keys(requests)), guards),
+  );
+}
+
+const toQuestions = (
+  requests: Readonly<Record<string, { readonly method: string; readonly params: object }>>,
+): Readonly<Record<string, Question>> =>
+  Object.fromEntries(
+    Object.entries(requests).map(([key, { method, params }]) => [
+      key,
+      { method, params: { ...params } },
+    ]),
+  );
+
+/** @throws GatewayError `missing_client_capability` for what the client did not declare. */
+function checkCapabilities(requests: ClientRequests, client: ClientCapabilities): void {
+  const missing = findMissingCapabilities(requests, client);
+  if (missing.length === 0) return;
+  fail('missing_client_capability', {
+    details: `This call needs a client that declares ${missing.join(', ')}.`,
+    data: { requiredCapabilities: Object.fromEntries(missing.map((name) => [name, {}])) },
+  });
 }
 
 /** The key of the question about the call itself. */

@@ -1,6 +1,7 @@
 // The stateless era, 2026-07-28: every request brings its version and what its client can do; no
 // session, no requests to the client.
-import { fail } from '../../errors/gateway-error.ts';
+import type { GetProviderToken } from '../../endpoint/message.ts';
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import {
   addMembers,
   findWritten,
@@ -9,10 +10,13 @@ import {
   type JsonObject,
   noteWritten,
 } from '../../platform/json.ts';
+import type { Guards } from '../../policy/guards/guards.ts';
+import { TASKS } from '../../protocol/extensions.ts';
 import { isShortId, type JsonRpcRequest, readParams } from '../../protocol/json-rpc.ts';
 import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import { SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
 import type { Call, EraHandler } from '../calls/call.ts';
+import { type CallContext, createContext } from '../calls/context.ts';
 import { failUnknownMethod, listCapabilities, type RunMethod } from '../calls/methods.ts';
 import {
   ACCEPTED,
@@ -26,8 +30,10 @@ import {
 import type { FindClientId, RunCall } from '../calls/run-call.ts';
 import type { CountCall } from '../calls/running-calls.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
-import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
+import type { ClientCapabilities } from '../catalog/client-requests.ts';
+import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
+import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
 import { type RequestState, type Round, startRound } from './multi-round-trip.ts';
 
@@ -36,22 +42,32 @@ export interface StatelessEraDeps {
   readonly countCall: CountCall;
   readonly findClientId: FindClientId;
   readonly requestState: RequestState;
+  readonly tasks: Tasks;
   readonly notificationStreams: NotificationStreams;
   /** `MCP_STREAMS`: whether there are subscriptions. */
   readonly hasStreams: boolean;
   readonly service: ServiceInfo;
+  readonly getProviderToken: GetProviderToken;
+  /** Those of the configuration as it is now; undefined where it has none. */
+  getGuards(): Guards | undefined;
 }
 
 /** Like the lists: new with a deploy. */
 const DISCOVER_CACHE = { ttlMs: 60_000, scope: 'public' } as const;
 
 export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
-  const { runCall, countCall, requestState, hasStreams, findClientId } = deps;
+  const { runCall, countCall, requestState, tasks, hasStreams, findClientId } = deps;
   const { name, version } = deps.service;
   const createServerInfo = (members: JsonObject) => ({
     'io.modelcontextprotocol/serverInfo': { name, version, ...members },
   });
   const serverInfo = createServerInfo({});
+  const ownRuns: Readonly<Record<string, RunMethod>> = {
+    'server/discover': discover,
+    ...Object.fromEntries(
+      Object.entries(tasks.methods).map(([method, run]) => [method, requireTasks(run)]),
+    ),
+  };
   const openSubscription = createOpenSubscription({ ...deps, serverInfo });
 
   return {
@@ -80,14 +96,24 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
   async function listen(
     call: Call,
     message: JsonRpcRequest,
-    { client }: Envelope,
+    envelope: Envelope,
   ): Promise<StreamResponse> {
     const { user, catalog } = call;
+    const { client } = envelope;
     const stopCounting = countCall(call);
     try {
       const clientId = await findClientId({ user });
       const caller = { user, session: undefined, client, clientId, view: catalog.view };
-      return await openSubscription(message, catalog, caller);
+      const filter = readFilter(message.params);
+      if (filter.taskIds.length > 0) checkDeclaresTasks(client);
+      return await openSubscription(message, filter, call, caller, async () =>
+        createContext(call, await startRound(call, message, envelope, requestState, undefined), {
+          ...deps,
+          canAsk: false,
+          params: message.params,
+          clientId,
+        }),
+      );
     } finally {
       stopCounting();
     }
@@ -99,9 +125,28 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     request: JsonRpcRequest,
     envelope: Envelope,
   ): Promise<Answer> {
-    const round = await startRound(call, request, envelope, requestState);
-    const run = request.method === 'server/discover' ? discover : undefined;
-    return endRound(round, runCall(call, round, request.params, run), nameServer(call.catalog));
+    const task = mayBeTask(call, envelope.client) ? tasks.offer(call) : undefined;
+    const round = await startRound(call, request, envelope, requestState, task);
+    const work = runCall(call, round, request.params, ownRuns[request.method]);
+    const info = nameServer(call.catalog);
+    return task === undefined ? endRound(round, work, info) : answerOrGoOn(task, round, work, info);
+  }
+
+  /** §29: once the call goes on as a task, its end is the task's. */
+  function answerOrGoOn(
+    task: TaskOffer,
+    round: Round,
+    work: Promise<Outcome>,
+    info: JsonObject,
+  ): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      task.created.then((result) => resolve({ result: withServerInfo(result, info) }), reject);
+      work.then((outcome) =>
+        task.hasBegun() && outcome.kind !== 'asked'
+          ? task.end(toAnswer(outcome, true, ({ result }) => result))
+          : endRound(round, work, info).then(resolve, reject),
+      );
+    });
   }
 
   async function endRound(round: Round, work: Promise<Outcome>, info: JsonObject): Promise<Answer> {
@@ -137,11 +182,32 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     const { instructions } = description;
     const result = {
       supportedVersions: SUPPORTED_VERSIONS,
-      capabilities: listCapabilities(description, hasStreams),
+      capabilities: listCapabilities(description, hasStreams, 'stateless'),
       ...(instructions !== undefined && { instructions }),
     };
     return { result, cache: catalog.isShared ? DISCOVER_CACHE : NOT_SHARED };
   }
+}
+
+const mayBeTask = ({ record, catalog }: Call, client: ClientCapabilities): boolean =>
+  record.method?.item?.kind === 'tool' && catalog.offers.tasks === true && declaresTasks(client);
+
+const declaresTasks = ({ extensions }: ClientCapabilities): boolean =>
+  extensions?.[TASKS] !== undefined;
+
+const requireTasks =
+  (run: RunMethod): RunMethod =>
+  async (params, context, call) => {
+    checkDeclaresTasks(context.client);
+    return run(params, context, call);
+  };
+
+function checkDeclaresTasks(client: ClientCapabilities): void {
+  if (declaresTasks(client)) return;
+  fail('missing_client_capability', {
+    details: `Tasks need a client that declares the extension ${TASKS}.`,
+    data: { requiredCapabilities: { extensions: { [TASKS]: {} } } },
+  });
 }
 
 /** What depends on the caller is private. */
@@ -158,6 +224,7 @@ const ADDED = ['resultType', 'ttlMs', 'cacheScope', '_meta'] as const;
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
 
 interface SubscriptionsDeps {
+  readonly tasks: Tasks;
   readonly notificationStreams: NotificationStreams;
   /** The `_meta` of every result. */
   readonly serverInfo: JsonObject;
@@ -166,32 +233,37 @@ interface SubscriptionsDeps {
 /** Answers with a stream of what the client opted in to, and this service can tell. */
 type OpenSubscription = (
   request: JsonRpcRequest,
-  catalog: ServedCatalog,
+  filter: Filter,
+  call: Call,
   caller: IdentifiedCaller,
+  /** The same caller, for what asks servers. */
+  createCaller: () => Promise<CallContext>,
 ) => Promise<StreamResponse>;
 
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
 function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
-  const { notificationStreams, serverInfo } = deps;
+  const { notificationStreams, serverInfo, tasks } = deps;
 
-  return async function openSubscription({ id, params }, catalog, caller) {
+  return async function openSubscription({ id }, filter, call, caller, createCaller) {
+    const { catalog } = call;
     if (!isShortId(id)) {
       fail('invalid_params', {
         details: 'The id of a subscription may have at most 256 characters',
       });
     }
-    const filter = readFilter(params);
     const lists = catalog.offers.listChanges === true ? filter.lists : [];
     const uris = new Set<string>();
     // One after the other: each may ask a server.
     for (const uri of filter.uris) if (await catalog.canWatch(uri, caller)) uris.add(uri);
+    const watched = filter.taskIds.length > 0 ? await watchTasks(filter, call, createCaller) : NONE;
     const subscription = { [SUBSCRIPTION_ID]: id };
     const withSubscription = (members: object) => ({ ...members, _meta: subscription });
     const result = { resultType: 'complete', _meta: { ...subscription, ...serverInfo } };
     const notifications = {
       ...Object.fromEntries(lists.map((list) => [`${list}ListChanged`, true])),
       ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
+      ...(watched.taskIds.length > 0 && { taskIds: watched.taskIds }),
     };
     const { response } = notificationStreams.open({
       user: caller.user,
@@ -200,7 +272,8 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
         const notify = (name: string, members: object) =>
           send({ method: `notifications/${name}`, params: withSubscription(members) });
         notify('subscriptions/acknowledged', { notifications });
-        return catalog.listen(
+        const stopTasks = watched.listen((task) => notify('tasks', task));
+        const stopListening = catalog.listen(
           caller,
           {
             listChanged(list) {
@@ -212,11 +285,56 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
           },
           [...uris],
         );
+        return () => {
+          stopTasks();
+          stopListening();
+        };
       },
     });
     return response;
   };
+
+  /** Those that the caller may read; of others nothing is told. */
+  async function watchTasks(
+    filter: Filter,
+    call: Call,
+    createCaller: () => Promise<CallContext>,
+  ): Promise<WatchedTasks> {
+    const caller = await createCaller();
+    const taskIds: string[] = [];
+    for (const taskId of new Set(filter.taskIds)) {
+      if (await canRead(taskId, call, caller)) taskIds.push(taskId);
+    }
+    return {
+      taskIds,
+      listen(tell) {
+        const stops = taskIds.map((taskId) => tasks.watch(taskId, caller, call, tell));
+        return () => {
+          for (const stop of stops) stop();
+        };
+      },
+    };
+  }
+
+  function canRead(taskId: string, call: Call, caller: CallContext): Promise<boolean> {
+    return tasks.read(taskId, caller, call).then(
+      () => true,
+      (thrown: unknown) => {
+        if (thrown instanceof GatewayError && HIDDEN.has(thrown.key)) return false;
+        throw thrown;
+      },
+    );
+  }
 }
+
+interface WatchedTasks {
+  readonly taskIds: readonly string[];
+  listen(tell: (task: JsonObject) => void): () => void;
+}
+
+const NONE: WatchedTasks = { taskIds: [], listen: () => () => {} };
+
+const HIDDEN: ReadonlySet<string> = new Set(['invalid_params', 'insufficient_scope']);
 
 /** As many as a session may have at one server. */
 const MAX_SUBSCRIPTIONS = 200;
@@ -224,6 +342,7 @@ const MAX_SUBSCRIPTIONS = 200;
 interface Filter {
   readonly lists: readonly ListName[];
   readonly uris: readonly string[];
+  readonly taskIds: readonly string[];
 }
 
 function readFilter(params: unknown): Filter {
@@ -231,15 +350,23 @@ function readFilter(params: unknown): Filter {
   if (!isObject(notifications)) {
     return fail('invalid_params', { details: 'params.notifications must be an object' });
   }
-  const { resourceSubscriptions: uris = [] } = notifications;
-  if (Array.isArray(uris) && uris.length > MAX_SUBSCRIPTIONS) {
+  return {
+    uris: readNames(notifications, 'resourceSubscriptions', 'URIs'),
+    taskIds: readNames(notifications, 'taskIds', 'ids of tasks'),
+    lists: LIST_NAMES.filter((list) => notifications[`${list}ListChanged`] === true),
+  };
+}
+
+function readNames(notifications: JsonObject, member: string, what: string): readonly string[] {
+  const { [member]: names = [] } = notifications;
+  if (Array.isArray(names) && names.length > MAX_SUBSCRIPTIONS) {
     return fail('invalid_params', {
-      details: `params.notifications.resourceSubscriptions may have at most ${MAX_SUBSCRIPTIONS} URIs`,
+      details: `params.notifications.${member} may have at most ${MAX_SUBSCRIPTIONS} ${what}`,
     });
   }
-  return isStringArray(uris)
-    ? { uris, lists: LIST_NAMES.filter((list) => notifications[`${list}ListChanged`] === true) }
+  return isStringArray(names)
+    ? names
     : fail('invalid_params', {
-        details: 'params.notifications.resourceSubscriptions must be an array of URIs',
+        details: `params.notifications.${member} must be an array of ${what}`,
       });
 }

@@ -4,6 +4,7 @@ import type { CatalogDescription, Offers } from '../../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
+import { TASKS } from '../../protocol/extensions.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
 import { canSubscribe, offersList } from '../messages/description.ts';
 import type { UpstreamDescription } from '../upstream.ts';
@@ -32,6 +33,7 @@ export const ALL_OFFERS: Offers = {
   logging: true,
   skills: true,
   directories: true,
+  tasks: true,
 };
 
 export async function describeView(
@@ -145,6 +147,7 @@ function readOffers(description: UpstreamDescription | undefined): Offers {
     skills: offersList(capabilities, 'skills'),
     // Of a skill whose server lists no directories the gateway knows the files.
     directories: offersList(capabilities, 'skills'),
+    tasks: isObject(capabilities.extensions) && isObject(capabilities.extensions[TASKS]),
   };
 }
 
@@ -158,6 +161,7 @@ const joinOffers = (all: readonly Offers[]): Offers => ({
   logging: all.some(({ logging }) => logging),
   skills: all.some(({ skills }) => skills === true),
   directories: all.some(({ directories }) => directories === true),
+  ...(all.some(({ tasks }) => tasks === true) && { tasks: true }),
 });
 
 // §18.2: the instructions of several servers as one text.

@@ -7,6 +7,7 @@ import type {
   CallableList,
   CallerContext,
   OwnCatalog,
+  RelayedTasks,
   Target,
   WantedItem,
 } from '../../mcp/catalog/served-catalog.ts';
@@ -16,6 +17,7 @@ import { toSharedResult } from '../apps/shared-results.ts';
 import { isAppUri } from '../apps/shared-uris.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
 import { isUnread } from '../messages/unread-result.ts';
+import { readTaskHandle, relayTaskRequest } from '../relay/relay-task.ts';
 import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
 import { type LinkedResources, nameLinkOwner } from './linked-resources.ts';
 import { findMirroredParams } from './mirrored-params.ts';
@@ -88,8 +90,18 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
               structuredContent,
             )
           : undefined,
+      ...(list === 'tools' && { relayedTasks: toRelayedTasks(entry.server, who) }),
       run: (args, running) => passOn(entry.server, who, toRequest(list, entry, args), running),
       failAsUnknown: (_running, facts) => failAsUnknown(list, wanted.name, who, facts),
+    };
+  }
+
+  function toRelayedTasks(server: string, who: Who): RelayedTasks {
+    return {
+      readHandle: (result) =>
+        isUnread(result) || !isObject(result) ? undefined : readTaskHandle(server, result),
+      request: (request, context) =>
+        relayTaskRequest(server, request, context, (sent) => passOn(server, who, sent, context)),
     };
   }
 

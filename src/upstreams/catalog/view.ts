@@ -1,9 +1,11 @@
 // §18.2: what one path serves, and to whom: what is there by which name.
 
 import { fail } from '../../errors/gateway-error.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CallerContext, IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
 import type { Turns } from '../../platform/clock.ts';
 import type { Policies, PolicyCaller, PolicyItem } from '../../policy/policy.ts';
+import { TASKS } from '../../protocol/extensions.ts';
 import { failUnknownItem, type ListKind } from '../../protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import type { JoinedList } from './join-lists.ts';
@@ -85,10 +87,22 @@ export const toWho = (
   { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
   context?: CallerContext,
 ): Who => ({
-  upstream: { user, clientId, sessionId: session?.sessionId, capabilities },
+  upstream: {
+    user,
+    clientId,
+    sessionId: session?.sessionId,
+    capabilities: session === undefined ? capabilities : withoutTasks(capabilities),
+  },
   policy: { user, clientId, view },
   context,
 });
+
+/** Sessions have no tasks (§29). */
+function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {
+  if (capabilities.extensions?.[TASKS] === undefined) return capabilities;
+  const { [TASKS]: _, ...extensions } = capabilities.extensions;
+  return { ...capabilities, extensions };
+}
 
 // §18.2: what a caller asks for by its name: found, or unknown in words that help.
 

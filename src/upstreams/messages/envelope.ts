@@ -4,7 +4,7 @@
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
-import { APPS } from '../../protocol/extensions.ts';
+import { APPS, TASKS } from '../../protocol/extensions.ts';
 import { isOfOneHop } from '../../protocol/json-rpc.ts';
 import type { UpstreamRequest } from '../upstream.ts';
 
@@ -25,18 +25,27 @@ export const isSessionVersion = (version: unknown): version is string =>
 
 export const CLIENT_INFO = { name: PACKAGE_NAME, version: PACKAGE_VERSION };
 
-/** As `initialize` and `_meta` declare them. */
-export const declareCapabilities = (capabilities: ClientCapabilities): JsonObject => ({
+/** As `initialize` and `_meta` declare them. `extensions` are those whose messages go through the gateway in that era. */
+export const declareCapabilities = (
+  capabilities: ClientCapabilities,
+  extensions: readonly string[] = SESSION_EXTENSIONS,
+): JsonObject => ({
   ...declareElicitation(capabilities),
   ...(capabilities.sampling && { sampling: {} }),
   ...(capabilities.roots && { roots: {} }),
-  ...declareExtensions(capabilities),
+  ...declareExtensions(capabilities, extensions),
 });
 
-/** Those whose messages go through the gateway as they are. */
-function declareExtensions({ extensions }: ClientCapabilities): JsonObject {
-  const apps = extensions?.[APPS];
-  return apps === undefined ? {} : { extensions: { [APPS]: apps } };
+const SESSION_EXTENSIONS = [APPS];
+const STATELESS_EXTENSIONS = [APPS, TASKS];
+
+function declareExtensions(
+  { extensions }: ClientCapabilities,
+  passed: readonly string[],
+): JsonObject {
+  if (extensions === undefined) return {};
+  const declared = Object.entries(extensions).filter(([id]) => passed.includes(id));
+  return declared.length === 0 ? {} : { extensions: Object.fromEntries(declared) };
 }
 
 /** An empty object means forms alone; servers before 2025-11-25 know nothing else. */
@@ -65,7 +74,10 @@ export function toStatelessParams(
   const { logLevel, params } = request;
   const required = {
     'io.modelcontextprotocol/protocolVersion': STATELESS_VERSION,
-    'io.modelcontextprotocol/clientCapabilities': declareCapabilities(capabilities),
+    'io.modelcontextprotocol/clientCapabilities': declareCapabilities(
+      capabilities,
+      STATELESS_EXTENSIONS,
+    ),
     'io.modelcontextprotocol/clientInfo': CLIENT_INFO,
   };
   const added = describeCall(request, token);

@@ -79,7 +79,11 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
 }
 
 /** Others are looked up, not called: nobody is asked anything for them (MCP 2026-07-28 "Supported Requests"). */
-const ASKING: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
+const ASKING: ReadonlySet<RelayedRequest['method']> = new Set([
+  'tools/call',
+  'prompts/get',
+  'resources/read',
+]);
 
 // §18.3: results are passed on as they came, without what belongs to the way between the gateway and the server.
 
@@ -92,6 +96,11 @@ function toRawResult(
 ): RawResult {
   // The session era has no result types: there nothing is the transport's own.
   if (result.resultType === undefined && isRaw(result)) return result;
+  // What it says of a task is read, and not passed on as it is (§29.5).
+  if (result.resultType === 'task' || method.startsWith('tasks/')) {
+    const { cache: _cache, ...said } = result;
+    return said;
+  }
   const { resultType, ttlMs, cacheScope, cache: _, _meta: meta, ...members } = result;
   if (resultType === undefined) return { ...members, ...(meta !== undefined && { _meta: meta }) };
   const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
@@ -152,6 +161,7 @@ function relayToSessionClient(
     server,
     capabilities,
     questionGuards: relay.questionGuards,
+    mayBeTask: false,
     first: NO_ANSWERS,
     send: (answers) => sendToServer(call, addAnswers(request.params, answers), client),
     ask: askAll,

@@ -28,6 +28,8 @@ interface RoundsOptions {
   /** Undefined where no guard looks at what is asked. */
   readonly questionGuards: QuestionGuards | undefined;
   readonly first: RoundAnswers;
+  /** Whether the server was told that the client can have tasks (§29). */
+  readonly mayBeTask: boolean;
   send(answers: RoundAnswers): Promise<JsonObject>;
   /** Resolves to the answers by the keys of the questions. */
   ask(questions: Questions, requestState: string | undefined): Promise<JsonObject>;
@@ -53,6 +55,7 @@ export async function runRounds(options: RoundsOptions): Promise<JsonObject> {
     const result = await send(answers);
     const { resultType = 'complete' } = result;
     if (resultType === 'complete') return result;
+    if (resultType === 'task' && options.mayBeTask) return result;
     if (resultType !== 'input_required') {
       throw new CallRefusedError(
         `${server} answered with a kind of result that the gateway does not know.`,

@@ -1,6 +1,7 @@
 // §18.3: one request to a server, with all that belongs to it until its result. The transport counts the time.
 
 import type { Context, RawResult } from '../../mcp/catalog/catalog.ts';
+import type { TaskRequest } from '../../mcp/catalog/served-catalog.ts';
 import { CallStopped } from '../../mcp/control/call-stopped.ts';
 import type { QuestionGuards } from '../../mcp/control/question-guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
@@ -112,7 +113,8 @@ export interface RelayedRequest {
     | 'resources/read'
     | 'resources/directory/read'
     | 'skills/get'
-    | 'completion/complete';
+    | 'completion/complete'
+    | TaskRequest['method'];
   /** With the server's own names and URIs; `_meta` has what the client wrote there for the server. */
   readonly params: JsonObject;
   /** The server's own name or URI that the request is about. */

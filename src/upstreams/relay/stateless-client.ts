@@ -4,6 +4,7 @@ import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
 import { passAnswers, type QuestionGuards } from '../../mcp/control/question-guards.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { TASKS } from '../../protocol/extensions.ts';
 import { nameOwner } from '../../store/owner.ts';
 import { UpstreamError } from '../upstream.ts';
 import { CallRefusedError } from './failures.ts';
@@ -101,6 +102,8 @@ export async function relayToStatelessClient(
     server,
     capabilities,
     questionGuards: relay.questionGuards,
+    mayBeTask:
+      call.request.method === 'tools/call' && capabilities.extensions?.[TASKS] !== undefined,
     first: await readAnswers(server, relay, redeemAnswers),
     send,
     ask: async (questions, requestState) =>

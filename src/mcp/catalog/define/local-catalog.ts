@@ -3,7 +3,15 @@ import { DefinitionError, fail, failUnknown } from '../../../errors/gateway-erro
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { stripUri } from '../../../platform/strip-uri.ts';
 import { failNoDirectory, failUnknownItem } from '../../../protocol/list-kinds.ts';
-import type { Catalog, Completion, Context, Cursor, ListItems, Page } from '../catalog.ts';
+import type {
+  Arguments,
+  Catalog,
+  Completion,
+  Context,
+  Cursor,
+  ListItems,
+  Page,
+} from '../catalog.ts';
 import type { CacheHint } from '../content.ts';
 import { findSkillRoot, listChildren } from '../skill-directories.ts';
 import { checkMembers, describeType } from './check-members.ts';
@@ -69,6 +77,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
       ),
       logging,
       ...(skills.size > 0 && { skills: true, directories: true }),
+      ...([...tools.values()].some(({ task }) => task !== undefined) && { tasks: true }),
     },
     ...(instructions !== undefined && { instructions }),
 
@@ -80,9 +89,19 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
     listTools: createPager(tools, pageSize),
     async callTool(name, args, context) {
       const tool = tools.get(name) ?? failUnknownName('tool', name, tools);
-      const problem = tool.findProblem(args);
-      if (problem !== undefined) fail('invalid_tool_input', { details: problem });
+      checkArguments(tool, args);
       return tool.run(args, context);
+    },
+    findTask(name) {
+      const tool = tools.get(name);
+      if (tool?.task === undefined) return undefined;
+      return {
+        isRequired: tool.task === 'required',
+        async prepare(args, context) {
+          checkArguments(tool, args);
+          return tool.prepare(args, context);
+        },
+      };
     },
 
     listPrompts: createPager(prompts, pageSize),
@@ -109,6 +128,11 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
       return toCompletion(complete && (await complete(argument.value, known, context)));
     },
   };
+}
+
+function checkArguments(tool: Tool, args: Arguments): void {
+  const problem = tool.findProblem(args);
+  if (problem !== undefined) fail('invalid_tool_input', { details: problem });
 }
 
 type ResourceMembers =

@@ -21,9 +21,23 @@ export interface Tool {
   readonly mirroredParams: readonly MirroredParam[];
   /** What is wrong with the arguments, naming the member; undefined when they fit. */
   findProblem(args: Arguments): string | undefined;
-  /** @throws Error when the result does not fit `outputSchema`. */
+  /** All of a call. @throws Error when the result does not fit `outputSchema`. */
   run(args: Arguments, context: Context): Promise<ToolResult>;
+  /** Undefined where its calls are never tasks. */
+  readonly task: TaskSupport | undefined;
+  /**
+   * What comes before the work: what `prepare` asks. Resolves to the work, which may go on as a task.
+   *
+   * @throws what `prepare` throws.
+   */
+  prepare(args: Arguments, context: Context): Promise<Work>;
 }
+
+/** Whether a call must be a task, where its client is of 2026-07-28 (ext-tasks), or is one where the client can have them. */
+export type TaskSupport = 'required' | 'optional';
+
+/** @throws Error when the result does not fit `outputSchema`. */
+export type Work = (context: Context) => Promise<ToolResult>;
 
 /** What `run` returns where there is an `outputSchema`. */
 export interface StructuredResult<Fields> {
@@ -60,26 +74,44 @@ export interface ToolFailure {
 export function defineTool<
   const Input extends ObjectSchema,
   const Output extends ObjectSchema | undefined = undefined,
->(tool: ToolDefinition<Input, Output>): Tool;
+  Prepared = undefined,
+>(tool: ToolDefinition<Input, Output, Prepared>): Tool;
 export function defineTool(tool: UntypedTool): Tool {
   checkMembers('Tool', tool, MEMBERS, 'name');
-  const { run, ...description } = tool;
+  const { run, prepare, task, ...description } = tool;
   const { name, inputSchema, outputSchema } = description;
   if (!TOOL_NAME.test(name)) {
     throw new DefinitionError(
       `Tool ${name}: a name has 1 to 128 characters: letters, digits, "_", "-" and ".".`,
     );
   }
+  if (task !== undefined && !TASKS.has(task)) {
+    throw new DefinitionError(`Tool ${name}: task must be true, false or "optional".`);
+  }
+  if (prepare !== undefined && typeof prepare !== 'function') {
+    throw new DefinitionError(
+      `Tool ${name}: prepare is ${describeType(prepare)}; it must be a function.`,
+    );
+  }
   const input = compileSchema(`Tool ${name}: inputSchema`, 'arguments', inputSchema);
   const output =
     outputSchema && compileSchema(`Tool ${name}: outputSchema`, 'structuredContent', outputSchema);
+  // Not awaited here: that would keep the arguments until the tool ends.
+  const work = (args: Arguments, context: Context, prepared: unknown): Promise<ToolResult> =>
+    startRun(run, args, context, prepared).then((result) => toToolResult(result, output));
   return {
     description,
     mirroredParams: readMirroredParams(name, inputSchema),
     findProblem: (args) => (input.fits(args) ? undefined : input.describeProblem(args)),
-    // Not awaited here: that would keep the arguments until the tool ends.
     run: (args, context) =>
-      startRun(run, args, context).then((result) => toToolResult(result, output)),
+      prepare === undefined
+        ? work(args, context, undefined)
+        : startPrepare(prepare, args, context).then((prepared) => work(args, context, prepared)),
+    task: task === undefined ? undefined : TASKS.get(task),
+    prepare: (args, context) =>
+      startPrepare(prepare, args, context).then(
+        (prepared) => (running) => work(args, running, prepared),
+      ),
   };
 }
 
@@ -91,17 +123,39 @@ const MEMBERS = {
   annotations: 'any',
   inputSchema: 'any',
   outputSchema: 'any',
+  task: 'any',
+  prepare: 'any',
   run: 'function',
 } as const;
 
 /** What {@link defineTool} takes. */
-export interface ToolDefinition<Input, Output> extends Described {
+export interface ToolDefinition<Input, Output, Prepared = undefined> extends Described {
   readonly name: string;
   readonly inputSchema: Input;
   readonly outputSchema?: Output;
   readonly annotations?: ToolAnnotations;
-  run(args: FromJsonSchema<Input>, context: Context): ResultOf<Output> | Promise<ResultOf<Output>>;
+  /**
+   * Whether a call may go on as a task (ext-tasks), whose result the client fetches later. `'optional'`: where the client
+   * can have tasks; `true`: clients of 2026-07-28 that cannot are refused. For clients of older revisions it is a long call.
+   */
+  readonly task?: boolean | 'optional';
+  /** Before the work: for what the client is asked before a task begins. `run` gets what it returns. */
+  prepare?(args: FromJsonSchema<Input>, context: Context): Prepared | Promise<Prepared>;
+  run(
+    args: FromJsonSchema<Input>,
+    context: Context,
+    prepared: Prepared,
+  ): ResultOf<Output> | Promise<ResultOf<Output>>;
 }
+
+const TASKS: ReadonlyMap<boolean | 'optional', TaskSupport | undefined> = new Map<
+  boolean | 'optional',
+  TaskSupport | undefined
+>([
+  [true, 'required'],
+  ['optional', 'optional'],
+  [false, undefined],
+]);
 
 /**
  * What `run` returns, by the `outputSchema`. In brackets: while the compiler still infers, `Output`
@@ -116,13 +170,26 @@ const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 
 /** The tool as the compiler sees it: what fits the schema has the type that `run` asks for. */
 interface UntypedTool extends ToolDescription {
+  readonly task?: boolean | 'optional';
   // biome-ignore lint/suspicious/noExplicitAny: each tool's own type, guarded by its validator
-  run(args: any, context: Context): AnyResult | Promise<AnyResult>;
+  prepare?(args: any, context: Context): unknown;
+  // biome-ignore lint/suspicious/noExplicitAny: the same, and what its own prepare returned
+  run(args: any, context: Context, prepared: any): AnyResult | Promise<AnyResult>;
 }
 
 /** Async, so that what the tool throws at once is a rejection, too. */
-const startRun = async (run: UntypedTool['run'], args: Arguments, context: Context) =>
-  run(args, context);
+const startRun = async (
+  run: UntypedTool['run'],
+  args: Arguments,
+  context: Context,
+  prepared: unknown,
+) => run(args, context, prepared);
+
+const startPrepare = async (
+  prepare: UntypedTool['prepare'],
+  args: Arguments,
+  context: Context,
+): Promise<unknown> => prepare?.(args, context);
 
 type AnyResult = ContentResult | StructuredResult<unknown> | ToolFailure;
 

@@ -3,6 +3,7 @@
 import type { JsonRpcErrorObject } from '../../../errors/gateway-error.ts';
 import { hashSha256 } from '../../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../../platform/json.ts';
+import { type Budget, releaseInAll, reserveInAll } from '../../../store/budgets.ts';
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
 import type { Seal } from '../../../store/seal/seal.ts';
 import type { ByteEntry, KeyValue, Windows } from '../../../store/store.ts';
@@ -96,11 +97,6 @@ const SMALL_BYTES = MEBIBYTE;
 /** Sealing makes a third more of an answer; and it may be written longer than it came. */
 const SEALED_PER_BYTE = 1.5;
 
-interface Budget {
-  readonly key: string;
-  readonly maxBytes: number;
-}
-
 export function createKeptBytes(deps: KeptBytesDeps) {
   const { store, keyPrefix, maxAnswerBytes, ttlSeconds } = deps;
   // One answer of a server has room.
@@ -119,21 +115,16 @@ export function createKeptBytes(deps: KeptBytesDeps) {
 
   return {
     /** False where there is no room. Entries of all users have names of their own. A `small` entry may go a little beyond what the others may fill. */
-    async reserve(user: string | undefined, entry: ByteEntry, size: 'any' | 'small') {
-      const reserved: Budget[] = [];
-      for (const budget of listBudgets(user)) {
-        const maxBytes = budget.maxBytes + (size === 'small' ? SMALL_BYTES : 0);
-        if (!(await store.reserveBytes(budget.key, entry, { maxBytes, ttlSeconds }))) {
-          await Promise.all(reserved.map(({ key }) => store.releaseBytes(key, entry)));
-          return false;
-        }
-        reserved.push(budget);
-      }
-      return true;
+    reserve(user: string | undefined, entry: ByteEntry, size: 'any' | 'small') {
+      const more = size === 'small' ? SMALL_BYTES : 0;
+      const budgets = listBudgets(user).map(({ key, maxBytes }) => ({
+        key,
+        maxBytes: maxBytes + more,
+      }));
+      return reserveInAll(store, budgets, entry, ttlSeconds);
     },
-    async release(user: string | undefined, entry: ByteEntry) {
-      await Promise.all(listBudgets(user).map(({ key }) => store.releaseBytes(key, entry)));
-    },
+    release: (user: string | undefined, entry: ByteEntry) =>
+      releaseInAll(store, listBudgets(user), entry),
   };
 }
 

@@ -5,10 +5,11 @@ import { askingTools } from './asking-tools.ts';
 import { inputRequiredTools } from './input-required-tools.ts';
 import { prompts } from './prompts.ts';
 import { resources, resourceTemplates } from './resources.ts';
+import { taskTools } from './task-tools.ts';
 import { tools } from './tools.ts';
 
 export const conformanceCatalog = createLocalCatalog({
-  tools: [...tools, ...askingTools, ...inputRequiredTools],
+  tools: [...tools, ...askingTools, ...inputRequiredTools, ...taskTools],
   prompts,
   resources,
   resourceTemplates,

@@ -1,0 +1,200 @@
+// §29: one task that runs at this replica: what it tells and asks its client goes into its record, and what its client
+// does comes from there.
+
+import { toJsonRpcError } from '../../endpoint/render-error.ts';
+import { fail, GatewayError, getStackFacts } from '../../errors/gateway-error.ts';
+import { computePauseMs } from '../../platform/back-off.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import { type Clock, pause } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import { createThrottle } from '../../platform/throttle.ts';
+import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
+import type { Answer } from '../calls/outcome.ts';
+import type { Question } from '../control/question-guards.ts';
+import type { TaskChanges } from './task-changes.ts';
+import type { TaskEnd, TaskRecord } from './task-record.ts';
+import type { TaskRecords } from './task-records.ts';
+
+export interface RunningTask {
+  /** What it is doing, for people. */
+  note(text: string): void;
+  /** Resolves to the client's answers, by the keys of the questions. @throws GatewayError where the task ends before. */
+  ask(questions: Readonly<Record<string, Question>>): Promise<JsonObject>;
+  /** Resolves once that is written. What comes after the first end counts for nothing. */
+  end(answer: Answer): Promise<void>;
+  /** Whether another replica, or its time, has ended it. */
+  look(): Promise<void>;
+}
+
+export interface RunningTaskDeps {
+  readonly records: TaskRecords;
+  readonly changes: TaskChanges;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface NewTask {
+  readonly key: string;
+  readonly user: string | undefined;
+  readonly record: TaskRecord;
+  /** Of its call. */
+  readonly signal: CancelSignal;
+  /** Ends its work. */
+  abort(): void;
+  /** It is over, and nothing more comes of it. */
+  onOver(): void;
+}
+
+/** Tools may tell their progress all the time. */
+const NOTE_INTERVAL_MS = 500;
+/** Characters of what it is doing. */
+const MAX_NOTE = 1000;
+/** Bytes of a result as JSON. */
+const MAX_RESULT_BYTES = 4 * 1_048_576;
+/** A result must not be lost to a store that is away for a while. */
+const WRITE_AGAIN = { firstMs: 500, longestMs: 30_000 };
+
+export function createRunningTask(task: NewTask, deps: RunningTaskDeps): RunningTask {
+  const { key, user, record: first, signal, abort } = task;
+  const { records, changes, clock, log } = deps;
+  const expiresAt = first.createdAt + first.ttlMs;
+  let statusMessage: string | undefined;
+  let ending: Promise<void> | undefined;
+
+  const update = (change: (record: TaskRecord) => TaskRecord): Promise<TaskRecord | undefined> =>
+    records.update(key, (record) =>
+      record.end === undefined ? { ...change(record), updatedAt: clock.now() } : undefined,
+    );
+
+  const writeNote = createThrottle<'note'>(clock, NOTE_INTERVAL_MS, () => {
+    if (ending !== undefined) return;
+    update((record) => ({ ...record, statusMessage })).then(
+      () => changes.announce(key),
+      (cause: unknown) => log.debug('What a task is doing could not be written.', { cause }),
+    );
+  });
+
+  /** Another replica ended it: by the client's wish, or as one that it takes for lost. */
+  function giveUp(): void {
+    ending = Promise.resolve();
+    abort();
+    void leave();
+  }
+
+  async function leave(): Promise<void> {
+    task.onOver();
+    await records.releaseRun(key, user).catch((cause: unknown) => {
+      log.debug('A task that is over counts until its time is over.', { cause });
+    });
+  }
+
+  async function write(answer: Answer): Promise<void> {
+    const { end, message } = await toEnd(answer);
+    const hasWritten = await writeUntilKept((record) => ({
+      ...record,
+      statusMessage: message ?? (end.status === 'failed' ? undefined : record.statusMessage),
+      questions: {},
+      answers: {},
+      // As long as it might have run, its result is kept.
+      ttlMs: clock.now() - record.createdAt + first.ttlMs,
+      end,
+    }));
+    if (hasWritten) changes.announce(key);
+    await leave();
+  }
+
+  async function writeUntilKept(change: (record: TaskRecord) => TaskRecord): Promise<boolean> {
+    for (let failures = 1; clock.now() < expiresAt + first.ttlMs; failures += 1) {
+      try {
+        await update(change);
+        return true;
+      } catch (cause) {
+        if (failures === 1) {
+          log.warn('The end of a task could not be written to the store; it is tried again.', {
+            cause,
+          });
+        }
+        await pause(clock, computePauseMs(WRITE_AGAIN, failures));
+      }
+    }
+    return false;
+  }
+
+  async function toEnd(
+    answer: Answer,
+  ): Promise<{ readonly end: TaskEnd; readonly message?: string }> {
+    if ('error' in answer) return toFailure(answer.error);
+    const bytes = measure(answer.result);
+    if (bytes instanceof GatewayError) return toFailure(bytes);
+    if (bytes > MAX_RESULT_BYTES) {
+      return toFailure(tooLarge(`It has ${bytes} bytes as JSON; ${MAX_RESULT_BYTES} are allowed.`));
+    }
+    const hasRoom = await records.reserveResult(key, user, bytes).catch(() => true);
+    return hasRoom
+      ? { end: { status: 'completed', result: answer.result } }
+      : toFailure(
+          tooLarge('Too many results are kept already, of this user or of all. Try again later.'),
+        );
+  }
+
+  return {
+    note(text) {
+      if (ending !== undefined) return;
+      statusMessage = text.slice(0, MAX_NOTE);
+      writeNote('note');
+    },
+    async ask(questions) {
+      await update((record) => ({ ...record, questions: { ...record.questions, ...questions } }));
+      changes.announce(key);
+      const keys = Object.keys(questions);
+      const answers = await waitForOutcome<JsonObject | 'over'>({
+        async look() {
+          const record = await records.read(key);
+          if (record === undefined || record.end !== undefined) return 'over';
+          const isAnswered = keys.every((name) => Object.hasOwn(record.answers, name));
+          return isAnswered ? record.answers : undefined;
+        },
+        listen: (check) => changes.listen(key, check),
+        late: 'over',
+        waitMs: expiresAt - clock.now(),
+        signal,
+        clock,
+      });
+      return answers === 'over' ? fail('request_cancelled') : answers;
+    },
+    end(answer) {
+      ending ??= write(answer);
+      return ending;
+    },
+    async look() {
+      if (ending !== undefined) return;
+      if (clock.now() >= expiresAt) {
+        ending = write({ error: new GatewayError('task_expired') });
+        abort();
+        return ending;
+      }
+      const record = await records.read(key).catch(() => first);
+      if (ending === undefined && (record === undefined || record.end !== undefined)) giveUp();
+    },
+  };
+}
+
+/** What JSON cannot say is a failure of the tool. */
+function measure(result: object): number | GatewayError {
+  try {
+    return Buffer.byteLength(JSON.stringify(result));
+  } catch (cause) {
+    return new GatewayError('method_failed', { cause, facts: getStackFacts(cause) });
+  }
+}
+
+const tooLarge = (why: string): GatewayError =>
+  new GatewayError('task_result_too_large', {
+    details: `The task has ended, but its result is too large to be kept. ${why}`,
+  });
+
+const toFailure = (error: GatewayError): { readonly end: TaskEnd; readonly message: string } => ({
+  end: { status: 'failed', error: toJsonRpcError(error) },
+  message: error.message.slice(0, MAX_NOTE),
+});

@@ -1,0 +1,404 @@
+// §29, ext-tasks (2026-07-28): calls that go on after their answer, and whose result is fetched later, at any replica.
+
+import type { UserContext } from '../../endpoint/message.ts';
+import { toJsonRpcError } from '../../endpoint/render-error.ts';
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Guards } from '../../policy/guards/guards.ts';
+import type { Policies } from '../../policy/policy.ts';
+import { buildTasksChannelName } from '../../store/keys.ts';
+import { nameOwner } from '../../store/owner.ts';
+import { createReplicas } from '../../store/replicas/replicas.ts';
+import type { Bus } from '../../store/store.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import type { Call } from '../calls/call.ts';
+import { findAnswerProblem } from '../calls/client-answers.ts';
+import type { CallContext, CallTask } from '../calls/context.ts';
+import { type RunMethod, readString } from '../calls/methods.ts';
+import type { Answer } from '../calls/outcome.ts';
+import {
+  nameOwnPath,
+  type ServedCatalog,
+  type Target,
+  type TaskRequest,
+} from '../catalog/served-catalog.ts';
+import { guardTask } from '../control/guard-task.ts';
+import type { Question } from '../control/question-guards.ts';
+import {
+  createRelayedTaskIds,
+  describeHandle,
+  describeRelayed,
+  isRelayed,
+} from './relayed-tasks.ts';
+import type { RunningTask } from './running-task.ts';
+import { createTaskChanges, isTaskMessage } from './task-changes.ts';
+import { describeInDetail, describeTask, type TaskRecord } from './task-record.ts';
+import { createTaskRecords, type TaskOwner, type TaskRecordsDeps } from './task-records.ts';
+import { createTaskRuns, type TaskRunsDeps } from './task-runs.ts';
+
+/** A call that may go on as a task. */
+export interface TaskOffer extends CallTask {
+  /** What the client is answered, once it does. */
+  readonly created: Promise<JsonObject>;
+  /** Resolves to the client's answers, by the keys of the questions. */
+  ask(questions: Readonly<Record<string, Question>>): Promise<JsonObject>;
+  /** How the call ended, once it has begun as a task. */
+  end(answer: Answer): Promise<void>;
+}
+
+/** At which path somebody asks about a task. */
+type TaskCall = Pick<Call, 'catalog' | 'record'>;
+
+export interface Tasks {
+  offer(call: Call): TaskOffer;
+  /** `tasks/*`, by the method's name. */
+  readonly methods: Readonly<Record<string, RunMethod>>;
+  /** `DetailedTask`. @throws GatewayError `invalid_params` for one that is unknown to this caller. */
+  read(taskId: string, caller: CallContext, call: TaskCall): Promise<JsonObject>;
+  /** Tells what the task is, and each time that it has become another; returns what ends it. */
+  watch(
+    taskId: string,
+    caller: CallContext,
+    call: TaskCall,
+    tell: (task: JsonObject) => void,
+  ): () => void;
+  /** Lets those that run here end for so long; those that do not are ended. */
+  close(graceMs: number): Promise<void>;
+}
+
+export interface TasksDeps extends TaskRecordsDeps {
+  readonly store: TaskRecordsDeps['store'] & TaskRunsDeps['store'] & Bus;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
+  /** Undefined where everybody may use everything. */
+  readonly policies: Pick<Policies, 'judge'> | undefined;
+  /** Those of the configuration as it is now; undefined where it has none. */
+  getGuards(): Guards | undefined;
+}
+
+export function createTasks(deps: TasksDeps): Tasks {
+  const { clock, log, config, keyPrefix, policies, getGuards } = deps;
+  const replicas = createReplicas({
+    ...deps,
+    channel: buildTasksChannelName(keyPrefix),
+    isMessage: isTaskMessage,
+  });
+  const { ownName } = replicas;
+  const changes = createTaskChanges(replicas, clock, log);
+  const records = createTaskRecords(deps);
+  const relayedIds = createRelayedTaskIds(deps.getSeal);
+  const runs = createTaskRuns({ ...deps, records, changes, ownName });
+
+  function offer(call: Call): TaskOffer {
+    const { user, catalog, record } = call;
+    let running: RunningTask | undefined;
+    let resolveCreated: (result: JsonObject) => void = () => {};
+    const created = new Promise<JsonObject>((resolve) => {
+      resolveCreated = resolve;
+    });
+
+    async function begin(): Promise<void> {
+      const id = generateSecret();
+      const owner = toOwner(id, user, catalog);
+      const key = records.buildKey(owner);
+      if (call.signal().aborted) fail('request_cancelled');
+      if (!(await records.reserveRun(key, owner.user))) fail('too_many_tasks');
+      const now = clock.now();
+      const first: TaskRecord = {
+        tool: record.subject ?? '',
+        replica: ownName,
+        createdAt: now,
+        updatedAt: now,
+        ttlMs: config.taskTtlSeconds * 1000,
+        questions: {},
+        answers: {},
+      };
+      running = await runs
+        .start({
+          key,
+          user: owner.user,
+          record: first,
+          signal: call.signal(),
+          abort: () => call.abort(),
+        })
+        .catch(async (thrown: unknown) => {
+          await records.releaseRun(key, owner.user).catch(() => {});
+          throw thrown;
+        });
+      call.detach((error) => {
+        if (error !== undefined) void running?.end({ error });
+      });
+      resolveCreated({ resultType: 'task', ...describeTask(id, first, clock.now()) });
+    }
+
+    return {
+      created,
+      begin,
+      hasBegun: () => running !== undefined,
+      adopt(tasks, server, result) {
+        const handle = tasks.readHandle(result);
+        if (handle === undefined) return result;
+        const place = { server, tool: record.subject ?? '', id: handle.taskId };
+        return relayedIds
+          .seal(toOwner('', user, catalog), place)
+          .then((taskId) => describeHandle(taskId, handle));
+      },
+      send({ method, params }) {
+        // MCP, ext-tasks: there are no log messages of tasks.
+        if (method === 'notifications/progress') running?.note(describeProgress(params));
+      },
+      ask: (questions) => running?.ask(questions) ?? fail('request_cancelled'),
+      async end(answer) {
+        noteFailure(answer, log);
+        await running?.end(answer);
+      },
+    };
+  }
+
+  /** The record, of which a task whose replica has gone has become `failed`. */
+  async function find(
+    taskId: string,
+    caller: CallContext,
+    call: TaskCall,
+  ): Promise<{ readonly key: string; readonly record: TaskRecord }> {
+    const owner = toOwner(taskId, caller.user, call.catalog);
+    const key = records.buildKey(owner);
+    const record = await records.read(key);
+    if (record === undefined) return failUnknownTask();
+    await findTool(record.tool, caller, call);
+    if (record.end !== undefined || (await isRunning(key, record))) return { key, record };
+    const error = new GatewayError('task_lost');
+    const lost = await records.update(key, (standing) =>
+      standing.end === undefined
+        ? {
+            ...standing,
+            updatedAt: clock.now(),
+            statusMessage: error.message,
+            questions: {},
+            answers: {},
+            end: { status: 'failed', error: toJsonRpcError(error) },
+          }
+        : undefined,
+    );
+    await records.releaseRun(key, owner.user);
+    changes.announce(key);
+    return { key, record: lost ?? failUnknownTask() };
+  }
+
+  const isRunning = (key: string, { replica }: TaskRecord): Promise<boolean> =>
+    runs.isRunning(key, replica).catch((cause: unknown) => fail('internal_error', { cause }));
+
+  /** Rules may have been loaded anew, and the user may have other groups: what one may not call, one may not read. */
+  async function findTool(
+    name: string,
+    caller: CallContext,
+    { catalog, record }: TaskCall,
+  ): Promise<Target> {
+    const target = await Promise.resolve(catalog.resolve({ list: 'tools', name }, caller)).catch(
+      (thrown: unknown) => {
+        if (thrown instanceof GatewayError && thrown.key === 'invalid_params') failUnknownTask();
+        throw thrown;
+      },
+    );
+    const verdict = policies?.judge(target.item, caller, undefined);
+    if (verdict?.kind === 'denied') failUnknownTask();
+    if (verdict?.kind === 'scopes_missing') {
+      fail('insufficient_scope', { data: { scopes: verdict.scopes } });
+    }
+    // Guards on what is asked go by it.
+    record.target = target;
+    return target;
+  }
+
+  /** §29.5: asks its server. Undefined for what is only acknowledged. */
+  async function askServer(
+    request: TaskRequest,
+    caller: CallContext,
+    call: TaskCall,
+  ): Promise<JsonObject | undefined> {
+    const { taskId } = request;
+    const place = await relayedIds.open(toOwner('', caller.user, call.catalog), taskId);
+    if (place === undefined) return failUnknownTask();
+    const target = await findTool(place.tool, caller, call);
+    if (target.relayedTasks === undefined || target.server !== place.server) failUnknownTask();
+    const task = await target.relayedTasks.request({ ...request, taskId: place.id }, caller);
+    if (task === undefined) return undefined;
+    return describeRelayed(taskId, await guardTask(getGuards(), target, task, caller, call.record));
+  }
+
+  async function read(taskId: string, caller: CallContext, call: TaskCall): Promise<JsonObject> {
+    if (isRelayed(taskId)) {
+      const task = await askServer({ method: 'tasks/get', taskId }, caller, call);
+      return task ?? failUnknownTask();
+    }
+    const { record } = await find(taskId, caller, call);
+    return describeInDetail(taskId, record, clock.now());
+  }
+
+  const methods: Tasks['methods'] = {
+    'tasks/get': async (params, context, call) => ({
+      result: await read(readString(params, 'taskId'), context, call),
+    }),
+    async 'tasks/update'(params, context, call) {
+      const taskId = readString(params, 'taskId');
+      const { inputResponses } = params;
+      if (!isObject(inputResponses)) {
+        fail('invalid_params', { details: 'params.inputResponses must be an object' });
+      }
+      if (isRelayed(taskId)) {
+        await askServer({ method: 'tasks/update', taskId, inputResponses }, context, call);
+        return NOTHING;
+      }
+      const { key } = await find(taskId, context, call);
+      let problem: string | undefined;
+      await records.update(key, (record) => {
+        const answered = pickAnswers(record, inputResponses);
+        problem = findProblem(record, answered);
+        return problem !== undefined || record.end !== undefined || isEmpty(answered)
+          ? undefined
+          : {
+              ...record,
+              updatedAt: clock.now(),
+              questions: omit(record.questions, answered),
+              answers: { ...record.answers, ...answered },
+            };
+      });
+      if (problem !== undefined) fail('invalid_params', { details: problem });
+      changes.announce(key);
+      return NOTHING;
+    },
+    async 'tasks/cancel'(params, context, call) {
+      const taskId = readString(params, 'taskId');
+      if (isRelayed(taskId)) {
+        await askServer({ method: 'tasks/cancel', taskId }, context, call);
+        return NOTHING;
+      }
+      const { key } = await find(taskId, context, call);
+      await records.update(key, (standing) =>
+        standing.end === undefined
+          ? {
+              ...standing,
+              updatedAt: clock.now(),
+              statusMessage: undefined,
+              questions: {},
+              answers: {},
+              end: { status: 'cancelled' },
+            }
+          : undefined,
+      );
+      changes.announce(key);
+      return NOTHING;
+    },
+  };
+
+  return {
+    offer,
+    methods,
+    read,
+    watch(taskId, caller, call, tell) {
+      const key = records.buildKey(toOwner(taskId, caller.user, call.catalog));
+      let told = '';
+      let isOver = false;
+      async function look(): Promise<void> {
+        // What can be read no longer, or not now, is told no longer, or later.
+        const task = await read(taskId, caller, call).catch(() => undefined);
+        const { pollIntervalMs: _, ...state } = task ?? {};
+        const text = JSON.stringify(state);
+        if (task === undefined || text === told || isOver) return;
+        told = text;
+        tell(task);
+      }
+      const lookInOrder = createTurnTaker(look);
+      const stopListening = changes.listen(key, lookInOrder);
+      lookInOrder();
+      return () => {
+        isOver = true;
+        stopListening();
+      };
+    },
+    async close(graceMs) {
+      await runs.close(graceMs);
+      replicas.close();
+    },
+  };
+}
+
+/** One look at a time; what changes meanwhile is looked at once more. */
+function createTurnTaker(look: () => Promise<void>): () => void {
+  let isLooking = false;
+  let hasChanged = false;
+  return function lookInOrder() {
+    hasChanged = isLooking;
+    if (isLooking) return;
+    isLooking = true;
+    void look().finally(() => {
+      isLooking = false;
+      if (hasChanged) lookInOrder();
+    });
+  };
+}
+
+const NOTHING = { result: {} };
+
+const toOwner = (
+  id: string,
+  user: UserContext | undefined,
+  catalog: Pick<ServedCatalog, 'server' | 'view'>,
+): TaskOwner => ({ id, user: user && nameOwner(user), path: nameOwnPath(catalog) });
+
+/** The same whether there never was one, or it is somebody else's. */
+function failUnknownTask(): never {
+  return fail('invalid_params', {
+    message: 'Unknown task',
+    details: 'There is no task with this id here, or it is kept no longer.',
+  });
+}
+
+/** ext-tasks: answers to what is not asked, or is answered already, are left alone. */
+const pickAnswers = ({ questions }: TaskRecord, received: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(received).filter(([key]) => Object.hasOwn(questions, key)));
+
+const omit = <Value>(from: Readonly<Record<string, Value>>, keys: object) =>
+  Object.fromEntries(Object.entries(from).filter(([key]) => !Object.hasOwn(keys, key)));
+
+const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
+
+/** What fits no question is refused, and the task goes on waiting. */
+function findProblem({ questions }: TaskRecord, answered: JsonObject): string | undefined {
+  for (const [key, answer] of Object.entries(answered)) {
+    const question = questions[key];
+    const problem = question && findAnswerProblem(question, answer);
+    if (problem !== undefined) {
+      return `params.inputResponses "${key.slice(0, 100)}" ${problem}`;
+    }
+  }
+  return undefined;
+}
+
+/** `params` of notifications/progress. */
+function describeProgress(params: object): string {
+  const { message, progress, total } = {
+    message: undefined,
+    progress: 0,
+    total: undefined,
+    ...params,
+  };
+  if (typeof message === 'string' && message !== '') return message;
+  return total === undefined ? String(progress) : `${progress} of ${total}`;
+}
+
+/** Its request was answered long before: this line is the only one that says it. */
+function noteFailure(answer: Answer, log: Log): void {
+  const error = 'error' in answer ? answer.error : answer.failure;
+  if (error === undefined) return;
+  log.warn('A task failed.', {
+    error: error.key,
+    details: error.message,
+    cause: error.cause,
+    ...error.failure.facts,
+  });
+}
