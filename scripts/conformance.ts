@@ -59,6 +59,10 @@ async function runAndPrint(
     console.log(`  ${failed.includes(scenario) ? '✗' : '!'} ${scenario}`);
     for (const check of checks) console.log(`      ${check}`);
   }
+  for (const scenario of failed) {
+    const isSaid = scenario in complaints || absent.includes(scenario);
+    if (!isSaid) console.log(`  ✗ ${scenario}: nothing was found right`);
+  }
   if (absent.length > 0) console.log(`  cannot pass (docs/protocol.md): ${absent.join(', ')}`);
   const isAsExpected = failed.every((scenario) => absent.includes(scenario));
   if (!isAsExpected || passed.length !== all - absent.length) process.exitCode = 1;
