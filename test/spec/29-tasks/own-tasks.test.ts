@@ -69,7 +69,10 @@ describe('who gets a task', () => {
     });
     work.resolve('done');
     const ended = await taskBecomes(gateway, result.taskId, 'completed');
-    expect(ended.result).toEqual({ content: [{ type: 'text', text: 'done' }] });
+    expect(ended.result).toEqual({
+      resultType: 'complete',
+      content: [{ type: 'text', text: 'done' }],
+    });
   });
 
   test('§29.1 one that does not gets the result', async () => {
