@@ -110,6 +110,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
           { text: 'Views', link: '/reference/views' },
           { text: 'Guards', link: '/reference/guards' },
           { text: 'Approvals', link: '/reference/approvals' },
+          { text: 'Tasks', link: '/reference/tasks' },
           { text: 'Replay of rules', link: '/reference/replay' },
           { text: 'Server card and server.json', link: '/reference/server-card' },
           { text: 'Skills', link: '/reference/skills' },

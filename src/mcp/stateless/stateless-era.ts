@@ -143,7 +143,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
       task.created.then((result) => resolve({ result: withServerInfo(result, info) }), reject);
       work.then((outcome) =>
         task.hasBegun() && outcome.kind !== 'asked'
-          ? task.end(toAnswer(outcome, true, ({ result }) => result))
+          ? task.end(toAnswer(outcome, true, ({ result }) => ({ ...COMPLETE, ...result })))
           : endRound(round, work, info).then(resolve, reject),
       );
     });

@@ -114,7 +114,8 @@ function readDetails(
   switch (status) {
     case 'completed':
       return isObject(result)
-        ? { result }
+        ? // As of a call; servers that inline a result may leave it out.
+          { result: { resultType: 'complete', ...result } }
         : failTask(`${server} says that a task is completed, and not with what.`);
     case 'failed':
       return { error: readError(error) };

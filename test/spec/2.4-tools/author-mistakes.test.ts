@@ -223,7 +223,7 @@ test.each<[string, (members: never) => unknown, object, string]>([
     'tool',
     defineTool,
     { ...TOOL, discription: '', run: callable },
-    'Tool roll_dice: unknown member "discription". Did you mean "description"? Allowed: name, title, description, icons, annotations, inputSchema, outputSchema, run.',
+    'Tool roll_dice: unknown member "discription". Did you mean "description"? Allowed: name, title, description, icons, annotations, inputSchema, outputSchema, task, prepare, run.',
   ],
   [
     'prompt',

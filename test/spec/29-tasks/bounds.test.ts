@@ -23,7 +23,7 @@ const start = async (env: Readonly<Record<string, string>>, clock = manualClock(
   gateway: closeAfterTest(await startGateway({ env, deps: { catalog, clock } })),
 });
 
-describe('§29.7 bounds', () => {
+describe('bounds', () => {
   test('§29.7 one more of a user is refused, and runs nothing; another user’s begins', async () => {
     const { gateway } = await start({ MCP_USER_TASKS_MAX: '2' });
     let begun = 0;

@@ -37,7 +37,7 @@ const acknowledged = (notifications: object) => ({
   params: { notifications, _meta },
 });
 
-describe('§29.3 subscriptions/listen', () => {
+describe('subscriptions/listen', () => {
   test('§29.3 tells each state of a task, with its result at the end', async () => {
     const work = createDeferred();
     works.set('told', () => work.promise);

@@ -29,7 +29,7 @@ const CONSENT = {
   required: ['yes'],
 } as const;
 
-describe('§29.1 who gets a task', () => {
+describe('who gets a task', () => {
   test('§29.1 server/discover says that there are tasks', async () => {
     const { json } = await stateless(gateway, 'server/discover');
     expect(json.result.capabilities.extensions).toEqual({ [TASKS]: {} });
@@ -69,7 +69,10 @@ describe('§29.1 who gets a task', () => {
     });
     work.resolve('done');
     const ended = await taskBecomes(gateway, result.taskId, 'completed');
-    expect(ended.result).toEqual({ content: [{ type: 'text', text: 'done' }] });
+    expect(ended.result).toEqual({
+      resultType: 'complete',
+      content: [{ type: 'text', text: 'done' }],
+    });
   });
 
   test('§29.1 one that does not gets the result', async () => {
@@ -115,7 +118,7 @@ describe('§29.1 who gets a task', () => {
   });
 });
 
-describe('§29.2 how a task ends', () => {
+describe('how a task ends', () => {
   test('§29.2 what the tool throws is a result, as of other calls', async () => {
     works.set('throws', () => Promise.reject(new Error('secret')));
     const taskId = await beginTask(gateway, 'throws');
@@ -173,7 +176,7 @@ describe('§29.2 how a task ends', () => {
   });
 });
 
-describe('§29.3 while it runs', () => {
+describe('while it runs', () => {
   test('§29.3 progress is its status', async () => {
     const work = createDeferred();
     works.set('steps', ({ progress }) => {
@@ -241,7 +244,7 @@ describe('§29.3 while it runs', () => {
   });
 });
 
-describe('§29.4 whose a task is', () => {
+describe('whose a task is', () => {
   const over = createDeferred();
   // A gateway that stops waits for what runs.
   afterAll(() => over.resolve('over'));

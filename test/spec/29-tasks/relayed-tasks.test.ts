@@ -32,7 +32,7 @@ async function begin(label: string): Promise<string> {
   return json.result.taskId;
 }
 
-describe('§29.5 a server of the stateless era', () => {
+describe('a server of the stateless era', () => {
   test('§29.5 what it says that it has is advertised', async () => {
     const { json } = await stateless(gateway, 'server/discover');
     expect(json.result.capabilities.extensions).toEqual({ [TASKS]: {} });
@@ -122,7 +122,7 @@ describe('§29.5 a server of the stateless era', () => {
   });
 });
 
-describe('§29.5 whose a relayed task is', () => {
+describe('whose a relayed task is', () => {
   test.each(['tasks/get', 'tasks/update', 'tasks/cancel'])(
     '§29.5 %s: another user, and another path, do not find it',
     async (method) => {
