@@ -395,6 +395,11 @@ function describeProgress(params: object): string {
 function noteFailure(answer: Answer, log: Log): void {
   const error = 'error' in answer ? answer.error : answer.failure;
   if (error === undefined) return;
+  // Somebody wanted this end: it is no failure, and where the tool stopped interests nobody.
+  if (error.key === 'request_cancelled') {
+    log.info('A task was cancelled.', { error: error.key });
+    return;
+  }
   log.warn('A task failed.', {
     error: error.key,
     details: error.message,

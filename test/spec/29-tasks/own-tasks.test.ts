@@ -1,4 +1,5 @@
 // Tools of an author's own whose calls go on as tasks.
+import { once } from 'node:events';
 import { afterAll, describe, expect, test } from 'vitest';
 import { elicit } from '../../../src/index.ts';
 import { stateless } from '../../support/clients/stateless.ts';
@@ -163,6 +164,24 @@ describe('how a task ends', () => {
     expect((await getTask(gateway, taskId)).json.result.status).toBe('cancelled');
     // Once more is no mistake.
     expect((await send(gateway, 'tasks/cancel', { taskId })).json.result).toBeDefined();
+  });
+
+  test('§29.2 the log does not call that a failure, though the tool throws', async () => {
+    works.set('gives up', async ({ signal }) => {
+      await once(signal, 'abort');
+      throw signal.reason;
+    });
+    const taskId = await beginTask(gateway, 'gives up');
+    const before = gateway.log.length;
+    await send(gateway, 'tasks/cancel', { taskId });
+    await expect
+      .poll(() => gateway.log.slice(before), SLOWLY)
+      .toContainEqual(
+        expect.objectContaining({ msg: 'A task was cancelled.', error: 'request_cancelled' }),
+      );
+    expect(gateway.log.slice(before)).not.toContainEqual(
+      expect.objectContaining({ msg: 'A task failed.' }),
+    );
   });
 
   test('§29.2 a result that comes after that counts for nothing', async () => {
