@@ -76,7 +76,10 @@ function describeWrongChoice(message: string, parsed: ParsedSoFar): string {
   const row = findOption(parsed, flag);
   const choices = row?.kind === 'choice' ? row.choices : (argument?.choices ?? []);
   const nearest = findNearestName(given, choices);
-  return `${flag ?? argument?.name}: ${JSON.stringify(given)} is not one of ${choices.join(', ')}.${suggest(nearest)}`;
+  const subject = flag ?? argument?.name;
+  const [only] = choices;
+  if (choices.length === 1) return `${subject} must be ${only}, not ${JSON.stringify(given)}.`;
+  return `${subject}: ${JSON.stringify(given)} is not one of ${choices.join(', ')}.${suggest(nearest)}`;
 }
 
 function describeMissingArgument(parsed: ParsedSoFar): string {

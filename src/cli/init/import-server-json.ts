@@ -218,7 +218,7 @@ function createInputs(server: string, changes: Change[]): Inputs {
       // A brace would end the variable.
       if (text.includes('}')) return text;
       const variable = choose(key);
-      note(member, `${variable} in .env is another than ${quote(text, MAX_SHOWN)}`);
+      note(member, `${quote(text, MAX_SHOWN)}, unless ${variable} in .env says otherwise`);
       return `\${${variable}:-${text}}`;
     }
     if (isRequired !== true && isSecret !== true) {

@@ -94,6 +94,11 @@ function nameServers(path: string, givenNames: readonly string[]): ReadonlyMap<s
 
 function read(path: string): JsonObject {
   const format = /^\.ya?ml$/i.test(extname(path)) ? 'yaml' : 'json';
+  if (/^https?:\/\//i.test(path)) {
+    throw refuse([
+      `--servers takes a file, not an address. Fetch it first: curl -o server.json ${path}`,
+    ]);
+  }
   const content = readText(path, (error) => {
     throw refuse([`--servers: ${path} cannot be read (${String(error)}).`]);
   });
