@@ -535,6 +535,11 @@ test.each([
 
 test.each([
   { args: ['--servers', 'nope.json'], code: 1, says: '--servers: nope.json cannot be read' },
+  {
+    args: ['--servers', 'https://registry.example/server.json'],
+    code: 1,
+    says: '--servers takes a file, not an address. Fetch it first: curl -o server.json https://registry.example/server.json',
+  },
   { args: ['--servers', 'empty.json'], code: 1, says: 'empty.json has no "mcpServers"' },
   { args: ['--provider', 'otka'], code: 2, says: '"otka" is not one of dev, entra, okta' },
   { args: ['--store', 'disk'], code: 2, says: '"disk" is not one of embedded, redis.' },

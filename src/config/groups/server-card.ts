@@ -28,7 +28,7 @@ export const serverCardSettings = {
     default: { value: false },
     summary: 'Serves a server card, by which clients find the gateway before they connect.',
     details:
-      'At `/mcp/server-card`, and a catalogue with it at `/.well-known/mcp/catalog.json`; the card of a server or view is at `/mcp/<name>/server-card`. Everybody can read them. They name no tools. See [the reference](reference/server-card.md#32-server-card-and-server-json).',
+      'At `/mcp/server-card`, and a catalogue with it at `/.well-known/mcp/catalog.json`; the card of a server or view is at `/mcp/<name>/server-card`. Everybody can read them. They name no tools. See [the reference](reference/server-card.md#32-server-card-and-serverjson).',
   }),
   name: defineSetting('SERVER_CARD_NAME', reverseDnsName, {
     default: {
