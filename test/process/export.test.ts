@@ -95,3 +95,9 @@ test.each([
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toContain(says);
 });
+
+test('§32.3 export: of anything else it says what there is', async () => {
+  const { code, stderr } = await runInside({ BASE_URL }, { args: ['export', 'card'] });
+  expect(code).toBe(2);
+  expect(stderr).toContain('WHAT must be server.json, not "card".');
+});
