@@ -96,6 +96,7 @@ export function createTasks(deps: TasksDeps): Tasks {
   function offer(call: Call): TaskOffer {
     const { user, catalog, record } = call;
     let running: RunningTask | undefined;
+    let adopted: JsonObject | undefined;
     let resolveCreated: (result: JsonObject) => void = () => {};
     const created = new Promise<JsonObject>((resolve) => {
       resolveCreated = resolve;
@@ -132,6 +133,8 @@ export function createTasks(deps: TasksDeps): Tasks {
       call.detach((error) => {
         if (error !== undefined) void running?.end({ error });
       });
+      // Meanwhile its login may have ended.
+      if (call.signal().aborted) void running.end({ error: new GatewayError('request_cancelled') });
       resolveCreated({ resultType: 'task', ...describeTask(id, first, clock.now()) });
     }
 
@@ -145,8 +148,12 @@ export function createTasks(deps: TasksDeps): Tasks {
         const place = { server, tool: record.subject ?? '', id: handle.taskId };
         return relayedIds
           .seal(toOwner('', user, catalog), place)
-          .then((taskId) => describeHandle(taskId, handle));
+          .then((taskId) => {
+            adopted = describeHandle(taskId, handle);
+            return adopted;
+          });
       },
+      isHandle: (result) => result === adopted,
       send({ method, params }) {
         // MCP, ext-tasks: there are no log messages of tasks.
         if (method === 'notifications/progress') running?.note(describeProgress(params));
@@ -278,6 +285,7 @@ export function createTasks(deps: TasksDeps): Tasks {
         return NOTHING;
       }
       const { key } = await find(taskId, context, call);
+      const { user } = toOwner(taskId, context.user, call.catalog);
       await records.update(key, (standing) =>
         standing.end === undefined
           ? {
@@ -290,6 +298,8 @@ export function createTasks(deps: TasksDeps): Tasks {
             }
           : undefined,
       );
+      // Its replica may be gone, and nobody be there to do it.
+      await records.releaseRun(key, user);
       changes.announce(key);
       return NOTHING;
     },

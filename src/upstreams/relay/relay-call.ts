@@ -1,6 +1,7 @@
 // §18.3, §18.4: a call goes through to its server, whatever the eras of client and server.
 
 import { GatewayError } from '../../errors/gateway-error.ts';
+import { TASKS } from '../../protocol/extensions.ts';
 import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
 import { passAnswers } from '../../mcp/control/question-guards.ts';
@@ -92,12 +93,13 @@ const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 function toRawResult(
   method: RelayedRequest['method'],
   result: JsonObject,
-  { user, relay }: Pick<Context, 'user' | 'relay'>,
+  { user, relay, client }: Pick<Context, 'user' | 'relay' | 'client'>,
 ): RawResult {
   // The session era has no result types: there nothing is the transport's own.
   if (result.resultType === undefined && isRaw(result)) return result;
   // What it says of a task is read, and not passed on as it is (§29.5).
-  if (result.resultType === 'task' || method.startsWith('tasks/')) {
+  const mayBeTask = relay.era === 'stateless' && client.extensions?.[TASKS] !== undefined;
+  if ((result.resultType === 'task' && mayBeTask) || method.startsWith('tasks/')) {
     const { cache: _cache, ...said } = result;
     return said;
   }
