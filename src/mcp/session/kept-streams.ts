@@ -11,8 +11,8 @@ import { renderResponse } from '../calls/outcome.ts';
 import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
 import type { EventChannel } from '../streaming/response-stream.ts';
 import { createEventIdFrame, type EventIdFrame, tagSession } from './event-ids.ts';
-import type { McpReplicas } from './replica-message.ts';
 import { type Droppable, OldestFirst } from './oldest-first.ts';
+import type { McpReplicas } from './replica-message.ts';
 import { toEvent, toPrimer, toReplay } from './resumable-events.ts';
 import {
   KEPT_MS,

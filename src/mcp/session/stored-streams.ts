@@ -44,7 +44,8 @@ export interface StoredStreams {
 }
 
 export interface StoredStreamsDeps {
-  readonly store: Pick<KeyValue, 'get' | 'set' | 'delete'> & Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
+  readonly store: Pick<KeyValue, 'get' | 'set' | 'delete'> &
+    Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
   getSeal(): Promise<Seal>;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly sessionKeyPrefix: string;

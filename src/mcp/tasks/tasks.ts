@@ -59,14 +59,24 @@ export interface Tasks {
   /** `DetailedTask`. @throws GatewayError `invalid_params` for one that is unknown to this caller. */
   read(taskId: string, caller: CallContext, call: TaskCall): Promise<JsonObject>;
   /** Tells what the task is, and each time that it has become another; returns what ends it. */
-  watch(
-    taskId: string,
-    caller: CallContext,
-    call: TaskCall,
-    tell: (task: JsonObject) => void,
-  ): () => void;
+  watch(watch: TaskWatch): () => void;
+  /**
+   * Counts so many tasks as watched for their user, until what it returns is called.
+   *
+   * @throws GatewayError `too_many_streams`
+   */
+  reserveWatches(user: UserContext | undefined, count: number): () => void;
   /** Lets those that run here end for so long; those that do not are ended. */
   close(graceMs: number): Promise<void>;
+}
+
+export interface TaskWatch {
+  readonly taskId: string;
+  readonly user: UserContext | undefined;
+  readonly catalog: TaskCall['catalog'];
+  /** As its user. */
+  read(): Promise<JsonObject>;
+  tell(task: JsonObject): void;
 }
 
 export interface TasksDeps extends TaskRecordsDeps {
@@ -91,6 +101,7 @@ export function createTasks(deps: TasksDeps): Tasks {
   const changes = createTaskChanges(replicas, clock, log);
   const records = createTaskRecords(deps);
   const relayedIds = createRelayedTaskIds(deps.getSeal);
+  const reserveWatches = createWatchCounter();
   const runs = createTaskRuns({ ...deps, records, changes, ownName });
 
   function offer(call: Call): TaskOffer {
@@ -146,12 +157,10 @@ export function createTasks(deps: TasksDeps): Tasks {
         const handle = tasks.readHandle(result);
         if (handle === undefined) return result;
         const place = { server, tool: record.subject ?? '', id: handle.taskId };
-        return relayedIds
-          .seal(toOwner('', user, catalog), place)
-          .then((taskId) => {
-            adopted = describeHandle(taskId, handle);
-            return adopted;
-          });
+        return relayedIds.seal(toOwner('', user, catalog), place).then((taskId) => {
+          adopted = describeHandle(taskId, handle);
+          return adopted;
+        });
       },
       isHandle: (result) => result === adopted,
       send({ method, params }) {
@@ -309,13 +318,14 @@ export function createTasks(deps: TasksDeps): Tasks {
     offer,
     methods,
     read,
-    watch(taskId, caller, call, tell) {
-      const key = records.buildKey(toOwner(taskId, caller.user, call.catalog));
+    reserveWatches,
+    watch({ taskId, user, catalog, read: readTask, tell }) {
+      const key = records.buildKey(toOwner(taskId, user, catalog));
       let told = '';
       let isOver = false;
       async function look(): Promise<void> {
         // What can be read no longer, or not now, is told no longer, or later.
-        const task = await read(taskId, caller, call).catch(() => undefined);
+        const task = await readTask().catch(() => undefined);
         const { pollIntervalMs: _, ...state } = task ?? {};
         const text = JSON.stringify(state);
         if (task === undefined || text === told || isOver) return;
@@ -334,6 +344,36 @@ export function createTasks(deps: TasksDeps): Tasks {
       await runs.close(graceMs);
       replicas.close();
     },
+  };
+}
+
+/** Each is looked at every few seconds, those of servers at their server: of one user, and in all. */
+const MAX_WATCHED = { user: 200, all: 8192 };
+
+function createWatchCounter(): Tasks['reserveWatches'] {
+  const byUser = new Map<string, number>();
+  let all = 0;
+  return function reserveWatches(user, count) {
+    const name = user && nameOwner(user);
+    const ofUser = name === undefined ? 0 : (byUser.get(name) ?? 0);
+    if (all + count > MAX_WATCHED.all || ofUser + count > MAX_WATCHED.user) {
+      fail('too_many_streams', {
+        details: `Of one user ${MAX_WATCHED.user} tasks may be listened to at once, and ${MAX_WATCHED.all} of all.`,
+      });
+    }
+    let isReserved = true;
+    function add(change: number): void {
+      all += change;
+      if (name === undefined) return;
+      const left = (byUser.get(name) ?? 0) + change;
+      if (left === 0) byUser.delete(name);
+      else byUser.set(name, left);
+    }
+    add(count);
+    return function release() {
+      if (isReserved) add(-count);
+      isReserved = false;
+    };
   };
 }
 

@@ -1,12 +1,12 @@
 // §18.3, §18.4: a call goes through to its server, whatever the eras of client and server.
 
 import { GatewayError } from '../../errors/gateway-error.ts';
-import { TASKS } from '../../protocol/extensions.ts';
 import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
 import { passAnswers } from '../../mcp/control/question-guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { TASKS } from '../../protocol/extensions.ts';
 import { type Doors, withoutDoorAnswer } from '../connect/doors.ts';
 import { ConnectionNeeded, UpstreamError, type UpstreamQuestion } from '../upstream.ts';
 import { CallRefusedError, type ToFailedResult } from './failures.ts';
