@@ -6,7 +6,6 @@ import type { CacheHint } from '../../mcp/catalog/content.ts';
 import { passAnswers } from '../../mcp/control/question-guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { TASKS } from '../../protocol/extensions.ts';
 import { type Doors, withoutDoorAnswer } from '../connect/doors.ts';
 import { ConnectionNeeded, UpstreamError, type UpstreamQuestion } from '../upstream.ts';
 import { CallRefusedError, type ToFailedResult } from './failures.ts';
@@ -93,13 +92,12 @@ const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 function toRawResult(
   method: RelayedRequest['method'],
   result: JsonObject,
-  { user, relay, client }: Pick<Context, 'user' | 'relay' | 'client'>,
+  { user, relay }: Pick<Context, 'user' | 'relay'>,
 ): RawResult {
   // The session era has no result types: there nothing is the transport's own.
   if (result.resultType === undefined && isRaw(result)) return result;
   // What it says of a task is read, and not passed on as it is (§29.5).
-  const mayBeTask = relay.era === 'stateless' && client.extensions?.[TASKS] !== undefined;
-  if ((result.resultType === 'task' && mayBeTask) || method.startsWith('tasks/')) {
+  if (result.resultType === 'task' || method.startsWith('tasks/')) {
     const { cache: _cache, ...said } = result;
     return said;
   }
