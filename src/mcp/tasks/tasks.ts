@@ -273,7 +273,7 @@ export function createTasks(deps: TasksDeps): Tasks {
       let problem: string | undefined;
       await records.update(key, (record) => {
         const answered = pickAnswers(record, inputResponses);
-        problem = findProblem(record, answered);
+        problem = findProblem(record, answered) ?? findSizeProblem(record, answered);
         return problem !== undefined || record.end !== undefined || isEmpty(answered)
           ? undefined
           : {
@@ -427,6 +427,16 @@ function findProblem({ questions }: TaskRecord, answered: JsonObject): string | 
     }
   }
   return undefined;
+}
+
+/** Bytes as JSON: they lie in the store until the tool has taken them. */
+const MAX_ANSWER_BYTES = 1_048_576;
+
+function findSizeProblem({ answers }: TaskRecord, answered: JsonObject): string | undefined {
+  const bytes = Buffer.byteLength(JSON.stringify({ ...answers, ...answered }));
+  return bytes > MAX_ANSWER_BYTES
+    ? `params.inputResponses are too large: answers of a task may have ${MAX_ANSWER_BYTES} bytes as JSON`
+    : undefined;
 }
 
 /** `params` of notifications/progress. */
