@@ -77,11 +77,10 @@ export function createRunningTask(task: NewTask, deps: RunningTaskDeps): Running
 
   /** Each is asked for once. */
   function forgetAnswers(keys: readonly string[]): void {
-    const isTaken = ([key]: readonly [string, unknown]) => keys.includes(key);
     update((record) => ({
       ...record,
       answers: Object.fromEntries(
-        Object.entries(record.answers).filter((answer) => !isTaken(answer)),
+        Object.entries(record.answers).filter(([name]) => !keys.includes(name)),
       ),
     })).catch((cause: unknown) => {
       log.debug('The answers to what a task has asked stay in the store until it ends.', { cause });

@@ -42,13 +42,13 @@ test.each(['job', 'one__job'])('§29 %s, called by call_tool, goes on as a task'
 test.each(['job', 'one__job'])(
   '§29.4 %s: whoever may not call it any more does not read what came of it',
   async (name) => {
-    const { gateway, file } = await start();
+    const rules = (may: readonly string[]) => [{ who: 'everyone', may }];
+    const { gateway, file } = await start({ rules: rules(['*']) });
     const work = createDeferred();
     works.set('forbidden', () => work.promise);
     const taskId = await begin(gateway, name, 'forbidden');
-    const policies = [{ name: 'none', deny: { tools: [name] } }];
     const views = { research: { search: true } };
-    await gateway.reload({ ...file, views, policies });
+    await gateway.reload({ ...file, views, rules: rules(['*plain']) });
     for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
       const { json } = await send(gateway, method, { taskId, inputResponses: {} });
       expect(json.error).toMatchObject({ code: -32602, message: 'Unknown task' });
