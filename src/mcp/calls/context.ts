@@ -33,6 +33,8 @@ export interface CallTask {
   hasBegun(): boolean;
   /** §29.5: what the server of the target answered, as its client gets it: a task under an id of the gateway's. */
   adopt(tasks: RelayedTasks, server: string, result: object): object | Promise<object>;
+  /** Whether it is what `adopt` made of a task of a server: a server may write what looks like one. */
+  isHandle(result: object): boolean;
   /** What would be sent to the client before the answer. */
   send(message: GuardedNotification): void;
 }

@@ -15,7 +15,7 @@ interface GuardEndDeps {
   readonly asked: Guard | undefined;
   readonly target: Target;
   readonly message: Pick<GuardedMessage, 'caller' | 'signal'>;
-  readonly context: Pick<CallContext, 'isAsking'>;
+  readonly context: Pick<CallContext, 'isAsking' | 'task'>;
 }
 
 /** What an author's tool says of its failure is a result like any other. @throws what was thrown otherwise. */
@@ -33,14 +33,14 @@ export async function guardEnd(running: Promise<object>, deps: GuardEndDeps): Pr
     return guardThrown(thrown, deps);
   }
   // The client is asked in place of an answer: nobody hears of this one.
-  return deps.context.isAsking() || deps.after === undefined || isTaskOfServer(deps.target, result)
+  return deps.context.isAsking() || deps.after === undefined || isTaskOfServer(deps.context, result)
     ? result
     : guardResult(result, deps.after, deps);
 }
 
 /** §29.5: a handle that the gateway wrote. What comes of the task is looked at when its client asks. */
-const isTaskOfServer = ({ relayedTasks }: Target, result: object): boolean =>
-  relayedTasks !== undefined && 'resultType' in result && result.resultType === 'task';
+const isTaskOfServer = ({ task }: Pick<CallContext, 'task'>, result: object): boolean =>
+  task?.isHandle(result) === true;
 
 async function guardResult(
   result: object,

@@ -11,8 +11,8 @@ import { renderResponse } from '../calls/outcome.ts';
 import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
 import type { EventChannel } from '../streaming/response-stream.ts';
 import { createEventIdFrame, type EventIdFrame, tagSession } from './event-ids.ts';
-import type { McpReplicas } from './replica-message.ts';
 import { type Droppable, OldestFirst } from './oldest-first.ts';
+import type { McpReplicas } from './replica-message.ts';
 import { toEvent, toPrimer, toReplay } from './resumable-events.ts';
 import {
   KEPT_MS,
@@ -220,6 +220,9 @@ export function createKeptStreams({ stored, replicas, clock, log }: KeptStreamsD
     const session = getSession(stream.sessionId);
     const bytes = stream.events.reduce((sum, { text }) => sum + text.length, STREAM_BYTES);
     countBytes(stream, -bytes, -stream.events.length);
+    // What is about to be written of it says that it is lost.
+    stream.firstPosition += stream.events.length;
+    stream.lostPosition = stream.firstPosition - 1;
     // A Map that shrinks leaves old tables behind, which would keep all of it.
     stream.events.length = 0;
     stream.isForgotten = true;

@@ -5,6 +5,7 @@ import type { ReplyStream } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
+import { nameOwner, readOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
 import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
@@ -52,6 +53,8 @@ export interface ResumptionsDeps {
 /** A stream that began elsewhere, while it is read here. */
 interface Reader {
   readonly session: Pick<SessionRecord, 'sessionId'>;
+  /** As `nameOwner` has it; undefined without authentication. */
+  readonly user: string | undefined;
   readonly id: EventId;
   readonly stream: WrittenStream;
   readonly queue: EventQueue;
@@ -73,6 +76,8 @@ const SIGN_OF_LIFE_MS = 5000;
 
 /** Each waits, and holds a connection. */
 const MAX_PER_SESSION = 50;
+/** Ids can be made up, and sessions opened: one user must not take the place of all. */
+const MAX_PER_USER = 200;
 const MAX_READERS = 2000;
 
 export function createResumptions(deps: ResumptionsDeps): Resumptions {
@@ -99,24 +104,32 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     tellNews(reader);
   }
 
-  function checkRoom(sessionId: string): void {
-    const ofSession = [...readers.keys()].filter((key) => key.startsWith(`${sessionId} `)).length;
-    if (ofSession >= MAX_PER_SESSION || readers.size >= MAX_READERS) fail('too_many_streams');
+  /** Who reads already goes on in place of that one. */
+  function hasRoom(session: SessionRecord, { stream }: EventId): boolean {
+    const { sessionId } = session;
+    if (readers.has(toKey(sessionId, stream))) return true;
+    if (readers.size >= MAX_READERS) return false;
+    const user = nameUser(session);
+    let ofSession = 0;
+    let ofUser = 0;
+    for (const reader of readers.values()) {
+      if (reader.session.sessionId === sessionId) ofSession += 1;
+      if (user !== undefined && reader.user === user) ofUser += 1;
+    }
+    return ofSession < MAX_PER_SESSION && ofUser < MAX_PER_USER;
   }
 
-  function openReader(
-    { sessionId, protocolVersion }: SessionRecord,
-    id: EventId,
-    position: number,
-  ): Reader {
+  /** Where there is room. */
+  function openReader(session: SessionRecord, id: EventId, position: number): Reader {
+    const { sessionId, protocolVersion } = session;
     const key = toKey(sessionId, id.stream);
     const older = readers.get(key);
     if (older !== undefined) endReader(older);
-    else checkRoom(sessionId);
     const stream = { frame: createEventIdFrame(id), protocolVersion, requestId: id.requestId };
     const queue = createEventQueue(() => endReader(reader));
     const reader: Reader = {
       session: { sessionId },
+      user: nameUser(session),
       id,
       stream,
       queue,
@@ -131,6 +144,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   }
 
   function readElsewhere(session: SessionRecord, id: EventId, position: number): ReplyStream {
+    if (!hasRoom(session, id)) fail('too_many_streams');
     const reader = openReader(session, id, position);
     reader.queue.push(toPrimer(reader.stream, position));
     void follow(reader);
@@ -143,10 +157,10 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     position: number,
   ): Promise<Missed> {
     const own = kept.find(session.sessionId, id.stream);
-    return toMissed(
-      own ? toLog(own) : await readEnded(openReader(session, id, position)),
-      position,
-    );
+    if (own !== undefined) return toMissed(toLog(own), position);
+    // Where no more may be read here, it is as if nobody had it.
+    const reader = hasRoom(session, id) ? openReader(session, id, position) : undefined;
+    return toMissed(reader && (await readEnded(reader)), position);
   }
 
   /** The log of a stream that ends now, elsewhere; undefined where nobody has it. */
@@ -266,6 +280,11 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
       for (const reader of readers.values()) endReader(reader);
     },
   };
+}
+
+function nameUser(session: SessionRecord): string | undefined {
+  const owner = readOwner(session);
+  return owner && nameOwner(owner);
 }
 
 function toMissed(streamLog: StreamLog | undefined, position: number): Missed {

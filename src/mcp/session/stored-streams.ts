@@ -44,7 +44,8 @@ export interface StoredStreams {
 }
 
 export interface StoredStreamsDeps {
-  readonly store: Pick<KeyValue, 'get' | 'set'> & Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
+  readonly store: Pick<KeyValue, 'get' | 'set' | 'delete'> &
+    Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
   getSeal(): Promise<Seal>;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly sessionKeyPrefix: string;
@@ -97,7 +98,11 @@ export function createStoredStreams(deps: StoredStreamsDeps): StoredStreams {
       const sealed = (await getSeal()).seal(key, JSON.stringify(toRecord(log)));
       const bytes = sealed.length;
       if (bytesBefore > 0) await release(stream.user, { name: key, bytes: bytesBefore });
-      if (!(await reserve(stream.user, { name: key, bytes }))) return undefined;
+      if (!(await reserve(stream.user, { name: key, bytes }))) {
+        // What was written before counts no longer.
+        if (bytesBefore > 0) await store.delete(key);
+        return undefined;
+      }
       await store.set(key, sealed, TTL_SECONDS);
       return bytes;
     },

@@ -15,7 +15,7 @@ import { TASKS } from '../../protocol/extensions.ts';
 import { isShortId, type JsonRpcRequest, readParams } from '../../protocol/json-rpc.ts';
 import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import { SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
-import type { Call, EraHandler } from '../calls/call.ts';
+import type { Call, CallRecord, EraHandler } from '../calls/call.ts';
 import { type CallContext, createContext } from '../calls/context.ts';
 import { failUnknownMethod, listCapabilities, type RunMethod } from '../calls/methods.ts';
 import {
@@ -32,7 +32,10 @@ import type { CountCall } from '../calls/running-calls.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
-import type { NotificationStreams } from '../streaming/notification-streams.ts';
+import type {
+  NotificationStreamOptions,
+  NotificationStreams,
+} from '../streaming/notification-streams.ts';
 import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
 import { type RequestState, type Round, startRound } from './multi-round-trip.ts';
@@ -106,13 +109,13 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
       const caller = { user, session: undefined, client, clientId, view: catalog.view };
       const filter = readFilter(message.params);
       if (filter.taskIds.length > 0) checkDeclaresTasks(client);
-      return await openSubscription(message, filter, call, caller, async () =>
-        createContext(call, await startRound(call, message, envelope, requestState, undefined), {
-          ...deps,
-          canAsk: false,
-          params: message.params,
-          clientId,
-        }),
+      return await openSubscription(message, filter, call, caller, async (record) =>
+        createContext(
+          // Whoever asks for a task is not whoever waits for the answer of this call.
+          { ...call, record },
+          await startRound(call, message, envelope, requestState, undefined),
+          { ...deps, canAsk: false, params: message.params, clientId },
+        ),
       );
     } finally {
       stopCounting();
@@ -236,8 +239,8 @@ type OpenSubscription = (
   filter: Filter,
   call: Call,
   caller: IdentifiedCaller,
-  /** The same caller, for what asks servers. */
-  createCaller: () => Promise<CallContext>,
+  /** The same caller, for one look at a task: which guards look at it, the record of that look says. */
+  createCaller: (record: CallRecord) => Promise<CallContext>,
 ) => Promise<StreamResponse>;
 
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
@@ -265,14 +268,13 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
       ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
       ...(watched.taskIds.length > 0 && { taskIds: watched.taskIds }),
     };
-    const { response } = notificationStreams.open({
+    const options: NotificationStreamOptions = {
       user: caller.user,
       lastMessage: { jsonrpc: '2.0', result, id },
       listen({ send }) {
         const notify = (name: string, members: object) =>
           send({ method: `notifications/${name}`, params: withSubscription(members) });
         notify('subscriptions/acknowledged', { notifications });
-        const stopTasks = watched.listen((task) => notify('tasks', task));
         const stopListening = catalog.listen(
           caller,
           {
@@ -285,54 +287,76 @@ function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
           },
           [...uris],
         );
+        const stopTasks = watched.listen((task) => notify('tasks', task));
         return () => {
           stopTasks();
+          watched.release();
           stopListening();
         };
       },
-    });
-    return response;
+    };
+    try {
+      return notificationStreams.open(options).response;
+    } catch (thrown) {
+      watched.release();
+      throw thrown;
+    }
   };
 
-  /** Those that the caller may read; of others nothing is told. */
+  /** Those that the caller may read; of others nothing is told. @throws GatewayError `too_many_streams` */
   async function watchTasks(
     filter: Filter,
     call: Call,
-    createCaller: () => Promise<CallContext>,
+    createCaller: (record: CallRecord) => Promise<CallContext>,
   ): Promise<WatchedTasks> {
-    const caller = await createCaller();
+    const { catalog, user } = call;
+    const wanted = [...new Set(filter.taskIds)];
+    const release = tasks.reserveWatches(user, wanted.length);
     const taskIds: string[] = [];
-    for (const taskId of new Set(filter.taskIds)) {
-      if (await canRead(taskId, call, caller)) taskIds.push(taskId);
+
+    async function readTask(taskId: string): Promise<JsonObject> {
+      const record = { ...call.record, target: undefined };
+      return tasks.read(taskId, await createCaller(record), { catalog, record });
+    }
+
+    try {
+      for (const taskId of wanted) if (await canRead(readTask(taskId))) taskIds.push(taskId);
+    } catch (thrown) {
+      release();
+      throw thrown;
     }
     return {
       taskIds,
       listen(tell) {
-        const stops = taskIds.map((taskId) => tasks.watch(taskId, caller, call, tell));
+        const stops = taskIds.map((taskId) =>
+          tasks.watch({ taskId, user, catalog, read: () => readTask(taskId), tell }),
+        );
         return () => {
           for (const stop of stops) stop();
         };
       },
+      release,
     };
   }
-
-  function canRead(taskId: string, call: Call, caller: CallContext): Promise<boolean> {
-    return tasks.read(taskId, caller, call).then(
-      () => true,
-      (thrown: unknown) => {
-        if (thrown instanceof GatewayError && HIDDEN.has(thrown.key)) return false;
-        throw thrown;
-      },
-    );
-  }
 }
+
+const canRead = (reading: Promise<JsonObject>): Promise<boolean> =>
+  reading.then(
+    () => true,
+    (thrown: unknown) => {
+      if (thrown instanceof GatewayError && HIDDEN.has(thrown.key)) return false;
+      throw thrown;
+    },
+  );
 
 interface WatchedTasks {
   readonly taskIds: readonly string[];
   listen(tell: (task: JsonObject) => void): () => void;
+  /** They count no longer. */
+  release(): void;
 }
 
-const NONE: WatchedTasks = { taskIds: [], listen: () => () => {} };
+const NONE: WatchedTasks = { taskIds: [], listen: () => () => {}, release() {} };
 
 const HIDDEN: ReadonlySet<string> = new Set(['invalid_params', 'insufficient_scope']);
 

@@ -75,6 +75,18 @@ export function createRunningTask(task: NewTask, deps: RunningTaskDeps): Running
     );
   });
 
+  /** Each is asked for once. */
+  function forgetAnswers(keys: readonly string[]): void {
+    update((record) => ({
+      ...record,
+      answers: Object.fromEntries(
+        Object.entries(record.answers).filter(([name]) => !keys.includes(name)),
+      ),
+    })).catch((cause: unknown) => {
+      log.debug('The answers to what a task has asked stay in the store until it ends.', { cause });
+    });
+  }
+
   /** Another replica ended it: by the client's wish, or as one that it takes for lost. */
   function giveUp(): void {
     ending = Promise.resolve();
@@ -161,7 +173,9 @@ export function createRunningTask(task: NewTask, deps: RunningTaskDeps): Running
         signal,
         clock,
       });
-      return answers === 'over' ? fail('request_cancelled') : answers;
+      if (answers === 'over') return fail('request_cancelled');
+      forgetAnswers(keys);
+      return answers;
     },
     end(answer) {
       ending ??= write(answer);

@@ -59,14 +59,24 @@ export interface Tasks {
   /** `DetailedTask`. @throws GatewayError `invalid_params` for one that is unknown to this caller. */
   read(taskId: string, caller: CallContext, call: TaskCall): Promise<JsonObject>;
   /** Tells what the task is, and each time that it has become another; returns what ends it. */
-  watch(
-    taskId: string,
-    caller: CallContext,
-    call: TaskCall,
-    tell: (task: JsonObject) => void,
-  ): () => void;
+  watch(watch: TaskWatch): () => void;
+  /**
+   * Counts so many tasks as watched for their user, until what it returns is called.
+   *
+   * @throws GatewayError `too_many_streams`
+   */
+  reserveWatches(user: UserContext | undefined, count: number): () => void;
   /** Lets those that run here end for so long; those that do not are ended. */
   close(graceMs: number): Promise<void>;
+}
+
+export interface TaskWatch {
+  readonly taskId: string;
+  readonly user: UserContext | undefined;
+  readonly catalog: TaskCall['catalog'];
+  /** As its user. */
+  read(): Promise<JsonObject>;
+  tell(task: JsonObject): void;
 }
 
 export interface TasksDeps extends TaskRecordsDeps {
@@ -91,11 +101,13 @@ export function createTasks(deps: TasksDeps): Tasks {
   const changes = createTaskChanges(replicas, clock, log);
   const records = createTaskRecords(deps);
   const relayedIds = createRelayedTaskIds(deps.getSeal);
+  const reserveWatches = createWatchCounter();
   const runs = createTaskRuns({ ...deps, records, changes, ownName });
 
   function offer(call: Call): TaskOffer {
     const { user, catalog, record } = call;
     let running: RunningTask | undefined;
+    let adopted: JsonObject | undefined;
     let resolveCreated: (result: JsonObject) => void = () => {};
     const created = new Promise<JsonObject>((resolve) => {
       resolveCreated = resolve;
@@ -132,6 +144,8 @@ export function createTasks(deps: TasksDeps): Tasks {
       call.detach((error) => {
         if (error !== undefined) void running?.end({ error });
       });
+      // Meanwhile its login may have ended.
+      if (call.signal().aborted) void running.end({ error: new GatewayError('request_cancelled') });
       resolveCreated({ resultType: 'task', ...describeTask(id, first, clock.now()) });
     }
 
@@ -143,10 +157,12 @@ export function createTasks(deps: TasksDeps): Tasks {
         const handle = tasks.readHandle(result);
         if (handle === undefined) return result;
         const place = { server, tool: record.subject ?? '', id: handle.taskId };
-        return relayedIds
-          .seal(toOwner('', user, catalog), place)
-          .then((taskId) => describeHandle(taskId, handle));
+        return relayedIds.seal(toOwner('', user, catalog), place).then((taskId) => {
+          adopted = describeHandle(taskId, handle);
+          return adopted;
+        });
       },
+      isHandle: (result) => result === adopted,
       send({ method, params }) {
         // MCP, ext-tasks: there are no log messages of tasks.
         if (method === 'notifications/progress') running?.note(describeProgress(params));
@@ -257,7 +273,7 @@ export function createTasks(deps: TasksDeps): Tasks {
       let problem: string | undefined;
       await records.update(key, (record) => {
         const answered = pickAnswers(record, inputResponses);
-        problem = findProblem(record, answered);
+        problem = findProblem(record, answered) ?? findSizeProblem(record, answered);
         return problem !== undefined || record.end !== undefined || isEmpty(answered)
           ? undefined
           : {
@@ -278,6 +294,7 @@ export function createTasks(deps: TasksDeps): Tasks {
         return NOTHING;
       }
       const { key } = await find(taskId, context, call);
+      const { user } = toOwner(taskId, context.user, call.catalog);
       await records.update(key, (standing) =>
         standing.end === undefined
           ? {
@@ -290,6 +307,8 @@ export function createTasks(deps: TasksDeps): Tasks {
             }
           : undefined,
       );
+      // Its replica may be gone, and nobody be there to do it.
+      await records.releaseRun(key, user);
       changes.announce(key);
       return NOTHING;
     },
@@ -299,13 +318,14 @@ export function createTasks(deps: TasksDeps): Tasks {
     offer,
     methods,
     read,
-    watch(taskId, caller, call, tell) {
-      const key = records.buildKey(toOwner(taskId, caller.user, call.catalog));
+    reserveWatches,
+    watch({ taskId, user, catalog, read: readTask, tell }) {
+      const key = records.buildKey(toOwner(taskId, user, catalog));
       let told = '';
       let isOver = false;
       async function look(): Promise<void> {
         // What can be read no longer, or not now, is told no longer, or later.
-        const task = await read(taskId, caller, call).catch(() => undefined);
+        const task = await readTask().catch(() => undefined);
         const { pollIntervalMs: _, ...state } = task ?? {};
         const text = JSON.stringify(state);
         if (task === undefined || text === told || isOver) return;
@@ -324,6 +344,36 @@ export function createTasks(deps: TasksDeps): Tasks {
       await runs.close(graceMs);
       replicas.close();
     },
+  };
+}
+
+/** Each is looked at every few seconds, those of servers at their server: of one user, and in all. */
+const MAX_WATCHED = { user: 200, all: 8192 };
+
+function createWatchCounter(): Tasks['reserveWatches'] {
+  const byUser = new Map<string, number>();
+  let all = 0;
+  return function reserveWatches(user, count) {
+    const name = user && nameOwner(user);
+    const ofUser = name === undefined ? 0 : (byUser.get(name) ?? 0);
+    if (all + count > MAX_WATCHED.all || ofUser + count > MAX_WATCHED.user) {
+      fail('too_many_streams', {
+        details: `Of one user ${MAX_WATCHED.user} tasks may be listened to at once, and ${MAX_WATCHED.all} of all.`,
+      });
+    }
+    let isReserved = true;
+    function add(change: number): void {
+      all += change;
+      if (name === undefined) return;
+      const left = (byUser.get(name) ?? 0) + change;
+      if (left === 0) byUser.delete(name);
+      else byUser.set(name, left);
+    }
+    add(count);
+    return function release() {
+      if (isReserved) add(-count);
+      isReserved = false;
+    };
   };
 }
 
@@ -377,6 +427,16 @@ function findProblem({ questions }: TaskRecord, answered: JsonObject): string | 
     }
   }
   return undefined;
+}
+
+/** Bytes as JSON: they lie in the store until the tool has taken them. */
+const MAX_ANSWER_BYTES = 1_048_576;
+
+function findSizeProblem({ answers }: TaskRecord, answered: JsonObject): string | undefined {
+  const bytes = Buffer.byteLength(JSON.stringify({ ...answers, ...answered }));
+  return bytes > MAX_ANSWER_BYTES
+    ? `params.inputResponses are too large: answers of a task may have ${MAX_ANSWER_BYTES} bytes as JSON`
+    : undefined;
 }
 
 /** `params` of notifications/progress. */

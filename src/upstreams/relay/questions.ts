@@ -45,16 +45,38 @@ export function readQuestion(value: unknown): UpstreamQuestion | undefined {
   return typeof method === 'string' && isObject(params) ? { method, params } : undefined;
 }
 
+/** Why this is no answer to a question of that kind; undefined where it may be one. */
+export const findKindProblem = (
+  { method }: Pick<UpstreamQuestion, 'method'>,
+  answer: unknown,
+): string | undefined =>
+  isQuestionMethod(method) && isObject(answer) && QUESTIONS[method].isAnswer(answer)
+    ? undefined
+    : `is no answer to ${method}`;
+
 interface QuestionKind {
   /** The capability that a client declares, in words. */
   readonly name: string;
+  isAnswer(answer: JsonObject): boolean;
   isDeclared(capabilities: ClientCapabilities): boolean;
 }
 
 const QUESTIONS = {
-  'elicitation/create': { name: 'elicitation', isDeclared: ({ elicitation }) => elicitation },
-  'sampling/createMessage': { name: 'sampling', isDeclared: ({ sampling }) => sampling },
-  'roots/list': { name: 'roots', isDeclared: ({ roots }) => roots },
+  'elicitation/create': {
+    name: 'elicitation',
+    isAnswer: ({ action }) => typeof action === 'string',
+    isDeclared: ({ elicitation }) => elicitation,
+  },
+  'sampling/createMessage': {
+    name: 'sampling',
+    isAnswer: ({ role }) => typeof role === 'string',
+    isDeclared: ({ sampling }) => sampling,
+  },
+  'roots/list': {
+    name: 'roots',
+    isAnswer: ({ roots }) => Array.isArray(roots),
+    isDeclared: ({ roots }) => roots,
+  },
 } as const satisfies Readonly<Record<string, QuestionKind>>;
 
 const isQuestionMethod = (method: string): method is keyof typeof QUESTIONS =>

@@ -5,9 +5,14 @@ import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gatewa
 import type { Context } from '../../mcp/catalog/catalog.ts';
 import type { RelayedTask, TaskRequest } from '../../mcp/catalog/served-catalog.ts';
 import { CallStopped } from '../../mcp/control/call-stopped.ts';
-import { passAnswers, passQuestions } from '../../mcp/control/question-guards.ts';
+import {
+  passAnswers,
+  passQuestions,
+  type Question,
+  type QuestionGuards,
+} from '../../mcp/control/question-guards.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { findQuestionProblem, nameAsker, readQuestion } from './questions.ts';
+import { findKindProblem, findQuestionProblem, nameAsker, readQuestion } from './questions.ts';
 import type { RelayedRequest } from './server-request.ts';
 
 /** Sends one request about the task to its server. */
@@ -44,11 +49,11 @@ export async function relayTaskRequest(
   const passed =
     questionGuards === undefined
       ? inputResponses
-      : await passAnswers(
+      : await guardAnswers(
           readTask(server, await ask({}, 'tasks/get')).inputRequests ?? {},
           inputResponses ?? {},
           questionGuards,
-        ).catch(refuseStopped);
+        );
   await ask({ inputResponses: passed });
   return undefined;
 }
@@ -77,6 +82,25 @@ async function guardQuestions(
       Object.entries(passed).map(([key, question]) => [key, nameAsker(server, question)]),
     ),
   };
+}
+
+/**
+ * Which guard looks at an answer, its question says: what answers no question, or another kind of question than what the
+ * server says by now that it has asked, would pass by all of them.
+ */
+function guardAnswers(
+  asked: Readonly<Record<string, Question>>,
+  received: JsonObject,
+  guards: QuestionGuards,
+): Promise<JsonObject> {
+  const answered = Object.entries(received).filter(([key]) => Object.hasOwn(asked, key));
+  for (const [key, answer] of answered) {
+    const question = asked[key];
+    const problem = question && findKindProblem(question, answer);
+    if (problem === undefined) continue;
+    fail('invalid_params', { details: `params.inputResponses "${key.slice(0, 100)}" ${problem}` });
+  }
+  return passAnswers(asked, Object.fromEntries(answered), guards).catch(refuseStopped);
 }
 
 function refuseStopped(thrown: unknown): never {
@@ -114,8 +138,8 @@ function readDetails(
   switch (status) {
     case 'completed':
       return isObject(result)
-        ? // As of a call; servers that inline a result may leave it out.
-          { result: { resultType: 'complete', ...result } }
+        ? // As of a call: servers that inline a result may leave it out, and there is no task in a task.
+          { result: { ...result, resultType: 'complete' } }
         : failTask(`${server} says that a task is completed, and not with what.`);
     case 'failed':
       return { error: readError(error) };

@@ -1,5 +1,6 @@
 // How many tasks there may be, how long they run, and how long their results are kept.
 import { describe, expect, test } from 'vitest';
+import { elicit } from '../../../src/index.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
@@ -103,5 +104,30 @@ describe('bounds', () => {
     const { status, error } = await end();
     expect(status).toBe('failed');
     expect(error.data.reason).toBe('task_result_too_large');
+  });
+
+  test('§29.7 answers that nobody has taken are bounded, and the question stays', async () => {
+    const { gateway } = await start({});
+    const NAME = { type: 'object', properties: { name: { type: 'string' } } } as const;
+    works.set('asks twice', async ({ ask }) => {
+      const answers = await ask({ one: elicit('One?', NAME), two: elicit('Two?', NAME) });
+      return `${answers.one.action} ${answers.two.action}`;
+    });
+    const taskId = await beginTask(gateway, 'asks twice');
+    await taskBecomes(gateway, taskId, 'input_required');
+    const answer = (key: string, name: string) =>
+      send(gateway, 'tasks/update', {
+        taskId,
+        inputResponses: { [key]: { action: 'accept', content: { name } } },
+      });
+    const large = 'x'.repeat(600_000);
+    expect((await answer('one', large)).status).toBe(200);
+    const refused = await answer('two', large);
+    expect(refused.json.error).toMatchObject({ code: -32602 });
+    expect(refused.text).toContain('1048576 bytes');
+    await taskBecomes(gateway, taskId, 'input_required');
+    await answer('two', 'short');
+    const { result } = await taskBecomes(gateway, taskId, 'completed');
+    expect(result.content[0].text).toBe('accept accept');
   });
 });

@@ -104,4 +104,27 @@ describe('subscriptions/listen', () => {
       data: { details: expect.stringContaining(details) },
     });
   });
+
+  test('§29.7 more than 200 tasks of one user at once are refused, whatever the streams; another user’s are not', async () => {
+    const made = (name: string) => Array.from({ length: 150 }, (_, index) => `${name}${index}`);
+    const work = createDeferred();
+    works.set('many', () => work.promise);
+    const first = await listen([await beginTask(gateway, 'many'), ...made('a')]);
+    await first.next();
+    const second = await listen(made('b'));
+    expect(second.status).toBe(503);
+    expect(await second.text()).toContain('too_many_streams');
+    const others = await listen(made('b'), 'bob');
+    expect(others.status).toBe(200);
+    others.hangUp();
+    first.hangUp();
+    await expect
+      .poll(async () => {
+        const again = await listen(made('b'));
+        again.hangUp();
+        return again.status;
+      })
+      .toBe(200);
+    work.resolve('done');
+  });
 });

@@ -56,7 +56,7 @@ const protocolErrorJob = defineTool({
   description: 'Ends with an error of the protocol.',
   inputSchema: NO_ARGUMENTS,
   task: 'optional',
-  run: () => fail('internal_error'),
+  run: () => fail('upstream_error', { jsonRpc: { code: -32603, message: 'Internal error' } }),
 });
 
 const confirmDelete = defineTool({

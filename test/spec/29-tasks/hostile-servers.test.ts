@@ -1,0 +1,183 @@
+// Guards on what servers say of their tasks, and on what clients answer, whatever such a server writes.
+import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../../src/platform/json.ts';
+import { openEvents } from '../../support/clients/event-stream.ts';
+import { openClient } from '../../support/clients/session-client.ts';
+import { stateless, statelessRequest } from '../../support/clients/stateless.ts';
+import { writeGuard } from '../../support/guards/module-guard.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+import { getTask, send, WITH_TASKS } from '../../support/tasks/task-client.ts';
+import { startForTest } from '../../support/upstreams/catalog-gateway.ts';
+import {
+  type ScriptedHttp,
+  sendJson,
+  startScriptedHttp,
+  toResult,
+} from '../../support/upstreams/scripted-http.ts';
+
+const NOW = '2026-11-26T20:00:00.000Z';
+const HANDLE = { taskId: 'one', createdAt: NOW, lastUpdatedAt: NOW, ttlMs: 60_000 };
+const SECRET = 'the secret';
+const SAID = { content: [{ type: 'text', text: SECRET }] };
+const ASKED = {
+  method: 'elicitation/create',
+  params: {
+    message: SECRET,
+    requestedSchema: { type: 'object', properties: { name: { type: 'string' } } },
+  },
+};
+const ACCEPTED = { action: 'accept', content: { name: SECRET } };
+
+const HIDE = `const text = JSON.stringify(message.value);
+  return text.includes('${SECRET}')
+    ? { decision: 'change', value: JSON.parse(text.replaceAll('${SECRET}', 'hidden')) }
+    : { decision: 'pass' };`;
+
+const guard = async (on: string, tools?: readonly string[]) => ({
+  name: 'hide',
+  on: [on],
+  use: await writeGuard(HIDE),
+  ...(tools && { tools }),
+});
+
+/** Each tool answers with a task, of which `tell` says what it is. */
+async function startServer(tell: (asked: JsonObject) => JsonObject): Promise<ScriptedHttp> {
+  const server = closeAfterTest(await startScriptedHttp('stateless'));
+  const tools = ['first', 'second'].map((name) => ({ name, inputSchema: { type: 'object' } }));
+  server.answer('server/discover', (res, request) =>
+    sendJson(
+      res,
+      toResult(request, {
+        resultType: 'complete',
+        supportedVersions: ['2026-07-28'],
+        capabilities: { tools: {}, extensions: { 'io.modelcontextprotocol/tasks': {} } },
+      }),
+    ),
+  );
+  server.answer('tools/list', (res, request) =>
+    sendJson(res, toResult(request, { resultType: 'complete', tools, ttlMs: 0 })),
+  );
+  server.answer('tools/call', (res, request) =>
+    sendJson(res, toResult(request, { resultType: 'task', status: 'working', ...HANDLE, ...SAID })),
+  );
+  server.answer('tasks/get', (res, request) =>
+    sendJson(
+      res,
+      toResult(request, { resultType: 'complete', ...HANDLE, ...tell(request.message) }),
+    ),
+  );
+  return server;
+}
+
+const start = (server: ScriptedHttp, guards: readonly object[], env = {}) =>
+  startForTest({ file: { mcpServers: { one: server.url }, guards }, env });
+
+type Gateway = Awaited<ReturnType<typeof start>>;
+
+async function begin(gateway: Gateway, name = 'first'): Promise<string> {
+  const { text, json } = await send(gateway, 'tools/call', { name: `one__${name}`, arguments: {} });
+  expect(text).not.toContain(SECRET);
+  expect(json.result).toMatchObject({ resultType: 'task', status: 'working' });
+  return json.result.taskId;
+}
+
+describe('guards on results', () => {
+  test.each([
+    ['a result', { status: 'completed', result: SAID }],
+    [
+      'one that says that it is a task',
+      { status: 'completed', result: { resultType: 'task', ...SAID } },
+    ],
+    ['an error', { status: 'failed', error: { code: -32000, message: SECRET } }],
+    ['data of an error', { status: 'failed', error: { code: -1, message: 'No', data: SECRET } }],
+    ['what it is doing', { status: 'working', statusMessage: SECRET }],
+    ['members that no task has', { status: 'working', note: SECRET }],
+  ])('§29.5 look at %s', async (_what, task) => {
+    const gateway = await start(await startServer(() => task), [await guard('tools/result')]);
+    const taskId = await begin(gateway);
+    const { text, json } = await getTask(gateway, taskId);
+    expect(json.result.status).toBe(task.status);
+    expect(text).not.toContain(SECRET);
+    if (task.status !== 'working') expect(text).toContain('hidden');
+  });
+
+  test('§29.5 a client that can have no tasks gets nothing past them, whatever the result calls itself', async () => {
+    const server = await startServer(() => ({}));
+    server.become('session');
+    server.answer('tools/list', (res, request) =>
+      sendJson(
+        res,
+        toResult(request, { tools: [{ name: 'first', inputSchema: { type: 'object' } }] }),
+      ),
+    );
+    server.answer('tools/call', (res, request) =>
+      sendJson(
+        res,
+        toResult(request, { resultType: 'task', ...HANDLE, status: 'working', ...SAID }),
+      ),
+    );
+    const gateway = await start(server, [await guard('tools/result')]);
+    const plain = await stateless(gateway, 'tools/call', { name: 'one__first', arguments: {} });
+    expect(plain.json.result).toMatchObject({ resultType: 'complete', isError: true });
+    expect(plain.text).not.toContain(SECRET);
+    const client = await openClient(gateway);
+    const answer = await client.ask('tools/call', { name: 'one__first', arguments: {} });
+    expect(JSON.stringify(answer)).not.toContain(SECRET);
+    expect(answer.result).not.toHaveProperty('resultType');
+  });
+});
+
+describe('guards on questions', () => {
+  const asks = () => ({ status: 'input_required', inputRequests: { who: ASKED } });
+
+  test('§29.5 look at what is asked', async () => {
+    const gateway = await start(await startServer(asks), [await guard('elicitation')]);
+    const { text } = await getTask(gateway, await begin(gateway));
+    expect(text).toContain('hidden');
+    expect(text).not.toContain(SECRET);
+  });
+
+  test('§29.5 that look at one tool look at its task, whichever task is listened to before', async () => {
+    const guards = [await guard('elicitation', ['one__second'])];
+    const gateway = await start(await startServer(asks), guards, { MCP_STREAMS: 'true' });
+    const taskIds = [await begin(gateway, 'first'), await begin(gateway, 'second')];
+    const { message, headers } = statelessRequest(
+      'subscriptions/listen',
+      { notifications: { taskIds } },
+      { meta: WITH_TASKS },
+    );
+    const stream = await openEvents({
+      port: await gateway.listen(),
+      headers: {
+        ...headers,
+        accept: 'application/json, text/event-stream',
+        authorization: `Bearer ${await gateway.issuer.sign()}`,
+      },
+      body: message,
+    });
+    await stream.next();
+    const told = new Map<string, string>();
+    for (let count = 0; count < 2; count += 1) {
+      const { params } = await stream.next();
+      told.set(params.taskId, JSON.stringify(params.inputRequests));
+    }
+    stream.hangUp();
+    expect(told.get(taskIds[0] ?? '')).toContain(SECRET);
+    expect(told.get(taskIds[1] ?? '')).not.toContain(SECRET);
+  });
+
+  test.each([
+    ['the answer', asks],
+    ['an answer that nobody asked for', () => ({ status: 'working' })],
+    [
+      'an answer to what is another question by now',
+      () => ({ status: 'input_required', inputRequests: { who: { method: 'roots/list' } } }),
+    ],
+  ])('§29.5 %s reaches the server through them, or not at all', async (_what, tell) => {
+    const server = await startServer(tell);
+    const gateway = await start(server, [await guard('elicitation/result')]);
+    const taskId = await begin(gateway);
+    await send(gateway, 'tasks/update', { taskId, inputResponses: { who: ACCEPTED } });
+    expect(JSON.stringify(server.received.map(({ message }) => message))).not.toContain(SECRET);
+  });
+});
