@@ -1,7 +1,12 @@
 // SEP-2640: a skill as a server lists it, read without trust. It goes on as it is, or not at all: clients compare what its SKILL.md
 // says with what was listed, and load nothing that differs.
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import { decodeName, findSkillRoot } from '../../mcp/catalog/skill-directories.ts';
+import {
+  decodeName,
+  findSkillRoot,
+  listDirectories,
+  MAX_DIRECTORIES,
+} from '../../mcp/catalog/skill-directories.ts';
 import { isObject } from '../../platform/json.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
 import { isAppUri } from '../apps/shared-uris.ts';
@@ -28,6 +33,8 @@ export function findSkillProblem(
   if (root === undefined) return 'has a URI that does not end with /SKILL.md';
   // Towards clients those have the name of their server in them, which nothing in a skill may have.
   if (isAppUri(root)) return 'has a URI of an app (ui://)';
+  if (listDirectories(`${root}/`).length >= MAX_DIRECTORIES)
+    return `lies in ${MAX_DIRECTORIES} folders or more`;
   if (JSON.stringify(item).length > MAX_SKILL) return `is larger than ${MAX_SKILL} characters`;
   return (
     findFrontmatterProblem(frontmatter, root) ??

@@ -54,7 +54,7 @@ function createTakenUris({ entries, positions }: ListedResources): TakenUris {
       return false;
     // What one server has in a directory would be found at another that has the directory.
     if (isOther(above.get(root))) return false;
-    return !listDirectories('', name).some((directory) => isOther(roots.get(directory)));
+    return !listDirectories(name).some((directory) => isOther(roots.get(directory)));
   }
 
   return {
@@ -64,7 +64,7 @@ function createTakenUris({ entries, positions }: ListedResources): TakenUris {
       if (!isFree(skill, root)) return false;
       for (const file of own) files.set(file.name, server);
       roots.set(root, server);
-      for (const directory of listDirectories('', root)) {
+      for (const directory of listDirectories(root)) {
         // Of several that have skills there each is another's to the others.
         above.set(directory, isSame(above.get(directory), server) ? server : SEVERAL);
       }
