@@ -237,6 +237,26 @@ test.each([
     { packages: [{ ...NPM, registryBaseUrl: 'https://npm.acme.example' }] },
     'is in a registry of its own',
   ],
+  ...[
+    ['npm_config_registry', NPM],
+    ['NODE_OPTIONS', NPM],
+    ['PATH', NPM],
+    ['UV_INDEX_URL', PYPI],
+    ['PYTHONPATH', PYPI],
+    ['DOCKER_HOST', OCI],
+    ['https_proxy', OCI],
+    ['LD_PRELOAD', OCI],
+  ].map(
+    ([name, found]) =>
+      [
+        { packages: [{ ...Object(found), environmentVariables: [{ name, value: 'evil' }] }] },
+        'could change which program or package is run',
+      ] as const,
+  ),
+  [
+    { packages: [{ ...OCI, environmentVariables: [{ name: '--privileged', value: '1' }] }] },
+    'is no name of an environment variable',
+  ],
   [{ packages: [{ ...NPM, registryType: 'mcpb' }] }, 'only packages of npm, pypi, oci can'],
   [{ packages: [{ ...NPM, registryType: 'constructor' }] }, 'only packages of npm, pypi, oci can'],
   [

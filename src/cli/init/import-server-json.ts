@@ -182,8 +182,28 @@ const isVersion = (version: unknown): boolean =>
 const isUsual = ({ registry }: PackageKind, url: unknown): boolean =>
   typeof url === 'string' && registry.test(url);
 
+/**
+ * By these npx, uvx, docker, Node.js, Python or the loader of the system take code and packages from elsewhere than they seem
+ * to: whoever reads the command would not see what it runs.
+ */
+const OBEYED_BY_RUNNER =
+  /^(?:PATH|HOME|IFS|ENV|BASH_.*|SHELL|PREFIX|LOCPATH|NLSPATH|GCONV_PATH|(?:REQUESTS|CURL)_CA_BUNDLE|(?:NPM|NODE|UV|PIP|DOCKER|LD|DYLD|GLIBC|SSL|COREPACK)_.*|PYTHON.*|.*_PROXY)$/i;
+const HARMLESS = /^(?:NODE_ENV|PYTHONUNBUFFERED|PYTHONUTF8|PYTHONIOENCODING)$/;
+
+/** One that whoever runs the server fills in is theirs. */
+function checkVariable({ name, value, default: fallback }: JsonObject): void {
+  if (typeof name !== 'string' || !/^[A-Za-z_]\w*$/.test(name))
+    throw new ServerJsonError(`${quote(name, MAX_SHOWN)} is no name of an environment variable.`);
+  if (value === undefined && fallback === undefined) return;
+  if (OBEYED_BY_RUNNER.test(name) && !HARMLESS.test(name))
+    throw new ServerJsonError(
+      `The environment variable ${quote(name, MAX_SHOWN)} could change which program or package is run. If you trust this file, take it out, and write it into postern.yaml yourself.`,
+    );
+}
+
 function convertPackage(found: JsonObject, inputs: Inputs): JsonObject {
   const { registryType, identifier, version } = found;
+  readObjects(found.environmentVariables).forEach(checkVariable);
   const env = inputs.readNamed('env', found.environmentVariables);
   const built = findKind(registryType)?.build({
     identifier: readText(identifier, 'identifier'),
