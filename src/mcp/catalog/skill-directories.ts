@@ -56,6 +56,12 @@ const describeDirectory = (uri: string, name: string): Child => ({
   mimeType: DIRECTORY,
 });
 
+/** Whether it names what lies in its directory, also to a client that puts the file on a disk. */
+export function isPlainName(segment: string): boolean {
+  const name = decodeName(segment);
+  return !['', '.', '..'].includes(name) && !/[/\\\0]/.test(name);
+}
+
 /** As people read it. */
 export function decodeName(segment: string): string {
   try {

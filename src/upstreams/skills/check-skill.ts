@@ -4,6 +4,7 @@ import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import {
   decodeName,
   findSkillRoot,
+  isPlainName,
   listDirectories,
   MAX_DIRECTORIES,
 } from '../../mcp/catalog/skill-directories.ts';
@@ -35,6 +36,8 @@ export function findSkillProblem(
   if (isAppUri(root)) return 'has a URI of an app (ui://)';
   if (listDirectories(`${root}/`).length >= MAX_DIRECTORIES)
     return `lies in ${MAX_DIRECTORIES} folders or more`;
+  if (!root.split('/').every((segment) => segment === '' || isPlainName(segment)))
+    return 'has a URI with "." or ".." in it, or with a name that has a slash';
   if (JSON.stringify(item).length > MAX_SKILL) return `is larger than ${MAX_SKILL} characters`;
   return (
     findFrontmatterProblem(frontmatter, root) ??
@@ -76,6 +79,13 @@ function findFilesProblem(
     const problem = findUriProblem(file.uri);
     if (problem !== undefined) return `has a file whose URI ${problem}`;
     if (!file.uri.startsWith(`${root}/`)) return 'has a file that does not lie in its folder';
+    if (
+      !file.uri
+        .slice(root.length + 1)
+        .split('/')
+        .every(isPlainName)
+    )
+      return 'has a file whose path has "." or ".." in it, or a name that has a slash or none';
     if (uris.has(file.uri)) return 'lists a file twice';
     uris.add(file.uri);
     bytes += file.size;

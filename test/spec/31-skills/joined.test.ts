@@ -158,6 +158,14 @@ describe('what clients could not use is hidden, and the log says why', () => {
       'has a file that does not lie in its folder',
       { resources: [file, { ...file, uri: 'skill://other/x.md' }] },
     ],
+    ...['../../.ssh/keys', '%2e%2e/x.md', 'a/./b', 'a//b', '..%2f..%2fx', 'a%5Cb'].map(
+      (path) =>
+        [
+          'has a file whose path has "." or ".." in it',
+          { resources: [file, { ...file, uri: `skill://acme/refunds/${path}` }] },
+        ] as const,
+    ),
+    ['has a URI with "." or ".." in it', { uri: 'skill://acme/../refunds/SKILL.md' }],
     ['lists a file twice', { resources: [file, file] }],
     ['does not list its SKILL.md', { resources: [] }],
     ['has more than 512 files', { resources: Array.from({ length: 513 }, () => file) }],
