@@ -15,7 +15,7 @@ export function findSkillRoot(uri: string): string | undefined {
 export const requireSkillRoot = (uri: string): string => uri.slice(0, -MANIFEST.length);
 
 /** A skill lies in no more, by the slashes in its URI: what each of them costs, strangers decide. */
-export const MAX_DIRECTORIES = 64;
+export const MAX_DIRECTORIES = 32;
 
 /** The directories that a URI lies in, from the outermost down: as many as a skill may lie in. */
 export function listDirectories(uri: string): readonly string[] {

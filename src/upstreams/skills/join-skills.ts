@@ -18,10 +18,15 @@ export function joinSkills(
   warn: WarnOfItem,
 ): readonly Entry[] {
   const taken = createTakenUris(resources);
+  const servers = new Set(entries.map(({ server }) => server));
   const joined: Entry[] = [];
   const later: Entry[] = [];
   for (const entry of entries) {
-    if (taken.take(entry)) joined.push(entry);
+    const { server, name, ownName } = entry;
+    const [named = ''] = name.split('+', 1);
+    if (named !== server && named !== name && servers.has(named)) {
+      warn(server, 'skills', ownName, `is hidden: its URI is one that server ${named} could have`);
+    } else if (taken.take(entry)) joined.push(entry);
     else later.push(entry);
   }
   for (const entry of later) {
