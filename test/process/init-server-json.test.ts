@@ -230,6 +230,13 @@ test.each([
   [{ packages: [{ ...OCI, identifier: '--privileged' }] }, 'has no name that one of oci can have'],
   [{ packages: [{ ...OCI, identifier: 'acme/weather' }] }, 'has neither tag nor digest'],
   [{ packages: [{ ...NPM, version: 'latest' }] }, 'It must be one version'],
+  [{ packages: [{ ...NPM, version: '1' }] }, 'It must be one version'],
+  [{ packages: [{ ...NPM, version: 'next' }] }, 'It must be one version'],
+  [{ packages: [{ ...PYPI, version: 'next' }] }, 'It must be one version'],
+  [
+    { packages: [{ ...OCI, identifier: 'ghcr.io/acme/weather:latest' }] },
+    'has no name that one of oci can have',
+  ],
   [{ packages: [{ ...NPM, version: '^1.2.3' }] }, 'It must be one version'],
   [{ packages: [{ ...NPM, version: '1.x' }] }, 'It must be one version'],
   [{ packages: [{ ...PYPI, version: undefined }] }, 'It must be one version'],
