@@ -170,13 +170,30 @@ describe('what clients could not use is hidden, and the log says why', () => {
       'has a file that does not lie in its folder',
       { resources: [file, { ...file, uri: 'skill://other/x.md' }] },
     ],
-    ...['../../.ssh/keys', '%2e%2e/x.md', 'a/./b', 'a//b', '..%2f..%2fx', 'a%5Cb'].map(
-      (path) =>
-        [
-          'has a file whose path has "." or ".." in it',
-          { resources: [file, { ...file, uri: `skill://acme/refunds/${path}` }] },
-        ] as const,
-    ),
+    [
+      'has a file whose path has "." or ".." in it',
+      { resources: [file, { ...file, uri: 'skill://acme/refunds/../../.ssh/keys' }] },
+    ],
+    [
+      'has a file whose path has "." or ".." in it',
+      { resources: [file, { ...file, uri: 'skill://acme/refunds/%2e%2e/x.md' }] },
+    ],
+    [
+      'has a file whose path has "." or ".." in it',
+      { resources: [file, { ...file, uri: 'skill://acme/refunds/a/./b' }] },
+    ],
+    [
+      'has a file whose path has "." or ".." in it',
+      { resources: [file, { ...file, uri: 'skill://acme/refunds/a//b' }] },
+    ],
+    [
+      'has a file whose path has "." or ".." in it',
+      { resources: [file, { ...file, uri: 'skill://acme/refunds/..%2f..%2fx' }] },
+    ],
+    [
+      'has a file whose path has "." or ".." in it',
+      { resources: [file, { ...file, uri: 'skill://acme/refunds/a%5Cb' }] },
+    ],
     ['has a URI with "." or ".." in it', { uri: 'skill://acme/../refunds/SKILL.md' }],
     ['lists a file twice', { resources: [file, file] }],
     ['does not list its SKILL.md', { resources: [] }],
