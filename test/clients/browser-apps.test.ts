@@ -67,6 +67,7 @@ async function startApp({ csp = {}, rest = {}, env = {} }: Readonly<Record<strin
       buildTool('model-only', { _meta: { ui: { visibility: ['model'] } } }),
       buildTool('waits'),
       buildTool('denied'),
+      buildTool('wipe', { annotations: { destructiveHint: true } }),
       buildTool('guarded'),
     ],
     answers: {
@@ -239,6 +240,12 @@ test('§30.3 playground: a link is opened when the user says so, and no other ad
   for (const url of ['javascript:alert(1)', 'data:text/html,a', 'file:///etc/passwd', 'no url']) {
     expect(await ask(page, 'ui/open-link', { url })).toMatchObject({ error: { code: -32000 } });
   }
+  for (const url of [
+    'https://bank.example@evil.example/',
+    `https://a.example/${'a'.repeat(3_000)}`,
+  ]) {
+    expect(await ask(page, 'ui/open-link', { url })).toMatchObject({ error: { code: -32000 } });
+  }
   const url = `${elsewhere.origin}/page`;
   const dialog = page.getByRole('dialog');
   const declined = ask(page, 'ui/open-link', { url });
@@ -258,6 +265,60 @@ test('§30.3 playground: a link is opened when the user says so, and no other ad
   await tab.waitForLoadState();
   expect(tab.url()).toBe(url);
   expect(await tab.evaluate('window.opener')).toBe(null);
+});
+
+test('§30.3 playground: what a tool destroys is destroyed when the user says so; who said no three times is asked no more', async () => {
+  const { evil, site } = await startApp({ env: { AUTH_REQUIRED: 'false' } });
+  const { page } = await site.open('/playground');
+  await page.getByRole('button', { name: 'Connect' }).click();
+  await page.locator('.pg-call').waitFor();
+  await show(page);
+  const dialog = page.getByRole('dialog');
+  const wipe = () => ask(page, 'tools/call', { name: 'wipe', arguments: { path: '/all' } });
+  const wiped = () => evil.requests.filter(({ params }) => params.name === 'wipe').length;
+
+  const allowed = wipe();
+  await dialog.getByText('"path": "/all"').waitFor();
+  expect(wiped()).toBe(0);
+  expect(await findSerious(page)).toEqual([]);
+  await dialog.getByRole('button', { name: 'Call it' }).click();
+  expect(await allowed).toMatchObject({ result: {} });
+  expect(wiped()).toBe(1);
+
+  for (let times = 1; times <= 3; times += 1) {
+    const declined = wipe();
+    await dialog.getByText('"path": "/all"').waitFor();
+    // The app has said when the question appears: a key that goes on being pressed must not say yes.
+    await page.keyboard.press('Enter');
+    expect(await declined).toMatchObject({ error: { code: -32000 } });
+    await dialog.waitFor({ state: 'hidden' });
+  }
+  expect(await wipe()).toMatchObject({ error: { code: -32000 } });
+  expect(await ask(page, 'ui/open-link', { url: 'https://a.example/' })).toMatchObject({
+    error: { code: -32000 },
+  });
+  expect(wiped()).toBe(1);
+});
+
+test('§30.3 playground: an app whose server’s session has ended gets the tools of no other server', async () => {
+  const { site, other } = await startApp({ env: { AUTH_REQUIRED: 'false' } });
+  const { page } = await site.open('/playground');
+  await page.getByRole('button', { name: 'Connect' }).click();
+  await page.locator('.pg-call').waitFor();
+  await page.route('**/mcp/evil', (route) =>
+    route.fulfill({
+      status: 404,
+      json: {
+        jsonrpc: '2.0',
+        id: null,
+        error: { code: -32001, message: 'Gone', data: { reason: 'session_not_found' } },
+      },
+    }),
+  );
+  await callTool(page, 'evil__show');
+  await page.getByText('The app of this tool cannot be shown.').waitFor();
+  expect(await page.locator('.pg-app iframe').count()).toBe(0);
+  expect(other.count('tools/call')).toBe(0);
 });
 
 test('§30.3 playground: what an app says is shown as text; more than ten requests at once are refused', async () => {

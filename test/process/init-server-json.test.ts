@@ -230,12 +230,23 @@ test.each([
   [{ packages: [{ ...OCI, identifier: '--privileged' }] }, 'has no name that one of oci can have'],
   [{ packages: [{ ...OCI, identifier: 'acme/weather' }] }, 'has neither tag nor digest'],
   [{ packages: [{ ...NPM, version: 'latest' }] }, 'It must be one version'],
+  [{ packages: [{ ...NPM, version: '1' }] }, 'It must be one version'],
+  [{ packages: [{ ...NPM, version: 'next' }] }, 'It must be one version'],
+  [{ packages: [{ ...PYPI, version: 'next' }] }, 'It must be one version'],
+  [
+    { packages: [{ ...OCI, identifier: 'ghcr.io/acme/weather:latest' }] },
+    'has no name that one of oci can have',
+  ],
   [{ packages: [{ ...NPM, version: '^1.2.3' }] }, 'It must be one version'],
   [{ packages: [{ ...NPM, version: '1.x' }] }, 'It must be one version'],
   [{ packages: [{ ...PYPI, version: undefined }] }, 'It must be one version'],
   [
     { packages: [{ ...NPM, registryBaseUrl: 'https://npm.acme.example' }] },
     'is in a registry of its own',
+  ],
+  [
+    { packages: [{ ...OCI, environmentVariables: [{ name: '--privileged', value: '1' }] }] },
+    'is no name of an environment variable',
   ],
   [{ packages: [{ ...NPM, registryType: 'mcpb' }] }, 'only packages of npm, pypi, oci can'],
   [{ packages: [{ ...NPM, registryType: 'constructor' }] }, 'only packages of npm, pypi, oci can'],
@@ -255,6 +266,33 @@ test.each([
   expect(stderr).toMatch(/^Nothing was written:\n {2}- server\.json: /);
   expect(stderr).toContain(says);
 });
+
+test.each([
+  ['npm_config_registry', NPM],
+  ['NODE_OPTIONS', NPM],
+  ['PATH', NPM],
+  ['UV_INDEX_URL', PYPI],
+  ['PYTHONPATH', PYPI],
+  ['DOCKER_HOST', OCI],
+  ['https_proxy', OCI],
+  ['LD_PRELOAD', OCI],
+])(
+  '§32.4 init: a file does not say what %s is, by which something else would be run',
+  async (name, found) => {
+    for (const said of [{ value: 'evil' }, { default: 'evil' }]) {
+      const { code, stderr, text } = await init({
+        packages: [{ ...found, environmentVariables: [{ name, ...said }] }],
+      });
+      expect([code, text]).toEqual([1, '']);
+      expect(stderr).toContain('could change which program or package is run');
+    }
+    // What the operator fills in is the operator's.
+    const { code } = await init({
+      packages: [{ ...found, environmentVariables: [{ name, isRequired: true }] }],
+    });
+    expect(code).toBe(0);
+  },
+);
 
 test('§32.4 init: of several packages the first that can be taken over is', async () => {
   const { servers, stdout } = await init({ packages: [{ ...NPM, registryType: 'nuget' }, PYPI] });

@@ -96,6 +96,8 @@ interface PackageKind {
   /** The registry that the program asks by itself, as publishers write it. */
   readonly registry: RegExp;
   readonly identifier: RegExp;
+  /** One version: what is published tomorrow is none of it. */
+  readonly version: RegExp;
   readonly needsVersion: boolean;
   build(parts: PackageParts): { readonly command: string; readonly args: readonly string[] };
 }
@@ -113,6 +115,7 @@ const KINDS: Readonly<Record<string, PackageKind>> = {
   npm: {
     registry: /^https:\/\/registry\.npmjs\.org\/?$/,
     identifier: /^(@[a-z0-9][\w.~-]*\/)?[a-z0-9][\w.~-]*$/i,
+    version: /^\d+\.\d+\.\d+([-+][\w.+-]+)?$/,
     needsVersion: true,
     build: ({ identifier, version, before, behind }) => ({
       command: 'npx',
@@ -122,6 +125,7 @@ const KINDS: Readonly<Record<string, PackageKind>> = {
   pypi: {
     registry: /^https:\/\/pypi\.org(\/simple)?\/?$/,
     identifier: /^[a-z0-9]([\w.-]*[a-z0-9])?$/i,
+    version: /^\d[\w.+!-]*$/,
     needsVersion: true,
     build: ({ identifier, version, before, behind }) => ({
       command: 'uvx',
@@ -130,7 +134,8 @@ const KINDS: Readonly<Record<string, PackageKind>> = {
   },
   oci: {
     registry: /^https:\/\/(docker\.io|ghcr\.io)\/?$/,
-    identifier: /^[a-z0-9][\w./:@-]*$/i,
+    identifier: /^[a-z0-9][\w./:@-]*(?<!:latest)$/i,
+    version: /^[0-9a-z][\w.-]*$/i,
     needsVersion: false,
     build: ({ identifier, version, variables, before, behind }) => ({
       command: 'docker',
@@ -149,7 +154,6 @@ const KINDS: Readonly<Record<string, PackageKind>> = {
 const nameImage = (identifier: string, version: string | undefined): string =>
   version === undefined || /[:@][^/]*$/.test(identifier) ? identifier : `${identifier}:${version}`;
 
-const VERSION = /^[0-9a-z][\w.+!-]*$/i;
 const RANGE = /^(latest|\d+(\.\d+)?\.x|x)$/i;
 
 /** Why the package cannot be taken over, in a sentence. */
@@ -163,7 +167,7 @@ function findPackageProblem(found: JsonObject): string | undefined {
     return `The ${what} is reached over HTTP (${quote(transport.type, MAX_SHOWN)}). Start it yourself, and write its "url" into postern.yaml.`;
   if (typeof identifier !== 'string' || !kind.identifier.test(identifier))
     return `The ${what} has no name that one of ${registryType} can have.`;
-  if (version === undefined ? kind.needsVersion : !isVersion(version))
+  if (version === undefined ? kind.needsVersion : !isVersion(kind, version))
     return `The ${what} has the version ${quote(version, MAX_SHOWN)}. It must be one version, such as 1.4.0.`;
   if (!kind.needsVersion && version === undefined && !/[:@][^/]*$/.test(identifier))
     return `The ${what} has neither tag nor digest.`;
@@ -176,14 +180,34 @@ function findPackageProblem(found: JsonObject): string | undefined {
 const findKind = (type: unknown): PackageKind | undefined =>
   typeof type === 'string' && Object.hasOwn(KINDS, type) ? KINDS[type] : undefined;
 
-const isVersion = (version: unknown): boolean =>
-  typeof version === 'string' && VERSION.test(version) && !RANGE.test(version);
+const isVersion = (kind: PackageKind, version: unknown): boolean =>
+  typeof version === 'string' && kind.version.test(version) && !RANGE.test(version);
 
 const isUsual = ({ registry }: PackageKind, url: unknown): boolean =>
   typeof url === 'string' && registry.test(url);
 
+/**
+ * By these npx, uvx, docker, Node.js, Python or the loader of the system take code and packages from elsewhere than they seem
+ * to: whoever reads the command would not see what it runs.
+ */
+const OBEYED_BY_RUNNER =
+  /^(?:PATH|HOME|IFS|ENV|BASH_.*|SHELL|PREFIX|LOCPATH|NLSPATH|GCONV_PATH|(?:REQUESTS|CURL)_CA_BUNDLE|(?:NPM|NODE|UV|PIP|DOCKER|LD|DYLD|GLIBC|SSL|COREPACK)_.*|PYTHON.*|.*_PROXY)$/i;
+const HARMLESS = /^(?:NODE_ENV|PYTHONUNBUFFERED|PYTHONUTF8|PYTHONIOENCODING)$/;
+
+/** One that whoever runs the server fills in is theirs. */
+function checkVariable({ name, value, default: fallback }: JsonObject): void {
+  if (typeof name !== 'string' || !/^[A-Za-z_]\w*$/.test(name))
+    throw new ServerJsonError(`${quote(name, MAX_SHOWN)} is no name of an environment variable.`);
+  if (value === undefined && fallback === undefined) return;
+  if (OBEYED_BY_RUNNER.test(name) && !HARMLESS.test(name))
+    throw new ServerJsonError(
+      `The environment variable ${quote(name, MAX_SHOWN)} could change which program or package is run. If you trust this file, take it out, and write it into postern.yaml yourself.`,
+    );
+}
+
 function convertPackage(found: JsonObject, inputs: Inputs): JsonObject {
   const { registryType, identifier, version } = found;
+  readObjects(found.environmentVariables).forEach(checkVariable);
   const env = inputs.readNamed('env', found.environmentVariables);
   const built = findKind(registryType)?.build({
     identifier: readText(identifier, 'identifier'),

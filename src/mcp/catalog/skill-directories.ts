@@ -14,11 +14,18 @@ export function findSkillRoot(uri: string): string | undefined {
 /** The same of the URI of a skill, which always ends so. */
 export const requireSkillRoot = (uri: string): string => uri.slice(0, -MANIFEST.length);
 
-/** All directories that a URI lies in, from `root` down. */
-export function listDirectories(root: string, uri: string): readonly string[] {
+/** A skill lies in no more, by the slashes in its URI: what each of them costs, strangers decide. */
+export const MAX_DIRECTORIES = 32;
+
+/** The directories that a URI lies in, from the outermost down: as many as a skill may lie in. */
+export function listDirectories(uri: string): readonly string[] {
   const directories: string[] = [];
-  for (let end = uri.lastIndexOf('/'); end >= root.length; end = uri.lastIndexOf('/', end - 1)) {
-    directories.unshift(uri.slice(0, end));
+  for (
+    let end = uri.indexOf('/');
+    end !== -1 && directories.length < MAX_DIRECTORIES;
+    end = uri.indexOf('/', end + 1)
+  ) {
+    directories.push(uri.slice(0, end));
   }
   return directories;
 }
@@ -48,6 +55,12 @@ const describeDirectory = (uri: string, name: string): Child => ({
   name: decodeName(name),
   mimeType: DIRECTORY,
 });
+
+/** Whether it names what lies in its directory, also to a client that puts the file on a disk. */
+export function isPlainName(segment: string): boolean {
+  const name = decodeName(segment);
+  return !['', '.', '..'].includes(name) && !/[/\\\0]/.test(name);
+}
 
 /** As people read it. */
 export function decodeName(segment: string): string {

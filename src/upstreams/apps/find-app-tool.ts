@@ -3,7 +3,7 @@ import { type Clock, createTurns } from '../../platform/clock.ts';
 import { APPS } from '../../protocol/extensions.ts';
 import { JUDGED_AT_ONCE } from '../catalog/list-page.ts';
 import { BUILT_IN, type Entry } from '../catalog/prepare-list.ts';
-import type { Access, FindAppTool, View, Who } from '../catalog/view.ts';
+import type { Access, FindAppTool, View } from '../catalog/view.ts';
 import { hasApp, isForApps } from './app-tools.ts';
 
 interface FindAppToolDeps {
@@ -15,30 +15,35 @@ interface FindAppToolDeps {
 /** So many tools are looked through at most. */
 const MAX_LOOKED_AT = 10_000;
 
-/** Of what the caller sees: a tool that it does not see takes no name from one that it does. */
+/**
+ * The tool that the app of a server means, which is a tool of the same server. So of all servers with an app that the caller
+ * sees, only one may have the name, whether the caller may use it or not: what an app says to its own server no other hears.
+ */
 export function createFindAppTool({ view, access, clock }: FindAppToolDeps): FindAppTool {
-  const canMean = (entry: Entry, name: string, who: Who) =>
-    entry.server !== BUILT_IN &&
-    entry.ownName === name &&
-    isForApps(entry.ownItem) &&
-    access.mayList(entry, who);
-
   return async function findAppTool(kind, name, who) {
     const { extensions } = who.upstream.capabilities;
     if (kind !== 'tools' || view.shown === 'own' || extensions?.[APPS] === undefined) {
       return undefined;
     }
+    const isMeant = ({ server, ownName, ownItem }: Entry) =>
+      server !== BUILT_IN && ownName === name && isForApps(ownItem);
+    // Of nearly all unknown names it is known without a look at rules, or at what servers have not said yet.
+    if (!(await view.listAtHand('tools', who)).some(isMeant)) return undefined;
+    const entries = (await view.list('tools', who)).entries.slice(0, MAX_LOOKED_AT);
+    const meant = entries.filter(isMeant);
+    const wanted = new Set(meant.map(({ server }) => server));
     const work = createTurns(clock);
-    const entries = (await view.listAtHand('tools', who)).slice(0, MAX_LOOKED_AT);
     await access.prepareFor(who, work);
     const servers = new Set<string>();
-    const meant: Entry[] = [];
     for (const [at, entry] of entries.entries()) {
       if (at % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-      if (hasApp(entry.ownItem) && access.mayList(entry, who)) servers.add(entry.server);
-      if (canMean(entry, name, who)) meant.push(entry);
+      const { server, ownItem } = entry;
+      if (!wanted.has(server) || servers.has(server)) continue;
+      if (hasApp(ownItem) && access.mayList(entry, who)) servers.add(server);
     }
     const [only, ...others] = meant.filter(({ server }) => servers.has(server));
-    return only === undefined || others.length > 0 ? undefined : { kind: 'entry', entry: only };
+    return only === undefined || others.length > 0 || !access.mayList(only, who)
+      ? undefined
+      : { kind: 'entry', entry: only };
   };
 }

@@ -1,7 +1,13 @@
 // SEP-2640: a skill as a server lists it, read without trust. It goes on as it is, or not at all: clients compare what its SKILL.md
 // says with what was listed, and load nothing that differs.
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import { decodeName, findSkillRoot } from '../../mcp/catalog/skill-directories.ts';
+import {
+  decodeName,
+  findSkillRoot,
+  isPlainName,
+  listDirectories,
+  MAX_DIRECTORIES,
+} from '../../mcp/catalog/skill-directories.ts';
 import { isObject } from '../../platform/json.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
 import { isAppUri } from '../apps/shared-uris.ts';
@@ -28,6 +34,10 @@ export function findSkillProblem(
   if (root === undefined) return 'has a URI that does not end with /SKILL.md';
   // Towards clients those have the name of their server in them, which nothing in a skill may have.
   if (isAppUri(root)) return 'has a URI of an app (ui://)';
+  if (listDirectories(`${root}/`).length >= MAX_DIRECTORIES)
+    return `lies in ${MAX_DIRECTORIES} folders or more`;
+  if (!root.split('/').every((segment) => segment === '' || isPlainName(segment)))
+    return 'has a URI with "." or ".." in it, or with a name that has a slash';
   if (JSON.stringify(item).length > MAX_SKILL) return `is larger than ${MAX_SKILL} characters`;
   return (
     findFrontmatterProblem(frontmatter, root) ??
@@ -69,6 +79,13 @@ function findFilesProblem(
     const problem = findUriProblem(file.uri);
     if (problem !== undefined) return `has a file whose URI ${problem}`;
     if (!file.uri.startsWith(`${root}/`)) return 'has a file that does not lie in its folder';
+    if (
+      !file.uri
+        .slice(root.length + 1)
+        .split('/')
+        .every(isPlainName)
+    )
+      return 'has a file whose path has "." or ".." in it, or a name that has a slash or none';
     if (uris.has(file.uri)) return 'lists a file twice';
     uris.add(file.uri);
     bytes += file.size;

@@ -50,7 +50,7 @@ export function findSkillAround(
   shown: Shown,
 ): Entry | undefined {
   const { roots } = placeSkills(skills, shown);
-  const around = [...listDirectories('', uri), uri].reverse();
+  const around = [...listDirectories(uri), uri].reverse();
   const root = around.find((directory) => roots.has(directory));
   return root === undefined ? undefined : roots.get(root);
 }

@@ -18,10 +18,15 @@ export function joinSkills(
   warn: WarnOfItem,
 ): readonly Entry[] {
   const taken = createTakenUris(resources);
+  const servers = new Set(entries.map(({ server }) => server));
   const joined: Entry[] = [];
   const later: Entry[] = [];
   for (const entry of entries) {
-    if (taken.take(entry)) joined.push(entry);
+    const { server, name, ownName } = entry;
+    const [named = ''] = name.split('+', 1);
+    if (named !== server && named !== name && servers.has(named)) {
+      warn(server, 'skills', ownName, `is hidden: its URI is one that server ${named} could have`);
+    } else if (taken.take(entry)) joined.push(entry);
     else later.push(entry);
   }
   for (const entry of later) {
@@ -54,7 +59,7 @@ function createTakenUris({ entries, positions }: ListedResources): TakenUris {
       return false;
     // What one server has in a directory would be found at another that has the directory.
     if (isOther(above.get(root))) return false;
-    return !listDirectories('', name).some((directory) => isOther(roots.get(directory)));
+    return !listDirectories(name).some((directory) => isOther(roots.get(directory)));
   }
 
   return {
@@ -64,7 +69,7 @@ function createTakenUris({ entries, positions }: ListedResources): TakenUris {
       if (!isFree(skill, root)) return false;
       for (const file of own) files.set(file.name, server);
       roots.set(root, server);
-      for (const directory of listDirectories('', root)) {
+      for (const directory of listDirectories(root)) {
         // Of several that have skills there each is another's to the others.
         above.set(directory, isSame(above.get(directory), server) ? server : SEVERAL);
       }

@@ -4,7 +4,12 @@
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { Cursor, Page, RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext, OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
-import { DIRECTORY, decodeName, listChildren } from '../../mcp/catalog/skill-directories.ts';
+import {
+  DIRECTORY,
+  decodeName,
+  isPlainName,
+  listChildren,
+} from '../../mcp/catalog/skill-directories.ts';
 import { isObject } from '../../platform/json.ts';
 import type { GuardPoint } from '../../policy/guards/guards.ts';
 import { failNoDirectory, failUnknownItem } from '../../protocol/list-kinds.ts';
@@ -231,8 +236,7 @@ const NO_LIST = { ttlMs: 0, fingerprint: '', bytes: 0, cut: undefined };
 function isChild(item: unknown, directory: string): item is RawItem {
   if (!isObject(item) || typeof item.uri !== 'string') return false;
   const start = toDirectory(directory);
-  const name = item.uri.slice(start.length);
-  return item.uri.startsWith(start) && name !== '' && !name.includes('/');
+  return item.uri.startsWith(start) && isPlainName(item.uri.slice(start.length));
 }
 
 const toChild = (item: RawItem, server: string): Entry => {

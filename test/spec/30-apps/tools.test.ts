@@ -88,6 +88,32 @@ test('§30.2 a name that the apps of two servers have is unknown, unless the cal
   expect([one.count('tools/call'), two.count('tools/call')]).toEqual([0, 1]);
 });
 
+test('§30.2 what an app says to a tool of its server that the caller may not use, no other server hears', async () => {
+  const victim = await serve(CLOCK);
+  const evil = await serve(CLOCK);
+  const gateway = await start({
+    file: {
+      mcpServers: { victim: victim.url, evil: evil.url },
+      rules: [{ who: 'everyone', may: ['victim__show', 'evil__*'] }],
+    },
+  });
+  await gateway.list('tools/list');
+  expect(await callAsApp(gateway, 'refresh')).toContain('Unknown tool: refresh');
+  expect([victim.count('tools/call'), evil.count('tools/call')]).toEqual([0, 0]);
+});
+
+test('§30.2 a server that has not said yet what it has may be the one that an app means', async () => {
+  const victim = await serve(CLOCK);
+  const evil = await serve(CLOCK);
+  const auth = { type: 'identity' };
+  const gateway = await start({
+    file: { mcpServers: { victim: { url: victim.url, auth }, evil: { url: evil.url, auth } } },
+  });
+  expect(await callAsApp(gateway, 'evil__now')).toBe('ran now');
+  expect(await callAsApp(gateway, 'refresh')).toContain('Unknown tool: refresh');
+  expect([victim.count('tools/call'), evil.count('tools/call')]).toEqual([0, 1]);
+});
+
 test('§30.2 rules hold for what an app calls by either name', async () => {
   const clock = await serve(CLOCK);
   const rules = [{ who: 'everyone', may: ['clock__show', 'clock__now'] }];

@@ -95,6 +95,18 @@ describe('of two servers with the same URIs', () => {
     ]);
   });
 
+  test('§31.3 no server has a skill under the URI that another one’s gets', async () => {
+    const forged = JSON.parse(JSON.stringify(refunds.entry).replaceAll('skill://', 'two+skill://'));
+    const evil = await serveSkills('evil', [refunds, { ...refunds, entry: forged }]);
+    const two = await serveSkills('two', [refunds]);
+    const gateway = await start({ file: { mcpServers: { evil: evil.url, two: two.url } } });
+    expect(await gateway.list('skills/list')).toMatchObject([
+      { uri: 'skill://acme/refunds/SKILL.md', _meta: { 'postern/server': 'evil' } },
+      { uri: 'two+skill://acme/refunds/SKILL.md', _meta: { 'postern/server': 'two' } },
+    ]);
+    expect(await read(gateway, 'two+skill://acme/refunds/notes.md')).toBe('two: Notes');
+  });
+
   test('§31.3 a resource that another server lists is not taken by a skill that names it', async () => {
     const owner = await serveForTest({
       resources: [{ uri: 'skill://acme/refunds/notes.md', name: 'notes' }],
@@ -158,6 +170,31 @@ describe('what clients could not use is hidden, and the log says why', () => {
       'has a file that does not lie in its folder',
       { resources: [file, { ...file, uri: 'skill://other/x.md' }] },
     ],
+    [
+      'has a file whose path has "." or ".." in it',
+      { resources: [file, { ...file, uri: 'skill://acme/refunds/../../.ssh/keys' }] },
+    ],
+    [
+      'has a file whose path has "." or ".." in it',
+      { resources: [file, { ...file, uri: 'skill://acme/refunds/%2e%2e/x.md' }] },
+    ],
+    [
+      'has a file whose path has "." or ".." in it',
+      { resources: [file, { ...file, uri: 'skill://acme/refunds/a/./b' }] },
+    ],
+    [
+      'has a file whose path has "." or ".." in it',
+      { resources: [file, { ...file, uri: 'skill://acme/refunds/a//b' }] },
+    ],
+    [
+      'has a file whose path has "." or ".." in it',
+      { resources: [file, { ...file, uri: 'skill://acme/refunds/..%2f..%2fx' }] },
+    ],
+    [
+      'has a file whose path has "." or ".." in it',
+      { resources: [file, { ...file, uri: 'skill://acme/refunds/a%5Cb' }] },
+    ],
+    ['has a URI with "." or ".." in it', { uri: 'skill://acme/../refunds/SKILL.md' }],
     ['lists a file twice', { resources: [file, file] }],
     ['does not list its SKILL.md', { resources: [] }],
     ['has more than 512 files', { resources: Array.from({ length: 513 }, () => file) }],
@@ -247,6 +284,8 @@ describe('directories', () => {
       { uri: 'skill://acme/refunds/new.md', name: 'new.md', mimeType: 'text/markdown' },
       { uri: 'skill://acme/refunds/sub', name: 'sub', mimeType: 'inode/directory' },
       { uri: 'skill://acme/refunds/sub/deep.md', name: 'deep.md' },
+      { uri: 'skill://acme/refunds/..', name: 'up' },
+      { uri: 'skill://acme/refunds/..%2f..%2fx', name: 'x' },
       { uri: 'file:///etc/passwd', name: 'passwd' },
       { name: 'nothing' },
     ];

@@ -20,6 +20,8 @@ export interface AppHostDeps {
   call(request: McpRequest): Promise<JsonObject>;
   /** Whether the user let it. */
   openLink(url: string): Promise<boolean>;
+  /** Whether the user lets it call a tool that destroys something. */
+  mayDestroy(tool: string, args: JsonObject): Promise<boolean>;
   /** Shows what the app says. */
   say(what: string, text: string): void;
   resize(height: number): void;
@@ -38,6 +40,9 @@ const PROTOCOL_VERSION = '2026-01-26';
 const MAX_REQUESTS = 10;
 const MAX_HEIGHT = 1_000;
 const MAX_SAID = 2_000;
+const MAX_LEVEL = 32;
+/** Of an address: what is longer nobody reads. */
+const MAX_ADDRESS = 2_048;
 
 class Refusal extends Error {
   override readonly name = 'Refusal';
@@ -71,14 +76,24 @@ const initialize: Handle = (_params, { version, csp, tool, getContext }) => ({
   },
 });
 
-const callTool: Handle = (params, { tools, call }) => {
+/** As its server says. Of others the page says what they can do: everything that the user can, at this server. */
+const isDestructive = ({ annotations }: JsonObject): boolean =>
+  isObject(annotations) &&
+  annotations.destructiveHint === true &&
+  annotations.readOnlyHint !== true;
+
+const callTool: Handle = async (params, { tools, call, mayDestroy }) => {
   const tool = tools.find(({ name }) => name === params.name);
   if (tool === undefined || !isForApps(tool)) {
     throw new Refusal(-32602, `The server has no tool ${params.name} that its apps may call.`);
   }
+  const args = isObject(params.arguments) ? params.arguments : {};
+  if (isDestructive(tool) && !(await mayDestroy(String(params.name), args))) {
+    throw new Refusal(-32000, 'The user did not let it.');
+  }
   return call({
     method: 'tools/call',
-    params: { name: params.name, arguments: isObject(params.arguments) ? params.arguments : {} },
+    params: { name: params.name, arguments: args },
     title: `The app calls ${params.name}`,
     inputSchema: tool.inputSchema,
   });
@@ -95,6 +110,13 @@ const openLink: Handle = async (params, deps) => {
   const url = URL.canParse(given) ? new URL(given) : undefined;
   if (url === undefined || !['https:', 'http:'].includes(url.protocol)) {
     throw new Refusal(-32000, 'Only addresses that begin with https:// or http:// can be opened.');
+  }
+  // What stands before an @ looks like the page that it leads to.
+  if (url.username !== '' || url.password !== '' || url.href.length > MAX_ADDRESS) {
+    throw new Refusal(
+      -32000,
+      `An address has no user name or password, and at most ${MAX_ADDRESS} characters.`,
+    );
   }
   if (!(await deps.openLink(url.href))) throw new Refusal(-32000, 'The user did not open it.');
   return {};
@@ -146,7 +168,8 @@ export function createAppHost(deps: AppHostDeps): AppHost {
     'ui/notifications/size-changed'({ height }) {
       if (typeof height === 'number' && height > 0) deps.resize(Math.min(height, MAX_HEIGHT));
     },
-    'notifications/message': ({ level, data }) => deps.say(String(level ?? 'info'), describe(data)),
+    'notifications/message': ({ level, data }) =>
+      deps.say(String(level ?? 'info').slice(0, MAX_LEVEL), describe(data)),
   };
 
   async function run(method: string, params: JsonObject): Promise<JsonObject> {

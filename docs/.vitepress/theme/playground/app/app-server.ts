@@ -26,7 +26,8 @@ export async function openAppServer(
   try {
     await client.connect();
   } catch (error) {
-    if (error instanceof CallError && error.status === 404) return undefined;
+    // A session that has ended is no reason to give an app the tools of all servers.
+    if (error instanceof CallError && error.reason === 'not_found') return undefined;
     throw error;
   }
   return {
