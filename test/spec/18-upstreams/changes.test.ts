@@ -139,7 +139,7 @@ test('§18.3 subscriptions: a resource is subscribed to at its server, and its c
   for (const uri of ['x://fixed', 'x://unknown']) {
     expect((await client.ask('resources/subscribe', { uri })).error.code).toBe(-32602);
   }
-  stream.hangUp();
+  expect(await client.end()).toBe(204);
   await expect.poll(two.openStreams, PATIENT).toBe(1);
 });
 

@@ -10,7 +10,7 @@ import { createLock } from '../../../src/upstreams/lock/lock.ts';
 import { type EventStream, openEvents } from '../../support/clients/event-stream.ts';
 import { openClient, type SessionClient } from '../../support/clients/session-client.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';
-import { manualClock } from '../../support/gateway/clock.ts';
+import { manualClock, readAsTimePasses } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { closeAfterTest, useFresh, useShared } from '../../support/lifetimes.ts';
 import { startRedis } from '../../support/stores/redis.ts';
@@ -147,7 +147,8 @@ describe('a server by SDK 1', () => {
 test('§18.3 a stream for log messages is opened only at servers that log', async () => {
   const logs = await serveLogging();
   const silent = await serve({ tools: [buildTool('t')], capabilities: { tools: {} } });
-  const gateway = await start({ mcpServers: { logs: logs.url, silent: silent.url } });
+  const clock = manualClock();
+  const gateway = await start({ mcpServers: { logs: logs.url, silent: silent.url } }, { clock });
   const client = await openClient(gateway);
   await client.ask('tools/list');
   const stream = await client.watch();
@@ -156,7 +157,7 @@ test('§18.3 a stream for log messages is opened only at servers that log', asyn
   logs.notify(MESSAGE, info('here'));
   expect(await nextLog(stream)).toEqual(logged(info('here')));
   stream.hangUp();
-  await expect.poll(logs.openStreams, PATIENT).toBe(1);
+  await expect.poll(readAsTimePasses(clock, logs.openStreams), PATIENT).toBe(1);
 });
 
 test('§18.3 log messages reach the stream of a session at /mcp/<server>', async () => {

@@ -51,3 +51,11 @@ export async function advanceSlowly(clock: ManualClock, ms: number): Promise<voi
     for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
   }
 }
+
+/** For `expect.poll`: what is so once time has passed in which somebody could have come back (§15.1). */
+export const readAsTimePasses =
+  <Value>(clock: ManualClock, read: () => Value): (() => Value) =>
+  () => {
+    clock.advance(STEP_MS);
+    return read();
+  };

@@ -1,4 +1,4 @@
-// tsc: 'descripton' does not exist in type 'ToolDefinition<ObjectSchema, undefined>'. Did you mean to write 'description'?
+// tsc: 'descripton' does not exist in type 'ToolDefinition<ObjectSchema, undefined, undefined>'. Did you mean to write 'description'?
 import { defineTool } from 'postern/define';
 
 defineTool({

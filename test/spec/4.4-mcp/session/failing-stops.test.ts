@@ -2,9 +2,11 @@
 import { expect, test } from 'vitest';
 import { createLocalCatalog } from '../../../../src/index.ts';
 import type { Catalog } from '../../../../src/mcp/catalog/catalog.ts';
+import type { Clock } from '../../../../src/platform/clock.ts';
 import { openEvents } from '../../../support/clients/event-stream.ts';
 import { openClient } from '../../../support/clients/session-client.ts';
 import { statelessRequest } from '../../../support/clients/stateless.ts';
+import { manualClock, readAsTimePasses } from '../../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../../support/lifetimes.ts';
 import { startForTest } from '../../../support/upstreams/catalog-gateway.ts';
 import { startWatchedHttp } from '../../../support/upstreams/watched-server.ts';
@@ -16,8 +18,13 @@ const unstoppable: Catalog = {
   },
 };
 
-const start = (mcpServers: object = {}) =>
-  startForTest({ file: { mcpServers }, builtIn: unstoppable, env: { MCP_STREAMS: 'true' } });
+const start = (mcpServers: object = {}, clock?: Clock) =>
+  startForTest({
+    file: { mcpServers },
+    builtIn: unstoppable,
+    env: { MCP_STREAMS: 'true' },
+    ...(clock && { clock }),
+  });
 
 const FAILURE = {
   level: 'error',
@@ -65,11 +72,12 @@ test('§11 each stream of a gateway that stops ends as it should where none can 
 
 test('§18.3 servers are no longer listened to for a stream where the built-in catalogue cannot be stopped', async () => {
   const server = closeAfterTest(await startWatchedHttp('session'));
-  const gateway = await start({ s: server.entry });
+  const clock = manualClock();
+  const gateway = await start({ s: server.entry }, clock);
   const client = await openClient(gateway);
   const stream = await client.watch();
   await client.ask('resources/subscribe', { uri: 'a://1' });
   await expect.poll(() => server.countStreams(1)).toBe(1);
   stream.hangUp();
-  await expect.poll(() => server.countStreams(1)).toBe(0);
+  await expect.poll(readAsTimePasses(clock, () => server.countStreams(1))).toBe(0);
 });

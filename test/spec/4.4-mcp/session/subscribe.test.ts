@@ -9,10 +9,12 @@ import {
   openClient,
   type SessionClient,
 } from '../../../support/clients/session-client.ts';
+import { manualClock, readAsTimePasses } from '../../../support/gateway/clock.ts';
 import { startGateway } from '../../../support/gateway/gateway.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
+import { closeAfterTest } from '../../../support/lifetimes.ts';
 
-const { catalog, change, watchers } = createChangingResources();
+const { catalog, change } = createChangingResources();
 const STREAMS = { MCP_STREAMS: 'true' };
 const EMPTY = { jsonrpc: '2.0', result: {}, id: 1 };
 
@@ -113,11 +115,15 @@ describe('resources/subscribe', () => {
   });
 
   test('§4.4 the catalogue is watched once for all who listen, and then no more', async () => {
-    const clients = await Promise.all([1, 2, 3].map(() => openClient(gateway)));
+    const clock = manualClock();
+    const watching = createChangingResources();
+    const deps = { catalog: watching.catalog, clock };
+    const watched = closeAfterTest(await startGateway({ env: STREAMS, deps }));
+    const clients = await Promise.all([1, 2, 3].map(() => openClient(watched)));
     const streams = await Promise.all(clients.map((client) => client.watch()));
-    expect(watchers('a')).toBe(1);
+    expect(watching.watchers('a')).toBe(1);
     for (const stream of streams) stream.hangUp();
-    await expect.poll(() => watchers('a')).toBe(0);
+    await expect.poll(readAsTimePasses(clock, () => watching.watchers('a'))).toBe(0);
   });
 
   test('§3.1 a subscription outlives a restart', async () => {
