@@ -59,7 +59,8 @@ export interface SessionAccount extends Account {
   readonly protocolVersion: string;
   readonly user: UserAccount;
   events: number;
-  readonly streams: Map<string, KeptStream>;
+  /** Not a Map: one that is filled and emptied again and again leaves old tables behind, which keep what was in them. */
+  readonly streams: KeptStream[];
   /** How many are kept as bytes, and the number of the newest (short-streams.ts). */
   shortStreams: number;
   newestShort: number;
@@ -82,6 +83,8 @@ export type KeptAccounts = ReturnType<typeof createKeptAccounts>;
 
 export function createKeptAccounts() {
   const sessions = new Map<string, SessionAccount>();
+  /** Those that have ended while calls in them were under way. */
+  const over = new Set<SessionAccount>();
   const users = new Map<string, UserAccount>();
   const all: Account = { bytes: 0, finished: new OldestFirst() };
 
@@ -138,14 +141,14 @@ export function createKeptAccounts() {
 
   function drop(stream: KeptStream): void {
     countBytes(stream, -measure(stream), -stream.events.length);
-    stream.session.streams.delete(stream.name);
+    removeLast(stream.session.streams, stream);
   }
 
   /** One that has ended. */
   function forget(stream: KeptStream): void {
     const { session } = stream;
     drop(stream);
-    // A Map that shrinks leaves old tables behind, which would keep all of it.
+    // Who is about to read it may still hold it.
     stream.events.length = 0;
     stream.isForgotten = true;
     all.finished.noteForgotten();
@@ -157,8 +160,9 @@ export function createKeptAccounts() {
   /** Once nothing is kept of the session. */
   function release(session: SessionAccount): void {
     const { sessionId, user } = session;
-    if (session.streams.size > 0 || session.shortStreams > 0) return;
-    if (!session.isOver) sessions.delete(sessionId);
+    if (session.streams.length > 0 || session.shortStreams > 0) return;
+    if (session.isOver) over.delete(session);
+    else sessions.delete(sessionId);
     user.sessions -= 1;
     if (user.sessions === 0 && user.name !== undefined) users.delete(user.name);
   }
@@ -188,7 +192,7 @@ export function createKeptAccounts() {
         bytes: 0,
         events: 0,
         finished: new OldestFirst(),
-        streams: new Map(),
+        streams: [],
         shortStreams: 0,
         newestShort: -1,
         isOver: false,
@@ -198,13 +202,13 @@ export function createKeptAccounts() {
     },
     findSession: (sessionId: string): SessionAccount | undefined => sessions.get(sessionId),
     listStreams: (): readonly KeptStream[] =>
-      [...sessions.values()].flatMap(({ streams }) => [...streams.values()]),
+      [...sessions.values(), ...over].flatMap(({ streams }) => streams),
     get hasFinished(): boolean {
       return !all.finished.isEmpty;
     },
     /** One that begins. */
     add(stream: KeptStream): void {
-      stream.session.streams.set(stream.name, stream);
+      stream.session.streams.push(stream);
       countBytes(stream, STREAM_BYTES, 0);
     },
     append(stream: KeptStream, event: LoggedEvent): void {
@@ -218,7 +222,7 @@ export function createKeptAccounts() {
     addFinished,
     /** One that ended before, with all its events. */
     addAgain(stream: KeptStream): void {
-      stream.session.streams.set(stream.name, stream);
+      stream.session.streams.push(stream);
       countBytes(stream, measure(stream), stream.events.length);
       holdBounds(stream, forgetOldest);
       addFinished(stream);
@@ -239,9 +243,16 @@ export function createKeptAccounts() {
       if (session === undefined) return [];
       session.isOver = true;
       sessions.delete(sessionId);
-      const streams = [...session.streams.values()];
+      over.add(session);
+      const streams = [...session.streams];
       for (const stream of streams) if (stream.endedAt !== undefined) forget(stream);
       return streams.filter(({ endedAt }) => endedAt === undefined);
     },
   };
+}
+
+/** What is removed is nearly always what came last. */
+function removeLast(streams: KeptStream[], stream: KeptStream): void {
+  const last = streams.pop();
+  if (last !== undefined && last !== stream) streams[streams.lastIndexOf(stream)] = last;
 }

@@ -76,8 +76,9 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
   });
   const { save, saveForReader, scheduleNews, tellGone, releaseReader, finish } =
     createKeptSaving(deps);
-  const running = new Set<KeptStream>();
   const broken = new Set<KeptStream>();
+  /** Calls under way. */
+  let running = 0;
   let isStopping = false;
   let isSweeping = false;
   let tellDrained: (() => void) | undefined;
@@ -92,7 +93,7 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
   function find(sessionId: string, name: string): KeptStream | undefined {
     const session = accounts.findSession(sessionId);
     if (session === undefined) return undefined;
-    const known = session.streams.get(name);
+    const known = session.streams.find((one) => one.name === name);
     if (known !== undefined) return known;
     const short = shortStreams.find(session, name, clock.monotonic());
     const stream = short && openAgain(short);
@@ -200,12 +201,12 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
       clock.monotonic() - stream.startedAt > LONG_MS;
     stream.queue = undefined;
     stream.abandon = undefined;
-    running.delete(stream);
+    if (!stream.isOfSession) running -= 1;
     broken.delete(stream);
     stream.endedAt = clock.monotonic();
     if (isNeeded || !keepAsShort(stream)) accounts.addFinished(stream);
     if (isNeeded) saveForReader(stream);
-    if (running.size === 0) tellDrained?.();
+    if (running === 0) tellDrained?.();
   }
 
   function push(stream: KeptStream, text: string): void {
@@ -256,7 +257,7 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
   }
 
   const isIdle = () =>
-    running.size === 0 && broken.size === 0 && !accounts.hasFinished && shortStreams.isEmpty;
+    running === 0 && broken.size === 0 && !accounts.hasFinished && shortStreams.isEmpty;
 
   function sweep(now: number): void {
     const before = now - KEPT_MS;
@@ -282,7 +283,7 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
         abandon,
       });
       accounts.add(stream);
-      if (!isOfSession) running.add(stream);
+      if (!isOfSession) running += 1;
       scheduleSweep();
       const queue = openQueue(stream);
       stream.unsent = toPrimer(stream, 0);
@@ -325,13 +326,14 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
       isStopping = true;
     },
     drain: () =>
-      running.size === 0
+      running === 0
         ? Promise.resolve()
         : new Promise((resolve) => {
             tellDrained = resolve;
           }),
     async stop(error) {
-      for (const stream of [...running]) {
+      const streams = accounts.listStreams();
+      for (const stream of streams.filter(({ isOfSession }) => !isOfSession)) {
         end(stream, renderResponse({ error }, stream.requestId ?? null).text);
       }
       const recent = clock.monotonic() - RECENT_MS;
