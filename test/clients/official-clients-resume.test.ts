@@ -16,16 +16,24 @@ const PATIENT = { timeout: 20_000 } as const;
 
 const ROWS = ['1.x', '2.x'] as const;
 
+/** `onEventId` is called with each id that the client has read. */
+type CallTool = (onEventId: (id: string) => void) => Promise<unknown>;
+
 async function connect(version: (typeof ROWS)[number], url: URL, token: string) {
+  const params = { name: 'wait', arguments: { name: 'a' } };
   const requestInit = { headers: { authorization: `Bearer ${token}` } };
   if (version === '1.x') {
     const client = new Client1({ name: 'test', version: '1' });
     await client.connect(new Transport1(url, { requestInit }));
-    return client;
+    const callTool: CallTool = (onEventId) =>
+      client.callTool(params, undefined, { onresumptiontoken: onEventId });
+    return { callTool, close: () => client.close() };
   }
   const client = new Client2({ name: 'test', version: '1' });
   await client.connect(new Transport2(url, { requestInit }));
-  return client;
+  const callTool: CallTool = (onEventId) =>
+    client.callTool(params, { onresumptiontoken: onEventId });
+  return { callTool, close: () => client.close() };
 }
 
 test.for(ROWS)(
@@ -39,10 +47,10 @@ test.for(ROWS)(
     const proxy = closeAfterTest(await startTcpProxy(await gateway.listen()));
     const url = new URL(`http://127.0.0.1:${proxy.port}/mcp`);
     const client = await connect(version, url, await gateway.issuer.sign());
-    const answering = client.callTool({ name: 'wait', arguments: { name: 'a' } });
-    await expect.poll(() => calls.has('a'), PATIENT).toBe(true);
-    // Until its stream has begun, and its client has read that.
-    await new Promise((resolve) => setTimeout(resolve, 2000));
+    const ids: string[] = [];
+    const answering = client.callTool((id) => ids.push(id));
+    // Its stream has begun, and its client has read that.
+    await expect.poll(() => ids.length, PATIENT).toBe(1);
     proxy.reset();
     calls.get('a')?.answer('late');
     expect(await answering).toMatchObject({ content: [{ type: 'text', text: 'late' }] });

@@ -3,7 +3,7 @@
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import { renderResponse } from '../calls/outcome.ts';
-import { type EventIdFrame, writeEventId } from './event-ids.ts';
+import { type EventId, type EventIdFrame, readEventId, writeEventId } from './event-ids.ts';
 import type { StreamLog } from './stored-streams.ts';
 
 export interface WrittenStream {
@@ -30,7 +30,16 @@ export const toEvent = (
   { frame }: Pick<WrittenStream, 'frame'>,
   position: number | 'end',
   json: string,
-): string => `id: ${writeEventId(frame, position)}\nevent: message\ndata: ${json}\n\n`;
+): string => `${ID}${writeEventId(frame, position)}\nevent: message\ndata: ${json}\n\n`;
+
+/** Events as they were sent, one after another, each by itself. JSON has no empty lines. */
+export const splitEvents = (text: string): readonly string[] => text.split(/(?<=\n\n)/);
+
+/** The id of such an event. */
+export const readIdOf = (event: string): EventId | undefined =>
+  readEventId(event.slice(ID.length, event.indexOf('\n')));
+
+const ID = 'id: ';
 
 /** The JSON of such an event. */
 export const readJson = (event: string): string =>

@@ -364,3 +364,78 @@ describe('how much is kept', () => {
     expect((await kept.rest()).at(-1)).toEqual(answerOf('theirs'));
   });
 });
+
+describe('short streams that were sent whole', () => {
+  /** With one notification; resolves to the id with which the stream begins. */
+  async function callShort(by: SessionClient, name: string, text: string) {
+    const answering = by.call('wait', { name }, { progressToken: 'p' });
+    const running = await call(name);
+    calls.delete(name);
+    running.progress(1);
+    const stream = await answering;
+    const first = await readNext(stream);
+    running.answer(text);
+    expect((await stream.rest()).at(-1)).toEqual(answerOf(text));
+    return first?.id;
+  }
+
+  const comeBack = async (id: string | undefined, by = client) =>
+    (await (await resume(id, by)).rest()).at(-1);
+
+  const LOST = { error: { data: { reason: 'stream_lost' } } };
+  const LONG_TEXT = 'x'.repeat(60_000);
+
+  test('§15.1 are there as they were, again and again, whatever language they are in', async () => {
+    const text = 'Grüße, 你好, \u{1f600}\n\n"x"';
+    const id = await callShort(client, 'a', text);
+    const other = await callShort(client, 'b', 'another');
+    for (const _ of [1, 2]) {
+      const resumed = await resume(id);
+      const first = await readNext(resumed);
+      expect(first).toMatchObject({ id, data: '' });
+      expect(await resumed.rest()).toMatchObject([{ params: { progress: 1 } }, answerOf(text)]);
+    }
+    expect(await comeBack(other)).toEqual(answerOf('another'));
+  });
+
+  test('§15.1 are not there any more once the session has ended, and not in another session', async () => {
+    const id = await callShort(client, 'a', 'mine');
+    const other = await openClient(gateway);
+    expect((await resume(id, other)).status).toBe(400);
+    expect(await client.end()).toBe(204);
+    expect((await resume(id)).status).toBe(404);
+  });
+
+  test('§15.1 of a session the last 1 MiB', async () => {
+    const oldest = await callShort(client, 'oldest', LONG_TEXT);
+    const ids: (string | undefined)[] = [];
+    for (let at = 0; at < 17; at += 1) ids.push(await callShort(client, `${at}`, LONG_TEXT));
+    expect(await comeBack(oldest)).toMatchObject(LOST);
+    expect(await comeBack(ids[1])).toEqual(answerOf(LONG_TEXT));
+    expect(await comeBack(ids.at(-1))).toEqual(answerOf(LONG_TEXT));
+  });
+
+  test('§15.1 are pushed out by those of users who have many, and of nobody else', async () => {
+    const bob = await openClient(gateway, { token: await gateway.issuer.sign({ sub: 'bob' }) });
+    const bobs = await callShort(bob, 'bobs', 'bob’s');
+    // Sessions of one user, so that it is not the bound of a session that is met.
+    const busy = await Promise.all(Array.from({ length: 20 }, () => openClient(gateway)));
+    const ids: (string | undefined)[] = [];
+    for (let round = 0; round < 8; round += 1) {
+      const sent = busy.map((by, at) => callShort(by, `${round}-${at}`, LONG_TEXT));
+      ids.push((await Promise.all(sent))[0]);
+    }
+    expect(await comeBack(ids[0], busy[0])).toMatchObject(LOST);
+    expect(await comeBack(ids.at(-1), busy[0])).toEqual(answerOf(LONG_TEXT));
+    expect(await comeBack(bobs, bob)).toEqual(answerOf('bob’s'));
+  }, 60_000);
+
+  test('§15.1 are kept for five minutes', async () => {
+    const id = await callShort(client, 'a', 'mine');
+    clock.advance(299_000);
+    expect(await comeBack(id)).toEqual(answerOf('mine'));
+    const other = await callShort(client, 'b', 'mine');
+    clock.advance(300_000);
+    expect(await comeBack(other)).toMatchObject(LOST);
+  });
+});
