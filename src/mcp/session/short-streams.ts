@@ -78,7 +78,7 @@ export function createShortStreams(deps: ShortStreamsDeps): ShortStreams {
     if (user.shortBytes === 0) userCount -= 1;
   }
 
-  /** Resolves nothing but room: so many bytes from `position` on. */
+  /** So many bytes from `position` on, and a slot. */
   function makeRoom(length: number, now: number): void {
     const { offsets } = getMemory();
     for (;;) {
