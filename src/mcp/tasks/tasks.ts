@@ -15,7 +15,6 @@ import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { Bus } from '../../store/store.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { Call } from '../calls/call.ts';
-import { findAnswerProblem } from '../calls/client-answers.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
 import { type RunMethod, readString } from '../calls/methods.ts';
 import type { Answer } from '../calls/outcome.ts';
@@ -34,10 +33,17 @@ import {
   isRelayed,
 } from './relayed-tasks.ts';
 import type { RunningTask } from './running-task.ts';
+import { findProblem, findSizeProblem, isEmpty, omit, pickAnswers } from './task-answers.ts';
 import { createTaskChanges, isTaskMessage } from './task-changes.ts';
 import { describeInDetail, describeTask, type TaskRecord } from './task-record.ts';
 import { createTaskRecords, type TaskOwner, type TaskRecordsDeps } from './task-records.ts';
 import { createTaskRuns, type TaskRunsDeps } from './task-runs.ts';
+import {
+  createWatchCounter,
+  type ReserveWatches,
+  type TaskWatch,
+  watchTask,
+} from './task-watches.ts';
 
 /** A call that may go on as a task. */
 export interface TaskOffer extends CallTask {
@@ -60,23 +66,9 @@ export interface Tasks {
   read(taskId: string, caller: CallContext, call: TaskCall): Promise<JsonObject>;
   /** Tells what the task is, and each time that it has become another; returns what ends it. */
   watch(watch: TaskWatch): () => void;
-  /**
-   * Counts so many tasks as watched for their user, until what it returns is called.
-   *
-   * @throws GatewayError `too_many_streams`
-   */
-  reserveWatches(user: UserContext | undefined, count: number): () => void;
+  readonly reserveWatches: ReserveWatches;
   /** Lets those that run here end for so long; those that do not are ended. */
   close(graceMs: number): Promise<void>;
-}
-
-export interface TaskWatch {
-  readonly taskId: string;
-  readonly user: UserContext | undefined;
-  readonly catalog: TaskCall['catalog'];
-  /** As its user. */
-  read(): Promise<JsonObject>;
-  tell(task: JsonObject): void;
 }
 
 export interface TasksDeps extends TaskRecordsDeps {
@@ -319,76 +311,14 @@ export function createTasks(deps: TasksDeps): Tasks {
     methods,
     read,
     reserveWatches,
-    watch({ taskId, user, catalog, read: readTask, tell }) {
-      const key = records.buildKey(toOwner(taskId, user, catalog));
-      let told = '';
-      let isOver = false;
-      async function look(): Promise<void> {
-        // What can be read no longer, or not now, is told no longer, or later.
-        const task = await readTask().catch(() => undefined);
-        const { pollIntervalMs: _, ...state } = task ?? {};
-        const text = JSON.stringify(state);
-        if (task === undefined || text === told || isOver) return;
-        told = text;
-        tell(task);
-      }
-      const lookInOrder = createTurnTaker(look);
-      const stopListening = changes.listen(key, lookInOrder);
-      lookInOrder();
-      return () => {
-        isOver = true;
-        stopListening();
-      };
+    watch(watch) {
+      const key = records.buildKey(toOwner(watch.taskId, watch.user, watch.catalog));
+      return watchTask(watch, (changed) => changes.listen(key, changed));
     },
     async close(graceMs) {
       await runs.close(graceMs);
       replicas.close();
     },
-  };
-}
-
-/** Each is looked at every few seconds, those of servers at their server: of one user, and in all. */
-const MAX_WATCHED = { user: 200, all: 8192 };
-
-function createWatchCounter(): Tasks['reserveWatches'] {
-  const byUser = new Map<string, number>();
-  let all = 0;
-  return function reserveWatches(user, count) {
-    const name = user && nameOwner(user);
-    const ofUser = name === undefined ? 0 : (byUser.get(name) ?? 0);
-    if (all + count > MAX_WATCHED.all || ofUser + count > MAX_WATCHED.user) {
-      fail('too_many_streams', {
-        details: `Of one user ${MAX_WATCHED.user} tasks may be listened to at once, and ${MAX_WATCHED.all} of all.`,
-      });
-    }
-    let isReserved = true;
-    function add(change: number): void {
-      all += change;
-      if (name === undefined) return;
-      const left = (byUser.get(name) ?? 0) + change;
-      if (left === 0) byUser.delete(name);
-      else byUser.set(name, left);
-    }
-    add(count);
-    return function release() {
-      if (isReserved) add(-count);
-      isReserved = false;
-    };
-  };
-}
-
-/** One look at a time; what changes meanwhile is looked at once more. */
-function createTurnTaker(look: () => Promise<void>): () => void {
-  let isLooking = false;
-  let hasChanged = false;
-  return function lookInOrder() {
-    hasChanged = isLooking;
-    if (isLooking) return;
-    isLooking = true;
-    void look().finally(() => {
-      isLooking = false;
-      if (hasChanged) lookInOrder();
-    });
   };
 }
 
@@ -406,37 +336,6 @@ function failUnknownTask(): never {
     message: 'Unknown task',
     details: 'There is no task with this id here, or it is kept no longer.',
   });
-}
-
-/** ext-tasks: answers to what is not asked, or is answered already, are left alone. */
-const pickAnswers = ({ questions }: TaskRecord, received: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(received).filter(([key]) => Object.hasOwn(questions, key)));
-
-const omit = <Value>(from: Readonly<Record<string, Value>>, keys: object) =>
-  Object.fromEntries(Object.entries(from).filter(([key]) => !Object.hasOwn(keys, key)));
-
-const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
-
-/** What fits no question is refused, and the task goes on waiting. */
-function findProblem({ questions }: TaskRecord, answered: JsonObject): string | undefined {
-  for (const [key, answer] of Object.entries(answered)) {
-    const question = questions[key];
-    const problem = question && findAnswerProblem(question, answer);
-    if (problem !== undefined) {
-      return `params.inputResponses "${key.slice(0, 100)}" ${problem}`;
-    }
-  }
-  return undefined;
-}
-
-/** Bytes as JSON: they lie in the store until the tool has taken them. */
-const MAX_ANSWER_BYTES = 1_048_576;
-
-function findSizeProblem({ answers }: TaskRecord, answered: JsonObject): string | undefined {
-  const bytes = Buffer.byteLength(JSON.stringify({ ...answers, ...answered }));
-  return bytes > MAX_ANSWER_BYTES
-    ? `params.inputResponses are too large: answers of a task may have ${MAX_ANSWER_BYTES} bytes as JSON`
-    : undefined;
 }
 
 /** `params` of notifications/progress. */
