@@ -1,0 +1,183 @@
+// MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import { isShortId, type JsonRpcRequest, readParams } from '../../protocol/json-rpc.ts';
+import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
+import type { Call, CallRecord } from '../calls/call.ts';
+import type { CallContext } from '../calls/context.ts';
+import type { StreamResponse } from '../calls/outcome.ts';
+import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
+import type {
+  NotificationStreamOptions,
+  NotificationStreams,
+} from '../streaming/notification-streams.ts';
+import type { Tasks } from '../tasks/tasks.ts';
+
+interface SubscriptionsDeps {
+  readonly tasks: Tasks;
+  readonly notificationStreams: NotificationStreams;
+  /** The `_meta` of every result. */
+  readonly serverInfo: JsonObject;
+}
+
+/** Answers with a stream of what the client opted in to, and this service can tell. */
+export type OpenSubscription = (
+  request: JsonRpcRequest,
+  filter: Filter,
+  call: Call,
+  caller: IdentifiedCaller,
+  /** The same caller, for one look at a task: which guards look at it, the record of that look says. */
+  createCaller: (record: CallRecord) => Promise<CallContext>,
+) => Promise<StreamResponse>;
+
+const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
+
+export function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
+  const { notificationStreams, serverInfo, tasks } = deps;
+
+  return async function openSubscription({ id }, filter, call, caller, createCaller) {
+    const { catalog } = call;
+    if (!isShortId(id)) {
+      fail('invalid_params', {
+        details: 'The id of a subscription may have at most 256 characters',
+      });
+    }
+    const lists = catalog.offers.listChanges === true ? filter.lists : [];
+    const uris = new Set<string>();
+    // One after the other: each may ask a server.
+    for (const uri of filter.uris) if (await catalog.canWatch(uri, caller)) uris.add(uri);
+    const watched = filter.taskIds.length > 0 ? await watchTasks(filter, call, createCaller) : NONE;
+    const subscription = { [SUBSCRIPTION_ID]: id };
+    const withSubscription = (members: object) => ({ ...members, _meta: subscription });
+    const result = { resultType: 'complete', _meta: { ...subscription, ...serverInfo } };
+    const notifications = {
+      ...Object.fromEntries(lists.map((list) => [`${list}ListChanged`, true])),
+      ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
+      ...(watched.taskIds.length > 0 && { taskIds: watched.taskIds }),
+    };
+    const options: NotificationStreamOptions = {
+      user: caller.user,
+      lastMessage: { jsonrpc: '2.0', result, id },
+      listen({ send }) {
+        const notify = (name: string, members: object) =>
+          send({ method: `notifications/${name}`, params: withSubscription(members) });
+        notify('subscriptions/acknowledged', { notifications });
+        const stopListening = catalog.listen(
+          caller,
+          {
+            listChanged(list) {
+              if (lists.includes(list)) notify(`${list}/list_changed`, {});
+            },
+            resourceUpdated(uri) {
+              if (uris.has(uri)) notify('resources/updated', { uri });
+            },
+          },
+          [...uris],
+        );
+        const stopTasks = watched.listen((task) => notify('tasks', task));
+        return () => {
+          stopTasks();
+          watched.release();
+          stopListening();
+        };
+      },
+    };
+    try {
+      return notificationStreams.open(options).response;
+    } catch (thrown) {
+      watched.release();
+      throw thrown;
+    }
+  };
+
+  /** Those that the caller may read; of others nothing is told. @throws GatewayError `too_many_streams` */
+  async function watchTasks(
+    filter: Filter,
+    call: Call,
+    createCaller: (record: CallRecord) => Promise<CallContext>,
+  ): Promise<WatchedTasks> {
+    const { catalog, user } = call;
+    const wanted = [...new Set(filter.taskIds)];
+    const release = tasks.reserveWatches(user, wanted.length);
+    const taskIds: string[] = [];
+
+    async function readTask(taskId: string): Promise<JsonObject> {
+      const record = { ...call.record, target: undefined };
+      return tasks.read(taskId, await createCaller(record), { catalog, record });
+    }
+
+    try {
+      for (const taskId of wanted) if (await canRead(readTask(taskId))) taskIds.push(taskId);
+    } catch (thrown) {
+      release();
+      throw thrown;
+    }
+    return {
+      taskIds,
+      listen(tell) {
+        const stops = taskIds.map((taskId) =>
+          tasks.watch({ taskId, user, catalog, read: () => readTask(taskId), tell }),
+        );
+        return () => {
+          for (const stop of stops) stop();
+        };
+      },
+      release,
+    };
+  }
+}
+
+const canRead = (reading: Promise<JsonObject>): Promise<boolean> =>
+  reading.then(
+    () => true,
+    (thrown: unknown) => {
+      if (thrown instanceof GatewayError && HIDDEN.has(thrown.key)) return false;
+      throw thrown;
+    },
+  );
+
+interface WatchedTasks {
+  readonly taskIds: readonly string[];
+  listen(tell: (task: JsonObject) => void): () => void;
+  /** They count no longer. */
+  release(): void;
+}
+
+const NONE: WatchedTasks = { taskIds: [], listen: () => () => {}, release() {} };
+
+const HIDDEN: ReadonlySet<string> = new Set(['invalid_params', 'insufficient_scope']);
+
+/** As many as a session may have at one server. */
+const MAX_SUBSCRIPTIONS = 200;
+
+export interface Filter {
+  readonly lists: readonly ListName[];
+  readonly uris: readonly string[];
+  readonly taskIds: readonly string[];
+}
+
+export function readFilter(params: unknown): Filter {
+  const { notifications } = readParams(params);
+  if (!isObject(notifications)) {
+    return fail('invalid_params', { details: 'params.notifications must be an object' });
+  }
+  return {
+    uris: readNames(notifications, 'resourceSubscriptions', 'URIs'),
+    taskIds: readNames(notifications, 'taskIds', 'ids of tasks'),
+    lists: LIST_NAMES.filter((list) => notifications[`${list}ListChanged`] === true),
+  };
+}
+
+function readNames(notifications: JsonObject, member: string, what: string): readonly string[] {
+  const { [member]: names = [] } = notifications;
+  if (Array.isArray(names) && names.length > MAX_SUBSCRIPTIONS) {
+    return fail('invalid_params', {
+      details: `params.notifications.${member} may have at most ${MAX_SUBSCRIPTIONS} ${what}`,
+    });
+  }
+  return isStringArray(names)
+    ? names
+    : fail('invalid_params', {
+        details: `params.notifications.${member} must be an array of ${what}`,
+      });
+}
