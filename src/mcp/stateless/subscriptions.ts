@@ -21,7 +21,7 @@ interface SubscriptionsDeps {
 }
 
 /** Answers with a stream of what the client opted in to, and this service can tell. */
-export type OpenSubscription = (
+type OpenSubscription = (
   request: JsonRpcRequest,
   filter: Filter,
   call: Call,
@@ -150,7 +150,7 @@ const HIDDEN: ReadonlySet<string> = new Set(['invalid_params', 'insufficient_sco
 /** As many as a session may have at one server. */
 const MAX_SUBSCRIPTIONS = 200;
 
-export interface Filter {
+interface Filter {
   readonly lists: readonly ListName[];
   readonly uris: readonly string[];
   readonly taskIds: readonly string[];
