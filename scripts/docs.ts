@@ -10,7 +10,12 @@ import { renderClientBlocks } from './docs/clients-page.ts';
 import { renderDashboard } from './docs/dashboard/render-dashboard.ts';
 import { renderDeployBlocks } from './docs/deploy-blocks.ts';
 import { renderErrorsPage } from './docs/errors-page.ts';
-import { renderAuthorsPage, renderTestingPage } from './docs/examples.ts';
+import {
+  renderAuthorsPage,
+  renderSkillsPage,
+  renderTasksPage,
+  renderTestingPage,
+} from './docs/examples.ts';
 import { renderScalingPage } from './docs/scaling/page.ts';
 import { envExample, settingsPage } from './docs/settings-page.ts';
 
@@ -24,6 +29,8 @@ const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/clients.md': renderClientBlocks,
   'docs/connect.md': renderClientBlocks,
   'docs/authors.md': renderAuthorsPage,
+  'docs/tasks.md': renderTasksPage,
+  'docs/skills.md': renderSkillsPage,
   'docs/testing.md': renderTestingPage,
   'docs/operations/network.md': renderDeployBlocks,
   'docs/operations/metrics.md': renderDeployBlocks,

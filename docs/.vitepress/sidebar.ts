@@ -70,6 +70,8 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
     text: 'Build tools',
     items: [
       { text: 'Your own tools', link: '/authors' },
+      { text: 'Long work', link: '/tasks' },
+      { text: 'Skills', link: '/skills' },
       { text: 'Their tests', link: '/testing' },
     ],
   },

@@ -5,8 +5,10 @@ const names = readdirSync(folder).filter((name) => name.endsWith('.ts'));
 
 const BLOCK = /(<!-- example: (\S+) -->\n)[\s\S]*?(<!-- end of example -->)/g;
 
-/** `docs/testing.md` shows it, and `docs/authors.md` all others. */
+/** Each is shown by a page of its own, and all others by `docs/authors.md`. */
 const TEST = 'testing.ts';
+const TASK = 'task.ts';
+const SKILL = 'skill.ts';
 
 /** A page with the examples as they are in `docs/examples`, where the tests call them. */
 type RenderPage = (present: string) => string;
@@ -28,6 +30,8 @@ const createRenderPage =
 
 export const renderAuthorsPage = createRenderPage(
   'authors',
-  names.filter((name) => name !== TEST),
+  names.filter((name) => ![TEST, TASK, SKILL].includes(name)),
 );
 export const renderTestingPage = createRenderPage('testing', [TEST]);
+export const renderTasksPage = createRenderPage('tasks', [TASK]);
+export const renderSkillsPage = createRenderPage('skills', [SKILL]);

@@ -1,16 +1,21 @@
-// The examples of docs/authors.md: all of them in one gateway, called by the official client.
+// The examples of docs/authors.md, tasks.md and skills.md: all of them in one gateway, called by the official client.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createPlatformCatalog } from '../../../docs/examples/catalog.ts';
 import { freeze } from '../../../docs/examples/watched-resource.ts';
-import { renderAuthorsPage } from '../../../scripts/docs/examples.ts';
+import {
+  renderAuthorsPage,
+  renderSkillsPage,
+  renderTasksPage,
+} from '../../../scripts/docs/examples.ts';
 import { exampleAnswers, readPage } from '../../support/gateway/documentation-pages.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { connectExampleClient, type ExampleClient } from './example-client.ts';
 
-const page = readPage('authors');
+const RENDER = { authors: renderAuthorsPage, tasks: renderTasksPage, skills: renderSkillsPage };
+const pages = Object.keys(RENDER).map(readPage).join('\n');
 const ERAS = ['session', 'stateless'] as const;
 const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
@@ -39,9 +44,13 @@ beforeAll(async () => {
   url = `http://127.0.0.1:${await gateway.listen()}`;
 });
 
-test('§2.4 examples: the page shows each as it lies in docs/examples', () => {
-  expect(renderAuthorsPage(page)).toBe(page);
-});
+test.each(Object.entries(RENDER))(
+  '§2.4 examples: the page %s shows each as it lies in docs/examples',
+  (name, render) => {
+    const page = readPage(name);
+    expect(render(page)).toBe(page);
+  },
+);
 
 describe.each(ERAS)('in the %s era', (era) => {
   let ada: ExampleClient;
@@ -55,7 +64,7 @@ describe.each(ERAS)('in the %s era', (era) => {
   afterAll(() => own.close());
 
   const asShown = (example: string, at = 0) => {
-    const shown = exampleAnswers(page, example)[at];
+    const shown = exampleAnswers(pages, example)[at];
     if (typeof shown !== 'object' || shown === null) throw new Error(`No answer ${at}: ${example}`);
     return shown;
   };
