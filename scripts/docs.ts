@@ -12,6 +12,7 @@ import { renderDeployBlocks } from './docs/deploy-blocks.ts';
 import { renderErrorsPage } from './docs/errors-page.ts';
 import {
   renderAuthorsPage,
+  renderSamplingPage,
   renderSkillsPage,
   renderTasksPage,
   renderTestingPage,
@@ -29,6 +30,7 @@ const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/clients.md': renderClientBlocks,
   'docs/connect.md': renderClientBlocks,
   'docs/authors.md': renderAuthorsPage,
+  'docs/sampling.md': renderSamplingPage,
   'docs/tasks.md': renderTasksPage,
   'docs/skills.md': renderSkillsPage,
   'docs/testing.md': renderTestingPage,

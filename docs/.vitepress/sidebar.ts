@@ -70,6 +70,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
     text: 'Build tools',
     items: [
       { text: 'Your own tools', link: '/authors' },
+      { text: 'Asking the model', link: '/sampling' },
       { text: 'Long work', link: '/tasks' },
       { text: 'Skills', link: '/skills' },
       { text: 'Their tests', link: '/testing' },

@@ -7,6 +7,7 @@ const BLOCK = /(<!-- example: (\S+) -->\n)[\s\S]*?(<!-- end of example -->)/g;
 
 /** Each is shown by a page of its own, and all others by `docs/authors.md`. */
 const TEST = 'testing.ts';
+const SAMPLING = 'sampling.ts';
 const TASK = 'task.ts';
 const SKILL = 'skill.ts';
 
@@ -30,8 +31,9 @@ const createRenderPage =
 
 export const renderAuthorsPage = createRenderPage(
   'authors',
-  names.filter((name) => ![TEST, TASK, SKILL].includes(name)),
+  names.filter((name) => ![TEST, SAMPLING, TASK, SKILL].includes(name)),
 );
 export const renderTestingPage = createRenderPage('testing', [TEST]);
+export const renderSamplingPage = createRenderPage('sampling', [SAMPLING]);
 export const renderTasksPage = createRenderPage('tasks', [TASK]);
 export const renderSkillsPage = createRenderPage('skills', [SKILL]);

@@ -1,4 +1,4 @@
-// The examples of docs/authors.md, tasks.md and skills.md: all of them in one gateway, called by the official client.
+// The examples of docs/authors.md, sampling.md, tasks.md and skills.md: all of them in one gateway, called by the official client.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -6,6 +6,7 @@ import { createPlatformCatalog } from '../../../docs/examples/catalog.ts';
 import { freeze } from '../../../docs/examples/watched-resource.ts';
 import {
   renderAuthorsPage,
+  renderSamplingPage,
   renderSkillsPage,
   renderTasksPage,
 } from '../../../scripts/docs/examples.ts';
@@ -14,7 +15,12 @@ import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { connectExampleClient, type ExampleClient } from './example-client.ts';
 
-const RENDER = { authors: renderAuthorsPage, tasks: renderTasksPage, skills: renderSkillsPage };
+const RENDER = {
+  authors: renderAuthorsPage,
+  sampling: renderSamplingPage,
+  tasks: renderTasksPage,
+  skills: renderSkillsPage,
+};
 const pages = Object.keys(RENDER).map(readPage).join('\n');
 const ERAS = ['session', 'stateless'] as const;
 const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';

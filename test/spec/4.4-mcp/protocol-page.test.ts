@@ -7,7 +7,8 @@ import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const page = readPage('protocol');
 const answers = codeBlocks(page, 'json');
-const commands = codeBlocks(page, 'sh').filter((command) => command.startsWith('curl '));
+// With `-N` they show streams, whose ids are others each time.
+const commands = codeBlocks(page, 'sh').filter((command) => command.startsWith('curl {base_url}'));
 
 const gateway = useGateway({ env: { AUTH_REQUIRED: 'false' } });
 
