@@ -79,6 +79,13 @@ const anchorsOf = (markdown: string): string[] =>
   );
 
 const examples = new URL('docs/examples/', root);
+/** Examples that have a page of their own. */
+const OWN_PAGES: Readonly<Record<string, string>> = {
+  'testing.ts': '/testing',
+  'sampling.ts': '/sampling',
+  'task.ts': '/tasks',
+  'skill.ts': '/skills',
+};
 const EXAMPLES = readdirSync(examples).filter((name) => name.endsWith('.ts'));
 
 let folder: string;
@@ -213,7 +220,7 @@ describe('documentation pages', () => {
   );
 
   test.each(EXAMPLES)('§4.1 the page shows the code of %s as its file has it', (name) => {
-    const page = name === 'testing.ts' ? '/testing' : '/authors';
+    const page = OWN_PAGES[name] ?? '/authors';
     const blocks = [...textOf(site.findPage(page)).matchAll(/<pre[^>]*>(.*?)<\/pre>/gs)];
     const file = readFileSync(new URL(name, examples), 'utf8');
     const shown = blocks.map(([, code = '']) => unescaped(code.replace(/<[^>]*>/g, '')));
