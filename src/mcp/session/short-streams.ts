@@ -179,7 +179,8 @@ export function createShortStreams(deps: ShortStreamsDeps): ShortStreams {
       return true;
     },
     find(session, name, now) {
-      const { lengths, eventCounts, names, endTimes, predecessors } = getMemory();
+      if (memory === undefined) return undefined;
+      const { lengths, eventCounts, names, endTimes, predecessors } = memory;
       const wanted = Number.parseInt(name, 16);
       let { events, bytes } = session;
       for (let number = session.newestShort; number >= oldest; ) {

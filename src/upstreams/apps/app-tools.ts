@@ -7,7 +7,7 @@ import { isAppUri, toSharedUri } from './shared-uris.ts';
 const OLDER_MEMBERS = ['ui/resourceUri', 'openai/outputTemplate'] as const;
 
 /** `_meta` with the server's name in the URIs of apps; the same object where it names none. */
-export function toSharedMeta(server: string, meta: unknown): unknown {
+function toSharedMeta(server: string, meta: unknown): unknown {
   if (!isObject(meta)) return meta;
   const changed: Record<string, unknown> = {};
   for (const name of OLDER_MEMBERS) {
