@@ -205,6 +205,7 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
     broken.delete(stream);
     stream.endedAt = clock.monotonic();
     if (isNeeded || !keepAsShort(stream)) accounts.addFinished(stream);
+    scheduleSweep();
     if (isNeeded) saveForReader(stream);
     if (running === 0) tellDrained?.();
   }
@@ -218,6 +219,7 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
     if (stream.endedAt !== undefined) return;
     stream.brokenAt = clock.monotonic();
     broken.add(stream);
+    scheduleSweep();
   }
 
   function openQueue(stream: KeptStream): EventQueue {
