@@ -9,7 +9,7 @@ import type { Store } from './store.ts';
  * @throws DataDirError when the folder of the embedded store cannot be used.
  */
 export async function openStore(
-  { store, mcp, oauth }: Pick<Config, 'store' | 'mcp' | 'oauth'>,
+  { store, mcp, oauth, limits }: Pick<Config, 'store' | 'mcp' | 'oauth' | 'limits'>,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): Promise<Store> {
   const shared = {
@@ -26,7 +26,8 @@ export async function openStore(
     }
     case 'redis': {
       const { openRedisStore } = await import('./redis/open.ts');
-      return openRedisStore({ url: store.url, ...shared });
+      const counting = limits.enabled ? limits.counting : 'log';
+      return openRedisStore({ url: store.url, counting, reads: store.reads, ...shared });
     }
   }
 }

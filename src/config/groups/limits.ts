@@ -1,10 +1,17 @@
 // §8: the rate limits. A row of GROUPS makes the variables of a limit, and the limit itself.
-import { flag, integer, THIRTY_DAYS_MS } from '../rules.ts';
+import { flag, integer, oneOf, THIRTY_DAYS_MS } from '../rules.ts';
 import { defineSetting, type Read, type Setting } from '../setting.ts';
 
 export type LimitsConfig =
   | { readonly enabled: false }
-  | { readonly enabled: true; readonly groups: Readonly<Record<LimitGroup, LimitRule>> };
+  | {
+      readonly enabled: true;
+      readonly counting: LimitCounting;
+      readonly groups: Readonly<Record<LimitGroup, LimitRule>>;
+    };
+
+/** How requests are counted: each in the store, or by shares of a window that a process takes in advance. */
+export type LimitCounting = 'log' | 'leased';
 
 export interface LimitRule {
   readonly group: LimitGroup;
@@ -139,8 +146,16 @@ const enabled = defineSetting('RATE_LIMIT_ENABLED', flag, {
   summary: '`false` turns off all rate limits.',
 });
 
+const counting = defineSetting('RATE_LIMIT_COUNTING', oneOf('log', 'leased'), {
+  default: { value: 'log' },
+  summary: 'How requests are counted: `log` counts each in the store.',
+  details:
+    '`leased` needs REDIS_URL: a process takes a share of a window in advance, and asks Redis for the next one only. No limit ever lets in more; near a limit a request may be refused while another process has a share left. See [Scaling](scaling.md).',
+});
+
 export const limitSettings: readonly Setting<unknown>[] = [
   enabled,
+  counting,
   ...Object.values(GROUPS).flatMap(({ windowMs, ip, global, user, grant }) =>
     [windowMs, ip, global, user, grant].filter((setting) => setting !== undefined),
   ),
@@ -152,7 +167,7 @@ export function readLimitsConfig(read: Read): LimitsConfig {
     group,
     readLimit(group, limit, read),
   ]);
-  return { enabled: true, groups: Object.fromEntries(groups) };
+  return { enabled: true, counting: read(counting), groups: Object.fromEntries(groups) };
 }
 
 const readLimit = (

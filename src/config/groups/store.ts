@@ -1,5 +1,5 @@
 // Where the state of the service lies.
-import { anyText, redisUrl } from '../rules.ts';
+import { anyText, oneOf, redisUrl } from '../rules.ts';
 import { formatAddress, isSentinelUrl, requireSentinelUrl } from '../sentinel-url.ts';
 import { defineSetting, type Read } from '../setting.ts';
 
@@ -7,7 +7,15 @@ import { defineSetting, type Read } from '../setting.ts';
 export type StoreConfig =
   | { readonly kind: 'embedded'; readonly dataDir: string }
   /** The URL may hold a password. */
-  | { readonly kind: 'redis'; readonly url: string; readonly dataDir: string };
+  | {
+      readonly kind: 'redis';
+      readonly url: string;
+      readonly reads: StoreReads;
+      readonly dataDir: string;
+    };
+
+/** How sessions and logins are read: each time, or once until Redis says that they have changed. */
+export type StoreReads = 'direct' | 'tracked';
 
 /** Whether other replicas may have the same store (`Store.isShared`, before it is open). */
 export const isSharedStore = ({ kind }: Pick<StoreConfig, 'kind'>): boolean => kind !== 'embedded';
@@ -23,7 +31,7 @@ export function describeStore(store: StoreConfig): string {
 /** One of each kind, for the types of its members. */
 export const storeModels: { readonly [Kind in StoreConfig['kind']]: StoreConfig } = {
   embedded: { kind: 'embedded', dataDir: '' },
-  redis: { kind: 'redis', url: '', dataDir: '' },
+  redis: { kind: 'redis', url: '', reads: 'direct', dataDir: '' },
 };
 
 export const storeSettings = {
@@ -32,6 +40,12 @@ export const storeSettings = {
     details:
       '`rediss://` uses TLS; `?cluster=true` is for Redis Cluster. `redis+sentinel://` and `rediss+sentinel://` (TLS) name the sentinels of Redis Sentinel (port 26379 if none is given), the primary, and if needed the number of the database: `redis+sentinel://user:password@sentinel-1,sentinel-2,sentinel-3/mymaster/0`. User and password are those of Redis; `?sentinelPassword=…` is that of the sentinels. If unset, one process keeps its state in DATA_DIR (the embedded store).',
     isSecret: true,
+  }),
+  reads: defineSetting('STORE_READS', oneOf('direct', 'tracked'), {
+    default: { value: 'direct' },
+    summary: 'How sessions and logins are read from Redis: `direct` reads them for each call.',
+    details:
+      '`tracked` needs a single Redis, or Sentinel: a process remembers them until Redis says that they have changed, and never for longer than it is certain to be told. What is ended holds everywhere within 200 ms in place of at the next call. See [Scaling](scaling.md).',
   }),
   dataDir: defineSetting('DATA_DIR', anyText, {
     default: { value: './data' },
@@ -44,5 +58,6 @@ export const storeSettings = {
 export function readStoreConfig(read: Read): StoreConfig {
   const url = read(storeSettings.redisUrl);
   const dataDir = read(storeSettings.dataDir);
-  return url === undefined ? { kind: 'embedded', dataDir } : { kind: 'redis', url, dataDir };
+  if (url === undefined) return { kind: 'embedded', dataDir };
+  return { kind: 'redis', url, reads: read(storeSettings.reads), dataDir };
 }

@@ -1,4 +1,6 @@
 // The shared store on Redis or Valkey: one server, Sentinel, or a cluster; TLS.
+import type { LimitCounting } from '../../config/groups/limits.ts';
+import type { StoreReads } from '../../config/groups/store.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Store } from '../store.ts';
@@ -19,6 +21,10 @@ export interface RedisOptions {
   readonly defaultIssuer?: string | undefined;
   readonly clock: Clock;
   readonly log: Log;
+  /** `RATE_LIMIT_COUNTING`. */
+  readonly counting?: LimitCounting;
+  /** `STORE_READS`. */
+  readonly reads?: StoreReads;
   /** Idle rhythm of reconnecting. */
   readonly backoff?: Backoff;
 }

@@ -17,6 +17,7 @@ import {
 } from '../store.ts';
 import { type AdmissionRequest, runAdmissionScript } from './admission-script.ts';
 import { type CommandRunner, DEADLINE_MS } from './command-runner.ts';
+import { createLocalAdmission, type Shares, type TrackedRecords } from './local-admission.ts';
 import { createScript, NOW } from './lua-script.ts';
 
 interface RedisWindowsOptions {
@@ -27,14 +28,18 @@ interface RedisWindowsOptions {
   readonly clock: Clock;
   /** A cluster keeps windows and sessions in different slots: several steps in place of one script. */
   readonly isCluster: boolean;
+  /** `RATE_LIMIT_COUNTING=leased`. */
+  readonly shares?: Shares | undefined;
+  /** `STORE_READS=tracked`. */
+  readonly records?: TrackedRecords | undefined;
 }
 
 export function createRedisWindows(options: RedisWindowsOptions): Windows {
-  const { commands, isCluster } = options;
+  const { commands, isCluster, shares, records } = options;
   const createAdmission = isCluster ? createClusterAdmission : createServerAdmission;
 
   return {
-    admitRequest: createAdmission(options),
+    admitRequest: createLocalAdmission({ admitInRedis: createAdmission(options), shares, records }),
     async uncountRequest(key, entry) {
       await commands.run((client) => client.zrem(key, entry));
     },
