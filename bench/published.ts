@@ -4,8 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import type { GrowthResult } from './growth/measure-growth.ts';
 import type { Machine } from './machine.ts';
 import type { MemoryResult } from './measure-memory.ts';
-import type { ProfileResult } from './measure-profile.ts';
 import type { StartResult } from './measure-start.ts';
+import type { ProfileResult } from './profile.ts';
 import type { Plan, Series } from './rounds.ts';
 import type { DeploymentResult } from './scaling/measure-deployments.ts';
 import type { HotWindowResult, RedisCostRow } from './scaling/measure-redis.ts';
@@ -15,6 +15,7 @@ export interface Published {
   readonly growth?: GrowthResults;
   readonly memory?: MemoryResults;
   readonly relay?: RelayResults;
+  readonly relayProfile?: RelayProfileResults;
   readonly start?: StartResults;
   readonly profile?: ProfileResults;
   readonly scaling?: Partial<ScalingResults>;
@@ -58,6 +59,16 @@ export interface StartResults {
 export interface ProfileResults {
   readonly machine: Machine;
   readonly results: readonly ProfileResult[];
+}
+
+/** Of a call with an answer of one size. */
+export interface RelayProfile extends ProfileResult {
+  readonly size: string;
+}
+
+export interface RelayProfileResults {
+  readonly machine: Machine;
+  readonly results: readonly RelayProfile[];
 }
 
 export interface ScalingResults {
