@@ -7,7 +7,9 @@ import type { MemoryResult } from './measure-memory.ts';
 import type { ProfileResult } from './measure-profile.ts';
 import type { StartResult } from './measure-start.ts';
 import type { Plan, Series } from './rounds.ts';
+import type { CallersRow } from './scaling/measure-callers.ts';
 import type { DeploymentResult } from './scaling/measure-deployments.ts';
+import type { ModeResult } from './scaling/measure-modes.ts';
 import type { HotWindowResult, RedisCostRow } from './scaling/measure-redis.ts';
 
 export interface Published {
@@ -66,6 +68,15 @@ export interface ScalingResults {
   readonly shared: readonly DeploymentResult[];
   readonly redis: readonly RedisCostRow[];
   readonly hotWindows: readonly HotWindowResult[];
+  /** Measured by themselves, on another day than the rest. */
+  readonly ways?: WaysResults;
+}
+
+/** The ways of asking Redis, against each other. */
+export interface WaysResults {
+  readonly machine: Machine;
+  readonly modes: readonly ModeResult[];
+  readonly callers: readonly CallersRow[];
 }
 
 const FILE = new URL('../docs/assets/benchmarks.json', import.meta.url);
