@@ -10,7 +10,7 @@ import { runFaults } from './chaos/run-faults.ts';
 
 const USAGE = `Usage: npm run chaos -- [options]
 
-  --short          less than a minute: a little of everything, and times are not judged
+  --short          less than two minutes: a little of everything, and times are not judged
   --scale N        how much of the whole form: --scale 0.1 makes ten minutes one (default 1)
   --only NAME      only this fault; may be repeated
   --counting WAY   log, or leased (with tracked reads); both unless it is given

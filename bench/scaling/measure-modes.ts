@@ -26,6 +26,8 @@ export interface ModeResult extends DeploymentRound {
 
 /** A deployment but for the mode, and with how many connections it is measured. */
 interface ModeCase extends Pick<Deployment, 'name' | 'placement' | 'users'> {
+  /** As `--only` takes it. */
+  readonly part: string;
   readonly connections: readonly number[];
   readonly settings: Readonly<Record<string, string>>;
 }
@@ -35,8 +37,15 @@ export const MANY_USERS = 'one process, a thousand users';
 export const EIGHT_PROCESSES = '`WORKERS=8`';
 
 const CASES: readonly ModeCase[] = [
-  { name: ONE_PROCESS, placement: 'apart', connections: [1, 8, 32, 128], settings: {} },
   {
+    part: 'modes',
+    name: ONE_PROCESS,
+    placement: 'apart',
+    connections: [1, 8, 32, 128],
+    settings: {},
+  },
+  {
+    part: 'modes-users',
     name: MANY_USERS,
     placement: 'apart',
     connections: [32],
@@ -44,6 +53,7 @@ const CASES: readonly ModeCase[] = [
     settings: { TRUST_PROXY: 'all' },
   },
   {
+    part: 'modes-workers',
     name: EIGHT_PROCESSES,
     placement: 'shared',
     connections: [128],
@@ -51,11 +61,21 @@ const CASES: readonly ModeCase[] = [
   },
 ];
 
-export async function measureModes(plan: Plan): Promise<readonly ModeResult[]> {
+/** Those parts that are asked for; the other results stay as they were. */
+export async function measureModes(
+  plan: Plan,
+  isAsked: (part: string) => boolean,
+  before: readonly ModeResult[],
+): Promise<readonly ModeResult[]> {
   const results: ModeResult[] = [];
-  for (const one of CASES) results.push(...(await measureCase(one, plan)));
+  for (const one of CASES) {
+    const known = before.filter(({ deployment }) => deployment === one.name);
+    results.push(...(isAsked(one.part) ? await measureCase(one, plan) : known));
+  }
   return results;
 }
+
+export const MODE_PARTS: readonly string[] = CASES.map(({ part }) => part);
 
 async function measureCase(one: ModeCase, plan: Plan): Promise<readonly ModeResult[]> {
   const { name, placement, users, settings } = one;

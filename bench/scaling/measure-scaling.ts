@@ -4,7 +4,7 @@ import type { Options } from '../options.ts';
 import { publish, readPublished, type ScalingResults, type WaysResults } from '../published.ts';
 import { measureCallers } from './measure-callers.ts';
 import { measureDeployments, type Placement } from './measure-deployments.ts';
-import { measureModes } from './measure-modes.ts';
+import { MODE_PARTS, measureModes } from './measure-modes.ts';
 import { type HotWindowResult, measureHotWindow, measureRedisCosts } from './measure-redis.ts';
 
 /** The most that is allowed, and what a large service may have. */
@@ -19,7 +19,7 @@ const CALLERS_SECONDS = 10;
 
 const PLACEMENTS: readonly Placement[] = ['apart', 'shared'];
 
-/** `--only` takes apart, shared, redis, window, modes and callers; what is not measured stays as it was published. */
+/** `--only` takes apart, shared, redis, window, modes, modes-users, modes-workers and callers; what is not measured stays as it was published. */
 export async function measureScaling({ plan, only, isQuick, isPublished }: Options): Promise<void> {
   const isAsked = (part: string) => only.length === 0 || only.includes(part);
   const machine = describeMachine();
@@ -44,10 +44,11 @@ export async function measureScaling({ plan, only, isQuick, isPublished }: Optio
     results = { ...results, hotWindows };
   }
   if (BASE_PARTS.some(isAsked)) results = { ...results, machine };
-  if (isAsked('modes') || isAsked('callers')) {
+  const asksModes = MODE_PARTS.some(isAsked);
+  if (asksModes || isAsked('callers')) {
     let ways: WaysResults = { modes: [], callers: [], ...results.ways, machine };
-    if (isAsked('modes')) {
-      ways = { ...ways, modes: await measureModes(plan) };
+    if (asksModes) {
+      ways = { ...ways, modes: await measureModes(plan, isAsked, ways.modes) };
       console.table(ways.modes);
     }
     if (isAsked('callers')) {
