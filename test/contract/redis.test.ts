@@ -14,10 +14,12 @@ import {
 import { collectLog } from '../support/gateway/log.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
+import { describeGrants } from './grants.contract.ts';
 import { DEFAULT_ISSUER, type Harness } from './harness.ts';
 import { age } from './redis-age.ts';
 import { describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
+import { describeWindows } from './windows.contract.ts';
 
 const openOn = (url: string, counting: LimitCounting = 'log'): Store =>
   openRedisStore({
@@ -36,6 +38,7 @@ const openWith = (counting: LimitCounting) => async (): Promise<Harness> => {
   return {
     store: stores[0],
     other: stores[1],
+    maxShare: counting === 'leased' ? 0.05 : 0,
     advance: (ms) => age(client, ms),
     async close() {
       for (const store of stores) await store.close();
@@ -45,7 +48,8 @@ const openWith = (counting: LimitCounting) => async (): Promise<Harness> => {
 };
 
 describeStore('Redis', openWith('log'), { isShared: true });
-describeStore('Redis with leased counting', openWith('leased'), { isShared: true });
+describeWindows('Redis with leased counting', openWith('leased'));
+describeGrants('Redis with leased counting', openWith('leased'));
 
 describeStore(
   'password-protected Redis',
