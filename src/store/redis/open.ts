@@ -10,6 +10,7 @@ import { type Backoff, idleBackoff } from './connection.ts';
 import { listServers, readServerFacts } from './examine.ts';
 import { createRedisKeyValue } from './key-value.ts';
 import { createRedisSessions } from './sessions.ts';
+import { createShares } from './shares.ts';
 import { createSubscriber } from './subscriber.ts';
 import { createRedisWindows } from './windows.ts';
 
@@ -31,10 +32,14 @@ export interface RedisOptions {
 
 /** Does not wait for the connection: the service starts while Redis is down. */
 export function openRedisStore(options: RedisOptions): Store {
-  const { sessionKeyPrefix, defaultIssuer, clock, log, backoff = idleBackoff } = options;
+  const { sessionKeyPrefix, defaultIssuer, clock, log, counting, backoff = idleBackoff } = options;
   const connection = connect(options.url, { backoff, clock, log });
   const commands = createCommandRunner(connection, { clock, log });
   const subscriber = createSubscriber(connection.client, { backoff, clock, log });
+  const shares =
+    counting === 'leased'
+      ? createShares({ commands, clock, isCluster: connection.isCluster })
+      : undefined;
   const shared = {
     commands,
     sessionKeyPrefix,
@@ -48,7 +53,7 @@ export function openRedisStore(options: RedisOptions): Store {
     databaseSystem: 'redis',
     ...createRedisKeyValue(commands),
     ...createRedisSessions(shared),
-    ...createRedisWindows(shared),
+    ...createRedisWindows({ ...shared, shares }),
     async publish(channel, message) {
       await commands.run((client) => client.publish(channel, message));
     },
@@ -64,6 +69,7 @@ export function openRedisStore(options: RedisOptions): Store {
     },
     async close() {
       subscriber.close();
+      await shares?.close();
       commands.close();
     },
   };
