@@ -13,7 +13,14 @@ import {
 } from '../store.ts';
 import type { RedisClient } from './connection.ts';
 import { createScript, NOW } from './lua-script.ts';
-import { encodeOwner, IS_OWNED_BY, parseSessionFields, SESSION_FIELDS } from './session-hash.ts';
+import {
+  encodeOwner,
+  IS_ALWAYS_DUE,
+  IS_OWNED_BY,
+  IS_SLIDE_DUE,
+  parseSessionFields,
+  SESSION_FIELDS,
+} from './session-hash.ts';
 
 /** A request as the script takes it. */
 export interface AdmissionRequest {
@@ -31,6 +38,8 @@ export interface AdmissionBatch {
   readonly now: number;
   /** `OIDC_ISSUER`. */
   readonly defaultIssuer: string | undefined;
+  /** Whether a session slides only where a share of its time is over. */
+  readonly slidesRarely: boolean;
 }
 
 /** Of the script's ARGV for a session: none is asked for, or it is only read; else seconds. */
@@ -61,7 +70,8 @@ const VALUES = 4;
  * the session, and in a list of one the version: that concerns no other request, but any other error concerns all. Each
  * window is cleared, read and written once, however many requests it counts, and each grant read once.
  */
-const admissionScript = createScript(`${NOW}${IS_OWNED_BY}
+const createAdmissionScript = (slideRule: string) =>
+  createScript(`${NOW}${IS_OWNED_BY}${slideRule}
 local suffix, accessedAt, windows, grants = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local counts, skipped, oldest, added, versions = {}, {}, {}, {}, {}
 
@@ -121,7 +131,7 @@ end
 local function access(key, ttl, owner, issuer)
   local found = redis.pcall('HMGET', key, '${SESSION_FIELDS.join("', '")}')
   if found.err then return readWrongType(found) end
-  if ttl > 0 and found[1] and isOwnedBy(found[2], found[3], owner, issuer, ARGV[5]) then
+  if ttl > 0 and found[1] and isOwnedBy(found[2], found[3], owner, issuer, ARGV[5]) and isSlideDue(key, ttl) then
     redis.call('HSET', key, 'lastAccessedAt', accessedAt)
     redis.call('EXPIRE', key, ttl)
     found[4] = accessedAt
@@ -163,6 +173,9 @@ for g = 1, grants do replies[4 * request + 1 + g] = versions[g] end
 return replies
 `);
 
+const slidingScript = createAdmissionScript(IS_ALWAYS_DUE);
+const rarelySlidingScript = createAdmissionScript(IS_SLIDE_DUE);
+
 /**
  * Resolves to what each request came to, in their order. `suffix`, which no other batch may have, and
  * the place of a request make its entries unique. `now` is noted as the time of access.
@@ -170,10 +183,11 @@ return replies
 export async function runAdmissionScript(
   client: RedisClient,
   requests: readonly AdmissionRequest[],
-  { suffix, now, defaultIssuer }: AdmissionBatch,
+  { suffix, now, defaultIssuer, slidesRarely }: AdmissionBatch,
 ): Promise<readonly Admission[]> {
   const { keys, args, grantIndexes } = encodeRequests(requests, defaultIssuer);
-  const reply = await admissionScript.run(client, keys, [suffix, now, ...args]);
+  const script = slidesRarely ? rarelySlidingScript : slidingScript;
+  const reply = await script.run(client, keys, [suffix, now, ...args]);
   const firstVersion = 1 + VALUES * requests.length;
   if (!Array.isArray(reply) || reply.length !== firstVersion + grantIndexes.size) {
     throw new Error('Redis answered the admission script with no list of its length');

@@ -32,6 +32,8 @@ interface RedisWindowsOptions {
   readonly shares?: Shares | undefined;
   /** `STORE_READS=tracked`. */
   readonly records?: TrackedRecords | undefined;
+  /** With either of them. */
+  readonly slidesRarely?: boolean;
 }
 
 export function createRedisWindows(options: RedisWindowsOptions): Windows {
@@ -187,7 +189,8 @@ interface Queue {
   isScheduled: boolean;
 }
 
-interface AdmissionBatchesOptions extends Pick<RedisWindowsOptions, 'clock' | 'defaultIssuer'> {
+interface AdmissionBatchesOptions
+  extends Pick<RedisWindowsOptions, 'clock' | 'defaultIssuer' | 'slidesRarely'> {
   readonly commands: Pick<CommandRunner, 'run'>;
 }
 
@@ -199,6 +202,7 @@ export function createAdmissionBatches({
   commands,
   clock,
   defaultIssuer,
+  slidesRarely = false,
 }: AdmissionBatchesOptions): AdmitTogether {
   // Unique over processes and within one: two requests of a millisecond count twice.
   const instance = randomBytes(6).toString('base64url');
@@ -245,7 +249,12 @@ export function createAdmissionBatches({
     const suffix = `${instance}${(serial++).toString(36)}`;
     const requests = batch.map(({ request }) => request);
     const admissions = await commands.run((client) =>
-      runAdmissionScript(client, requests, { suffix, now: clock.now(), defaultIssuer }),
+      runAdmissionScript(client, requests, {
+        suffix,
+        now: clock.now(),
+        defaultIssuer,
+        slidesRarely,
+      }),
     );
     for (const [at, admission] of admissions.entries()) batch[at]?.resolve(admission);
   }
