@@ -36,7 +36,10 @@ const withHearing = (store: Store, client: Redis): Store =>
       if (typeof member !== 'function') return member;
       return (...args: unknown[]) => {
         const result: unknown = member.apply(target, args);
-        return result instanceof Promise ? result.finally(() => hearAll(client)) : result;
+        // Of a store that is closed last, the server may be, too.
+        return result instanceof Promise
+          ? result.finally(() => hearAll(client).catch(() => {}))
+          : result;
       };
     },
   });
