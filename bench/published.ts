@@ -6,6 +6,7 @@ import type { Machine } from './machine.ts';
 import type { MemoryResult } from './measure-memory.ts';
 import type { ProfileResult } from './measure-profile.ts';
 import type { StartResult } from './measure-start.ts';
+import type { Figures } from './results.ts';
 import type { Plan, Series } from './rounds.ts';
 import type { CallersRow } from './scaling/measure-callers.ts';
 import type { DeploymentResult } from './scaling/measure-deployments.ts';
@@ -19,6 +20,7 @@ export interface Published {
   readonly relay?: RelayResults;
   readonly start?: StartResults;
   readonly profile?: ProfileResults;
+  readonly nodes?: NodeResults;
   readonly scaling?: Partial<ScalingResults>;
 }
 
@@ -60,6 +62,21 @@ export interface StartResults {
 export interface ProfileResults {
   readonly machine: Machine;
   readonly results: readonly ProfileResult[];
+}
+
+/** One contestant on one version of Node.js. */
+export interface NodeResult extends Figures {
+  readonly version: string;
+  /** Its CPU per request divided by that on the first version, in the same round. */
+  readonly cpuRatio?: number;
+}
+
+export interface NodeResults {
+  readonly machine: Machine;
+  readonly plan: Plan;
+  readonly results: readonly NodeResult[];
+  /** Milliseconds from the start to the first answer of Postern with Redis, by version: the median. */
+  readonly starts: Readonly<Record<string, number>>;
 }
 
 export interface ScalingResults {

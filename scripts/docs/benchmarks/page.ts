@@ -1,12 +1,13 @@
 import { readPublished } from '../../../bench/published.ts';
 import { renderCalls } from './calls.ts';
 import { renderGrowth, renderMemory, renderStart } from './growth.ts';
+import { renderNodes } from './nodes.ts';
 import { renderProfile } from './profile.ts';
 import { renderRelay } from './relay.ts';
 
 /** `docs/benchmarks.md`, from the results that `npm run bench -- --publish` left. */
 export function renderBenchmarksPage(): string {
-  const { calls, relay, profile, growth, memory, start } = readPublished();
+  const { calls, relay, profile, growth, memory, start, nodes } = readPublished();
   const sections = [
     INTRODUCTION,
     calls ? renderCalls(calls) : NOTHING_PUBLISHED,
@@ -15,6 +16,7 @@ export function renderBenchmarksPage(): string {
     growth && renderGrowth(growth),
     memory && renderMemory(memory),
     start && renderStart(start),
+    nodes && renderNodes(nodes),
     METHOD,
   ];
   return sections.filter((section) => section !== undefined).join('\n');
@@ -60,6 +62,7 @@ npm run bench -- growth
 npm run bench -- memory
 npm run bench -- start
 npm run bench -- profile
+npm run bench -- calls --node 24,26
 npm run bench -- --help
 \`\`\`
 
