@@ -11,6 +11,7 @@ import { brokerSettings } from './groups/broker.ts';
 import { clientSettings } from './groups/clients.ts';
 import { consentSettings } from './groups/consent.ts';
 import { idJagSettings } from './groups/id-jag.ts';
+import { readLimitsConfig } from './groups/limits.ts';
 import { loginPolicySettings } from './groups/login-policy.ts';
 import { isBrokerMode, mode } from './groups/oauth-mode.ts';
 import { outboundSettings } from './groups/outbound.ts';
@@ -105,6 +106,16 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     read(serverSettings.workers) !== 1 &&
     !isSharedStore(readStoreConfig(read)) &&
     `WORKERS: ${read(serverSettings.workers)} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Remove WORKERS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379`,
+
+  (read) => {
+    const limits = readLimitsConfig(read);
+    return (
+      limits.enabled &&
+      limits.counting === 'leased' &&
+      !isSharedStore(readStoreConfig(read)) &&
+      'RATE_LIMIT_COUNTING: "leased" needs REDIS_URL: it is for processes that share windows. Without Redis there is one process, which counts in its memory. Remove RATE_LIMIT_COUNTING, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379'
+    );
+  },
 
   (read) =>
     ![siteSettings.logoUrl, siteSettings.logoFile].map(read).includes(undefined) &&

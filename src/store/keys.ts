@@ -7,6 +7,10 @@ export const buildSessionKey = (sessionKeyPrefix: string, sessionId: string): st
 export const buildSessionIndexKey = (sessionKeyPrefix: string): string =>
   `${sessionKeyPrefix}index`;
 
+/** Where nothing ever stands: what a process deletes to see whether Redis takes writes. */
+export const buildHeartbeatKey = (sessionKeyPrefix: string): string =>
+  `${sessionKeyPrefix}heartbeat`;
+
 /** The sorted set of one user's sessions, scored by expiry; `hash` is that of the `sub`. */
 export const buildUserSessionsKey = (sessionKeyPrefix: string, hash: string): string =>
   `${sessionKeyPrefix}user:${hash}`;
@@ -242,6 +246,12 @@ export const buildApprovalsChannelName = (sessionKeyPrefix: string): string =>
  */
 export const buildLimitKey = (group: string, counted: string): string =>
   `ratelimit:${group}:${counted}`;
+
+/** What processes have taken of such a window in advance; in its slot on a cluster. */
+export const buildLeasedKey = (limitKey: string): string => `ratelimit:leased:{${limitKey}}`;
+
+/** That there is any such key. */
+export const LEASED_MARK_KEY = 'ratelimit:leased';
 
 /** Users with an e-mail address, for operators; `mac` is that of the address. Those whom the provider says it belongs to have a list of their own. */
 export const buildPersonKey = (mac: string, isVerified: boolean): string =>

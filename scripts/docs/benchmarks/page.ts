@@ -1,12 +1,13 @@
 import { readPublished } from '../../../bench/published.ts';
 import { renderCalls } from './calls.ts';
 import { renderGrowth, renderMemory, renderStart } from './growth.ts';
+import { renderNodes } from './nodes.ts';
 import { renderProfile, renderRelayProfile } from './profile.ts';
 import { renderRelay } from './relay.ts';
 
 /** `docs/benchmarks.md`, from the results that `npm run bench -- --publish` left. */
 export function renderBenchmarksPage(): string {
-  const { calls, relay, relayProfile, profile, growth, memory, start } = readPublished();
+  const { calls, relay, relayProfile, profile, growth, memory, start, nodes } = readPublished();
   const sections = [
     INTRODUCTION,
     calls ? renderCalls(calls) : NOTHING_PUBLISHED,
@@ -16,6 +17,7 @@ export function renderBenchmarksPage(): string {
     growth && renderGrowth(growth),
     memory && renderMemory(memory),
     start && renderStart(start),
+    nodes && renderNodes(nodes),
     METHOD,
   ];
   return sections.filter((section) => section !== undefined).join('\n');
@@ -61,6 +63,7 @@ npm run bench -- growth
 npm run bench -- memory
 npm run bench -- start
 npm run bench -- profile
+npm run bench -- calls --node 24,26
 npm run bench -- --help
 \`\`\`
 

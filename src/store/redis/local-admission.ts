@@ -9,19 +9,11 @@ import {
   NO_SESSION,
   type SessionAccess,
   type SessionLookup,
-  type Verdict,
   type Windows,
 } from '../store.ts';
+import type { Shares, TakenPermits } from './shares.ts';
 
 export type AdmitRequest = Windows['admitRequest'];
-
-/** What this process may let in without asking. */
-export interface Shares {
-  /** One request of each of the windows, or of none: undefined where one of them has nothing left here. */
-  take(windows: readonly LimitWindow[]): Verdict | undefined;
-  /** What was taken last of each of the windows was not needed. */
-  giveBack(windows: readonly LimitWindow[]): void;
-}
 
 /** Session and grant as this process knows them. */
 export interface KnownRecords {
@@ -33,8 +25,8 @@ export interface KnownRecords {
 export interface TrackedRecords {
   /** Undefined where Redis has to be asked: one of them is not known for certain at this moment, or the session is to slide. */
   find(access: SessionAccess | undefined, grantKey: string | undefined): KnownRecords | undefined;
-  /** Redis has been asked for them: from now on they are to be known. Never rejects, and nobody waits for it. */
-  learn(access: SessionAccess | undefined, grantKey: string | undefined): void;
+  /** Redis has been asked for them: what was found there is to be known from now on. Nobody waits for it. */
+  learn(access: SessionAccess | undefined, grantKey: string | undefined, found: KnownRecords): void;
 }
 
 export interface LocalAdmissionOptions {
@@ -46,8 +38,7 @@ export interface LocalAdmissionOptions {
   readonly records: TrackedRecords | undefined;
 }
 
-/** Stands for a request that a share let in, for `uncountRequest`. */
-export const SHARED_ENTRY = 'shared';
+const toFailed = (failure: unknown): KnownRecords => ({ session: { failure }, grant: { failure } });
 
 const NOTHING_ASKED: KnownRecords = { session: NO_SESSION, grant: NO_GRANT };
 
@@ -64,38 +55,79 @@ export function createLocalAdmission({
       ? NOTHING_ASKED
       : records?.find(access, grantKey);
 
-  async function askForRecords(
+  const take = (windows: readonly LimitWindow[]): TakenPermits =>
+    shares?.take(windows) ?? { missing: windows, shares: [], verdict: undefined, entry: undefined };
+
+  /** Redis counts in the windows that are left, and tells what is not known. */
+  async function askRedis(
     windows: readonly LimitWindow[],
-    verdict: Verdict,
+    access: SessionAccess | undefined,
+    grantKey: string | undefined,
+    known: KnownRecords | undefined,
+  ): Promise<Admission> {
+    if (known !== undefined) return countOnly(windows, access, grantKey);
+    const admission = await admitInRedis(windows, access, grantKey);
+    records?.learn(access, grantKey, admission);
+    return admission;
+  }
+
+  /** What is known may have changed while Redis counted. */
+  async function countOnly(
+    windows: readonly LimitWindow[],
     access: SessionAccess | undefined,
     grantKey: string | undefined,
   ): Promise<Admission> {
-    const { session, grant } = await admitInRedis([], access, grantKey).catch(
-      (failure: unknown) => ({
-        session: { failure },
-        grant: { failure },
-      }),
-    );
-    // Where there is no grant, nothing is counted.
-    if (grantKey !== undefined && isMissingGrant(grant)) {
-      shares?.giveBack(windows);
-      return { verdict: undefined, entry: undefined, session, grant };
-    }
-    records?.learn(access, grantKey);
-    return { verdict, entry: SHARED_ENTRY, session, grant };
+    const counted = await admitInRedis(windows, undefined);
+    if (counted.verdict?.isAdmitted === false) return counted;
+    const { session, grant } =
+      findRecords(access, grantKey) ?? (await readRecords(access, grantKey));
+    return { ...counted, session, grant };
   }
 
-  return async function admitRequest(windows, access, grantKey) {
-    const known = findRecords(access, grantKey);
-    const verdict = windows.length === 0 ? undefined : shares?.take(windows);
-    const isCounted = windows.length === 0 || verdict !== undefined;
-    if (known !== undefined && isCounted) {
-      return { verdict, entry: verdict && SHARED_ENTRY, ...known };
+  async function readRecords(
+    access: SessionAccess | undefined,
+    grantKey: string | undefined,
+  ): Promise<KnownRecords> {
+    try {
+      const found = await admitInRedis([], access, grantKey);
+      records?.learn(access, grantKey, found);
+      return found;
+    } catch (failure) {
+      return toFailed(failure);
     }
-    if (known !== undefined) return { ...(await admitInRedis(windows, undefined)), ...known };
-    if (verdict !== undefined) return askForRecords(windows, verdict, access, grantKey);
-    const admission = await admitInRedis(windows, access, grantKey);
-    records?.learn(access, grantKey);
-    return admission;
+  }
+
+  const admitOnce: AdmitRequest = async (windows, access, grantKey) => {
+    const known = findRecords(access, grantKey);
+    const taken = take(windows);
+    const isCounted = taken.missing.length === 0;
+    const counted = { verdict: taken.verdict, entry: taken.entry };
+    if (known !== undefined && isCounted) return { ...counted, ...known };
+    let admission: Admission;
+    try {
+      admission = await askRedis(taken.missing, access, grantKey, known);
+    } catch (failure) {
+      if (taken.verdict !== undefined && isCounted) return { ...counted, ...toFailed(failure) };
+      shares?.giveBack(taken);
+      throw failure;
+    }
+    // Where there is no grant, nothing is counted.
+    const isLetIn = isCounted
+      ? grantKey === undefined || !isMissingGrant(admission.grant)
+      : admission.verdict?.isAdmitted === true;
+    if (!isLetIn) shares?.giveBack(taken);
+    if (!isLetIn || taken.verdict === undefined) return admission;
+    return { ...admission, ...counted };
+  };
+
+  /** Redis refuses for what this process took meanwhile, too: while some of it is left, the request gets that. */
+  return async function admitRequest(windows, access, grantKey) {
+    const admission = await admitOnce(windows, access, grantKey);
+    const { verdict } = admission;
+    if (verdict === undefined || verdict.isAdmitted) return admission;
+    const refusing = windows.find(({ scope }) => scope === verdict.scope);
+    return refusing !== undefined && shares?.hasLeft(refusing)
+      ? admitOnce(windows, access, grantKey)
+      : admission;
   };
 }
