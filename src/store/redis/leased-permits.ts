@@ -16,7 +16,7 @@ export const toShareLife = (windowMs: number): number =>
 export const MIN_PERMITS = 4;
 
 /** A share is at most this part of the limit, and of what is left: one that goes unused is hardly missed. */
-const PART_OF_MAX = 1 / 20;
+export const PART_OF_MAX = 1 / 20;
 const PART_OF_LEFT = 1 / 8;
 
 /** Of the ends in a window's length. */
