@@ -163,7 +163,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
       async run(session) {
         const record =
           (await sessions.read(id, { user, session, catalog })) ?? fail('session_not_found');
-        const expiresAt = sessions.getExpiry();
+        const expiresAt = sessions.getExpiry(record);
         // HEAD asks what GET would say: a stream of the session that is open must not end for it.
         if (request.method === 'HEAD') {
           return {

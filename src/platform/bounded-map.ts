@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 /** `get` counts as using an entry, `peek` does not. */
 export type BoundedMap<Key extends {}, Value extends {}> = Pick<
   LRUCache<Key, Value>,
-  'get' | 'peek' | 'set' | 'delete' | 'values'
+  'get' | 'peek' | 'set' | 'delete' | 'clear' | 'values'
 >;
 
 export const createBoundedMap = <Key extends {}, Value extends {}>(

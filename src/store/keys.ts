@@ -7,6 +7,10 @@ export const buildSessionKey = (sessionKeyPrefix: string, sessionId: string): st
 export const buildSessionIndexKey = (sessionKeyPrefix: string): string =>
   `${sessionKeyPrefix}index`;
 
+/** Where nothing ever stands: what a process deletes to see whether Redis takes writes. */
+export const buildHeartbeatKey = (sessionKeyPrefix: string): string =>
+  `${sessionKeyPrefix}heartbeat`;
+
 /** The sorted set of one user's sessions, scored by expiry; `hash` is that of the `sub`. */
 export const buildUserSessionsKey = (sessionKeyPrefix: string, hash: string): string =>
   `${sessionKeyPrefix}user:${hash}`;

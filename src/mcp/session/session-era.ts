@@ -81,13 +81,13 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
       }
       const session = (await sessions.read(sessionId, call)) ?? fail('session_not_found');
       checkVersionHeader(call.request);
-      return addExpiry(respond(call, session, message).catch(toErrorResponse));
+      const expiresAt = sessions.getExpiry(session);
+      return addExpiry(expiresAt, respond(call, session, message).catch(toErrorResponse));
     },
   };
 
   /** Apart from the message, so that a call that waits does not keep it. */
-  async function addExpiry(pending: Promise<McpResponse>): Promise<McpResponse> {
-    const expiresAt = sessions.getExpiry();
+  async function addExpiry(expiresAt: string, pending: Promise<McpResponse>): Promise<McpResponse> {
     const response = await pending;
     // Nearly all are of this kind, and a literal costs far less than a spread.
     return response.kind === 'json'

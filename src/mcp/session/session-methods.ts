@@ -86,7 +86,8 @@ export const createInitialize = ({
     const caller = { user, client, clientId, view };
     const description = await catalog.describe({ ...caller, session: undefined });
     const server = nameOwnPath(catalog);
-    const { sessionId, endedIds } = await sessions.create(user, { ...session, server });
+    const { session: created, endedIds } = await sessions.create(user, { ...session, server });
+    const { sessionId } = created;
     // As after DELETE; nobody waits for it, and it never rejects.
     for (const endedId of endedIds) {
       const { protocolVersion } = session;
@@ -99,7 +100,7 @@ export const createInitialize = ({
       serverInfo: { name, version, ...(title !== undefined && { title }) },
       ...(description.instructions !== undefined && { instructions: description.instructions }),
     });
-    return { ...response, sessionId, expiresAt: sessions.getExpiry() };
+    return { ...response, sessionId, expiresAt: sessions.getExpiry(created) };
   };
 
 /** The session that the params ask for. */

@@ -35,7 +35,7 @@ interface NewSession {
 }
 
 interface CreatedSession {
-  readonly sessionId: string;
+  readonly session: SessionRecord;
   /** Other sessions of the user that were ended for it. */
   readonly endedIds: readonly string[];
 }
@@ -79,8 +79,8 @@ export interface Sessions {
   end(id: string, user: User): Promise<boolean>;
   /** Ends anybody's session. False when there is none. */
   endAnybodys(id: string): Promise<boolean>;
-  /** When a session that slides now expires, for `X-Session-Expires-At`: ISO 8601, UTC. */
-  getExpiry(): string;
+  /** When a session expires, as it is stored, for `X-Session-Expires-At`: ISO 8601, UTC. */
+  getExpiry(session: SessionRecord): string;
   /** Live sessions in the store (the gauge). */
   countActive(): Promise<number>;
   /** Sweeps until stopped; returns the stop. */
@@ -146,7 +146,7 @@ export function createSessions(
       const endedIds = await store.createSession(record, ttlSeconds, maxPerUser);
       metrics.recordSessions('created');
       metrics.recordSessions('terminated', endedIds.length);
-      return { sessionId, endedIds };
+      return { session: record, endedIds };
     },
 
     createAccess(id, user, purpose) {
@@ -189,7 +189,7 @@ export function createSessions(
       return hasEnded;
     },
 
-    getExpiry: () => renderTime(clock.now() + ttlSeconds * 1000),
+    getExpiry: ({ lastAccessedAt }) => renderTime(lastAccessedAt + ttlSeconds * 1000),
 
     async countActive() {
       await sweep();

@@ -43,6 +43,8 @@ export interface AdmissionBatchesOptions {
   readonly isCluster: boolean;
   /** `RATE_LIMIT_COUNTING=leased`. */
   readonly shares?: Shares | undefined;
+  /** Whether a session slides only where a share of its time is over. */
+  readonly slidesRarely?: boolean;
 }
 
 /**
@@ -55,6 +57,7 @@ export function createAdmissionBatches({
   defaultIssuer,
   isCluster,
   shares,
+  slidesRarely = false,
 }: AdmissionBatchesOptions): AdmitTogether {
   // Unique over processes and within one: two requests of a millisecond count twice.
   const instance = randomBytes(6).toString('base64url');
@@ -101,7 +104,14 @@ export function createAdmissionBatches({
     const suffix = `${instance}${(serial++).toString(36)}`;
     const requests = batch.map(({ request }) => request);
     const wanted = shares?.ask(requests.flatMap(({ windows }) => windows));
-    const options = { suffix, now: clock.now(), defaultIssuer, isCluster, wanted: wanted?.permits };
+    const options = {
+      suffix,
+      now: clock.now(),
+      defaultIssuer,
+      slidesRarely,
+      isCluster,
+      wanted: wanted?.permits,
+    };
     try {
       const { admissions, shares: granted } = await commands.run((client) =>
         runAdmissionScript(client, requests, options),

@@ -14,7 +14,14 @@ import {
 import type { RedisClient } from './connection.ts';
 import { SUM_PERMITS, TAKE_PERMITS } from './leased-permits.ts';
 import { createScript, NOW } from './lua-script.ts';
-import { encodeOwner, IS_OWNED_BY, parseSessionFields, SESSION_FIELDS } from './session-hash.ts';
+import {
+  encodeOwner,
+  IS_ALWAYS_DUE,
+  IS_OWNED_BY,
+  IS_SLIDE_DUE,
+  parseSessionFields,
+  SESSION_FIELDS,
+} from './session-hash.ts';
 
 /** A request as the script takes it. */
 export interface AdmissionRequest {
@@ -32,6 +39,8 @@ export interface AdmissionBatch {
   readonly now: number;
   /** `OIDC_ISSUER`. */
   readonly defaultIssuer: string | undefined;
+  /** Whether a session slides only where a share of its time is over. */
+  readonly slidesRarely: boolean;
   readonly isCluster: boolean;
   /** To be taken in advance of windows that the requests count in. */
   readonly wanted?: readonly WantedPermits[] | undefined;
@@ -91,7 +100,8 @@ const VALUES = 4;
  * the session, and in a list of one the version: that concerns no other request, but any other error concerns all. Each
  * window is cleared, read and written once, however many requests it counts, and each grant read once.
  */
-const admissionScript = createScript(`${NOW}${IS_OWNED_BY}
+const createAdmissionScript = (slideRule: string) =>
+  createScript(`${NOW}${IS_OWNED_BY}${slideRule}
 local suffix, accessedAt, windows, grants = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local isCluster, wanted = ARGV[6] == '1', tonumber(ARGV[7])
 local counts, skipped, oldest, added, versions = {}, {}, {}, {}, {}
@@ -159,7 +169,7 @@ end
 local function access(key, ttl, owner, issuer)
   local found = redis.pcall('HMGET', key, '${SESSION_FIELDS.join("', '")}')
   if found.err then return readWrongType(found) end
-  if ttl > 0 and found[1] and isOwnedBy(found[2], found[3], owner, issuer, ARGV[5]) then
+  if ttl > 0 and found[1] and isOwnedBy(found[2], found[3], owner, issuer, ARGV[5]) and isSlideDue(key, ttl) then
     redis.call('HSET', key, 'lastAccessedAt', accessedAt)
     redis.call('EXPIRE', key, ttl)
     found[4] = accessedAt
@@ -214,18 +224,22 @@ end
 return replies
 `);
 
+const slidingScript = createAdmissionScript(IS_ALWAYS_DUE);
+const rarelySlidingScript = createAdmissionScript(IS_SLIDE_DUE);
+
 /** `suffix`, which no other batch may have, and the place of a request make its entries unique. `now` is noted as the time of access. */
 export async function runAdmissionScript(
   client: RedisClient,
   requests: readonly AdmissionRequest[],
-  { suffix, now, defaultIssuer, isCluster, wanted = [] }: AdmissionBatch,
+  { suffix, now, defaultIssuer, slidesRarely, isCluster, wanted = [] }: AdmissionBatch,
 ): Promise<AnsweredBatch> {
   const { keys, args, grantIndexes } = encodeRequests(requests, {
     defaultIssuer,
     isCluster,
     wanted,
   });
-  const reply = await admissionScript.run(client, keys, [suffix, now, ...args]);
+  const script = slidesRarely ? rarelySlidingScript : slidingScript;
+  const reply = await script.run(client, keys, [suffix, now, ...args]);
   const firstVersion = 1 + VALUES * requests.length;
   const firstShare = firstVersion + grantIndexes.size;
   if (!Array.isArray(reply) || reply.length !== firstShare + VALUES * wanted.length) {

@@ -25,8 +25,8 @@ export interface KnownRecords {
 export interface TrackedRecords {
   /** Undefined where Redis has to be asked: one of them is not known for certain at this moment, or the session is to slide. */
   find(access: SessionAccess | undefined, grantKey: string | undefined): KnownRecords | undefined;
-  /** Redis has been asked for them: from now on they are to be known. Never rejects, and nobody waits for it. */
-  learn(access: SessionAccess | undefined, grantKey: string | undefined): void;
+  /** Redis has been asked for them: what was found there is to be known from now on. Nobody waits for it. */
+  learn(access: SessionAccess | undefined, grantKey: string | undefined, found: KnownRecords): void;
 }
 
 export interface LocalAdmissionOptions {
@@ -65,10 +65,36 @@ export function createLocalAdmission({
     grantKey: string | undefined,
     known: KnownRecords | undefined,
   ): Promise<Admission> {
-    if (known !== undefined) return { ...(await admitInRedis(windows, undefined)), ...known };
+    if (known !== undefined) return countOnly(windows, access, grantKey);
     const admission = await admitInRedis(windows, access, grantKey);
-    records?.learn(access, grantKey);
+    records?.learn(access, grantKey, admission);
     return admission;
+  }
+
+  /** What is known may have changed while Redis counted. */
+  async function countOnly(
+    windows: readonly LimitWindow[],
+    access: SessionAccess | undefined,
+    grantKey: string | undefined,
+  ): Promise<Admission> {
+    const counted = await admitInRedis(windows, undefined);
+    if (counted.verdict?.isAdmitted === false) return counted;
+    const { session, grant } =
+      findRecords(access, grantKey) ?? (await readRecords(access, grantKey));
+    return { ...counted, session, grant };
+  }
+
+  async function readRecords(
+    access: SessionAccess | undefined,
+    grantKey: string | undefined,
+  ): Promise<KnownRecords> {
+    try {
+      const found = await admitInRedis([], access, grantKey);
+      records?.learn(access, grantKey, found);
+      return found;
+    } catch (failure) {
+      return toFailed(failure);
+    }
   }
 
   const admitOnce: AdmitRequest = async (windows, access, grantKey) => {

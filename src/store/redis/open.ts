@@ -1,4 +1,5 @@
 // The shared store on Redis or Valkey: one server, Sentinel, or a cluster; TLS.
+import { Redis } from 'ioredis';
 import type { LimitCounting } from '../../config/groups/limits.ts';
 import type { StoreReads } from '../../config/groups/store.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -9,9 +10,11 @@ import { connect } from './connect.ts';
 import { type Backoff, idleBackoff } from './connection.ts';
 import { listServers, readServerFacts } from './examine.ts';
 import { createRedisKeyValue } from './key-value.ts';
+import { forgetOwnChanges } from './own-changes.ts';
 import { createRedisSessions } from './sessions.ts';
 import { createShares } from './shares.ts';
 import { createSubscriber } from './subscriber.ts';
+import { createTrackedRecords } from './tracked-records.ts';
 import { createRedisWindows } from './windows.ts';
 
 export interface RedisOptions {
@@ -40,6 +43,16 @@ export function openRedisStore(options: RedisOptions): Store {
     counting === 'leased'
       ? createShares({ commands, clock, isCluster: connection.isCluster })
       : undefined;
+  const records =
+    options.reads === 'tracked' && connection.client instanceof Redis
+      ? createTrackedRecords(connection.client, {
+          sessionKeyPrefix,
+          defaultIssuer,
+          backoff,
+          clock,
+          log,
+        })
+      : undefined;
   const shared = {
     commands,
     sessionKeyPrefix,
@@ -51,9 +64,16 @@ export function openRedisStore(options: RedisOptions): Store {
   return {
     isShared: true,
     databaseSystem: 'redis',
-    ...createRedisKeyValue(commands),
-    ...createRedisSessions(shared),
-    ...createRedisWindows({ ...shared, shares }),
+    ...forgetOwnChanges(
+      { ...createRedisKeyValue(commands), ...createRedisSessions(shared) },
+      { records, sessionKeyPrefix },
+    ),
+    ...createRedisWindows({
+      ...shared,
+      shares,
+      records,
+      slidesRarely: records !== undefined || shares !== undefined,
+    }),
     async publish(channel, message) {
       await commands.run((client) => client.publish(channel, message));
     },
@@ -69,6 +89,7 @@ export function openRedisStore(options: RedisOptions): Store {
     },
     async close() {
       subscriber.close();
+      records?.close();
       await shares?.close();
       commands.close();
     },

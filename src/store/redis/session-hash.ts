@@ -75,6 +75,27 @@ const readString = (value: unknown): string | undefined =>
 /** Epoch milliseconds; NaN where there are none. */
 const readTime = (value: unknown): number => (value === null ? Number.NaN : Number(value));
 
+// Where not every call slides its session: only one that has less than this share of its full time left, or more than that,
+// by the time-to-live in Redis. Not by `lastAccessedAt`: clocks differ, and the full time may have been another one then.
+
+const SLIDE_BELOW = 0.95;
+
+export const isSlideDue = (leftMs: number, fullSeconds: number): boolean =>
+  leftMs <= fullSeconds * 1000 * SLIDE_BELOW || leftMs > fullSeconds * 1000;
+
+/** The same in a script, of `key` and `ttl`, in seconds. */
+export const IS_SLIDE_DUE = `
+local function isSlideDue(key, ttl)
+  local left = redis.call('PTTL', key)
+  return left <= ttl * 1000 * ${SLIDE_BELOW} or left > ttl * 1000
+end
+`;
+
+/** Where each call slides its session. */
+export const IS_ALWAYS_DUE = `
+local function isSlideDue() return true end
+`;
+
 // The scripts.
 
 /**

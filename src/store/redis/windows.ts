@@ -33,6 +33,8 @@ interface RedisWindowsOptions {
   readonly shares?: Shares | undefined;
   /** `STORE_READS=tracked`. */
   readonly records?: TrackedRecords | undefined;
+  /** With either of them. */
+  readonly slidesRarely?: boolean;
 }
 
 export function createRedisWindows(options: RedisWindowsOptions): Windows {

@@ -1,0 +1,194 @@
+// STORE_READS=tracked: sessions and versions of grants that this process has read, until Redis says that they have changed.
+// Only what is there is remembered: what is missing, damaged or somebody else's is asked for each time.
+import type { ChainableCommander, Redis } from 'ioredis';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { type Moment, measureSince, takeMoment } from '../../platform/moment.ts';
+import { buildHeartbeatKey, buildSessionKey } from '../keys.ts';
+import { isOwnedBy } from '../owner.ts';
+import {
+  GRANT_VERSION_LENGTH,
+  type GrantLookup,
+  NO_GRANT,
+  NO_SESSION,
+  type SessionAccess,
+  type SessionRecord,
+} from '../store.ts';
+import type { Backoff } from './connection.ts';
+import type { TrackedRecords } from './local-admission.ts';
+import { isSlideDue, parseSessionFields, SESSION_FIELDS } from './session-hash.ts';
+import { createTracking } from './tracking.ts';
+
+export interface OpenTrackedRecords extends TrackedRecords {
+  /** This process changes what stands under the key. */
+  forget(key: string): void;
+  close(): void;
+}
+
+export interface TrackedRecordsOptions {
+  readonly sessionKeyPrefix: string;
+  /** `OIDC_ISSUER`. */
+  readonly defaultIssuer?: string | undefined;
+  readonly backoff: Backoff;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Of sessions, and of grants: some 10 MB. */
+const MAX_KNOWN = 10_000;
+/** Reads that have not been answered. */
+const MAX_PENDING = 1000;
+
+export function createTrackedRecords(
+  commandClient: Redis,
+  options: TrackedRecordsOptions,
+): OpenTrackedRecords {
+  const { sessionKeyPrefix, defaultIssuer, clock } = options;
+  const sessions = createBoundedMap<string, Known<FoundSession>>(MAX_KNOWN);
+  const grants = createBoundedMap<string, Known<GrantLookup>>(MAX_KNOWN);
+  /**
+   * What is being read, by key. Its answer counts only if nothing has changed meanwhile: the two connections tell of that in
+   * no order.
+   */
+  const pending = new Map<string, PendingRead>();
+  let unsent: PendingRead[] = [];
+
+  function forget(key: string): void {
+    sessions.delete(key);
+    grants.delete(key);
+    pending.delete(key);
+  }
+
+  const tracking = createTracking(commandClient, {
+    ...options,
+    heartbeatKey: buildHeartbeatKey(sessionKeyPrefix),
+    onChange: forget,
+    onLoss() {
+      sessions.clear();
+      grants.clear();
+      pending.clear();
+    },
+  });
+
+  function findSession({ sessionId, owner, slideSeconds }: SessionAccess) {
+    const key = buildSessionKey(sessionKeyPrefix, sessionId);
+    const found = sessions.get(key);
+    if (found === undefined) return undefined;
+    const leftMs = measureLeft(found, clock);
+    if (leftMs <= 0 || (slideSeconds !== undefined && isSlideDue(leftMs, slideSeconds))) {
+      // The step that slides it says what stands there then.
+      forget(key);
+      return undefined;
+    }
+    return isOwnedBy(found.value.record, owner, defaultIssuer) ? found.value : undefined;
+  }
+
+  function findGrant(key: string) {
+    const found = grants.get(key);
+    return found && measureLeft(found, clock) > 0 ? found.value : undefined;
+  }
+
+  function read(wanted: PendingRead): void {
+    if (pending.has(wanted.key) || pending.size >= MAX_PENDING) return;
+    pending.set(wanted.key, wanted);
+    // Once all that this turn brings is known: one way to Redis for all of it.
+    if (unsent.push(wanted) === 1) setImmediate(sendReads);
+  }
+
+  function sendReads(): void {
+    const isPending = (wanted: PendingRead) => pending.get(wanted.key) === wanted;
+    const reads = unsent.filter(isPending);
+    unsent = [];
+    const pipeline = tracking.getReader()?.pipeline();
+    if (pipeline === undefined || reads.length === 0) return;
+    for (const { key, ask } of reads) ask(pipeline).pttl(key);
+    const readAt = takeMoment(clock);
+    const answered = pipeline.exec().catch(() => null);
+    void answered.then((answers) => {
+      for (const [at, wanted] of reads.entries()) {
+        if (!isPending(wanted)) continue;
+        pending.delete(wanted.key);
+        const leftMs = Number(answers?.[2 * at + 1]?.[1] ?? 0);
+        if (leftMs > 0) wanted.keep(answers?.[2 * at]?.[1], { leftMs, readAt });
+      }
+    });
+  }
+
+  function readSession(key: string): void {
+    if (sessions.peek(key) !== undefined) return;
+    read({
+      key,
+      ask: (pipeline) => pipeline.hmget(key, ...SESSION_FIELDS),
+      keep(fields, lifetime) {
+        const record = tryParseSession(fields);
+        if (record !== undefined) sessions.set(key, { value: { record }, ...lifetime });
+      },
+    });
+  }
+
+  function readGrant(key: string): void {
+    if (grants.peek(key) !== undefined) return;
+    read({
+      key,
+      ask: (pipeline) => pipeline.getrange(key, 0, GRANT_VERSION_LENGTH - 1),
+      keep(version, lifetime) {
+        if (typeof version === 'string' && version !== '') {
+          grants.set(key, { value: { version }, ...lifetime });
+        }
+      },
+    });
+  }
+
+  return {
+    find(access, grantKey) {
+      if (!tracking.isCertain()) return undefined;
+      const session = access === undefined ? NO_SESSION : findSession(access);
+      const grant = grantKey === undefined ? NO_GRANT : findGrant(grantKey);
+      return session && grant && { session, grant };
+    },
+    learn(access, grantKey, { session, grant }) {
+      if (tracking.getReader() === undefined) return;
+      if (access !== undefined && 'record' in session && session.record !== undefined) {
+        readSession(buildSessionKey(sessionKeyPrefix, access.sessionId));
+      }
+      if (grantKey !== undefined && 'version' in grant && grant.version !== undefined) {
+        readGrant(grantKey);
+      }
+    },
+    forget,
+    close: tracking.close,
+  };
+}
+
+interface FoundSession {
+  readonly record: SessionRecord;
+}
+
+/** How long something lives, from before it was asked for: no longer here than there. */
+interface Lifetime {
+  readonly leftMs: number;
+  readonly readAt: Moment;
+}
+
+interface Known<Value> extends Lifetime {
+  readonly value: Value;
+}
+
+interface PendingRead {
+  readonly key: string;
+  /** One command. */
+  ask(pipeline: ChainableCommander): ChainableCommander;
+  keep(answer: unknown, lifetime: Lifetime): void;
+}
+
+const measureLeft = ({ leftMs, readAt }: Lifetime, clock: Clock): number =>
+  leftMs - measureSince(readAt, clock);
+
+function tryParseSession(fields: unknown): SessionRecord | undefined {
+  try {
+    return Array.isArray(fields) ? parseSessionFields(fields) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,241 @@
+// STORE_READS=tracked: how a process hears of what has changed. Redis remembers what one connection reads, and tells another
+// one when that changes (CLIENT TRACKING with REDIRECT): by RESP2, since ioredis hands on no pushes of RESP3 that it does
+// not know. Nothing ever waits for the two.
+import type { Redis } from 'ioredis';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { type Moment, measureSince, takeMoment } from '../../platform/moment.ts';
+import { type Backoff, endInOtherDatabase, endWhenSilent } from './connection.ts';
+
+export interface Tracking {
+  /**
+   * Whether this process has heard of all that had changed 100 ms ago. Who asks will ask again: for a second it is seen to
+   * that it stays so.
+   */
+  isCertain(): boolean;
+  /** What it reads, it hears of when that changes. Undefined where Redis tells nothing. */
+  getReader(): Redis | undefined;
+  close(): void;
+}
+
+export interface TrackingOptions {
+  /** Nothing ever stands there. */
+  readonly heartbeatKey: string;
+  readonly backoff: Backoff;
+  readonly clock: Clock;
+  readonly log: Log;
+  onChange(key: string): void;
+  /** Anything may have changed, and nothing that was read until now is told of. */
+  onLoss(): void;
+}
+
+/** Of what is known: so old it may be at most. */
+const CERTAIN_MS = 100;
+const BEAT_EVERY_MS = 40;
+/** After the last that asked. */
+const BEAT_FOR_MS = 1000;
+/** Beats without an answer: a server that answers none gets no more. */
+const MAX_BEATS = 4;
+
+/** Connects when somebody asks for the first time, with the options of `commandClient`, and stands as long as that does. */
+export function createTracking(
+  commandClient: Redis,
+  { heartbeatKey, backoff, clock, log, onChange, onLoss }: TrackingOptions,
+): Tracking {
+  /** Undefined while there is none, and between two attempts. */
+  let pair: TrackingPair | undefined;
+  let isReady = false;
+  let isClosed = false;
+  let wasRefused = false;
+  let attempts = 0;
+  let cancelRetry = () => {};
+
+  /** When the last beat was sent that was answered. */
+  let heardAt: Moment | undefined;
+  let beats = 0;
+  let isWanted = false;
+  let askedAt = 0;
+  let isBeating = false;
+
+  // A fail-over, a restart, another server behind the same name: the two must be where the commands go.
+  commandClient.on('close', () => pair?.close());
+  commandClient.on('ready', () => {
+    attempts = 0;
+    if (isWanted) open();
+  });
+
+  function open(): void {
+    cancelRetry();
+    if (isClosed || pair !== undefined || commandClient.status !== 'ready') return;
+    const opened = openTrackingPair(commandClient, {
+      onChange: (key) => (key === undefined ? onLoss() : onChange(key)),
+      onError: (cause) => log.debug('A connection that tracks reads is broken.', { cause }),
+      onEnd: lose,
+    });
+    pair = opened;
+    opened.prepare().then(
+      () => {
+        if (pair !== opened) return;
+        attempts = 0;
+        wasRefused = false;
+        isReady = true;
+        beat();
+      },
+      (cause: unknown) => {
+        // The end of a lost connection leads to the next attempt; that of a refusing one is made.
+        if (pair !== opened) return;
+        if (!wasRefused) log.warn(REFUSED, { cause });
+        wasRefused = true;
+        opened.close();
+      },
+    );
+  }
+
+  function lose(): void {
+    pair = undefined;
+    isReady = false;
+    heardAt = undefined;
+    beats = 0;
+    onLoss();
+    if (isClosed) return;
+    attempts += 1;
+    cancelRetry = clock.after(backoff(attempts), open);
+  }
+
+  /**
+   * What was sent before the one answer has arrived with it; the other says that Redis still knows what was read. That one
+   * is a write, of nothing: a server that takes none any more, since it is a replica now, is not believed.
+   */
+  function beat(): void {
+    if (pair === undefined || !isReady || beats >= MAX_BEATS) return;
+    const { listener, reader } = pair;
+    const sentIn = pair;
+    const sentAt = takeMoment(clock);
+    beats += 1;
+    Promise.all([listener.ping(), reader.del(heartbeatKey)]).then(
+      () => {
+        if (pair !== sentIn) return;
+        beats -= 1;
+        heardAt = sentAt;
+      },
+      () => {
+        if (pair === sentIn) beats -= 1;
+      },
+    );
+  }
+
+  function keepBeating(): void {
+    if (isBeating) return;
+    isBeating = true;
+    beat();
+    clock.after(BEAT_EVERY_MS, () => {
+      isBeating = false;
+      if (!isClosed && clock.monotonic() - askedAt < BEAT_FOR_MS) keepBeating();
+    });
+  }
+
+  return {
+    isCertain() {
+      askedAt = clock.monotonic();
+      if (!isWanted) {
+        isWanted = true;
+        open();
+      }
+      if (!isReady) return false;
+      keepBeating();
+      return heardAt !== undefined && measureSince(heardAt, clock) <= CERTAIN_MS;
+    },
+    getReader: () => (isReady ? pair?.reader : undefined),
+    close() {
+      isClosed = true;
+      cancelRetry();
+      pair?.close();
+    },
+  };
+}
+
+const REFUSED =
+  'Redis refuses to tell of changes, so STORE_READS=tracked has no effect: sessions and logins are read for each call. Allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later).';
+
+/** By which Redis tells clients of RESP2 what has changed. */
+const INVALIDATIONS = '__redis__:invalidate';
+
+export interface TrackingPair {
+  /** Takes nothing but PING. */
+  readonly listener: Redis;
+  readonly reader: Redis;
+  /** Resolves once Redis tells the one what changes of what the other reads. @throws what Redis says against it. */
+  prepare(): Promise<void>;
+  close(): void;
+}
+
+interface TrackingPairOptions {
+  /** Undefined for all of them. */
+  onChange(key: string | undefined): void;
+  onError(cause: unknown): void;
+  /** Once, when either of them has ended: the other ends, too. */
+  onEnd(): void;
+}
+
+/** Reconnecting is ours: a connection that is made anew is told nothing of what another has read. */
+const OPTIONS = {
+  lazyConnect: false,
+  enableOfflineQueue: false,
+  autoResubscribe: false,
+  retryStrategy: () => null,
+};
+
+export function openTrackingPair(
+  commandClient: Redis,
+  { onChange, onError, onEnd }: TrackingPairOptions,
+): TrackingPair {
+  const listener = commandClient.duplicate({ ...OPTIONS, protocol: 2 });
+  const reader = commandClient.duplicate(OPTIONS);
+  const ready = Promise.all([listener, reader].map(waitUntilReady));
+  let hasEnded = false;
+
+  function close(): void {
+    if (hasEnded) return;
+    hasEnded = true;
+    listener.disconnect();
+    reader.disconnect();
+    onEnd();
+  }
+
+  for (const connection of [listener, reader]) {
+    endWhenSilent(connection);
+    endInOtherDatabase(connection);
+    connection.on('error', onError);
+    connection.once('close', close);
+  }
+  // Not `message`, which would be given one text for many keys.
+  listener.on('messageBuffer', (_channel, keys: unknown) => {
+    if (hasEnded) return;
+    if (Array.isArray(keys)) for (const key of keys) onChange(String(key));
+    else onChange(undefined);
+  });
+
+  return {
+    listener,
+    reader,
+    async prepare() {
+      await ready;
+      const id = await listener.client('ID');
+      await listener.subscribe(INVALIDATIONS);
+      await reader.call('CLIENT', 'TRACKING', 'ON', 'REDIRECT', id);
+    },
+    close,
+  };
+}
+
+/** Rejects with why it ended, where it did before. */
+function waitUntilReady(connection: Redis): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let cause: unknown;
+    connection.on('error', (error) => {
+      cause = error;
+    });
+    connection.once('ready', resolve);
+    connection.once('close', () => reject(cause ?? new Error('The connection was closed')));
+  });
+}
