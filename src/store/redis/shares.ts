@@ -4,7 +4,8 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { type Clock, createSecondTimer } from '../../platform/clock.ts';
 import { type Moment, takeMoment } from '../../platform/moment.ts';
 import type { LimitWindow, Verdict } from '../store.ts';
-import type { GrantedPermits, WantedPermits } from './admission-script.ts';
+import type { GrantedPermits } from './admission-reply.ts';
+import type { WantedPermits } from './admission-request.ts';
 import type { CommandRunner } from './command-runner.ts';
 import { MIN_PERMITS, returnPermits, toShareLife, type UnusedPermits } from './leased-permits.ts';
 
