@@ -30,6 +30,8 @@ export interface Call {
   readonly headers: Readonly<Record<string, string>>;
   /** A header that differs from call to call under load. */
   readonly variedHeader?: VariedHeader;
+  /** Who calls, in turn under load: the headers that differ between them. */
+  readonly callers?: readonly Readonly<Record<string, string>>[];
   /** The body of the request with this id. */
   renderBody(id: number | string): string;
   isRight: Work['isRight'];

@@ -1,6 +1,7 @@
 // npm run bench -- calls: all contestants, side by side.
 import { selectContestants } from './contestants.ts';
 import { describeMachine } from './machine.ts';
+import { measureNodes } from './measure-nodes.ts';
 import type { Options } from './options.ts';
 import { printGoals, printSeries } from './print.ts';
 import { measurePromotion } from './promotion.ts';
@@ -9,6 +10,7 @@ import { prepareRunner, type Runner, runRounds } from './rounds.ts';
 import { openTestbed } from './testbed.ts';
 
 export async function measureCalls(options: Options): Promise<void> {
+  if (options.nodes.length > 0) return measureNodes(options);
   const { isQuick, only, plan, hasPromotion, isPublished } = options;
   const contestants = selectContestants(only).filter(
     (contestant) => contestant.isQuick || !isQuick || only.length > 0,

@@ -7,6 +7,8 @@ export interface Options {
   readonly isQuick: boolean;
   readonly only: readonly string[];
   readonly plan: Plan;
+  /** Major versions of Node.js to compare with the one that runs. */
+  readonly nodes: readonly string[];
   /** How many the measurement of memory makes. */
   readonly requests: number;
   readonly hasPromotion: boolean;
@@ -22,7 +24,7 @@ What:
   scaling      one process and two, and what Redis takes (about 5 minutes)
   memory       at rest, under load, and whether it grows with the requests
   connections  whether memory grows with 50,000 connections of users (about 3 minutes)
-  relay        what it costs to pass a call on to a server behind the gateway: table, calls, lists, sessions (--only)
+  relay        what it costs to pass a call on to a server behind the gateway: table, calls, lists, sessions, connections, profile (--only)
   profile      where the CPU time of a call goes
   start        from the start of the process to its first answer
   rules        one decision of the rules about who may use what
@@ -39,6 +41,7 @@ Options:
   --rounds n            rounds of each contestant (5)
   --seconds n           length of a round (3)
   --requests n          requests of memory, for each store (1000000)
+  --node 24,26          calls: on these versions of Node.js, beside the one that runs (about 5 minutes)
   --promotion           measure promotion with --quick, --only or --connections, too
   --publish             write the results into docs/benchmarks.md
   --help                this text`;
@@ -55,6 +58,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
       rounds: { type: 'string' },
       seconds: { type: 'string' },
       requests: { type: 'string', default: '1000000' },
+      node: { type: 'string', default: '' },
       promotion: { type: 'boolean', default: false },
       publish: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -74,6 +78,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
       seconds: readNumber('--seconds', values.seconds ?? (isQuick ? '1' : '3')),
       warmUpSeconds: isQuick ? 1 : 5,
     },
+    nodes: splitList(values.node),
     requests: readNumber('--requests', values.requests),
     hasPromotion: values.promotion || !(isQuick || only.length > 0 || values.connections),
     isPublished: values.publish,

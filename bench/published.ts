@@ -4,10 +4,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import type { GrowthResult } from './growth/measure-growth.ts';
 import type { Machine } from './machine.ts';
 import type { MemoryResult } from './measure-memory.ts';
-import type { ProfileResult } from './measure-profile.ts';
 import type { StartResult } from './measure-start.ts';
+import type { ProfileResult } from './profile.ts';
+import type { Figures } from './results.ts';
 import type { Plan, Series } from './rounds.ts';
+import type { CallersRow } from './scaling/measure-callers.ts';
 import type { DeploymentResult } from './scaling/measure-deployments.ts';
+import type { ModeResult } from './scaling/measure-modes.ts';
 import type { HotWindowResult, RedisCostRow } from './scaling/measure-redis.ts';
 
 export interface Published {
@@ -15,8 +18,10 @@ export interface Published {
   readonly growth?: GrowthResults;
   readonly memory?: MemoryResults;
   readonly relay?: RelayResults;
+  readonly relayProfile?: RelayProfileResults;
   readonly start?: StartResults;
   readonly profile?: ProfileResults;
+  readonly nodes?: NodeResults;
   readonly scaling?: Partial<ScalingResults>;
 }
 
@@ -60,12 +65,46 @@ export interface ProfileResults {
   readonly results: readonly ProfileResult[];
 }
 
+/** Of a call with an answer of one size. */
+export interface RelayProfile extends ProfileResult {
+  readonly size: string;
+}
+
+export interface RelayProfileResults {
+  readonly machine: Machine;
+  readonly results: readonly RelayProfile[];
+}
+
+/** One contestant on one version of Node.js. */
+export interface NodeResult extends Figures {
+  readonly version: string;
+  /** Its CPU per request divided by that on the first version, in the same round. */
+  readonly cpuRatio?: number;
+}
+
+export interface NodeResults {
+  readonly machine: Machine;
+  readonly plan: Plan;
+  readonly results: readonly NodeResult[];
+  /** Milliseconds from the start to the first answer of Postern with Redis, by version: the median. */
+  readonly starts: Readonly<Record<string, number>>;
+}
+
 export interface ScalingResults {
   readonly machine: Machine;
   readonly apart: readonly DeploymentResult[];
   readonly shared: readonly DeploymentResult[];
   readonly redis: readonly RedisCostRow[];
   readonly hotWindows: readonly HotWindowResult[];
+  /** Measured by themselves, on another day than the rest. */
+  readonly ways?: WaysResults;
+}
+
+/** The ways of asking Redis, against each other. */
+export interface WaysResults {
+  readonly machine: Machine;
+  readonly modes: readonly ModeResult[];
+  readonly callers: readonly CallersRow[];
 }
 
 const FILE = new URL('../docs/assets/benchmarks.json', import.meta.url);

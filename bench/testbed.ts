@@ -22,6 +22,8 @@ export interface Testbed {
   /** A server that is stopped with the testbed, unless it was before. */
   start(command: Command, options?: StartOptions): Promise<ServerProcess>;
   createCall(server: ServerProcess, era: Era, work?: Work): Promise<Call>;
+  /** The call of so many users in turn, each with an address (for TRUST_PROXY) and a session. */
+  createCallOfMany(server: ServerProcess, users: number): Promise<Call>;
   close(): Promise<void>;
 }
 
@@ -86,6 +88,21 @@ export async function openTestbed(contestants: readonly Contestant[] = []): Prom
       return server;
     },
     createCall: ({ url }, era, work) => createCall(url, token, era, work),
+    async createCallOfMany({ url }, users) {
+      const callers: Record<string, string>[] = [];
+      let call: Call | undefined;
+      for (let n = 0; n < users; n++) {
+        const own = await issuer.sign({ sub: `user-${n}`, aud: AUDIENCE, exp });
+        call = await createCall(url, own, 'session');
+        callers.push({
+          authorization: `Bearer ${own}`,
+          'mcp-session-id': call.headers['mcp-session-id'] ?? '',
+          'x-forwarded-for': `10.0.${n >> 8}.${n & 255}`,
+        });
+      }
+      if (call === undefined) throw new Error('There is no user');
+      return { ...call, callers };
+    },
     async close() {
       openTestbeds.delete(testbed);
       await Promise.all(servers.map((server) => server.stop()));

@@ -65,8 +65,13 @@ const VARIED = 'VARIED';
 /** Each call has an id of its own; all are of one length, so that the request's head stays the same. */
 function renderLuaScript({ call, expected }: Load): string {
   const marker = 'ID';
-  const { variedHeader } = call;
-  const headers = { ...call.headers, ...(variedHeader && { [variedHeader.name]: VARIED }) };
+  const { variedHeader, callers = [] } = call;
+  const own = new Set(Object.keys(callers[0] ?? {}));
+  const common = Object.entries(call.headers).filter(([name]) => !own.has(name));
+  const headers = {
+    ...Object.fromEntries(common),
+    ...(variedHeader && { [variedHeader.name]: VARIED }),
+  };
   const [beforeId = '', afterId = ''] = call.renderBody(marker).split(`"${marker}"`);
   return `
 wrk.method = "POST"
@@ -75,6 +80,7 @@ ${Object.entries(headers)
   .map(([name, value]) => `wrk.headers[ ${quoteLua(name)} ] = ${quoteLua(value)}`)
   .join('\n')}
 
+local callers = { ${callers.map(renderHeaderLines).join(', ')} }
 local head, rest
 local before, after = ${quoteLua(beforeId)}, ${quoteLua(afterId)}
 local id = 1000000
@@ -84,10 +90,14 @@ function request()
     head = wrk.format():sub(1, -1 - #wrk.body)
     local first, last = head:find("${VARIED}", 1, true)
     if first then head, rest = head:sub(1, first - 1), head:sub(last + 1) end
+    if #callers > 0 then
+      local line = head:find("\\r\\n", 1, true)
+      head, rest = head:sub(1, line + 1), head:sub(line + 2)
+    end
   end
   id = id + 1
   waiting[id] = true
-  ${variedHeader ? `local n = id % ${variedHeader.count}\n  return head .. ${variedHeader.lua} .. rest .. before .. id .. after` : 'return head .. before .. id .. after'}
+  ${renderReturn(call)}
 end
 
 local expectedBefore, expectedAfter = ${quoteLua(expected.beforeId)}, ${quoteLua(expected.afterId)}
@@ -131,5 +141,23 @@ function done(summary, latency)
 end
 `;
 }
+
+function renderReturn({ variedHeader, callers }: Call): string {
+  if (variedHeader !== undefined) {
+    return `local n = id % ${variedHeader.count}
+  return head .. ${variedHeader.lua} .. rest .. before .. id .. after`;
+  }
+  return callers === undefined
+    ? 'return head .. before .. id .. after'
+    : 'return head .. callers[id % #callers + 1] .. rest .. before .. id .. after';
+}
+
+/** As a short string of Lua: in a long one, the end of a line is always a single character. */
+const renderHeaderLines = (headers: Readonly<Record<string, string>>): string =>
+  JSON.stringify(
+    Object.entries(headers)
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join(''),
+  );
 
 const quoteLua = (text: string) => `[==[${text}]==]`;

@@ -34,11 +34,26 @@ export interface DeploymentResult extends DeploymentFigures {
 /** `apart`: the gateway has a core, everything else the other. `shared`: all run on both. */
 export type Placement = 'apart' | 'shared';
 
-interface Deployment {
+export interface Deployment {
   readonly name: string;
   readonly placement: Placement;
   readonly connections: number;
+  /** Each with an address and a session; one of both for all calls where it is missing. */
+  readonly users?: number;
   open(start: StartReplica): Promise<Opened>;
+}
+
+/** A round also says what Redis did for a call. */
+export interface DeploymentRound extends DeploymentFigures {
+  readonly scripts: number;
+  readonly commands: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
+
+export interface OpenDeployment {
+  run(seconds: number, connections?: number): Promise<DeploymentRound>;
+  readonly close: (() => Promise<void>) | undefined;
 }
 
 type StartReplica = (settings?: Readonly<Record<string, string>>) => Promise<ServerProcess>;
@@ -50,7 +65,7 @@ interface Opened {
   readonly close?: () => Promise<void>;
 }
 
-const openOne = async (start: StartReplica, settings = {}): Promise<Opened> => {
+export const openOne = async (start: StartReplica, settings = {}): Promise<Opened> => {
   const server = await start(settings);
   return { servers: [server], urls: [server.url] };
 };
@@ -95,6 +110,7 @@ const DEPLOYMENTS: readonly Deployment[] = [
 const BOTH_CORES = '0,1';
 /** Two processes share the calls, and V8 optimises each of them by itself. */
 const WARM_UP_SECONDS = 12;
+const MAX_REPEATS = 4;
 
 export async function measureDeployments(
   placement: Placement,
@@ -110,7 +126,7 @@ export async function measureDeployments(
     for (const deployment of deployments) {
       runners.push(await openDeployment(testbed, deployment, meter));
     }
-    const rounds = runners.map((): DeploymentFigures[] => []);
+    const rounds = runners.map((): DeploymentRound[] => []);
     for (let round = 0; round < plan.rounds; round++) {
       for (const [at, { run }] of runners.entries()) rounds[at]?.push(await run(plan.seconds));
     }
@@ -123,22 +139,28 @@ export async function measureDeployments(
     for (const { close } of runners) await close?.();
     client.disconnect();
     await testbed.close();
-    allow(process.pid, LOAD_CORE);
+    allowOnlyLoadCore();
   }
 }
 
-async function allowBothCores(client: Redis): Promise<void> {
+export async function allowBothCores(client: Redis): Promise<void> {
   const redisPid = /^process_id:(\d+)/m.exec(await client.info('server'))?.[1] ?? '';
   allow(redisPid, BOTH_CORES);
   allow(process.pid, BOTH_CORES);
 }
+
+export const allowOnlyLoadCore = (): void => allow(process.pid, LOAD_CORE);
 
 const allow = (pid: number | string, cores: string): void =>
   void execFileSync('taskset', ['-acp', cores, String(pid)], { stdio: 'ignore' });
 
 let database = 500;
 
-async function openDeployment(testbed: Testbed, deployment: Deployment, meter: RedisMeter) {
+export async function openDeployment(
+  testbed: Testbed,
+  deployment: Deployment,
+  meter: RedisMeter,
+): Promise<OpenDeployment> {
   database += 1;
   const shared = { REDIS_URL: `${testbed.redisUrl}/${database}`, ALLOWED_HOSTS: '127.0.0.1' };
   const cores = deployment.placement === 'shared' ? { cores: BOTH_CORES } : {};
@@ -147,8 +169,11 @@ async function openDeployment(testbed: Testbed, deployment: Deployment, meter: R
   );
   const [first] = servers;
   if (first === undefined) throw new Error('There is no server');
-  // One session for all: any replica serves it.
-  const call = await testbed.createCall(first, 'session');
+  // Any replica serves a session.
+  const call =
+    deployment.users === undefined
+      ? await testbed.createCall(first, 'session')
+      : await testbed.createCallOfMany(first, deployment.users);
   const loads = await Promise.all(
     urls.map(async (url) => {
       const own = { ...call, url };
@@ -157,19 +182,25 @@ async function openDeployment(testbed: Testbed, deployment: Deployment, meter: R
     }),
   );
 
-  async function run(seconds: number): Promise<DeploymentFigures> {
+  /** Where other work on the machine makes the service refuse calls, a round says nothing, and is repeated. */
+  async function run(
+    seconds: number,
+    connections = deployment.connections,
+    repeats = MAX_REPEATS,
+  ): Promise<DeploymentRound> {
     const readGateway = () => servers.reduce((sum, server) => sum + server.readCpuSeconds(), 0);
     const [gatewayBefore, loadBefore, redisBefore] = [
       readGateway(),
       readEndedChildrenSeconds(),
       await meter.read(),
     ];
-    const connections = deployment.connections / urls.length;
+    const each = connections / urls.length;
     const results = await Promise.all(
-      loads.map(({ folder, ...load }) => runWrk(folder, { ...load, connections, seconds })),
+      loads.map(({ folder, ...load }) => runWrk(folder, { ...load, connections: each, seconds })),
     );
     const requests = results.reduce((sum, result) => sum + result.requests, 0);
     const failures = results.reduce((sum, result) => sum + result.failures, 0);
+    if (failures > 0 && repeats > 0) return run(seconds, connections, repeats - 1);
     if (failures > 0) {
       const logs = servers.map((server) => server.readOutput()).join('');
       throw new Error(`${deployment.name}: ${failures} wrong answers\n${logs}`);
@@ -183,6 +214,10 @@ async function openDeployment(testbed: Testbed, deployment: Deployment, meter: R
       batch: 1 / redis.scripts,
       p50Ms: Math.max(...results.map(({ p50Ms }) => p50Ms)),
       p99Ms: Math.max(...results.map(({ p99Ms }) => p99Ms)),
+      scripts: redis.scripts,
+      commands: redis.operations,
+      bytesIn: redis.bytesIn,
+      bytesOut: redis.bytesOut,
     };
   }
 
@@ -198,16 +233,24 @@ function readEndedChildrenSeconds(): number {
   return (Number(fields[13]) + Number(fields[14])) / 100;
 }
 
-function computeMedians(rounds: readonly DeploymentFigures[]): DeploymentFigures {
-  const median = (figure: keyof DeploymentFigures) =>
-    computeMedian(rounds.map((round) => round[figure]));
-  return {
-    requestsPerSecond: median('requestsPerSecond'),
-    gateway: median('gateway'),
-    redis: median('redis'),
-    load: median('load'),
-    batch: median('batch'),
-    p50Ms: median('p50Ms'),
-    p99Ms: median('p99Ms'),
-  };
+const FIGURES = [
+  'requestsPerSecond',
+  'gateway',
+  'redis',
+  'load',
+  'batch',
+  'p50Ms',
+  'p99Ms',
+  'scripts',
+  'commands',
+  'bytesIn',
+  'bytesOut',
+] as const satisfies readonly (keyof DeploymentRound)[];
+
+export function computeMedians(rounds: readonly DeploymentRound[]): DeploymentRound {
+  const medians = FIGURES.map((figure) => [
+    figure,
+    computeMedian(rounds.map((round) => round[figure])),
+  ]);
+  return Object.fromEntries(medians);
 }

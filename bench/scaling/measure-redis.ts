@@ -53,7 +53,9 @@ interface Measured {
 }
 
 /** On a core of its own; what asks it is on the other. */
-async function withRedis<Result>(measure: (redis: Measured) => Promise<Result>): Promise<Result> {
+export async function withRedis<Result>(
+  measure: (redis: Measured) => Promise<Result>,
+): Promise<Result> {
   const redis = await startRedis();
   try {
     const client = redis.client();
@@ -73,7 +75,9 @@ export const measureRedisCosts = (seconds: number): Promise<readonly RedisCostRo
       if (!isPart(part)) continue;
       for (const batch of BATCHES) {
         await client.flushall();
-        await fillStore({ AUTH_REQUIRED: 'false', REDIS_URL: redisUrl }, createSessions);
+        await fillStore({ AUTH_REQUIRED: 'false', REDIS_URL: redisUrl }, (store) =>
+          createSessions(store),
+        );
         const drive = { redisUrl, meter, stores: STORES, batch, seconds, build };
         rows.push({ part, ...(await driveRedis(drive)) });
       }

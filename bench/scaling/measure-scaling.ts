@@ -1,8 +1,10 @@
 // npm run bench -- scaling: one process and two, and what Redis takes; docs/scaling.md says what follows.
 import { describeMachine } from '../machine.ts';
 import type { Options } from '../options.ts';
-import { publish, readPublished, type ScalingResults } from '../published.ts';
+import { publish, readPublished, type ScalingResults, type WaysResults } from '../published.ts';
+import { measureCallers } from './measure-callers.ts';
 import { measureDeployments, type Placement } from './measure-deployments.ts';
+import { MODE_PARTS, measureModes } from './measure-modes.ts';
 import { type HotWindowResult, measureHotWindow, measureRedisCosts } from './measure-redis.ts';
 
 /** The most that is allowed, and what a large service may have. */
@@ -10,9 +12,14 @@ const HOT_WINDOW_MAXES = [1_000_000_000, 1_000_000];
 /** Longer than the window, so that as many entries leave it as come. */
 const HOT_WINDOW_SECONDS = 62;
 
+/** Of what the upper part of the page shows. */
+const BASE_PARTS = ['apart', 'shared', 'redis', 'window'];
+/** Longer than a share lives, so that each begins and ends in it. */
+const CALLERS_SECONDS = 10;
+
 const PLACEMENTS: readonly Placement[] = ['apart', 'shared'];
 
-/** `--only` takes apart, shared, redis and window; what is not measured stays as it was published. */
+/** `--only` takes apart, shared, redis, window, modes, modes-users, modes-workers and callers; what is not measured stays as it was published. */
 export async function measureScaling({ plan, only, isQuick, isPublished }: Options): Promise<void> {
   const isAsked = (part: string) => only.length === 0 || only.includes(part);
   const machine = describeMachine();
@@ -36,5 +43,19 @@ export async function measureScaling({ plan, only, isQuick, isPublished }: Optio
     console.table(hotWindows);
     results = { ...results, hotWindows };
   }
-  if (isPublished) publish({ scaling: { ...results, machine } });
+  if (BASE_PARTS.some(isAsked)) results = { ...results, machine };
+  const asksModes = MODE_PARTS.some(isAsked);
+  if (asksModes || isAsked('callers')) {
+    let ways: WaysResults = { modes: [], callers: [], ...results.ways, machine };
+    if (asksModes) {
+      ways = { ...ways, modes: await measureModes(plan, isAsked, ways.modes) };
+      console.table(ways.modes);
+    }
+    if (isAsked('callers')) {
+      ways = { ...ways, callers: await measureCallers(isQuick ? 3 : CALLERS_SECONDS) };
+      console.table(ways.callers);
+    }
+    results = { ...results, ways };
+  }
+  if (isPublished) publish({ scaling: results });
 }

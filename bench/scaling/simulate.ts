@@ -10,6 +10,8 @@ export interface SimulationOptions {
   /** CPU of a turn of the event loop that brings calls, and of each call in it, half of it before Redis. */
   readonly gateway: BatchCost;
   readonly redis: BatchCost;
+  /** Of the calls, how many Redis is asked about: the others a process can answer by itself. All unless given. */
+  readonly askedShare?: number;
   /** Microseconds that a message needs from one machine to the other. */
   readonly networkMicroseconds: number;
   /** Scripts of one process that Redis has not answered yet; further calls wait, and share the next one. */
@@ -29,7 +31,7 @@ export interface SimulationResult {
 }
 
 /** The most calls of a script (src/store/redis/windows.ts). */
-const MAX_BATCH = 256;
+const MAX_BATCH = 64;
 /** Microseconds of simulated time; the first part only fills the queues. */
 const WARM_UP = 100_000;
 const END = 600_000;
@@ -56,7 +58,7 @@ interface Script {
 }
 
 export function simulate(options: SimulationOptions): SimulationResult {
-  const { gateway, redis, networkMicroseconds: network } = options;
+  const { gateway, redis, networkMicroseconds: network, askedShare = 1 } = options;
   const random = randomOf(1, options.processes * 1000 + options.connections);
   const vary = (mean: number) => mean * (1 + JITTER * (2 * random() - 1));
   const events = createEventQueue();
@@ -81,31 +83,35 @@ export function simulate(options: SimulationOptions): SimulationResult {
       if (!process.isBusy) turn(process, now);
     });
 
-  /** One turn: all that has come, and one script for the calls among it. */
+  /** One turn: all that has come, and scripts for the calls among it that Redis is asked about. */
   function turn(process: Process, now: number): void {
     const { answers } = process;
-    const calls = process.calls.splice(0, MAX_BATCH);
+    const { calls } = process;
     if (calls.length + answers.length === 0) return;
+    process.calls = [];
     process.answers = [];
     process.isBusy = true;
-    const share = (calls.length + answers.length) / 2;
+    const asked = calls.filter(() => askedShare === 1 || random() < askedShare);
+    const answered = calls.filter((call) => !asked.includes(call));
+    const whole = answered.length + (asked.length + answers.length) / 2;
     const fixed = calls.length > 0 ? gateway.fixed : 0;
-    const duration = vary(fixed + gateway.each * share);
+    const duration = vary(fixed + gateway.each * whole);
     if (now > WARM_UP) gatewayTime += duration;
     events.add(now + duration, (end) => {
       process.isBusy = false;
-      process.pending.push(...calls);
-      sendScript(process, end);
-      for (const { sentAt } of answers) finish(process, sentAt, end);
+      process.pending.push(...asked);
+      sendScripts(process, end);
+      for (const { sentAt } of [...answers, ...answered]) finish(process, sentAt, end);
       turn(process, end);
     });
   }
 
-  function sendScript(process: Process, now: number): void {
-    if (process.pending.length === 0 || process.scripts >= options.maxScripts) return;
-    const calls = process.pending.splice(0, MAX_BATCH);
-    process.scripts += 1;
-    events.add(now + network, (at) => receive({ process, calls }, at));
+  function sendScripts(process: Process, now: number): void {
+    while (process.pending.length > 0 && process.scripts < options.maxScripts) {
+      const calls = process.pending.splice(0, MAX_BATCH);
+      process.scripts += 1;
+      events.add(now + network, (at) => receive({ process, calls }, at));
+    }
   }
 
   function finish(process: Process, sentAt: number, end: number): void {
@@ -137,7 +143,7 @@ export function simulate(options: SimulationOptions): SimulationResult {
       events.add(end + network, (at) => {
         process.scripts -= 1;
         process.answers.push(...calls);
-        sendScript(process, at);
+        sendScripts(process, at);
         if (!process.isBusy) turn(process, at);
       });
       runNextScript(end);

@@ -1,5 +1,5 @@
 // The figures as a table, a row as soon as its fault is over.
-import type { Check, Fault, Outcome } from './fault.ts';
+import type { Check, Outcome } from './fault.ts';
 
 interface Column {
   readonly title: string;
@@ -8,14 +8,15 @@ interface Column {
 }
 
 export interface Result {
-  readonly fault: Fault;
+  /** Of the fault, and the way of counting. */
+  readonly name: string;
   readonly outcome: Outcome;
   /** Checks of times are printed and not judged. */
   readonly judgesTimes: boolean;
 }
 
 const COLUMNS: readonly Column[] = [
-  { title: 'fault', width: -24, write: ({ fault }) => fault.name },
+  { title: 'fault', width: -30, write: ({ name }) => name },
   { title: 'calls', width: 8, write: ({ outcome }) => String(outcome.tally.calls) },
   { title: 'good', width: 8, write: ({ outcome }) => String(outcome.tally.count('good')) },
   { title: 'refused', width: 8, write: ({ outcome }) => String(outcome.tally.count('refused')) },

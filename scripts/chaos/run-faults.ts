@@ -1,4 +1,5 @@
 // Runs faults one after the other, or some side by side, and prints what comes of each.
+import type { Counting } from './counting.ts';
 import type { Fault } from './fault.ts';
 import { isReached, printHead, printResult, type Result } from './report.ts';
 import { createStage } from './stage.ts';
@@ -7,6 +8,8 @@ export interface RunOptions {
   readonly isShort: boolean;
   readonly scale: number;
   readonly signal: AbortSignal;
+  /** Each fault in each of them, unless the way of counting makes no difference to it. */
+  readonly countings: readonly Counting[];
   /** How many at a time. */
   readonly jobs: number;
 }
@@ -19,10 +22,13 @@ export async function runFaults(faults: readonly Fault[], options: RunOptions): 
 
   async function work(): Promise<void> {
     for (let fault = waiting.shift(); fault; fault = waiting.shift()) {
-      if (options.signal.aborted) return;
-      const result = await runFault(fault, options);
-      if (result !== undefined) printResult(result);
-      if (result === undefined || !isReached(result)) allReached = false;
+      for (const counting of options.countings) {
+        if (options.signal.aborted) return;
+        const { result, hasCounting } = await runFault(fault, counting, options);
+        if (result !== undefined) printResult(result);
+        if (result === undefined || !isReached(result)) allReached = false;
+        if (!hasCounting) break;
+      }
     }
   }
 
@@ -30,18 +36,26 @@ export async function runFaults(faults: readonly Fault[], options: RunOptions): 
   return allReached && !options.signal.aborted;
 }
 
-/** Undefined where it could not be carried out; whatever happens, nothing is left running. */
-async function runFault(fault: Fault, options: RunOptions): Promise<Result | undefined> {
-  const stage = createStage(options);
+interface Run {
+  /** Undefined where it could not be carried out. */
+  readonly result: Result | undefined;
+  readonly hasCounting: boolean;
+}
+
+/** Whatever happens, nothing is left running. */
+async function runFault(fault: Fault, counting: Counting, options: RunOptions): Promise<Run> {
+  const stage = createStage({ ...options, counting });
   try {
     const outcome = await Promise.race([fault.run(stage), rejectOnAbort(options.signal)]);
-    return { fault, outcome, judgesTimes: !options.isShort };
+    const { hasCounting } = stage;
+    const name = hasCounting ? `${fault.name}, ${counting}` : fault.name;
+    return { result: { name, outcome, judgesTimes: !options.isShort }, hasCounting };
   } catch (error) {
     if (!options.signal.aborted) {
-      console.log(`${fault.name}: could not be carried out`);
+      console.log(`${fault.name}, ${counting}: could not be carried out`);
       console.log(error);
     }
-    return undefined;
+    return { result: undefined, hasCounting: stage.hasCounting };
   } finally {
     await stage.close();
   }

@@ -12,6 +12,7 @@ import { type Load, startLoad } from './client/load.ts';
 import { createRequester } from './client/requester.ts';
 import { createTally, type Tally } from './client/tally.ts';
 import { createUsers, type Users } from './client/users.ts';
+import { type Counting, createCountingEnv, ENDS_HOLD_AFTER_MS } from './counting.ts';
 
 /** A figure as the whole form needs it, and as the short one does. */
 export interface Extent {
@@ -21,6 +22,11 @@ export interface Extent {
 
 export interface Stage {
   readonly isShort: boolean;
+  readonly counting: Counting;
+  /** Whether a gateway was started that the way of counting makes a difference to. */
+  readonly hasCounting: boolean;
+  /** Until what one replica has ended holds at the others. */
+  readonly endsHoldAfterMs: number;
   /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal;
   /** How much of something: seconds, rounds, inputs. */
@@ -45,6 +51,8 @@ export interface ClientOptions {
   readonly tally?: Tally;
   /** Where a fault changes their tokens. */
   readonly users?: Users;
+  /** Where the gateway is several replicas. */
+  readonly endsHoldAfterMs?: number;
 }
 
 const LIMITS: Env = {
@@ -58,9 +66,11 @@ export function createStage(options: {
   readonly isShort: boolean;
   /** Of what the whole form does: 1 for all of it. */
   readonly scale: number;
+  readonly counting: Counting;
   readonly signal: AbortSignal;
 }): Stage {
-  const { isShort, scale, signal } = options;
+  const { isShort, scale, counting, signal } = options;
+  let hasCounting = false;
   const closings: (() => unknown)[] = [];
 
   function closeAtEnd<Started extends { close(): unknown }>(started: Started): Started {
@@ -70,13 +80,24 @@ export function createStage(options: {
 
   return {
     isShort,
+    counting,
+    get hasCounting() {
+      return hasCounting;
+    },
+    endsHoldAfterMs: ENDS_HOLD_AFTER_MS[counting],
     signal,
     choose: ({ full, short }) => (isShort ? short : Math.max(short, Math.round(full * scale))),
     pause: (ms) => pause(ms, undefined, { signal }),
     closeAtEnd,
     startIssuer: async () => closeAtEnd(await startIssuer()),
     async startGateway(issuer, env, how) {
-      const own = { OIDC_ISSUER: issuer.url, OIDC_AUDIENCE: AUDIENCE };
+      const redisUrl = env.REDIS_URL;
+      if (redisUrl !== undefined) hasCounting = true;
+      const own = {
+        OIDC_ISSUER: issuer.url,
+        OIDC_AUDIENCE: AUDIENCE,
+        ...(redisUrl !== undefined && createCountingEnv(counting, redisUrl)),
+      };
       const gateway = await startPostern({ ...own, ...LIMITS, ...env }, how);
       closings.push(async () => {
         gateway.kill('SIGCONT');
@@ -88,13 +109,14 @@ export function createStage(options: {
     async startClient(
       url,
       issuer,
-      { sessions = 20, connections = 64, tally, users, headers = {} } = {},
+      { sessions = 20, connections = 64, tally, users, headers = {}, endsHoldAfterMs = 0 } = {},
     ) {
       const requester = closeAtEnd(createRequester(url, { connections, headers }));
       const client = createKnowingClient(
         requester,
         users ?? (await createUsers(issuer)),
         tally ?? createTally(),
+        endsHoldAfterMs,
       );
       await client.openSessions(sessions);
       return client;

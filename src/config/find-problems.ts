@@ -11,6 +11,7 @@ import { brokerSettings } from './groups/broker.ts';
 import { clientSettings } from './groups/clients.ts';
 import { consentSettings } from './groups/consent.ts';
 import { idJagSettings } from './groups/id-jag.ts';
+import { readLimitsConfig } from './groups/limits.ts';
 import { loginPolicySettings } from './groups/login-policy.ts';
 import { isBrokerMode, mode } from './groups/oauth-mode.ts';
 import { outboundSettings } from './groups/outbound.ts';
@@ -114,6 +115,12 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     return (
       isClusterUrl(store.url) &&
       'STORE_READS: tracked does not work with a Redis Cluster (?cluster=true in REDIS_URL). Set STORE_READS=direct, or use one Redis, or Redis Sentinel.'
+    const limits = readLimitsConfig(read);
+    return (
+      limits.enabled &&
+      limits.counting === 'leased' &&
+      !isSharedStore(readStoreConfig(read)) &&
+      'RATE_LIMIT_COUNTING: "leased" needs REDIS_URL: it is for processes that share windows. Without Redis there is one process, which counts in its memory. Remove RATE_LIMIT_COUNTING, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379'
     );
   },
 

@@ -247,6 +247,12 @@ export const buildApprovalsChannelName = (sessionKeyPrefix: string): string =>
 export const buildLimitKey = (group: string, counted: string): string =>
   `ratelimit:${group}:${counted}`;
 
+/** What processes have taken of such a window in advance; in its slot on a cluster. */
+export const buildLeasedKey = (limitKey: string): string => `ratelimit:leased:{${limitKey}}`;
+
+/** That there is any such key. */
+export const LEASED_MARK_KEY = 'ratelimit:leased';
+
 /** Users with an e-mail address, for operators; `mac` is that of the address. Those whom the provider says it belongs to have a list of their own. */
 export const buildPersonKey = (mac: string, isVerified: boolean): string =>
   `admin:person:${mac}${isVerified ? ':verified' : ''}`;

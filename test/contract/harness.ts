@@ -8,6 +8,8 @@ export interface Harness {
   readonly store: Store;
   /** A second process's view of the same store; the same object where there can be only one. */
   readonly other: Store;
+  /** Part of a limit that the other process may have taken for itself and not used (leased counting). */
+  readonly maxShare?: number;
   /** Lets everything in the store grow older by `ms`. */
   advance(ms: number): Promise<void>;
   close(): Promise<void>;

@@ -1,4 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { LimitCounting } from '../../src/config/groups/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { NO_SESSION, type Store, StoreUnavailable } from '../../src/store/store.ts';
@@ -6,27 +7,31 @@ import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh, useShared } from '../support/lifetimes.ts';
 import type { RedisServer } from '../support/stores/redis.ts';
 import { startRedisCluster } from '../support/stores/redis-cluster.ts';
+import { describeGrants } from './grants.contract.ts';
 import { DEFAULT_ISSUER, type Harness } from './harness.ts';
 import { age } from './redis-age.ts';
 import { describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
+import { describeWindows } from './windows.contract.ts';
 
-const openOn = (url: string): Store =>
+const openOn = (url: string, counting: LimitCounting = 'log'): Store =>
   openRedisStore({
     url,
+    counting,
     sessionKeyPrefix: 'mcp:session:',
     defaultIssuer: DEFAULT_ISSUER,
     clock: systemClock,
     log: collectLog().log,
   });
 
-async function open(): Promise<Harness> {
+const openWith = (counting: LimitCounting) => async (): Promise<Harness> => {
   const cluster = await startRedisCluster();
   const clients = cluster.nodes.map((node) => node.client());
-  const stores = [openOn(cluster.url), openOn(cluster.url)] as const;
+  const stores = [openOn(cluster.url, counting), openOn(cluster.url, counting)] as const;
   return {
     store: stores[0],
     other: stores[1],
+    maxShare: counting === 'leased' ? 0.05 : 0,
     async advance(ms) {
       for (const client of clients) await age(client, ms);
     },
@@ -35,9 +40,11 @@ async function open(): Promise<Harness> {
       await cluster.close();
     },
   };
-}
+};
 
-describeStore('Redis Cluster', open, { isShared: true });
+describeStore('Redis Cluster', openWith('log'), { isShared: true });
+describeWindows('Redis Cluster with leased counting', openWith('leased'));
+describeGrants('Redis Cluster with leased counting', openWith('leased'));
 
 describe('a Redis Cluster with a node down', () => {
   const cluster = useShared(() => startRedisCluster());

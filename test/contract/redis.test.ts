@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import type { LimitCounting } from '../../src/config/groups/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { createAdmissionBatches } from '../../src/store/redis/admission-batches.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
-import { createAdmissionBatches } from '../../src/store/redis/windows.ts';
 import {
   type Admission,
   type LimitWindow,
@@ -13,36 +14,42 @@ import {
 import { collectLog } from '../support/gateway/log.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
+import { describeGrants } from './grants.contract.ts';
 import { DEFAULT_ISSUER, type Harness } from './harness.ts';
 import { age } from './redis-age.ts';
 import { describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
+import { describeWindows } from './windows.contract.ts';
 
-const openOn = (url: string): Store =>
+const openOn = (url: string, counting: LimitCounting = 'log'): Store =>
   openRedisStore({
     url,
+    counting,
     sessionKeyPrefix: 'mcp:session:',
     defaultIssuer: DEFAULT_ISSUER,
     clock: systemClock,
     log: collectLog().log,
   });
 
-async function open(): Promise<Harness> {
+const openWith = (counting: LimitCounting) => async (): Promise<Harness> => {
   const redis = await startRedis();
   const client = redis.client();
-  const stores = [openOn(redis.url), openOn(redis.url)] as const;
+  const stores = [openOn(redis.url, counting), openOn(redis.url, counting)] as const;
   return {
     store: stores[0],
     other: stores[1],
+    maxShare: counting === 'leased' ? 0.05 : 0,
     advance: (ms) => age(client, ms),
     async close() {
       for (const store of stores) await store.close();
       await redis.close();
     },
   };
-}
+};
 
-describeStore('Redis', open, { isShared: true });
+describeStore('Redis', openWith('log'), { isShared: true });
+describeWindows('Redis with leased counting', openWith('leased'));
+describeGrants('Redis with leased counting', openWith('leased'));
 
 describeStore(
   'password-protected Redis',
@@ -203,6 +210,7 @@ describe('the keys and values in Redis', () => {
         },
       },
       clock: systemClock,
+      isCluster: false,
     });
     const window = { ...(windows[0] as LimitWindow), max: 100 };
     const admissions: Promise<Admission>[] = [];

@@ -58,6 +58,8 @@ export function createKnowingClient(
   requester: Requester,
   users: Users,
   tally: Tally = createTally(),
+  /** Of several replicas: until then, the answer of another may be that of before. */
+  endsHoldAfterMs = 0,
 ): KnowingClient {
   let alive: KnownSession[] = [];
   let ended: KnownSession[] = [];
@@ -127,8 +129,12 @@ export function createKnowingClient(
     await send(createCallOfNoSession("another user's session", other.token, id));
   }
 
+  const listEndedForAll = () =>
+    ended.filter(({ changedAt }) => performance.now() - changedAt >= endsHoldAfterMs);
+
   async function callEnded(): Promise<void> {
-    const session = ended[Math.floor(Math.random() * ended.length)];
+    const known = listEndedForAll();
+    const session = known[Math.floor(Math.random() * known.length)];
     if (session === undefined) return callForeign();
     await send(createCallOfNoSession('ended session', session.user.token, session.id));
   }
@@ -183,7 +189,7 @@ export function createKnowingClient(
         // One that was ended since is no longer alive.
         if (alive.includes(session) && (await pingIn(session)) !== 'good') return false;
       }
-      for (const { id, user } of [...ended]) {
+      for (const { id, user } of listEndedForAll()) {
         const { kind } = await send(createCallOfNoSession('ended session', user.token, id));
         if (kind !== 'good') return false;
       }

@@ -83,13 +83,16 @@ async function startReplicas(stage: Stage): Promise<Replicas> {
   };
 }
 
+const startClientOfAll = (stage: Stage, { url, issuer }: Replicas) =>
+  stage.startClient(url, issuer, { endsHoldAfterMs: stage.endsHoldAfterMs });
+
 const rolling: Fault = {
   name: 'rolling-restarts',
   title: 'Twenty rolling restarts of two replicas behind HAProxy, without stickiness.',
   figure: 'No call fails, no session is lost, exit code 0 each time.',
   async run(stage) {
     const replicas = await startReplicas(stage);
-    const client = await stage.startClient(replicas.url, replicas.issuer);
+    const client = await startClientOfAll(stage, replicas);
     const load = stage.startLoad(stage.choose({ full: 250, short: 100 }), client.callAny);
     const codes = new Set<number | null>();
     for (let times = 0; times < stage.choose({ full: 20, short: 2 }); times += 1) {
@@ -117,7 +120,7 @@ const killed: Fault = {
     'Only calls that it was working on fail (502, or a closed connection); no session is lost.',
   async run(stage) {
     const replicas = await startReplicas(stage);
-    const client = await stage.startClient(replicas.url, replicas.issuer);
+    const client = await startClientOfAll(stage, replicas);
     const load = stage.startLoad(stage.choose({ full: 250, short: 100 }), client.callAny);
     const kills = stage.choose({ full: 10, short: 1 });
     for (let times = 0; times < kills; times += 1) {

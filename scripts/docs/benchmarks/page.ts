@@ -1,20 +1,23 @@
 import { readPublished } from '../../../bench/published.ts';
 import { renderCalls } from './calls.ts';
 import { renderGrowth, renderMemory, renderStart } from './growth.ts';
-import { renderProfile } from './profile.ts';
+import { renderNodes } from './nodes.ts';
+import { renderProfile, renderRelayProfile } from './profile.ts';
 import { renderRelay } from './relay.ts';
 
 /** `docs/benchmarks.md`, from the results that `npm run bench -- --publish` left. */
 export function renderBenchmarksPage(): string {
-  const { calls, relay, profile, growth, memory, start } = readPublished();
+  const { calls, relay, relayProfile, profile, growth, memory, start, nodes } = readPublished();
   const sections = [
     INTRODUCTION,
     calls ? renderCalls(calls) : NOTHING_PUBLISHED,
     relay && renderRelay(relay),
     profile && renderProfile(profile),
+    relayProfile && renderRelayProfile(relayProfile),
     growth && renderGrowth(growth),
     memory && renderMemory(memory),
     start && renderStart(start),
+    nodes && renderNodes(nodes),
     METHOD,
   ];
   return sections.filter((section) => section !== undefined).join('\n');
@@ -55,11 +58,12 @@ that do something.
 npm ci
 npm run bench                # what a call costs, about 18 minutes
 npm run bench -- --quick     # the same in under a minute
-npm run bench -- relay --only table
+npm run bench -- relay --only table,profile
 npm run bench -- growth
 npm run bench -- memory
 npm run bench -- start
 npm run bench -- profile
+npm run bench -- calls --node 24,26
 npm run bench -- --help
 \`\`\`
 

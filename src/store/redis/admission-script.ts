@@ -12,6 +12,7 @@ import {
   StoreUnavailable,
 } from '../store.ts';
 import type { RedisClient } from './connection.ts';
+import { SUM_PERMITS, TAKE_PERMITS } from './leased-permits.ts';
 import { createScript, NOW } from './lua-script.ts';
 import {
   encodeOwner,
@@ -40,6 +41,33 @@ export interface AdmissionBatch {
   readonly defaultIssuer: string | undefined;
   /** Whether a session slides only where a share of its time is over. */
   readonly slidesRarely: boolean;
+  readonly isCluster: boolean;
+  /** To be taken in advance of windows that the requests count in. */
+  readonly wanted?: readonly WantedPermits[] | undefined;
+}
+
+export interface WantedPermits {
+  readonly window: LimitWindow;
+  readonly permits: number;
+}
+
+/** What was taken of what was wanted of a window: perhaps none. */
+export interface GrantedPermits {
+  readonly permits: number;
+  /** By which Redis finds them again. */
+  readonly end: string;
+  /** Requests that have room beside them. */
+  readonly remaining: number;
+  /** As in a verdict. */
+  readonly resetAt: number;
+  readonly resetInMs: number;
+}
+
+export interface AnsweredBatch {
+  /** What each request came to, in their order. */
+  readonly admissions: readonly Admission[];
+  /** Of each window that something was wanted of. */
+  readonly shares: readonly GrantedPermits[];
 }
 
 /** Of the script's ARGV for a session: none is asked for, or it is only read; else seconds. */
@@ -55,17 +83,19 @@ const MAX_REMOVED = 5000;
 /** Of the script's ARGV for a request that names no grant; else the index of its key among those of grants. */
 const NO_GRANT_INDEX = 0;
 
-/** Values in the reply for each request. */
+/** Values in the reply for each request, and for each window that something is wanted of. */
 const VALUES = 4;
 
 /**
  * KEYS: the windows' sorted sets, each once, then the grants, each once, then the hash of each request that has a
  * session.
- * ARGV: suffix of the entries, time of access (ms), numbers of windows and of grants, the default issuer, length (ms) and
- * maximum of each window, then for each request: the index of its grant (0 for none), how many windows it has, the index of each of
+ * ARGV: suffix of the entries, time of access (ms), numbers of windows and of grants, the default issuer, 1 on a cluster,
+ * of how many windows permits are wanted, length (ms) and maximum of each window, index and permits of each that they are
+ * wanted of, then for each request: the index of its grant (0 for none), how many windows it has, the index of each of
  * these, then -1, or the session's time-to-live (s; 0 to read it only), its owner and the owner's issuer.
  * Answers the time, then for each request: decision, entries and oldest entry of the deciding window,
- * session; then of each grant its version, '' where it is missing. A decision is 1 for admitted, -n for refused by the
+ * session; then of each grant its version, '' where it is missing; then for each window that permits are wanted of: how many were
+ * taken, their end, entries and oldest entry. Permits that processes have taken count as entries do. A decision is 1 for admitted, -n for refused by the
  * n-th window, 0 without windows or without the grant. It is the error's text where a key is of a wrong type, and so is
  * the session, and in a list of one the version: that concerns no other request, but any other error concerns all. Each
  * window is cleared, read and written once, however many requests it counts, and each grant read once.
@@ -73,15 +103,20 @@ const VALUES = 4;
 const createAdmissionScript = (slideRule: string) =>
   createScript(`${NOW}${IS_OWNED_BY}${slideRule}
 local suffix, accessedAt, windows, grants = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local isCluster, wanted = ARGV[6] == '1', tonumber(ARGV[7])
 local counts, skipped, oldest, added, versions = {}, {}, {}, {}, {}
+
+local function lengthOf(w) return tonumber(ARGV[6 + 2 * w]) end
+local function maxOf(w) return tonumber(ARGV[7 + 2 * w]) end
 
 local function readWrongType(failure)
   if not string.find(failure.err, 'WRONGTYPE', 1, true) then error(failure.err) end
   return failure.err
 end
 
+${SUM_PERMITS}${TAKE_PERMITS}
 local function removeOld(w, size)
-  local since = now - ARGV[4 + 2 * w]
+  local since = now - lengthOf(w)
   local old = size > ${MAX_REMOVED} and redis.call('ZCOUNT', KEYS[w], '-inf', since) or 0
   if old <= ${MAX_REMOVED} then
     return size - redis.call('ZREMRANGEBYSCORE', KEYS[w], '-inf', since)
@@ -93,8 +128,10 @@ end
 
 local function count(w)
   if not counts[w] then
-    local size = redis.pcall('ZCARD', KEYS[w])
-    counts[w] = type(size) == 'table' and readWrongType(size) or removeOld(w, size)
+    local size, permits = redis.pcall('ZCARD', KEYS[w]), sumPermits(w)
+    if type(size) == 'table' then counts[w] = readWrongType(size)
+    elseif type(permits) == 'string' then counts[w] = permits
+    else counts[w] = removeOld(w, size) + permits end
   end
   return counts[w]
 end
@@ -102,7 +139,8 @@ end
 local function findOldest(w)
   if not oldest[w] then
     local first = skipped[w] or 0
-    oldest[w] = tonumber(redis.call('ZRANGE', KEYS[w], first, first, 'WITHSCORES')[2]) or now
+    local entry = tonumber(redis.call('ZRANGE', KEYS[w], first, first, 'WITHSCORES')[2]) or now
+    oldest[w] = firstEnds[w] and math.min(entry, firstEnds[w] - lengthOf(w)) or entry
   end
   return oldest[w]
 end
@@ -112,7 +150,7 @@ local function decide(at, size, request)
     local w = tonumber(ARGV[at + i])
     local entries = count(w)
     if type(entries) == 'string' then return entries, 0, 0 end
-    if entries >= tonumber(ARGV[5 + 2 * w]) then return -i, entries, findOldest(w) end
+    if entries >= maxOf(w) then return -i, entries, findOldest(w) end
   end
   if size == 0 then return 0, 0, 0 end
   local member = now .. '-' .. suffix .. '.' .. request
@@ -144,7 +182,7 @@ for g = 1, grants do
   versions[g] = type(version) == 'table' and { readWrongType(version) } or version
 end
 
-local replies, request, session, at = { now }, 0, windows + grants, 6 + 2 * windows
+local replies, request, session, at = { now }, 0, windows + grants, 8 + 2 * (windows + wanted)
 local last = #ARGV
 while at <= last do
   local version, size = versions[tonumber(ARGV[at])], tonumber(ARGV[at + 1])
@@ -167,40 +205,70 @@ while at <= last do
 end
 for w, members in pairs(added) do
   redis.call('ZADD', KEYS[w], unpack(members))
-  redis.call('PEXPIRE', KEYS[w], ARGV[4 + 2 * w])
+  redis.call('PEXPIRE', KEYS[w], lengthOf(w))
 end
-for g = 1, grants do replies[4 * request + 1 + g] = versions[g] end
+local to = 1 + 4 * request
+for g = 1, grants do replies[to + g] = versions[g] end
+to = to + grants
+for i = 1, wanted do
+  local w = tonumber(ARGV[6 + 2 * (windows + i)])
+  local permits, ends = 0, ''
+  if added[w] then
+    local left = maxOf(w) - counts[w]
+    permits, ends = takePermits(w, ARGV[7 + 2 * (windows + i)], lengthOf(w), maxOf(w), left)
+    counts[w] = counts[w] + permits
+  end
+  replies[to + 1], replies[to + 2], replies[to + 3], replies[to + 4] = permits, ends, counts[w] or 0, oldest[w] or now
+  to = to + 4
+end
 return replies
 `);
 
 const slidingScript = createAdmissionScript(IS_ALWAYS_DUE);
 const rarelySlidingScript = createAdmissionScript(IS_SLIDE_DUE);
 
-/**
- * Resolves to what each request came to, in their order. `suffix`, which no other batch may have, and
- * the place of a request make its entries unique. `now` is noted as the time of access.
- */
+/** `suffix`, which no other batch may have, and the place of a request make its entries unique. `now` is noted as the time of access. */
 export async function runAdmissionScript(
   client: RedisClient,
   requests: readonly AdmissionRequest[],
-  { suffix, now, defaultIssuer, slidesRarely }: AdmissionBatch,
-): Promise<readonly Admission[]> {
-  const { keys, args, grantIndexes } = encodeRequests(requests, defaultIssuer);
+  { suffix, now, defaultIssuer, slidesRarely, isCluster, wanted = [] }: AdmissionBatch,
+): Promise<AnsweredBatch> {
+  const { keys, args, grantIndexes } = encodeRequests(requests, {
+    defaultIssuer,
+    isCluster,
+    wanted,
+  });
   const script = slidesRarely ? rarelySlidingScript : slidingScript;
   const reply = await script.run(client, keys, [suffix, now, ...args]);
   const firstVersion = 1 + VALUES * requests.length;
-  if (!Array.isArray(reply) || reply.length !== firstVersion + grantIndexes.size) {
+  const firstShare = firstVersion + grantIndexes.size;
+  if (!Array.isArray(reply) || reply.length !== firstShare + VALUES * wanted.length) {
     throw new Error('Redis answered the admission script with no list of its length');
   }
-  return requests.map(({ windows, grantKey }, at) => {
+  const admissions = requests.map(({ windows, grantKey }, at) => {
     const index = grantKey === undefined ? undefined : grantIndexes.get(grantKey);
     const grant = index === undefined ? NO_GRANT : readGrant(reply[firstVersion + index - 1]);
     return readAdmission(reply, at, windows, suffix, grant);
   });
+  const shares = wanted.map(({ window }, at) =>
+    readPermits(reply, firstShare + VALUES * at, window),
+  );
+  return { admissions, shares };
 }
 
 /** A key is one window, of one length and maximum: requests that share it, or a grant, name it by its index. */
-function encodeRequests(requests: readonly AdmissionRequest[], defaultIssuer: string | undefined) {
+function encodeRequests(
+  requests: readonly AdmissionRequest[],
+  {
+    defaultIssuer,
+    isCluster,
+    wanted,
+  }: {
+    readonly defaultIssuer: string | undefined;
+    readonly isCluster: boolean;
+    readonly wanted: readonly WantedPermits[];
+  },
+) {
   const windowKeys: string[] = [];
   const limits: number[] = [];
   const indexes = new Map<string, number>();
@@ -227,7 +295,16 @@ function encodeRequests(requests: readonly AdmissionRequest[], defaultIssuer: st
   }
   return {
     keys: [...windowKeys, ...grantIndexes.keys(), ...sessionKeys],
-    args: [windowKeys.length, grantIndexes.size, defaultIssuer ?? '', ...limits, ...args],
+    args: [
+      windowKeys.length,
+      grantIndexes.size,
+      defaultIssuer ?? '',
+      isCluster ? 1 : 0,
+      wanted.length,
+      ...limits,
+      ...wanted.flatMap(({ window, permits }) => [indexes.get(window.key) ?? 0, permits]),
+      ...args,
+    ],
     grantIndexes,
   };
 
@@ -269,6 +346,21 @@ function readAdmission(
     entry: isAdmitted ? `${now}-${suffix}.${at}` : undefined,
     session,
     grant,
+  };
+}
+
+function readPermits(
+  reply: readonly unknown[],
+  first: number,
+  { max, windowMs }: LimitWindow,
+): GrantedPermits {
+  const resetAt = Number(reply[first + 3]) + windowMs;
+  return {
+    permits: Number(reply[first]),
+    end: String(reply[first + 1]),
+    remaining: max - Number(reply[first + 2]),
+    resetAt,
+    resetInMs: resetAt - Number(reply[0]),
   };
 }
 

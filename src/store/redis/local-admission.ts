@@ -9,19 +9,11 @@ import {
   NO_SESSION,
   type SessionAccess,
   type SessionLookup,
-  type Verdict,
   type Windows,
 } from '../store.ts';
+import type { Shares, TakenPermits } from './shares.ts';
 
 export type AdmitRequest = Windows['admitRequest'];
-
-/** What this process may let in without asking. */
-export interface Shares {
-  /** One request of each of the windows, or of none: undefined where one of them has nothing left here. */
-  take(windows: readonly LimitWindow[]): Verdict | undefined;
-  /** What was taken last of each of the windows was not needed. */
-  giveBack(windows: readonly LimitWindow[]): void;
-}
 
 /** Session and grant as this process knows them. */
 export interface KnownRecords {
@@ -46,8 +38,7 @@ export interface LocalAdmissionOptions {
   readonly records: TrackedRecords | undefined;
 }
 
-/** Stands for a request that a share let in, for `uncountRequest`. */
-export const SHARED_ENTRY = 'shared';
+const toFailed = (failure: unknown): KnownRecords => ({ session: { failure }, grant: { failure } });
 
 const NOTHING_ASKED: KnownRecords = { session: NO_SESSION, grant: NO_GRANT };
 
@@ -64,32 +55,20 @@ export function createLocalAdmission({
       ? NOTHING_ASKED
       : records?.find(access, grantKey);
 
-  async function askForRecords(
-    windows: readonly LimitWindow[],
-    verdict: Verdict,
-    access: SessionAccess | undefined,
-    grantKey: string | undefined,
-  ): Promise<Admission> {
-    const { session, grant } = await readRecords(access, grantKey);
-    // Where there is no grant, nothing is counted.
-    if (grantKey !== undefined && isMissingGrant(grant)) {
-      shares?.giveBack(windows);
-      return { verdict: undefined, entry: undefined, session, grant };
-    }
-    return { verdict, entry: SHARED_ENTRY, session, grant };
-  }
+  const take = (windows: readonly LimitWindow[]): TakenPermits =>
+    shares?.take(windows) ?? { missing: windows, shares: [], verdict: undefined, entry: undefined };
 
-  async function readRecords(
+  /** Redis counts in the windows that are left, and tells what is not known. */
+  async function askRedis(
+    windows: readonly LimitWindow[],
     access: SessionAccess | undefined,
     grantKey: string | undefined,
-  ): Promise<KnownRecords> {
-    try {
-      const found = await admitInRedis([], access, grantKey);
-      records?.learn(access, grantKey, found);
-      return found;
-    } catch (failure) {
-      return { session: { failure }, grant: { failure } };
-    }
+    known: KnownRecords | undefined,
+  ): Promise<Admission> {
+    if (known !== undefined) return countOnly(windows, access, grantKey);
+    const admission = await admitInRedis(windows, access, grantKey);
+    records?.learn(access, grantKey, admission);
+    return admission;
   }
 
   /** What is known may have changed while Redis counted. */
@@ -105,17 +84,50 @@ export function createLocalAdmission({
     return { ...counted, session, grant };
   }
 
-  return async function admitRequest(windows, access, grantKey) {
-    const known = findRecords(access, grantKey);
-    const verdict = windows.length === 0 ? undefined : shares?.take(windows);
-    const isCounted = windows.length === 0 || verdict !== undefined;
-    if (known !== undefined && isCounted) {
-      return { verdict, entry: verdict && SHARED_ENTRY, ...known };
+  async function readRecords(
+    access: SessionAccess | undefined,
+    grantKey: string | undefined,
+  ): Promise<KnownRecords> {
+    try {
+      const found = await admitInRedis([], access, grantKey);
+      records?.learn(access, grantKey, found);
+      return found;
+    } catch (failure) {
+      return toFailed(failure);
     }
-    if (known !== undefined) return countOnly(windows, access, grantKey);
-    if (verdict !== undefined) return askForRecords(windows, verdict, access, grantKey);
-    const admission = await admitInRedis(windows, access, grantKey);
-    records?.learn(access, grantKey, admission);
-    return admission;
+  }
+
+  const admitOnce: AdmitRequest = async (windows, access, grantKey) => {
+    const known = findRecords(access, grantKey);
+    const taken = take(windows);
+    const isCounted = taken.missing.length === 0;
+    const counted = { verdict: taken.verdict, entry: taken.entry };
+    if (known !== undefined && isCounted) return { ...counted, ...known };
+    let admission: Admission;
+    try {
+      admission = await askRedis(taken.missing, access, grantKey, known);
+    } catch (failure) {
+      if (taken.verdict !== undefined && isCounted) return { ...counted, ...toFailed(failure) };
+      shares?.giveBack(taken);
+      throw failure;
+    }
+    // Where there is no grant, nothing is counted.
+    const isLetIn = isCounted
+      ? grantKey === undefined || !isMissingGrant(admission.grant)
+      : admission.verdict?.isAdmitted === true;
+    if (!isLetIn) shares?.giveBack(taken);
+    if (!isLetIn || taken.verdict === undefined) return admission;
+    return { ...admission, ...counted };
+  };
+
+  /** Redis refuses for what this process took meanwhile, too: while some of it is left, the request gets that. */
+  return async function admitRequest(windows, access, grantKey) {
+    const admission = await admitOnce(windows, access, grantKey);
+    const { verdict } = admission;
+    if (verdict === undefined || verdict.isAdmitted) return admission;
+    const refusing = windows.find(({ scope }) => scope === verdict.scope);
+    return refusing !== undefined && shares?.hasLeft(refusing)
+      ? admitOnce(windows, access, grantKey)
+      : admission;
   };
 }

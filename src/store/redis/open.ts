@@ -12,6 +12,7 @@ import { listServers, readServerFacts } from './examine.ts';
 import { createRedisKeyValue } from './key-value.ts';
 import { forgetOwnChanges } from './own-changes.ts';
 import { createRedisSessions } from './sessions.ts';
+import { createShares } from './shares.ts';
 import { createSubscriber } from './subscriber.ts';
 import { createTrackedRecords } from './tracked-records.ts';
 import { createRedisWindows } from './windows.ts';
@@ -34,10 +35,14 @@ export interface RedisOptions {
 
 /** Does not wait for the connection: the service starts while Redis is down. */
 export function openRedisStore(options: RedisOptions): Store {
-  const { sessionKeyPrefix, defaultIssuer, clock, log, backoff = idleBackoff } = options;
+  const { sessionKeyPrefix, defaultIssuer, clock, log, counting, backoff = idleBackoff } = options;
   const connection = connect(options.url, { backoff, clock, log });
   const commands = createCommandRunner(connection, { clock, log });
   const subscriber = createSubscriber(connection.client, { backoff, clock, log });
+  const shares =
+    counting === 'leased'
+      ? createShares({ commands, clock, isCluster: connection.isCluster })
+      : undefined;
   const records =
     options.reads === 'tracked' && connection.client instanceof Redis
       ? createTrackedRecords(connection.client, {
@@ -65,8 +70,9 @@ export function openRedisStore(options: RedisOptions): Store {
     ),
     ...createRedisWindows({
       ...shared,
+      shares,
       records,
-      slidesRarely: records !== undefined || options.counting === 'leased',
+      slidesRarely: records !== undefined || shares !== undefined,
     }),
     async publish(channel, message) {
       await commands.run((client) => client.publish(channel, message));
@@ -84,6 +90,7 @@ export function openRedisStore(options: RedisOptions): Store {
     async close() {
       subscriber.close();
       records?.close();
+      await shares?.close();
       commands.close();
     },
   };

@@ -1,0 +1,19 @@
+// The ways of counting, and of reading what Redis keeps, in which a fault is run.
+import type { Env } from '../../test/support/gateway/process.ts';
+
+export type Counting = 'log' | 'leased';
+
+export const COUNTINGS: readonly Counting[] = ['log', 'leased'];
+
+/** Of a gateway over Redis. A cluster tells nobody what has changed, so there each read asks it. */
+export function createCountingEnv(counting: Counting, redisUrl: string): Env {
+  if (counting === 'log') return {};
+  const isCluster = redisUrl.includes('cluster=true');
+  return { RATE_LIMIT_COUNTING: 'leased', ...(!isCluster && { STORE_READS: 'tracked' }) };
+}
+
+/** Until what one replica has ended holds at the others. */
+export const ENDS_HOLD_AFTER_MS: Readonly<Record<Counting, number>> = { log: 0, leased: 200 };
+
+/** Of a limit, how much one replica may have taken in advance and not used while another refuses. */
+export const SHARE_OF_LIMIT: Readonly<Record<Counting, number>> = { log: 0, leased: 0.05 };

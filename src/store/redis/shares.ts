@@ -1,0 +1,287 @@
+// §8.7: RATE_LIMIT_COUNTING=leased. What this process has taken of windows in advance, so that it asks Redis for the next
+// share only.
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { type Clock, createSecondTimer } from '../../platform/clock.ts';
+import type { LimitWindow, Verdict } from '../store.ts';
+import type { GrantedPermits, WantedPermits } from './admission-script.ts';
+import type { CommandRunner } from './command-runner.ts';
+import { MIN_PERMITS, returnPermits, toShareLife, type UnusedPermits } from './leased-permits.ts';
+
+export interface Shares {
+  /** One request of each window that has one left here. */
+  take(windows: readonly LimitWindow[]): TakenPermits;
+  /** What was taken was not needed. */
+  giveBack(taken: TakenPermits): void;
+  /** As `uncountRequest`; false where no share let the request in. */
+  uncount(key: string, entry: string): boolean;
+  /** Whether one more request of this window could be let in here. */
+  hasLeft(window: LimitWindow): boolean;
+  /** What to ask Redis for beside counting in these windows, and what to do with its answer. */
+  ask(windows: readonly LimitWindow[]): ShareRequest;
+  /** Returns what is left. Never rejects. */
+  close(): Promise<void>;
+}
+
+export interface TakenPermits {
+  /** Of the first window, where a share let the request in. */
+  readonly verdict: Verdict | undefined;
+  /** Stands for the request there, for `uncountRequest`. */
+  readonly entry: string | undefined;
+  /** Those in which Redis has to count. */
+  readonly missing: readonly LimitWindow[];
+  readonly shares: readonly Share[];
+}
+
+export interface ShareRequest {
+  readonly permits: readonly WantedPermits[];
+  /** With what was granted of each; with nothing where no answer came: permits that nobody knows of run out by themselves. */
+  settle(granted: readonly GrantedPermits[]): void;
+}
+
+interface Share {
+  /** No other share has it. */
+  readonly entry: string;
+  readonly window: LimitWindow;
+  readonly granted: GrantedPermits;
+  /** Before Redis was asked for it. */
+  readonly asked: Moment;
+  readonly grantedAt: number;
+  left: number;
+}
+
+/** By two clocks: one may be set, the other stands still while the computer sleeps. */
+interface Moment {
+  readonly wall: number;
+  readonly monotonic: number;
+}
+
+/** A window in which requests of this process count. */
+interface LeasedWindow {
+  /** Requests in a share's life, which began at `since` (monotonic), and in the one before. */
+  since: number;
+  current: number;
+  previous: number;
+  /** The last one, used up or not. */
+  share: Share | undefined;
+  /** Redis has not answered for the next one. */
+  isAsked: boolean;
+}
+
+/** A bound for the memory that made-up addresses can take. */
+const MAX_WINDOWS = 10_000;
+
+/** Windows whose shares one command returns. */
+const MAX_RETURNED = 500;
+
+interface SharesOptions {
+  readonly commands: Pick<CommandRunner, 'run'>;
+  readonly clock: Clock;
+  /** A cluster keeps windows in different slots: each is returned by itself. */
+  readonly isCluster: boolean;
+}
+
+export function createShares({ commands, clock, isCluster }: SharesOptions): Shares {
+  const windows = createBoundedMap<string, LeasedWindow>(MAX_WINDOWS);
+  /** Those whose life is not over, or was not when they were looked at last. */
+  const held = new Set<Share>();
+  const returns = createReturns(commands, isCluster ? 1 : MAX_RETURNED);
+  let serial = 0;
+
+  const startSweeping = createSecondTimer(clock, {
+    isNeeded: () => held.size > 0,
+    task() {
+      const now = readMoment();
+      for (const share of held) if (isOver(share, now)) end(share);
+    },
+  });
+
+  const readMoment = (): Moment => ({ wall: clock.now(), monotonic: clock.monotonic() });
+
+  function end(share: Share): void {
+    held.delete(share);
+    const { left: permits, window, granted } = share;
+    share.left = 0;
+    if (permits > 0) returns.add({ key: window.key, end: granted.end, permits });
+  }
+
+  /** Undefined where Redis has to count. What another limit was set for serves no more. */
+  function findShare(leased: LeasedWindow, window: LimitWindow, now: Moment): Share | undefined {
+    const { share } = leased;
+    if (share === undefined || share.left === 0) return undefined;
+    const { max, windowMs } = share.window;
+    if (!isOver(share, now) && max === window.max && windowMs === window.windowMs) return share;
+    end(share);
+    return undefined;
+  }
+
+  function getWindow({ key }: LimitWindow, since: number): LeasedWindow {
+    const known = windows.get(key);
+    if (known !== undefined) return known;
+    const leased = { since, current: 0, previous: 0, share: undefined, isAsked: false };
+    windows.set(key, leased);
+    return leased;
+  }
+
+  function add(leased: LeasedWindow, window: LimitWindow, granted: GrantedPermits, asked: Moment) {
+    leased.isAsked = false;
+    if (granted.permits === 0) return;
+    if (leased.share !== undefined) end(leased.share);
+    const entry = `shared:${serial++}`;
+    const { permits: left } = granted;
+    const share = { entry, window, granted, asked, grantedAt: clock.monotonic(), left };
+    leased.share = share;
+    held.add(share);
+    startSweeping();
+  }
+
+  return {
+    take(wanted) {
+      const now = readMoment();
+      const shares: Share[] = [];
+      const missing: LimitWindow[] = [];
+      for (const window of wanted) {
+        const leased = getWindow(window, now.monotonic);
+        countNeed(leased, window, now.monotonic);
+        const share = findShare(leased, window, now);
+        if (share === undefined) missing.push(window);
+        else {
+          share.left -= 1;
+          shares.push(share);
+        }
+      }
+      const isFirstShared = wanted.length > 0 && missing[0] !== wanted[0];
+      const first = isFirstShared ? shares[0] : undefined;
+      return {
+        verdict: first && createVerdict(first, now),
+        entry: first?.entry,
+        missing,
+        shares,
+      };
+    },
+
+    // A share that has ended stays at that: what is given back to it is nobody's any more, and runs out.
+    giveBack({ shares }) {
+      for (const share of shares) if (held.has(share)) share.left += 1;
+    },
+
+    uncount(key, entry) {
+      const share = windows.peek(key)?.share;
+      if (share?.entry === entry && held.has(share)) share.left += 1;
+      return entry.startsWith('shared:');
+    },
+
+    hasLeft(window) {
+      const leased = windows.peek(window.key);
+      return leased !== undefined && findShare(leased, window, readMoment()) !== undefined;
+    },
+
+    ask(counted) {
+      const asked = readMoment();
+      const wanting: LeasedWindow[] = [];
+      const permits: WantedPermits[] = [];
+      for (const window of counted) {
+        const leased = windows.peek(window.key);
+        if (leased === undefined || leased.isAsked || findShare(leased, window, asked)) continue;
+        const need = estimateNeed(leased, window, asked.monotonic);
+        if (need < MIN_PERMITS) continue;
+        leased.isAsked = true;
+        wanting.push(leased);
+        permits.push({ window, permits: need });
+      }
+      return {
+        permits,
+        settle(granted) {
+          for (const [at, { window }] of permits.entries()) {
+            const leased = wanting[at];
+            if (leased) add(leased, window, granted[at] ?? NOTHING_GRANTED, asked);
+          }
+        },
+      };
+    },
+
+    async close() {
+      for (const share of held) end(share);
+      await returns.send();
+    },
+  };
+}
+
+const NOTHING_GRANTED: GrantedPermits = {
+  permits: 0,
+  end: '',
+  remaining: 0,
+  resetAt: 0,
+  resetInMs: 0,
+};
+
+function isOver({ window, asked }: Share, now: Moment): boolean {
+  const life = toShareLife(window.windowMs);
+  return now.monotonic - asked.monotonic >= life || Math.abs(now.wall - asked.wall) >= life;
+}
+
+/** What Redis said when the share was taken. Where the first entry has left since, the next one leaves soon. */
+function createVerdict({ window, granted, grantedAt, left }: Share, now: Moment): Verdict {
+  const sinceReset = now.monotonic - grantedAt - granted.resetInMs;
+  return {
+    isAdmitted: true,
+    scope: window.scope,
+    limit: window.max,
+    remaining: granted.remaining + left,
+    resetAt: granted.resetAt + Math.max(0, sinceReset),
+    resetInMs: Math.max(0, -sinceReset),
+  };
+}
+
+// How many requests a share's life brings: as many as the last one did.
+
+function countNeed(leased: LeasedWindow, { windowMs }: LimitWindow, now: number): void {
+  const life = toShareLife(windowMs);
+  const lives = Math.floor((now - leased.since) / life);
+  if (lives > 0) {
+    leased.previous = lives === 1 ? leased.current : 0;
+    leased.current = 0;
+    leased.since += lives * life;
+  }
+  leased.current += 1;
+}
+
+/** Of the life before, the part that is less than a life ago. */
+function estimateNeed(
+  { since, current, previous }: LeasedWindow,
+  { windowMs }: LimitWindow,
+  now: number,
+): number {
+  const part = (now - since) / toShareLife(windowMs);
+  return Math.floor(current + previous * Math.max(0, 1 - part));
+}
+
+// What is not used is returned, all that comes together by one command. It is sent before a request that comes with it is
+// counted, so that a process which is alone is never refused for permits of its own. None is sent twice.
+
+interface Returns {
+  add(unused: UnusedPermits): void;
+  /** Whatever is there, at once. Never rejects: what gets lost runs out. */
+  send(): Promise<void>;
+}
+
+function createReturns(commands: SharesOptions['commands'], maxTogether: number): Returns {
+  let pending: UnusedPermits[] = [];
+
+  async function send(): Promise<void> {
+    const unused = pending;
+    pending = [];
+    const sent: Promise<unknown>[] = [];
+    while (unused.length > 0) {
+      const together = unused.splice(0, maxTogether);
+      sent.push(commands.run((client) => returnPermits(client, together)));
+    }
+    await Promise.allSettled(sent);
+  }
+
+  return {
+    add(unused) {
+      if (pending.push(unused) === 1) queueMicrotask(send);
+    },
+    send,
+  };
+}
