@@ -115,6 +115,10 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     return (
       isClusterUrl(store.url) &&
       'STORE_READS: tracked does not work with a Redis Cluster (?cluster=true in REDIS_URL). Set STORE_READS=direct, or use one Redis, or Redis Sentinel.'
+    );
+  },
+
+  (read) => {
     const limits = readLimitsConfig(read);
     return (
       limits.enabled &&
