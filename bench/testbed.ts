@@ -22,6 +22,8 @@ export interface Testbed {
   /** A server that is stopped with the testbed, unless it was before. */
   start(command: Command, options?: StartOptions): Promise<ServerProcess>;
   createCall(server: ServerProcess, era: Era, work?: Work): Promise<Call>;
+  /** Of another user than the one who makes the calls; the same each time. */
+  signToken(user: string): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -60,6 +62,7 @@ export async function openTestbed(contestants: readonly Contestant[] = []): Prom
   const redis = await startRedis({ config: [`databases ${DATABASES}`] });
   const exp = Math.floor(Date.now() / 1000) + 86_400;
   const token = await issuer.sign({ aud: AUDIENCE, exp });
+  const tokens = new Map<string, Promise<string>>();
   const servers: ServerProcess[] = [];
   let database = 0;
 
@@ -86,6 +89,13 @@ export async function openTestbed(contestants: readonly Contestant[] = []): Prom
       return server;
     },
     createCall: ({ url }, era, work) => createCall(url, token, era, work),
+    signToken(user) {
+      const known = tokens.get(user);
+      if (known !== undefined) return known;
+      const signed = issuer.sign({ aud: AUDIENCE, exp, sub: user });
+      tokens.set(user, signed);
+      return signed;
+    },
     async close() {
       openTestbeds.delete(testbed);
       await Promise.all(servers.map((server) => server.stop()));

@@ -64,7 +64,7 @@ const LIFETIME_MS = 300_000;
 
 /** A stream holds a connection and is sent each change: what many clients of one user need. */
 const MAX_PER_USER = 50;
-const MAX_OPEN = 2000;
+const MAX_OPEN = 10_000;
 
 export interface NotificationStreamsDeps {
   readonly clock: Clock;
