@@ -62,7 +62,7 @@ async function measureStore(testbed: Testbed, store: 'redis' | 'embedded'): Prom
 const toKb = (bytes: number): string => (bytes / 1024).toFixed(1);
 
 /** The sessions with these numbers. */
-async function openStreams(
+export async function openStreams(
   testbed: Testbed,
   { url }: ServerProcess,
   first: number,
