@@ -161,9 +161,9 @@ function createPlainChannel(end: () => void): NotificationChannel {
     items: queue.items,
     begin() {},
     send: (json) => queue.push(toSseEvent(json)),
-    isFull: queue.isFull,
-    hasRoomToSpare: queue.hasRoomToSpare,
+    isFull: () => queue.isFull(),
+    hasRoomToSpare: (characters) => queue.hasRoomToSpare(characters),
     disconnect: end,
-    close: queue.end,
+    close: () => queue.end(),
   };
 }
