@@ -135,7 +135,8 @@ async function runOnce(testbed: Testbed, contestant: Contestant, seconds: number
 }
 
 function summarize(rows: readonly Row[]): Readonly<Record<string, number>> {
-  const of = (name: keyof Row) => Number(computeMedian(rows.map((row) => row[name])).toPrecision(3));
+  const of = (name: keyof Row) =>
+    Number(computeMedian(rows.map((row) => row[name])).toPrecision(3));
   return {
     scavenges: of('scavenges'),
     'full collections': of('fullCollections'),
