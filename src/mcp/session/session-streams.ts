@@ -107,7 +107,7 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
     { sessionId, caller, catalog }: StreamOwner,
   ): () => void {
     // Most sessions hear no message of a server: made for the first one.
-    let log: ReturnType<typeof createStreamLog> | undefined;
+    let streamLog: ReturnType<typeof createStreamLog> | undefined;
     const openLog = () =>
       createStreamLog({
         clock: deps.clock,
@@ -120,8 +120,8 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
       resourceUpdated: (uri) =>
         void sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure),
       logged(params) {
-        log ??= openLog();
-        log(params);
+        streamLog ??= openLog();
+        streamLog(params);
       },
       elicitationCompleted: (elicitationId) =>
         stream.send({ method: 'notifications/elicitation/complete', params: { elicitationId } }),

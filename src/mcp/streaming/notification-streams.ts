@@ -65,7 +65,7 @@ const LIFETIME_MS = 300_000;
 
 /** A stream holds a connection and is sent each change: what many clients of one user need. */
 const MAX_PER_USER = 50;
-/** Each takes some 25 KB of the process (docs/decisions/0022). */
+/** What each takes is measured (npm run bench -- memory --only streams). */
 const MAX_OPEN = 10_000;
 /** Of the connections: the rest are left for calls. */
 const CONNECTIONS_PART = 0.9;
