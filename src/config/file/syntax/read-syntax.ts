@@ -117,9 +117,9 @@ const MAX_NODES = 20_000;
 
 /** YAML 1.2: one document, the plain types of JSON. */
 function readYaml(text: string): SyntaxResult {
-  const { LineCounter, parseDocument } = loadYaml();
-  const lines = new LineCounter();
-  const document = parseDocument(text, {
+  const yaml = loadYaml();
+  const lines = new yaml.LineCounter();
+  const document = yaml.parseDocument(text, {
     version: '1.2',
     schema: 'core',
     stringKeys: true,
