@@ -53,6 +53,10 @@ const DIALECTS = {
 
 const ofPlainSchemas = once(() => createDraft7({ ...OPTIONS, meta: false, validateSchema: false }));
 
+/** To load it takes longer than a call should: once the start is over, unless a call comes before. */
+const loadSoon = once(() => setTimeout(ofPlainSchemas, LOAD_AFTER_MS).unref());
+const LOAD_AFTER_MS = 500;
+
 function once<Value>(create: () => Value): () => Value {
   let value: Value | undefined;
   return () => {
@@ -72,7 +76,9 @@ export function compileSchema(owner: string, subject: string, schema: ObjectSche
   if (schema.type !== 'object') throw new DefinitionError(`${owner} must have the type object.`);
   const dialect = schema.$schema === DRAFT_2020_12 ? '2020-12' : 'Draft 7';
   const { firstError, allErrors } = DIALECTS[dialect];
-  const getValidate = isPlainSchema(schema)
+  const isPlain = isPlainSchema(schema);
+  if (isPlain) loadSoon();
+  const getValidate = isPlain
     ? // Nothing can be wrong with it: it is compiled by the first call, and a start need not wait for that.
       once(() => ofPlainSchemas().compile(schema))
     : compileNow(firstError());
