@@ -129,11 +129,12 @@ const CONFINED = [
     where:
       /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|server-call|http-connection|exchange|sse-channel)\.ts))/,
   },
-  // What each call makes, lives and ends: closures would be most of what it allocates.
+  // What each call makes, and what stands for each connection and stream: closures would be most of what they take.
   {
     what: 'a class that is no error',
     said: /\bclass \w+(<\w+>)? (?!extends \w*Error\b)/,
-    where: /^(platform\/(clock|cancellation)\.ts|upstreams\/transport\/)/,
+    where:
+      /^(platform\/(clock|cancellation)\.ts|upstreams\/transport\/|edge\/(connection|connection-table|reply-writer|send-reply)\.ts|mcp\/streaming\/event-queue\.ts)/,
   },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
 ];

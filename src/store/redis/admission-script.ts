@@ -28,23 +28,20 @@ const MAX_REMOVED = 5000;
  * the session, and in a list of one the version: that concerns no other request, but any other error concerns all. Each
  * window is cleared, read and written once, however many requests it counts, and each grant read once.
  */
-const createAdmissionScript = (slideRule: string) =>
+const createAdmissionScript = ({ slideRule, takePermits, addShares }: AdmissionScriptParts) =>
   createScript(`${NOW}${IS_OWNED_BY}${slideRule}
 local suffix, accessedAt, windows, grants = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local isCluster, wanted = ARGV[6] == '1', tonumber(ARGV[7])
 local counts, skipped, oldest, added, versions = {}, {}, {}, {}, {}
-
-local function lengthOf(w) return tonumber(ARGV[6 + 2 * w]) end
-local function maxOf(w) return tonumber(ARGV[7 + 2 * w]) end
 
 local function readWrongType(failure)
   if not string.find(failure.err, 'WRONGTYPE', 1, true) then error(failure.err) end
   return failure.err
 end
 
-${SUM_PERMITS}${TAKE_PERMITS}
+${SUM_PERMITS}${takePermits}
 local function removeOld(w, size)
-  local since = now - lengthOf(w)
+  local since = now - ARGV[6 + 2 * w]
   local old = size > ${MAX_REMOVED} and redis.call('ZCOUNT', KEYS[w], '-inf', since) or 0
   if old <= ${MAX_REMOVED} then
     return size - redis.call('ZREMRANGEBYSCORE', KEYS[w], '-inf', since)
@@ -56,10 +53,12 @@ end
 
 local function count(w)
   if not counts[w] then
-    local size, permits = redis.pcall('ZCARD', KEYS[w]), sumPermits(w)
-    if type(size) == 'table' then counts[w] = readWrongType(size)
-    elseif type(permits) == 'string' then counts[w] = permits
-    else counts[w] = removeOld(w, size) + permits end
+    local size = redis.pcall('ZCARD', KEYS[w])
+    counts[w] = type(size) == 'table' and readWrongType(size) or removeOld(w, size)
+    if isMarked and type(counts[w]) == 'number' then
+      local permits = sumPermits(w)
+      counts[w] = type(permits) == 'string' and permits or counts[w] + permits
+    end
   end
   return counts[w]
 end
@@ -68,7 +67,7 @@ local function findOldest(w)
   if not oldest[w] then
     local first = skipped[w] or 0
     local entry = tonumber(redis.call('ZRANGE', KEYS[w], first, first, 'WITHSCORES')[2]) or now
-    oldest[w] = firstEnds[w] and math.min(entry, firstEnds[w] - lengthOf(w)) or entry
+    oldest[w] = firstEnds[w] and math.min(entry, firstEnds[w] - ARGV[6 + 2 * w]) or entry
   end
   return oldest[w]
 end
@@ -78,7 +77,7 @@ local function decide(at, size, request)
     local w = tonumber(ARGV[at + i])
     local entries = count(w)
     if type(entries) == 'string' then return entries, 0, 0 end
-    if entries >= maxOf(w) then return -i, entries, findOldest(w) end
+    if entries >= tonumber(ARGV[7 + 2 * w]) then return -i, entries, findOldest(w) end
   end
   if size == 0 then return 0, 0, 0 end
   local member = now .. '-' .. suffix .. '.' .. request
@@ -133,26 +132,44 @@ while at <= last do
 end
 for w, members in pairs(added) do
   redis.call('ZADD', KEYS[w], unpack(members))
-  redis.call('PEXPIRE', KEYS[w], lengthOf(w))
+  redis.call('PEXPIRE', KEYS[w], ARGV[6 + 2 * w])
 end
 local to = 1 + 4 * request
 for g = 1, grants do replies[to + g] = versions[g] end
 to = to + grants
+${addShares}return replies
+`);
+
+/** What a process does that asks Redis less often; others do without, since each function costs every script something. */
+interface AdmissionScriptParts {
+  readonly slideRule: string;
+  readonly takePermits: string;
+  readonly addShares: string;
+}
+
+const plainScript = createAdmissionScript({
+  slideRule: IS_ALWAYS_DUE,
+  takePermits: '',
+  addShares: '',
+});
+
+const sparingScript = createAdmissionScript({
+  slideRule: IS_SLIDE_DUE,
+  takePermits: TAKE_PERMITS,
+  addShares: `
 for i = 1, wanted do
   local w, permits = tonumber(ARGV[6 + 2 * (windows + i)]), tonumber(ARGV[7 + 2 * (windows + i)])
   local taken, ends, entries, since = 0, '', 0, 0
   if added[w] then
-    taken, ends = takePermits(w, permits, lengthOf(w), maxOf(w), maxOf(w) - counts[w])
+    local length, max = tonumber(ARGV[6 + 2 * w]), tonumber(ARGV[7 + 2 * w])
+    taken, ends = takePermits(w, permits, length, max, max - counts[w])
     entries, since = counts[w] + taken, findOldest(w)
   end
   replies[to + 1], replies[to + 2], replies[to + 3], replies[to + 4] = taken, ends, entries, since
   to = to + 4
 end
-return replies
-`);
-
-const slidingScript = createAdmissionScript(IS_ALWAYS_DUE);
-const rarelySlidingScript = createAdmissionScript(IS_SLIDE_DUE);
+`,
+});
 
 /** `suffix`, which no other batch may have, and the place of a request make its entries unique. `now` is noted as the time of access. */
 export async function runAdmissionScript(
@@ -161,7 +178,7 @@ export async function runAdmissionScript(
   batch: AdmissionBatch,
 ): Promise<AnsweredBatch> {
   const { keys, args, grantIndexes } = encodeRequests(requests, batch);
-  const script = batch.slidesRarely ? rarelySlidingScript : slidingScript;
+  const script = batch.slidesRarely ? sparingScript : plainScript;
   const reply = await script.run(client, keys, [batch.suffix, batch.now, ...args]);
   return readReply(reply, requests, { ...batch, grantIndexes });
 }

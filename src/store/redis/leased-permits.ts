@@ -23,18 +23,17 @@ const PART_OF_LEFT = 1 / 8;
 const ENDS_PER_WINDOW = 60;
 
 /**
- * For a script that has `now` and `readWrongType`. `sumPermits(w)` is what counts of those of `KEYS[w]`, or the error's
- * text where the hash is of a wrong type. `isCluster` is a cluster's: its scripts see one slot, and so not the mark. Where
+ * For a script that has `now` and `readWrongType`. Where `isMarked`, `sumPermits(w)` is what counts of those of `KEYS[w]`, or
+ * the error's text where the hash is of a wrong type. `isCluster` is a cluster's: its scripts see one slot, and so not the mark. Where
  * nobody takes shares, there is none, and it is all that costs anything.
  */
 export const SUM_PERMITS = `
-local firstEnds, isMarked = {}, nil
+local firstEnds = {}
+local isMarked = isCluster or redis.call('EXISTS', '${LEASED_MARK_KEY}') == 1
 
 local function leasedKey(w) return '${buildLeasedKey("' .. KEYS[w] .. '")}' end
 
 local function sumPermits(w)
-  if isMarked == nil then isMarked = isCluster or redis.call('EXISTS', '${LEASED_MARK_KEY}') == 1 end
-  if not isMarked then return 0 end
   local fields = redis.pcall('HGETALL', leasedKey(w))
   if fields.err then return readWrongType(fields) end
   local sum = 0
