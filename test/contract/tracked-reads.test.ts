@@ -217,6 +217,17 @@ describe('what is remembered', () => {
   });
 });
 
+test('§8.1 a limit that refuses a call does not say that its login has ended', async () => {
+  const caller = await newCaller();
+  await warmUp(one, caller);
+  const window = { key: 'ratelimit:mcp:user:ada', scope: 'user', windowMs: 60_000, max: 1 } as const;
+  const count = () => one.admitRequest([window], { ...caller, slideSeconds: TTL }, caller.grantKey);
+  expect(isLetIn(await count())).toBe(true);
+  const refused = await count();
+  expect(refused.verdict).toMatchObject({ isAdmitted: false });
+  expect(refused.grant).toEqual({ version: expect.any(String) });
+});
+
 /** What ends a caller's session, or login. */
 const ENDS: readonly {
   readonly what: string;
