@@ -7,7 +7,7 @@ export const buildSessionKey = (sessionKeyPrefix: string, sessionId: string): st
 export const buildSessionIndexKey = (sessionKeyPrefix: string): string =>
   `${sessionKeyPrefix}index`;
 
-/** Where nothing ever stands: what a process deletes to see whether Redis takes writes. */
+/** Where nothing stands but for a moment: what a process deletes to see whether Redis takes writes, and sets once to hear of it. */
 export const buildHeartbeatKey = (sessionKeyPrefix: string): string =>
   `${sessionKeyPrefix}heartbeat`;
 

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/platform/clock.ts';
+import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { type Admission, NO_SESSION, type Owner, type Store } from '../../src/store/store.ts';
 import { collectLog, type LogLine } from '../support/gateway/log.ts';
@@ -20,14 +20,18 @@ let client: Redis;
 let one: Store;
 let other: Store;
 
-function openTracked(url: string, lines: { log: readonly LogLine[] } = { log: [] }): Store {
+function openTracked(
+  url: string,
+  lines: { log: readonly LogLine[] } = { log: [] },
+  clock: Clock = systemClock,
+): Store {
   const { log, lines: logged } = collectLog();
   lines.log = logged;
   return closeAfterTest(
     openRedisStore({
       url,
       sessionKeyPrefix: 'mcp:session:',
-      clock: systemClock,
+      clock,
       log,
       reads: 'tracked',
       backoff: () => 10,
@@ -201,6 +205,16 @@ describe('what is remembered', () => {
     expect(isLetIn(await call(one, caller))).toBe(true);
   });
 
+  test('§11 after the time of day was set forward, what was known is known again', async () => {
+    let aheadMs = 0;
+    const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
+    const store = openTracked(redis.url, undefined, clock);
+    const caller = await newCaller();
+    await warmUp(store, caller);
+    aheadMs = 2 * TTL * 1000;
+    await warmUp(store, caller);
+  });
+
   test("§11 another user's changes are forgotten for nobody else", async () => {
     const ada = await newCaller('ada');
     const bob = await newCaller('bob');
@@ -215,6 +229,22 @@ describe('what is remembered', () => {
     expect(await questionsOf(one, ada)).toBe(0);
     expect(isLetIn(await call(one, bob))).toBe(false);
   });
+});
+
+test('§8.1 a limit that refuses a call does not say that its login has ended', async () => {
+  const caller = await newCaller();
+  await warmUp(one, caller);
+  const window = {
+    key: 'ratelimit:mcp:user:ada',
+    scope: 'user',
+    windowMs: 60_000,
+    max: 1,
+  } as const;
+  const count = () => one.admitRequest([window], { ...caller, slideSeconds: TTL }, caller.grantKey);
+  expect(isLetIn(await count())).toBe(true);
+  const refused = await count();
+  expect(refused.verdict).toMatchObject({ isAdmitted: false });
+  expect(refused.grant).toEqual({ version: expect.any(String) });
 });
 
 /** What ends a caller's session, or login. */
@@ -270,6 +300,17 @@ describe.each(ENDS)('$what', ({ end }) => {
     await Promise.all(calls);
     for (const store of [one, other]) expect(isLetIn(await call(store, caller))).toBe(false);
     expect(await client.exists(`mcp:session:${caller.sessionId}`, caller.grantKey)).toBe(1);
+  });
+
+  test('§11 is ended within 200 ms elsewhere where REDIS_URL puts a prefix before all keys', async () => {
+    [one, other] = [1, 2].map(() => openTracked(`${redis.url}?keyPrefix=postern:`)) as [
+      Store,
+      Store,
+    ];
+    const caller = await newCaller();
+    await warmUp(other, caller);
+    await end(one, caller);
+    await expectToHold(other, caller, performance.now());
   });
 
   describe('over a connection that is half open', () => {
@@ -374,6 +415,38 @@ describe('Redis that fails', () => {
     await client.call('REPLICAOF', 'NO', 'ONE');
     await expect.poll(async () => isLetIn(await tryCall(one, caller))).toBe(true);
     await warmUp(one, caller);
+  });
+
+  test('§8.5 a server that takes no writes is not left again and again while nobody calls', async () => {
+    const caller = await newCaller();
+    await warmUp(one, caller);
+    await client.call('REPLICAOF', '127.0.0.1', '1');
+    const countConnections = async () =>
+      Number(/total_connections_received:(\d+)/.exec(await client.info('stats'))?.[1]);
+    let last = -1;
+    const isQuiet = async () => {
+      const before = last;
+      last = await countConnections();
+      return last === before;
+    };
+    await expect.poll(isQuiet, { interval: 700, timeout: 6000 }).toBe(true);
+  });
+
+  test('§11 nothing is remembered where all is answered, but no change is told of', async () => {
+    const proxy = closeAfterTest(await startRedisProxy(redis.port, { tellsNothing: true }));
+    const lines: { log: readonly LogLine[] } = { log: [] };
+    const store = openTracked(proxy.url, lines);
+    const caller = await newCaller();
+    const warnings = () => lines.log.filter(({ level }) => level === 'warn');
+    await expect
+      .poll(async () => {
+        expect(isLetIn(await call(store, caller))).toBe(true);
+        return warnings().length;
+      })
+      .toBe(1);
+    expect(String(warnings()[0]?.cause)).toContain('did not tell of a change');
+    await one.endSession(caller.sessionId, caller.owner);
+    expect(isLetIn(await call(store, caller))).toBe(false);
   });
 
   test('§3.1 a session whose time is over is gone, although Redis has not told so', async () => {

@@ -66,7 +66,7 @@ export function createLocalAdmission({
     grantKey: string | undefined,
     known: KnownRecords | undefined,
   ): Promise<Admission> {
-    if (known !== undefined) return countOnly(windows, access, grantKey);
+    if (known !== undefined) return countOnly(windows, access, grantKey, known);
     const admission = await admitInRedis(windows, access, grantKey);
     records?.learn(access, grantKey, admission);
     return admission;
@@ -77,9 +77,11 @@ export function createLocalAdmission({
     windows: readonly LimitWindow[],
     access: SessionAccess | undefined,
     grantKey: string | undefined,
+    { grant: knownGrant }: KnownRecords,
   ): Promise<Admission> {
     const counted = await admitInRedis(windows, undefined);
-    if (counted.verdict?.isAdmitted === false) return counted;
+    // A grant that was not asked for reads like one that has ended.
+    if (counted.verdict?.isAdmitted === false) return { ...counted, grant: knownGrant };
     const { session, grant } =
       findRecords(access, grantKey) ?? (await readRecords(access, grantKey));
     return { ...counted, session, grant };

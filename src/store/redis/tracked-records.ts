@@ -86,7 +86,10 @@ export function createTrackedRecords(
 
   function findGrant(key: string) {
     const found = grants.get(key);
-    return found && measureLeft(found, clock) > 0 ? found.value : undefined;
+    if (found === undefined || measureLeft(found, clock) > 0) return found?.value;
+    // By its clock Redis may still have it.
+    forget(key);
+    return undefined;
   }
 
   function read(wanted: PendingRead): void {

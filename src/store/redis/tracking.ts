@@ -5,7 +5,12 @@ import type { Redis } from 'ioredis';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { type Moment, measureSince, takeMoment } from '../../platform/moment.ts';
-import { type Backoff, endInOtherDatabase, endWhenSilent, isReadOnly } from './connection.ts';
+import {
+  type Backoff,
+  endInOtherDatabase,
+  endWhenSilent,
+  isReadOnly as isReadOnlyError,
+} from './connection.ts';
 
 export interface Tracking {
   /**
@@ -19,7 +24,7 @@ export interface Tracking {
 }
 
 export interface TrackingOptions {
-  /** Nothing ever stands there. */
+  /** Nothing stands there, but for a moment. */
   readonly heartbeatKey: string;
   readonly backoff: Backoff;
   readonly clock: Clock;
@@ -36,6 +41,10 @@ const BEAT_EVERY_MS = 40;
 const BEAT_FOR_MS = 1000;
 /** Beats without an answer: a server that answers none gets no more. */
 const MAX_BEATS = 4;
+/** For as long something stands under the key of the beats, to see that its change is told of. */
+const PROOF_MS = 1000;
+/** A server that takes no writes. */
+const LEAVE_EVERY_MS = 1000;
 
 /** Connects when somebody asks for the first time, with the options of `commandClient`, and stands as long as that does. */
 export function createTracking(
@@ -47,33 +56,43 @@ export function createTracking(
   let isReady = false;
   let isClosed = false;
   let wasRefused = false;
+  let hasHeard = false;
   let attempts = 0;
+  let isRetrying = false;
   let cancelRetry = () => {};
+  let leftAt = Number.NEGATIVE_INFINITY;
 
   /** When the last beat was sent that was answered. */
   let heardAt: Moment | undefined;
   let beats = 0;
-  let isWanted = false;
-  let askedAt = 0;
+  let askedAt = Number.NEGATIVE_INFINITY;
   let isBeating = false;
 
   // A fail-over, a restart, another server behind the same name: the two must be where the commands go.
   commandClient.on('close', () => pair?.close());
   commandClient.on('ready', () => {
     attempts = 0;
-    if (isWanted) open();
+    if (isAsked()) open();
   });
+
+  const isAsked = () => clock.monotonic() - askedAt < BEAT_FOR_MS;
 
   function open(): void {
     cancelRetry();
+    isRetrying = false;
     if (isClosed || pair !== undefined || commandClient.status !== 'ready') return;
     const opened = openTrackingPair(commandClient, {
-      onChange: (key) => (key === undefined ? onLoss() : onChange(key)),
+      onChange(key) {
+        hasHeard = true;
+        if (key === undefined) onLoss();
+        else onChange(key);
+      },
       onError: (cause) => log.debug('A connection that tracks reads is broken.', { cause }),
       onEnd: lose,
     });
     pair = opened;
-    opened.prepare().then(
+    const prepared = opened.prepare().then(() => proveHearing(opened));
+    prepared.then(
       () => {
         if (pair !== opened) return;
         attempts = 0;
@@ -84,11 +103,29 @@ export function createTracking(
       (cause: unknown) => {
         // The end of a lost connection leads to the next attempt; that of a refusing one is made.
         if (pair !== opened) return;
-        if (!wasRefused) log.warn(REFUSED, { cause });
-        wasRefused = true;
+        if (isReadOnly(cause)) leave();
+        else if (!wasRefused) log.warn(REFUSED, { cause });
+        wasRefused ||= !isReadOnly(cause);
         opened.close();
       },
     );
+  }
+
+  /** A proxy, or what only speaks as Redis does, may take all commands, and tell of nothing, or somebody else. */
+  async function proveHearing({ listener, reader }: TrackingPair): Promise<void> {
+    hasHeard = false;
+    await reader.get(heartbeatKey);
+    await reader.set(heartbeatKey, '', 'PX', PROOF_MS);
+    // What the change led to has arrived before this is answered.
+    await listener.ping();
+    if (!hasHeard) throw new Error('It did not tell of a change');
+  }
+
+  /** Commands may go on without a write, and would not notice. Not again and again, where no other server is found. */
+  function leave(): void {
+    if (clock.monotonic() - leftAt < LEAVE_EVERY_MS) return;
+    leftAt = clock.monotonic();
+    commandClient.disconnect(true);
   }
 
   function lose(): void {
@@ -99,7 +136,12 @@ export function createTracking(
     onLoss();
     if (isClosed) return;
     attempts += 1;
-    cancelRetry = clock.after(backoff(attempts), open);
+    isRetrying = true;
+    // Where nobody asks meanwhile, the next that does opens it.
+    cancelRetry = clock.after(backoff(attempts), () => {
+      isRetrying = false;
+      if (isAsked()) open();
+    });
   }
 
   /**
@@ -121,8 +163,9 @@ export function createTracking(
       (error: unknown) => {
         if (pair !== sentIn) return;
         beats -= 1;
-        // Commands may go on without a write, and would not notice.
-        if (error instanceof Error && isReadOnly(error)) commandClient.disconnect(true);
+        if (!isReadOnly(error)) return;
+        leave();
+        sentIn.close();
       },
     );
   }
@@ -133,17 +176,14 @@ export function createTracking(
     beat();
     clock.after(BEAT_EVERY_MS, () => {
       isBeating = false;
-      if (!isClosed && clock.monotonic() - askedAt < BEAT_FOR_MS) keepBeating();
+      if (!isClosed && isAsked()) keepBeating();
     });
   }
 
   return {
     isCertain() {
       askedAt = clock.monotonic();
-      if (!isWanted) {
-        isWanted = true;
-        open();
-      }
+      if (pair === undefined && !isRetrying) open();
       if (!isReady) return false;
       keepBeating();
       return heardAt !== undefined && measureSince(heardAt, clock) <= CERTAIN_MS;
@@ -156,6 +196,8 @@ export function createTracking(
     },
   };
 }
+
+const isReadOnly = (cause: unknown): boolean => cause instanceof Error && isReadOnlyError(cause);
 
 const REFUSED =
   'Redis refuses to tell of changes, so STORE_READS=tracked has no effect: sessions and logins are read for each call. Allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later).';
@@ -195,6 +237,7 @@ export function openTrackingPair(
   const listener = commandClient.duplicate({ ...OPTIONS, protocol: 2 });
   const reader = commandClient.duplicate(OPTIONS);
   const ready = Promise.all([listener, reader].map(waitUntilReady));
+  const prefixLength = commandClient.options.keyPrefix?.length ?? 0;
   let hasEnded = false;
 
   function close(): void {
@@ -214,7 +257,8 @@ export function openTrackingPair(
   // Not `message`, which would be given one text for many keys.
   listener.on('messageBuffer', (_channel, keys: unknown) => {
     if (hasEnded) return;
-    if (Array.isArray(keys)) for (const key of keys) onChange(String(key));
+    // `?keyPrefix=` in REDIS_URL, which ioredis puts before each key that it sends.
+    if (Array.isArray(keys)) for (const key of keys) onChange(String(key).slice(prefixLength));
     else onChange(undefined);
   });
 

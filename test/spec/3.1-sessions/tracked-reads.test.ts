@@ -150,6 +150,27 @@ test('§8.7, §11 with leased counting, too, calls in a session ask Redis for no
   expect((await countScripts(client)) - before).toBeLessThan(CALLS / 10);
 });
 
+test('§8.1 a call of a known login that a limit refuses is 429, not that of a login that has ended', async () => {
+  const redis = closeAfterTest(await startRedis());
+  const max = 40;
+  const env = {
+    ...TRACKED,
+    RATE_LIMIT_ENABLED: 'true',
+    MCP_USER_RATE_LIMIT_MAX: String(max),
+    REDIS_URL: redis.url,
+    OAUTH_STATE_SECRET: 'one-secret-for-all-of-the-replicas',
+  };
+  const own = closeAfterTest(await startOwnTokens({ env }));
+  const { access } = await own.logIn();
+  const { headers } = await own.call(access);
+  const session = headers['mcp-session-id'] ?? '';
+  const statuses = new Set<number>();
+  for (let calls = 0; calls < 2 * max; calls += 1) {
+    statuses.add((await own.gateway.rpc(PING, { session, token: access })).status);
+  }
+  expect([...statuses]).toEqual([200, 429]);
+});
+
 describe('settings', () => {
   const load = (env: Readonly<Record<string, string>>) => () =>
     loadConfig({ AUTH_REQUIRED: 'false', STORE_READS: 'tracked', ...env });

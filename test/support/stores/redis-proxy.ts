@@ -24,7 +24,19 @@ interface ProxiedConnection {
   said: string;
 }
 
-export async function startRedisProxy(target: number): Promise<RedisProxy> {
+/** By which Redis tells of a change, in RESP2. */
+const TOLD_CHANGE =
+  /\*3\r\n\$7\r\nmessage\r\n\$20\r\n__redis__:invalidate\r\n\*1\r\n\$\d+\r\n[^\r]*\r\n/g;
+
+interface RedisProxyOptions {
+  /** All is answered, but what Redis tells of changes goes to somebody else. */
+  readonly tellsNothing?: boolean;
+}
+
+export async function startRedisProxy(
+  target: number,
+  { tellsNothing = false }: RedisProxyOptions = {},
+): Promise<RedisProxy> {
   const connections = new Set<ProxiedConnection>();
 
   function find(which: TrackedConnection): ProxiedConnection {
@@ -41,7 +53,13 @@ export async function startRedisProxy(target: number): Promise<RedisProxy> {
       if (connection.said.length < 4096) connection.said += chunk.toString('latin1');
       to.write(chunk);
     });
-    to.on('data', (chunk) => from.write(chunk));
+    to.on('data', (chunk) =>
+      from.write(
+        tellsNothing
+          ? Buffer.from(chunk.toString('latin1').replace(TOLD_CHANGE, ''), 'latin1')
+          : chunk,
+      ),
+    );
     to.on('close', () => from.destroy());
     from.on('close', () => {
       connections.delete(connection);
