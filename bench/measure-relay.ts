@@ -4,6 +4,7 @@ import { type Contestant, type Era, runPostern } from './contestants.ts';
 import type { Options } from './options.ts';
 import { measureConnections } from './relay/measure-connections.ts';
 import { measureLists } from './relay/measure-lists.ts';
+import { measureRelayProfile } from './relay/measure-profile.ts';
 import { measureSessions } from './relay/measure-sessions.ts';
 import { measureTable } from './relay/measure-table.ts';
 import { nameInFile, startUpstream } from './relay/upstreams.ts';
@@ -21,6 +22,7 @@ const PARTS: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   lists: measureLists,
   sessions: measureSessions,
   connections: measureConnections,
+  profile: measureRelayProfile,
 };
 
 /** `--only` names some of the parts. */

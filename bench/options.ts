@@ -24,7 +24,7 @@ What:
   scaling      one process and two, and what Redis takes (about 5 minutes)
   memory       at rest, under load, and whether it grows with the requests
   connections  whether memory grows with 50,000 connections of users (about 3 minutes)
-  relay        what it costs to pass a call on to a server behind the gateway: table, calls, lists, sessions (--only)
+  relay        what it costs to pass a call on to a server behind the gateway: table, calls, lists, sessions, connections, profile (--only)
   profile      where the CPU time of a call goes
   start        from the start of the process to its first answer
   rules        one decision of the rules about who may use what

@@ -4,8 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import type { GrowthResult } from './growth/measure-growth.ts';
 import type { Machine } from './machine.ts';
 import type { MemoryResult } from './measure-memory.ts';
-import type { ProfileResult } from './measure-profile.ts';
 import type { StartResult } from './measure-start.ts';
+import type { ProfileResult } from './profile.ts';
 import type { Figures } from './results.ts';
 import type { Plan, Series } from './rounds.ts';
 import type { CallersRow } from './scaling/measure-callers.ts';
@@ -18,6 +18,7 @@ export interface Published {
   readonly growth?: GrowthResults;
   readonly memory?: MemoryResults;
   readonly relay?: RelayResults;
+  readonly relayProfile?: RelayProfileResults;
   readonly start?: StartResults;
   readonly profile?: ProfileResults;
   readonly nodes?: NodeResults;
@@ -62,6 +63,16 @@ export interface StartResults {
 export interface ProfileResults {
   readonly machine: Machine;
   readonly results: readonly ProfileResult[];
+}
+
+/** Of a call with an answer of one size. */
+export interface RelayProfile extends ProfileResult {
+  readonly size: string;
+}
+
+export interface RelayProfileResults {
+  readonly machine: Machine;
+  readonly results: readonly RelayProfile[];
 }
 
 /** One contestant on one version of Node.js. */

@@ -4,7 +4,9 @@ import { createPublicKey } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Command, type Contestant, runContestant, runPostern } from '../contestants.ts';
-import { LOAD_CORE } from '../server-process.ts';
+import { LOAD_CORE, type ServerProcess } from '../server-process.ts';
+import type { Testbed } from '../testbed.ts';
+import { nameInFile } from './upstreams.ts';
 
 /** How many tools the server behind them lists. */
 export const TOOLS = 300;
@@ -62,8 +64,30 @@ const runHaproxy: Command = ({ port, issuer, audience, dataDir }) => ({
   env: { HAPROXY_DIR: dataDir, PORT: String(port), ISSUER: issuer, AUDIENCE: audience },
 });
 
+/** Passes on to the server at this URL. */
+export async function startContestant(
+  testbed: Testbed,
+  { command }: Contestant,
+  upstreamUrl: string,
+  nodeOptions: readonly string[] = [],
+): Promise<ServerProcess> {
+  const args = await nameInFile(testbed.folder, 'relay', {
+    bare: { url: upstreamUrl, prefix: '' },
+  });
+  const complete: Command = (surroundings) => {
+    const { args: given, env, ...rest } = command(surroundings);
+    const isPostern = given.includes('start');
+    return {
+      ...rest,
+      args: isPostern ? [...given, ...args] : given,
+      env: { ...env, ...(!isPostern && { UPSTREAM_URL: upstreamUrl }) },
+    };
+  };
+  return testbed.start(complete, { prepare: prepareHaproxy, nodeOptions });
+}
+
 /** Its configuration, and the provider's key as it wants it. */
-export async function prepareHaproxy(env: Readonly<Record<string, string>>): Promise<void> {
+async function prepareHaproxy(env: Readonly<Record<string, string>>): Promise<void> {
   const { HAPROXY_DIR: folder, PORT, ISSUER, AUDIENCE, UPSTREAM_URL } = env;
   if (folder === undefined || UPSTREAM_URL === undefined) return;
   const { keys } = JSON.parse(await (await fetch(`${ISSUER}/jwks`)).text());

@@ -2,7 +2,7 @@
 // on. The server behind them runs beside the load; its own CPU is not counted.
 import { hasContent, type Work } from '../calls.ts';
 import { checkAnswers } from '../check-answers.ts';
-import type { Command, Contestant } from '../contestants.ts';
+import type { Contestant } from '../contestants.ts';
 import { renderGoal } from '../goals.ts';
 import { describeMachine } from '../machine.ts';
 import type { Options } from '../options.ts';
@@ -12,20 +12,20 @@ import { type Runner, runRounds } from '../rounds.ts';
 import type { ServerProcess } from '../server-process.ts';
 import { openTestbed, type Testbed } from '../testbed.ts';
 import { runWrk } from '../wrk.ts';
-import { ensureHaproxy, FLOOR, listContestants, prepareHaproxy, TOOLS } from './contestants.ts';
+import { ensureHaproxy, FLOOR, listContestants, startContestant, TOOLS } from './contestants.ts';
 import { judgeRelayGoals } from './goals.ts';
-import { nameInFile, startUpstream } from './upstreams.ts';
+import { startUpstream } from './upstreams.ts';
 
 const CONNECTIONS = 32;
 
-interface Size {
+export interface Size {
   /** As the table shows it. */
   readonly name: string;
   readonly work: Work;
 }
 
 /** A tool of contestants/server-answers.mjs; the text is compared with what the server itself answers. */
-const SIZES: readonly Size[] = [
+export const SIZES: readonly Size[] = [
   { name: '1 KB', work: callTool('small', 1000) },
   { name: 'SSE', work: callTool('stream', 1000) },
   { name: '100 KB', work: callTool('large', 100_000) },
@@ -65,7 +65,10 @@ export async function measureTable({ plan, isPublished, isQuick }: Options): Pro
   try {
     const servers: { readonly contestant: Contestant; readonly server: ServerProcess }[] = [];
     for (const contestant of contestants) {
-      servers.push({ contestant, server: await start(testbed, contestant, upstream.url) });
+      servers.push({
+        contestant,
+        server: await startContestant(testbed, contestant, upstream.url),
+      });
     }
     const rows: RelayRow[] = [];
     for (const size of SIZES) rows.push(...(await measureSize(testbed, size, servers)));
@@ -95,26 +98,6 @@ export async function measureTable({ plan, isPublished, isQuick }: Options): Pro
     const series = await runRounds(bed, runners, { ...plan, connections });
     return series.map((one) => ({ size: name, ...one }));
   }
-}
-
-async function start(
-  testbed: Testbed,
-  { command }: Contestant,
-  upstreamUrl: string,
-): Promise<ServerProcess> {
-  const args = await nameInFile(testbed.folder, 'relay', {
-    bare: { url: upstreamUrl, prefix: '' },
-  });
-  const complete: Command = (surroundings) => {
-    const { args: given, env, ...rest } = command(surroundings);
-    const isPostern = given.includes('start');
-    return {
-      ...rest,
-      args: isPostern ? [...given, ...args] : given,
-      env: { ...env, ...(!isPostern && { UPSTREAM_URL: upstreamUrl }) },
-    };
-  };
-  return testbed.start(complete, { prepare: prepareHaproxy });
 }
 
 function print(rows: readonly RelayRow[]): void {

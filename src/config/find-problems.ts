@@ -22,7 +22,7 @@ import { clientId } from './groups/provider-client-id.ts';
 import { serverSettings } from './groups/server.ts';
 import { siteSettings } from './groups/site.ts';
 import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
-import { isSharedStore, readStoreConfig } from './groups/store.ts';
+import { isClusterUrl, isSharedStore, readStoreConfig, storeSettings } from './groups/store.ts';
 import type { FindProblem, IsMissing, Problem } from './problem.ts';
 import { describeInvalid } from './rules.ts';
 import {
@@ -114,6 +114,17 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
       limits.counting === 'leased' &&
       !isSharedStore(readStoreConfig(read)) &&
       'RATE_LIMIT_COUNTING: "leased" needs REDIS_URL: it is for processes that share windows. Without Redis there is one process, which counts in its memory. Remove RATE_LIMIT_COUNTING, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379'
+    );
+  },
+
+  (read) => {
+    if (read(storeSettings.reads) !== 'tracked') return undefined;
+    const store = readStoreConfig(read);
+    if (store.kind === 'embedded')
+      return 'STORE_READS: tracked needs REDIS_URL. Without Redis, sessions and logins are read from the memory of the one process anyway. Remove STORE_READS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379';
+    return (
+      isClusterUrl(store.url) &&
+      'STORE_READS: tracked does not work with a Redis Cluster (?cluster=true in REDIS_URL). Set STORE_READS=direct, or use one Redis, or Redis Sentinel.'
     );
   },
 

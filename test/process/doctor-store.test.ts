@@ -87,6 +87,24 @@ test('§20.2 doctor: a Redis that is down, one with another password, and a user
   expect(limited.find('store.eviction').status).toBe('unknown');
 });
 
+test('§20.2 doctor: a Redis that tells of changes, and a user who may not be told', async () => {
+  const redis = closeAfterTest(await startRedis());
+  const examineTracked = (url: string) =>
+    runDoctor(undefined, { env: settings({ REDIS_URL: url, STORE_READS: 'tracked' }) });
+  const good = await examineTracked(redis.url);
+  expect(good.find('store.tracking').status).toBe('ok');
+  await redis
+    .client()
+    .call('ACL', ['SETUSER', 'postern', 'on', '>password', '~*', '&mcp:session:*', '+@all']);
+  const limited = await examineTracked(redis.url.replace('//', '//postern:password@'));
+  expect(limited.failures).toEqual([]);
+  expect(limited.find('store.tracking')).toMatchObject({
+    status: 'warning',
+    why: expect.stringContaining('NOPERM'),
+    remedy: expect.stringContaining('__redis__:invalidate'),
+  });
+});
+
 test('§20.2 doctor: a replica in place of the primary', async () => {
   const primary = closeAfterTest(await startRedis());
   const replica = closeAfterTest(

@@ -2,17 +2,18 @@ import { readPublished } from '../../../bench/published.ts';
 import { renderCalls } from './calls.ts';
 import { renderGrowth, renderMemory, renderStart } from './growth.ts';
 import { renderNodes } from './nodes.ts';
-import { renderProfile } from './profile.ts';
+import { renderProfile, renderRelayProfile } from './profile.ts';
 import { renderRelay } from './relay.ts';
 
 /** `docs/benchmarks.md`, from the results that `npm run bench -- --publish` left. */
 export function renderBenchmarksPage(): string {
-  const { calls, relay, profile, growth, memory, start, nodes } = readPublished();
+  const { calls, relay, relayProfile, profile, growth, memory, start, nodes } = readPublished();
   const sections = [
     INTRODUCTION,
     calls ? renderCalls(calls) : NOTHING_PUBLISHED,
     relay && renderRelay(relay),
     profile && renderProfile(profile),
+    relayProfile && renderRelayProfile(relayProfile),
     growth && renderGrowth(growth),
     memory && renderMemory(memory),
     start && renderStart(start),
@@ -57,7 +58,7 @@ that do something.
 npm ci
 npm run bench                # what a call costs, about 18 minutes
 npm run bench -- --quick     # the same in under a minute
-npm run bench -- relay --only table
+npm run bench -- relay --only table,profile
 npm run bench -- growth
 npm run bench -- memory
 npm run bench -- start

@@ -1,25 +1,53 @@
-// The part of docs/benchmarks.md about where the time of a call goes.
+// The parts of docs/benchmarks.md about where the time of a call goes.
 import { CONTESTANTS } from '../../../bench/contestants.ts';
-import type { ProfileResults } from '../../../bench/published.ts';
+import type { ProfileResult } from '../../../bench/profile.ts';
+import type { ProfileResults, RelayProfileResults } from '../../../bench/published.ts';
+import { listContestants } from '../../../bench/relay/contestants.ts';
 import { renderTable } from '../table.ts';
 
 /** Less than this is not worth a row. */
 const LEAST_MICROSECONDS = 0.5;
 
 export function renderProfile({ machine, results }: ProfileResults): string {
-  const labels = results.map(
-    ({ contestant }) => CONTESTANTS.find(({ name }) => name === contestant)?.label ?? contestant,
+  const labels = new Map(CONTESTANTS.map(({ name, label }) => [name, label]));
+  return `## Where the time goes
+
+Microseconds of CPU per request with 32 connections, by V8's sampling profiler, in a run of its own: the profiler costs time,
+too. What a function of Node.js does for another part counts as Node.js. Measured on ${machine.date}.
+
+${renderParts(results, labels)}`;
+}
+
+export function renderRelayProfile({ machine, results }: RelayProfileResults): string {
+  const labels = new Map(listContestants().map(({ name, label }) => [name, label]));
+  const sizes = [...new Set(results.map(({ size }) => size))];
+  const tables = sizes.map(
+    (size) =>
+      `### Passing on: ${size}
+
+${renderParts(
+  results.filter((result) => result.size === size),
+  labels,
+)}`,
   );
+  return `## Where the time goes when a call is passed on
+
+As [above](#where-the-time-goes), for what passes on. What Postern takes beyond the floor is what the floor does not do: limits, a session,
+the message and its answer looked at, rules, metrics. Measured on ${machine.date}.
+
+${tables.join('\n')}`;
+}
+
+function renderParts(
+  results: readonly ProfileResult[],
+  labels: ReadonlyMap<string, string>,
+): string {
+  const heads = results.map(({ contestant }) => labels.get(contestant) ?? contestant);
   const parts = [...new Set(results.flatMap((result) => Object.keys(result.parts)))];
   const rows = parts
     .map((part) => ({ part, times: results.map((result) => result.parts[part] ?? 0) }))
     .filter(({ times }) => Math.max(...times) >= LEAST_MICROSECONDS)
     .sort((a, b) => Math.max(...b.times) - Math.max(...a.times))
     .map(({ part, times }) => [part, ...times.map((time) => time.toFixed(1))]);
-  return `## Where the time goes
-
-Microseconds of CPU per request with 32 connections, by V8's sampling profiler, in a run of its own: the profiler costs time,
-too. What a function of Node.js does for another part counts as Node.js. Measured on ${machine.date}.
-
-${renderTable(['', ...labels], rows)}`;
+  return renderTable(['', ...heads], rows);
 }

@@ -20,6 +20,10 @@ export type StoreReads = 'direct' | 'tracked';
 /** Whether other replicas may have the same store (`Store.isShared`, before it is open). */
 export const isSharedStore = ({ kind }: Pick<StoreConfig, 'kind'>): boolean => kind !== 'embedded';
 
+/** Whether a `REDIS_URL` leads to a Redis Cluster. */
+export const isClusterUrl = (url: string): boolean =>
+  !isSentinelUrl(url) && new URL(url).searchParams.get('cluster') === 'true';
+
 /** Where its data lies, as operators read it. Nothing secret: of a URL the hosts alone. */
 export function describeStore(store: StoreConfig): string {
   if (store.kind === 'embedded') return `embedded in ${store.dataDir}`;

@@ -1,5 +1,6 @@
 // REDIS_URL → a connection. Retries are ours (command-runner.ts), not ioredis's.
 import { Cluster, Redis } from 'ioredis';
+import { isClusterUrl } from '../../config/groups/store.ts';
 import {
   formatAddress,
   isSentinelUrl,
@@ -27,7 +28,7 @@ export function connect(redisUrl: string, options: ConnectOptions): RedisConnect
   if (isSentinelUrl(redisUrl)) return connectPrimary(requireSentinelUrl(redisUrl), options);
   const { backoff } = options;
   const url = new URL(redisUrl);
-  const isCluster = url.searchParams.get('cluster') === 'true';
+  const isCluster = isClusterUrl(redisUrl);
   url.searchParams.delete('cluster');
   const client = isCluster ? connectCluster(url, backoff) : connectServer(url, backoff);
   return {

@@ -27,15 +27,19 @@ export interface RedisConnection {
   close(): void;
 }
 
+/** Before Redis 7 the word stands inside the message when a script met it. */
+export function isReadOnly(error: Error): boolean {
+  return error.message.includes('READONLY');
+}
+
 /** Fail at once instead of queueing, and never send a command twice. Time-outs are those of `endWhenSilent`. */
 export const FAIL_FAST = {
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
   enableReadyCheck: false,
   connectTimeout: 0,
-  // After a fail-over the old primary is read-only: go and find the new one. (Before Redis 7 the
-  // word stands inside the message when a script met it.)
-  reconnectOnError: (error: Error) => error.message.includes('READONLY'),
+  // After a fail-over the old primary is read-only: go and find the new one.
+  reconnectOnError: isReadOnly,
 };
 
 /** Of a client that sends its commands to one server. */

@@ -1,13 +1,14 @@
 // What Redis says of itself, for operators and for `postern doctor`.
-import type { Redis } from 'ioredis';
+import { Redis } from 'ioredis';
 import { type Clock, pause } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import { describeCause, type Log } from '../../platform/log.ts';
 import { buildOAuthKey } from '../keys.ts';
 import type { RedisServerFacts } from '../store.ts';
 import { createCommandRunner } from './command-runner.ts';
 import { connect } from './connect.ts';
 import { idleBackoff, type RedisClient } from './connection.ts';
 import { countOlderGrants, type GrantCount } from './older-grants.ts';
+import { openTrackingPair } from './tracking.ts';
 
 export interface RedisExamination {
   /** Each of its servers that takes writes; never empty. */
@@ -18,6 +19,8 @@ export interface RedisExamination {
   readonly sealedRecords: readonly string[];
   /** Undefined where nobody asked for it, or the user may not ask. */
   readonly olderGrants: GrantCount | undefined;
+  /** What it says against telling of changes; undefined where it does tell, or nobody asked for it. */
+  readonly trackingFailure: string | undefined;
 }
 
 export interface ExamineOptions {
@@ -25,6 +28,8 @@ export interface ExamineOptions {
   readonly log: Log;
   /** Whether an older secret sealed what ends so; undefined where there is none. */
   readonly isSealedBefore: ((ending: string) => boolean) | undefined;
+  /** Whether it is to tell of changes (`STORE_READS=tracked`). */
+  readonly isTracked: boolean;
 }
 
 const ATTEMPTS = 6;
@@ -33,7 +38,7 @@ const PAUSE_MS = 250;
 /** @throws StoreUnavailable with its cause. */
 export async function examineRedis(
   url: string,
-  { clock, log, isSealedBefore }: ExamineOptions,
+  { clock, log, isSealedBefore, isTracked }: ExamineOptions,
 ): Promise<RedisExamination> {
   const connection = connect(url, { backoff: idleBackoff, clock, log });
   // Its own attempts to connect do: one more beside them would go on after the end.
@@ -62,10 +67,19 @@ export async function examineRedis(
       latencyMs: await measureLatency(ping, clock),
       sealedRecords: (await Promise.all(servers.map(readSealedRecords))).flat(),
       olderGrants: isSealedBefore && (await ifAllowed(countOlderGrants(commands, isSealedBefore))),
+      trackingFailure: isTracked ? await tryTracking(connection.client) : undefined,
     };
   } finally {
     commands.close();
   }
+}
+
+async function tryTracking(client: RedisClient): Promise<string | undefined> {
+  if (!(client instanceof Redis)) return undefined;
+  const pair = openTrackingPair(client, { onChange() {}, onError() {}, onEnd() {} });
+  const failure = await pair.prepare().then(() => undefined, describeCause);
+  pair.close();
+  return failure;
 }
 
 const PINGS = 9;

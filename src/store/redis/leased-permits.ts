@@ -1,7 +1,7 @@
 // §8.7: what processes have taken of windows in advance, as Redis keeps it: beside the log of a window a hash of when
 // permits end to count → how many. Few fields, however many permits: ends are rounded up.
 import { buildLeasedKey, LEASED_MARK_KEY } from '../keys.ts';
-import { createScript } from './lua-script.ts';
+import type { RedisClient } from './connection.ts';
 
 /** Of its window: the longer a share lasts, the longer its permits count, and the fewer are asked for. */
 const LIFE_PART = 1 / 12;
@@ -86,7 +86,7 @@ export interface UnusedPermits {
 }
 
 /** KEYS: hashes. ARGV: for each an end, and how many of its permits were not used. None is returned that is not there. */
-const returnPermitsScript = createScript(`
+const RETURN_PERMITS = `
 for i, key in ipairs(KEYS) do
   local ends, unused = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
   local found = redis.pcall('HGET', key, ends)
@@ -95,15 +95,16 @@ for i, key in ipairs(KEYS) do
   elseif permits > 0 then redis.call('HDEL', key, ends) end
 end
 return 0
-`);
+`;
 
-/** On a cluster all must be of one window. */
+/** On a cluster all must be of one window. EVAL, since of an EVALSHA that Redis does not know the second try comes after what was sent meanwhile. */
 export const returnPermits = (
-  client: Parameters<typeof returnPermitsScript.run>[0],
+  client: RedisClient,
   unused: readonly UnusedPermits[],
 ): Promise<unknown> =>
-  returnPermitsScript.run(
-    client,
-    unused.map(({ key }) => buildLeasedKey(key)),
-    unused.flatMap(({ end, permits }) => [end, permits]),
+  client.eval(
+    RETURN_PERMITS,
+    unused.length,
+    ...unused.map(({ key }) => buildLeasedKey(key)),
+    ...unused.flatMap(({ end, permits }) => [end, permits]),
   );

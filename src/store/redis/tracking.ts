@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { type Moment, measureSince, takeMoment } from '../../platform/moment.ts';
-import { type Backoff, endInOtherDatabase, endWhenSilent } from './connection.ts';
+import { type Backoff, endInOtherDatabase, endWhenSilent, isReadOnly } from './connection.ts';
 
 export interface Tracking {
   /**
@@ -118,8 +118,11 @@ export function createTracking(
         beats -= 1;
         heardAt = sentAt;
       },
-      () => {
-        if (pair === sentIn) beats -= 1;
+      (error: unknown) => {
+        if (pair !== sentIn) return;
+        beats -= 1;
+        // Commands may go on without a write, and would not notice.
+        if (error instanceof Error && isReadOnly(error)) commandClient.disconnect(true);
       },
     );
   }

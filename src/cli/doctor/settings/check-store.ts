@@ -2,6 +2,7 @@
 import { constants, existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import type { StoreConfig } from '../../../config/groups/store.ts';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { toSentence } from '../../../platform/text.ts';
@@ -12,11 +13,13 @@ import { findOwnTokens } from './check-own-tokens.ts';
 import { judgeGrants, judgeLogins } from './judge-secrets.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
+type RedisStoreConfig = Extract<StoreConfig, { readonly kind: 'redis' }>;
+
 export async function checkStore(settings: SettingsAtHand): Promise<Found> {
   const { store } = settings.config;
   return store.kind === 'embedded'
     ? [await checkFolder(store.dataDir)]
-    : checkRedis(settings, store.url);
+    : checkRedis(settings, store);
 }
 
 /** The first start makes the folder. Until then, the one around it has to be writable. */
@@ -36,26 +39,43 @@ async function checkFolder(dataDir: string): Promise<Finding> {
 const findExisting = (path: string): string =>
   existsSync(path) || dirname(path) === path ? path : findExisting(dirname(path));
 
-async function checkRedis({ config, clock, log }: SettingsAtHand, url: string): Promise<Found> {
+async function checkRedis(
+  { config, clock, log }: SettingsAtHand,
+  { url, reads }: RedisStoreConfig,
+): Promise<Found> {
   // The driver takes as long to load as all the rest.
   const { examineRedis } = await import('../../../store/redis/examine.ts');
   const { stateSecret } = config.oauth;
   const seal = await createLoginSeal(stateSecret);
   const hasOlder = stateSecret?.kind === 'given' && stateSecret.secrets.length > 1;
+  const isTracked = reads === 'tracked';
   const examination = await examineRedis(url, {
     clock,
     log,
+    isTracked,
     isSealedBefore: hasOlder && seal ? (ending) => !seal.isSealedByFirst(ending) : undefined,
   }).catch((error: unknown) => explainUnreachable(describeCause(error), url));
   if ('status' in examination) return examination;
-  const { servers, latencyMs, sealedRecords, olderGrants } = examination;
+  const { servers, latencyMs, sealedRecords, olderGrants, trackingFailure } = examination;
   return [
     ...judgeServers(servers, url),
     judgeLatency(latencyMs),
+    isTracked ? judgeTracking(trackingFailure) : undefined,
     seal && judgeLogins(sealedRecords, seal),
     hasOlder && findOwnTokens(config) !== undefined ? judgeGrants(olderGrants) : undefined,
   ];
 }
+
+const judgeTracking = (refusal: string | undefined): Finding =>
+  refusal === undefined
+    ? ok('store.tracking', 'Redis tells of changes, as STORE_READS=tracked needs it.')
+    : warning('store.tracking', {
+        what: 'Redis does not tell of changes, so STORE_READS=tracked has no effect.',
+        why: `Sessions and logins are read for each call, as with STORE_READS=direct. Redis says: ${toSentence(refusal)}`,
+        setting: 'STORE_READS',
+        remedy:
+          'allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later), or set STORE_READS=direct.',
+      });
 
 /** What Redis or the system says, and what it means. */
 const REASONS = [
