@@ -108,16 +108,6 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     `WORKERS: ${read(serverSettings.workers)} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Remove WORKERS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379`,
 
   (read) => {
-    const limits = readLimitsConfig(read);
-    return (
-      limits.enabled &&
-      limits.counting === 'leased' &&
-      !isSharedStore(readStoreConfig(read)) &&
-      'RATE_LIMIT_COUNTING: "leased" needs REDIS_URL: it is for processes that share windows. Without Redis there is one process, which counts in its memory. Remove RATE_LIMIT_COUNTING, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379'
-    );
-  },
-
-  (read) => {
     if (read(storeSettings.reads) !== 'tracked') return undefined;
     const store = readStoreConfig(read);
     if (store.kind === 'embedded')
@@ -125,6 +115,16 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     return (
       isClusterUrl(store.url) &&
       'STORE_READS: tracked does not work with a Redis Cluster (?cluster=true in REDIS_URL). Set STORE_READS=direct, or use one Redis, or Redis Sentinel.'
+    );
+  },
+
+  (read) => {
+    const limits = readLimitsConfig(read);
+    return (
+      limits.enabled &&
+      limits.counting === 'leased' &&
+      !isSharedStore(readStoreConfig(read)) &&
+      'RATE_LIMIT_COUNTING: "leased" needs REDIS_URL: it is for processes that share windows. Without Redis there is one process, which counts in its memory. Remove RATE_LIMIT_COUNTING, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379'
     );
   },
 

@@ -135,6 +135,21 @@ test('§5.11 a login that was ended: its token is refused at once there, and soo
   expect((await others()).status).toBe(200);
 });
 
+test('§8.7, §11 with leased counting, too, calls in a session ask Redis for nothing but now and then for a share', async () => {
+  const env = { ...TRACKED, RATE_LIMIT_ENABLED: 'true', RATE_LIMIT_COUNTING: 'leased' };
+  const replicas = closeAfterTest(await startTwoReplicas({ env }));
+  const client = replicas.redis.client();
+  const token = await replicas.one.issuer.sign();
+  const session = await replicas.one.open({ token });
+  const ping = () => replicas.one.rpc(PING, { session, token });
+  await warmUp(client, ping);
+  const before = await countScripts(client);
+  const CALLS = 300;
+  for (let calls = 0; calls < CALLS; calls += 1) expect((await ping()).status).toBe(200);
+  // Shares grow with what they are needed for; without them each call is one script.
+  expect((await countScripts(client)) - before).toBeLessThan(CALLS / 10);
+});
+
 describe('settings', () => {
   const load = (env: Readonly<Record<string, string>>) => () =>
     loadConfig({ AUTH_REQUIRED: 'false', STORE_READS: 'tracked', ...env });
