@@ -45,13 +45,14 @@ export function renderWays(
   { batch, ...surroundings }: Surroundings,
 ): string {
   const { machine, modes, callers } = ways;
+  if (modes.length === 0 || callers.length === 0) return '';
   const all = STORE_MODES.map((mode) => deriveWay(mode, ways, costs, batch));
   const last = all.at(-1);
   return `## Asking Redis less often
 
 Redis is full before the processes are, because each call writes into two windows and extends its session. Two settings ask it less often:
 
-- [\`RATE_LIMIT_COUNTING=leased\`](reference/limits.md): a process takes a share of a window in advance, and counts by itself until it is used up,
+- [\`RATE_LIMIT_COUNTING=leased\`](reference/limits.md#leased-counting): a process takes a share of a window in advance, and counts by itself until it is used up,
   for 5 s at most. A session is extended once in 5 % of its time.
 - \`STORE_READS=tracked\`: a process remembers sessions and logins until Redis says that they have changed.
 
@@ -153,23 +154,23 @@ ${showPercent(1 - askedShare)} of the calls of the model wait for no answer of R
 
 - First \`RATE_LIMIT_COUNTING=leased\`, on any Redis, a cluster too. Processes with either setting count together, so you can change one after the other.
 - Then \`STORE_READS=tracked\`, on a single Redis or with Sentinel. Its user needs \`CLIENT TRACKING\`.
-- It helps where callers call often: many calls of an address or user within 5 s at the same process. Where tens of thousands of users each call
-  now and then, nearly all of their windows are counted in Redis as before. A load balancer that sends an address or a session to the same process
-  makes their calls come together there.
+- It helps where callers call often: a caller who sends a process at least 4 calls in 5 s gets a share. Where tens of thousands of users each call
+  now and then, their windows are counted in Redis as before, and only the window of all callers is not. A load balancer that sends an address or a
+  session to the same process makes their calls come together there.
 
 ### What you give up
 
-- **A limit may refuse early.** What another process has taken and not used counts as used: up to one share per process (5 % of the limit at most, and
-  an eighth of what is left), until it is given back after 5 s at most. A limit never admits more than it says, in any window. Near the limit each
-  request is counted in Redis again, and a limit with fewer than 8 requests left gives no shares. Answers tell what is left as of the share:
-  \`X-RateLimit-Remaining\` may be lower than what others would let in.
-- **What is ended holds within 200 ms** at the other processes, in place of at the next call: a session that was deleted, a login that was revoked. At the process
-  that ended it, it holds at once. When the connection over which Redis tells of changes is silent for 100 ms, every call asks Redis again.
-- **Sessions slide in steps of 5 %** of \`MCP_SESSION_TTL_SECONDS\`: one that is in use is extended only when that much of its time is over, so it may end that much
+- **A limit may refuse early.** What another process has taken and not used counts as used: at most one share per process (5 % of the limit, and less
+  near it), for 5 s at most; that of a process that was killed, for a window and 5 s. A limit never admits more than it says, in any window. The last 31
+  requests of a window, and limits under 80, are counted one by one. \`X-RateLimit-Remaining\` may be 5 s old.
+- **What is ended holds within 200 ms** at the other processes, in place of at their next call: a session that was deleted, a login that was revoked. At the
+  process that ended it, it holds at once. While the connection over which Redis tells of changes is not certain to work, each call asks Redis again.
+- **Sessions slide in steps of 5 %** of \`MCP_SESSION_TTL_SECONDS\`: a session is extended only when that much of its time is over, so it may end that much
   earlier after its last call. \`X-Session-Expires-At\` tells the time at which it really does.
-- **Redis that does not answer is noticed later** by callers who have a share and whose session is known: they go on for up to 100 ms.
+- **While Redis is down**, a share still counts until it is over (5 s at most); then every request passes, as with \`log\`. Calls in sessions fail as before: a
+  session is known for 100 ms without Redis.
 
-[Limits](reference/limits.md) has the details.
+[Leased counting](reference/limits.md#leased-counting) has the details.
 
 `;
 
