@@ -196,15 +196,11 @@ ${renderTable(
     ];
   }),
 )}
-${
-  ways === undefined
-    ? ''
-    : renderWays(ways, costs, {
-        networkMicroseconds: NETWORK_MICROSECONDS,
-        maxScripts: MAX_SCRIPTS,
-        batch: BUSY_BATCH,
-      })
-}## When one Redis is full
+${renderWays(ways, costs, {
+  networkMicroseconds: NETWORK_MICROSECONDS,
+  maxScripts: MAX_SCRIPTS,
+  batch: BUSY_BATCH,
+})}## When one Redis is full
 
 Before that, [ask it less often](#asking-redis-less-often), use a faster core, and one Redis for each group of users that can do without the sessions of the others.
 

@@ -40,14 +40,10 @@ const MODEL_CONNECTIONS = 32;
 const PROCESSES = [1, 2, 4, 8, 16, 25, 32];
 
 export function renderWays(
-  ways: WaysResults,
+  ways: WaysResults | undefined,
   costs: Costs,
-  { batch, ...surroundings }: Surroundings,
+  surroundings: Surroundings,
 ): string {
-  const { machine, modes, callers } = ways;
-  if (modes.length === 0 || callers.length === 0) return '';
-  const all = STORE_MODES.map((mode) => deriveWay(mode, ways, costs, batch));
-  const last = all.at(-1);
   return `## Asking Redis less often
 
 Redis is full before the processes are, because each call writes into two windows and extends its session. Two settings ask it less often:
@@ -56,7 +52,22 @@ Redis is full before the processes are, because each call writes into two window
   for 5 s at most. A session is extended once in 5 % of its time.
 - \`STORE_READS=tracked\`: a process remembers sessions and logins until Redis says that they have changed.
 
-${renderMachine(machine)}
+${
+  ways === undefined || ways.modes.length === 0 || ways.callers.length === 0
+    ? ''
+    : renderMeasured(ways, costs, surroundings)
+}${ADVICE}`;
+}
+
+function renderMeasured(
+  ways: WaysResults,
+  costs: Costs,
+  { batch, ...surroundings }: Surroundings,
+): string {
+  const { machine, modes, callers } = ways;
+  const all = STORE_MODES.map((mode) => deriveWay(mode, ways, costs, batch));
+  const last = all.at(-1);
+  return `${renderMachine(machine)}
 
 In each round each way was measured once; **× log** is the median of the ratios within a round, which says more than the microseconds where other
 work runs. In the first rows all calls are of one address and session.
@@ -143,14 +154,13 @@ ${renderTable(
     }),
   ]),
 )}
-${last === undefined ? '' : renderAdvice(last)}`;
+${last === undefined ? '' : `With both settings, ${showPercent(1 - last.askedShare)} of the calls of the model wait for no answer of Redis.\n\n`}`;
 }
 
-const renderAdvice = ({ askedShare }: Way): string => `### When to switch
+const ADVICE = `### When to switch
 
 Stay with \`log\` and \`direct\` as long as one Redis is enough: that is the exact form, and needs nothing from Redis but commands. Switch when
-Redis uses more than about half of its core, or when each round trip counts because Redis is far away: with both settings,
-${showPercent(1 - askedShare)} of the calls of the model wait for no answer of Redis.
+Redis uses more than about half of its core, or when each round trip counts because Redis is far away.
 
 - First \`RATE_LIMIT_COUNTING=leased\`, on any Redis, a cluster too. Processes with either setting count together, so you can change one after the other.
 - Then \`STORE_READS=tracked\`, on a single Redis or with Sentinel. Its user needs \`CLIENT TRACKING\`.
