@@ -1,6 +1,7 @@
 // §17: Redis Sentinel. Real servers fail over.
 import type { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
+import type { StoreReads } from '../../src/config/groups/store.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -24,7 +25,11 @@ interface OpenedStore {
   readonly lines: readonly LogLine[];
 }
 
-function openShared(url: string, backoff?: () => number): OpenedStore {
+function openShared(
+  url: string,
+  backoff?: () => number,
+  reads: StoreReads = 'direct',
+): OpenedStore {
   const { log, lines } = collectLog();
   const store = openRedisStore({
     url,
@@ -32,13 +37,14 @@ function openShared(url: string, backoff?: () => number): OpenedStore {
     defaultIssuer: DEFAULT_ISSUER,
     clock: systemClock,
     log,
+    reads,
     ...(backoff && { backoff }),
   });
   return { store, lines };
 }
 
-function open(url: string, backoff?: () => number): OpenedStore {
-  const opened = openShared(url, backoff);
+function open(url: string, backoff?: () => number, reads?: StoreReads): OpenedStore {
+  const opened = openShared(url, backoff, reads);
   closeAfterTest(opened.store);
   return opened;
 }
@@ -115,6 +121,52 @@ describe('fail-over', () => {
       await store.set('written', 'after', 60);
       expect(await redis.servers[1].client().get('written')).toBe('after');
       await expect.poll(() => linesOf(lines, 'info').at(-1)?.msg, LONG).toContain('again');
+    },
+  );
+
+  test.each([
+    { how: 'killed', fail: () => redis.servers[0].kill() },
+    { how: 'demoted by hand', fail: () => redis.sentinels[0]?.failOver() },
+  ])(
+    '§17 Sentinel: a primary that is $how: what a process remembers is of the new one',
+    async ({ fail }) => {
+      const { store } = open(redis.url, undefined, 'tracked');
+      await becomesUp(store);
+      await store.createSession(session, 3600);
+      const access = { sessionId: session.sessionId, owner: { sub: 'ada' }, slideSeconds: 3600 };
+      const read = async () => {
+        const { session: found } = await store.admitRequest([], access);
+        return 'record' in found ? found.record : undefined;
+      };
+      /** How many scripts this server has run for a call. */
+      const countScripts = async (client: Redis) => {
+        const before = await client.info('commandstats');
+        expect(await read().catch(() => undefined)).toBeDefined();
+        const after = await client.info('commandstats');
+        const count = (stats: string) => /cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? '0';
+        return Number(count(after)) - Number(count(before));
+      };
+      const isRemembered = (client: Redis) =>
+        expect.poll(() => countScripts(client).catch(() => 1), { ...LONG, interval: 5 }).toBe(0);
+      await isRemembered(redis.servers[0].client());
+      await untilReplicated(redis);
+      await fail();
+      const next = redis.servers[1].client();
+      // Requests go on meanwhile, as they would, until the connection whose reads are tracked is there.
+      await expect
+        .poll(async () => {
+          await read().catch(() => undefined);
+          return next.client('LIST');
+        }, LONG)
+        .toMatch(/ flags=[a-zA-Z]*t/);
+      await isRemembered(next);
+      await next.del(`mcp:session:${session.sessionId}`);
+      const deletedAt = performance.now();
+      for (let startedAt = deletedAt; startedAt - deletedAt < 400; ) {
+        startedAt = performance.now();
+        const found = await read();
+        if (startedAt - deletedAt >= 200) expect(found).toBeUndefined();
+      }
     },
   );
 

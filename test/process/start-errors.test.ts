@@ -92,6 +92,11 @@ test.each([
     env: { OIDC_ISSUER: 'https://me:hunter2-idp@idp.example' },
     line: /^OIDC_ISSUER: the value given \(not shown\) is not valid/,
   },
+  {
+    what: 'shares are to be taken of windows that no other process counts in',
+    env: { AUTH_REQUIRED: 'false', RATE_LIMIT_COUNTING: 'leased' },
+    line: /^RATE_LIMIT_COUNTING: "leased" needs REDIS_URL.* Remove RATE_LIMIT_COUNTING, or set REDIS_URL, for example /,
+  },
 ])('§10 start-up: one line and exit code 1 when $what', async ({ env, line }) => {
   const postern = await runPostern({ ...env, OAUTH_CLIENT_SECRET: SECRETS.OAUTH_CLIENT_SECRET });
   expectCleanFailure(postern);

@@ -49,7 +49,7 @@ export const storeSettings = {
     default: { value: 'direct' },
     summary: 'How sessions and logins are read from Redis: `direct` reads them for each call.',
     details:
-      '`tracked` needs a single Redis, or Sentinel: a process remembers them until Redis says that they have changed, and never for longer than it is certain to be told. What is ended holds everywhere within 200 ms in place of at the next call. See [Scaling](scaling.md).',
+      '`tracked` needs a single Redis, or Sentinel: a process remembers them until Redis says that they have changed, and never for longer than it is certain to be told. What is ended holds everywhere within 200 ms in place of at the next call. An ACL has to allow the channel `__redis__:invalidate`. See [Store](operations/store.md#reads-that-are-remembered).',
   }),
   dataDir: defineSetting('DATA_DIR', anyText, {
     default: { value: './data' },

@@ -3,7 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
 import type { Admission } from '../store.ts';
-import { type AdmissionRequest, runAdmissionScript } from './admission-script.ts';
+import type { AdmissionRequest } from './admission-request.ts';
+import { runAdmissionScript } from './admission-script.ts';
 import { type CommandRunner, DEADLINE_MS } from './command-runner.ts';
 import type { Shares } from './shares.ts';
 
@@ -110,7 +111,7 @@ export function createAdmissionBatches({
       defaultIssuer,
       slidesRarely,
       isCluster,
-      wanted: wanted?.permits,
+      wanted: wanted?.permits ?? [],
     };
     try {
       const { admissions, shares: granted } = await commands.run((client) =>

@@ -2,8 +2,10 @@
 // share only.
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { type Clock, createSecondTimer } from '../../platform/clock.ts';
+import { type Moment, takeMoment } from '../../platform/moment.ts';
 import type { LimitWindow, Verdict } from '../store.ts';
-import type { GrantedPermits, WantedPermits } from './admission-script.ts';
+import type { GrantedPermits } from './admission-reply.ts';
+import type { WantedPermits } from './admission-request.ts';
 import type { CommandRunner } from './command-runner.ts';
 import { MIN_PERMITS, returnPermits, toShareLife, type UnusedPermits } from './leased-permits.ts';
 
@@ -49,12 +51,6 @@ interface Share {
   left: number;
 }
 
-/** By two clocks: one may be set, the other stands still while the computer sleeps. */
-interface Moment {
-  readonly wall: number;
-  readonly monotonic: number;
-}
-
 /** A window in which requests of this process count. */
 interface LeasedWindow {
   /** Requests in a share's life, which began at `since` (monotonic), and in the one before. */
@@ -90,12 +86,10 @@ export function createShares({ commands, clock, isCluster }: SharesOptions): Sha
   const startSweeping = createSecondTimer(clock, {
     isNeeded: () => held.size > 0,
     task() {
-      const now = readMoment();
+      const now = takeMoment(clock);
       for (const share of held) if (isOver(share, now)) end(share);
     },
   });
-
-  const readMoment = (): Moment => ({ wall: clock.now(), monotonic: clock.monotonic() });
 
   function end(share: Share): void {
     held.delete(share);
@@ -136,7 +130,7 @@ export function createShares({ commands, clock, isCluster }: SharesOptions): Sha
 
   return {
     take(wanted) {
-      const now = readMoment();
+      const now = takeMoment(clock);
       const shares: Share[] = [];
       const missing: LimitWindow[] = [];
       for (const window of wanted) {
@@ -172,11 +166,11 @@ export function createShares({ commands, clock, isCluster }: SharesOptions): Sha
 
     hasLeft(window) {
       const leased = windows.peek(window.key);
-      return leased !== undefined && findShare(leased, window, readMoment()) !== undefined;
+      return leased !== undefined && findShare(leased, window, takeMoment(clock)) !== undefined;
     },
 
     ask(counted) {
-      const asked = readMoment();
+      const asked = takeMoment(clock);
       const wanting: LeasedWindow[] = [];
       const permits: WantedPermits[] = [];
       for (const window of counted) {
@@ -214,9 +208,10 @@ const NOTHING_GRANTED: GrantedPermits = {
   resetInMs: 0,
 };
 
+/** By either clock: one may be set, the other stands still while the computer sleeps. */
 function isOver({ window, asked }: Share, now: Moment): boolean {
   const life = toShareLife(window.windowMs);
-  return now.monotonic - asked.monotonic >= life || Math.abs(now.wall - asked.wall) >= life;
+  return now.monotonic - asked.monotonic >= life || Math.abs(now.now - asked.now) >= life;
 }
 
 /** What Redis said when the share was taken. Where the first entry has left since, the next one leaves soon. */

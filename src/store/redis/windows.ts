@@ -15,7 +15,7 @@ import {
   type Windows,
 } from '../store.ts';
 import { createAdmissionBatches } from './admission-batches.ts';
-import type { AdmissionRequest } from './admission-script.ts';
+import type { AdmissionRequest } from './admission-request.ts';
 import type { CommandRunner } from './command-runner.ts';
 import { createLocalAdmission, type TrackedRecords } from './local-admission.ts';
 import { createScript, NOW } from './lua-script.ts';
