@@ -66,7 +66,7 @@ function renderMeasured(
 ): string {
   const { machine, modes, callers } = ways;
   const all = STORE_MODES.map((mode) => deriveWay(mode, ways, costs, batch));
-  const last = all.at(-1);
+  const isQuiet = isQuietMachine(ways);
   return `${renderMachine(machine)}
 
 In each round each way was measured once; **× log** is the median of the ratios within a round, which says more than the microseconds where other
@@ -77,8 +77,7 @@ ${renderTable(
     'Deployment',
     'Connections',
     'Way',
-    'Gateway µs',
-    '× log',
+    ...(isQuiet ? ['Gateway µs', '× log'] : []),
     'Redis µs',
     '× log',
     'Scripts',
@@ -87,8 +86,9 @@ ${renderTable(
     'Bytes out',
     'Calls/s',
   ],
-  modes.map((row) => renderMode(row)),
+  modes.map((row) => renderMode(row, isQuiet)),
 )}
+${isQuiet ? '' : BUSY_MACHINE}
 Scripts, commands and bytes are those of a call. A process that tracks reads also sends Redis 25 small commands a second while it is called, whatever
 the number of calls; the fewer there are, the more that is of each.
 
@@ -111,7 +111,7 @@ ${renderTable(
 )}
 ### How many processes one Redis serves
 
-By the model above, with what each way costs of \`log\`, and the users of the first rows of that table (each calls 8 times a second):
+By the model above, with what each way costs Redis of \`log\`, and the users of the first rows of that table (each calls 8 times a second):
 
 ${renderTable(
   [
@@ -154,8 +154,19 @@ ${renderTable(
     }),
   ]),
 )}
-${last === undefined ? '' : `With both settings, ${showPercent(1 - last.askedShare)} of the calls of the model wait for no answer of Redis.\n\n`}`;
+`;
 }
+
+/** Above it, what a call costs a process depends on what else runs more than on how Redis is asked. */
+const QUIET_LOAD_AVERAGE = 2;
+
+const isQuietMachine = ({ machine }: WaysResults): boolean =>
+  (machine.loadAverage ?? Number.POSITIVE_INFINITY) <= QUIET_LOAD_AVERAGE;
+
+const BUSY_MACHINE = `What a call costs the gateway is not in the table: too much other work ran for a comparison, so the model below counts with the same in each way. All
+microseconds are several times those of a quiet machine; compare ratios, commands and bytes. A process that gets no CPU for 100 ms is not certain of what it
+knows, and asks Redis again: with many connections, that is why more than a few calls did.
+`;
 
 const ADVICE = `### When to switch
 
@@ -195,31 +206,32 @@ function deriveWay(mode: StoreMode, ways: WaysResults, costs: Costs, batch: numb
   );
   const callers = ways.callers.find((one) => one.mode === mode.name && one.users === MODEL_USERS);
   if (row === undefined || callers === undefined) throw new Error(`${mode.name} was not measured`);
-  const gateway = scaleCost(costs.gateway, row.gatewayRatio);
+  const gateway = isQuietMachine(ways) ? scaleCost(costs.gateway, row.gatewayRatio) : costs.gateway;
   const ratio = computeRedisRatio(callers, ways.callers);
   if (mode.settings.STORE_READS === undefined) {
     return { mode, gateway, redis: scaleCost(costs.redis, ratio), askedShare: 1 };
   }
-  // Few calls ask, so that each has a script of its own.
-  const askedShare = callers.scripts;
+  // As many calls in a script as with log: those that come in the same moment.
+  const log = findLog(callers, ways.callers);
+  const askedShare = Math.min(1, callers.scripts / (log?.scripts ?? 1));
   const each = (ratio * costOf(costs.redis, batch)) / askedShare;
   return { mode, gateway, redis: { fixed: 0, each }, askedShare };
 }
 
-const computeRedisRatio = (row: CallersRow, all: readonly CallersRow[]): number => {
-  const log = all.find(({ mode, users }) => mode === DEFAULT_MODE && users === row.users);
-  return row.cpuMicroseconds / (log?.cpuMicroseconds ?? Number.NaN);
-};
+const findLog = ({ users }: CallersRow, all: readonly CallersRow[]) =>
+  all.find((row) => row.mode === DEFAULT_MODE && row.users === users);
+
+const computeRedisRatio = (row: CallersRow, all: readonly CallersRow[]): number =>
+  row.cpuMicroseconds / (findLog(row, all)?.cpuMicroseconds ?? Number.NaN);
 
 const labelOf = (name: StoreMode['name']) =>
   STORE_MODES.find((mode) => mode.name === name)?.label ?? name;
 
-const renderMode = (row: ModeResult): readonly string[] => [
+const renderMode = (row: ModeResult, hasGateway: boolean): readonly string[] => [
   row.deployment,
   String(row.connections),
   labelOf(row.mode),
-  show(row.gateway),
-  row.gatewayRatio.toFixed(2),
+  ...(hasGateway ? [show(row.gateway), row.gatewayRatio.toFixed(2)] : []),
   show(row.redis),
   row.redisRatio.toFixed(2),
   show(row.scripts),
