@@ -88,7 +88,7 @@ export async function createCall(
 const renderRequest = (id: number | string, method: string, params: object) =>
   JSON.stringify({ jsonrpc: '2.0', id, method, params });
 
-async function openSession(url: string, headers: Record<string, string>): Promise<string> {
+export async function openSession(url: string, headers: Record<string, string>): Promise<string> {
   const params = {
     protocolVersion: '2025-11-25',
     capabilities: {},

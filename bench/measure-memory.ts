@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { runPostern } from './contestants.ts';
 import { describeMachine } from './machine.ts';
+import { measureStreams } from './measure-streams.ts';
 import type { Options } from './options.ts';
 import { publish } from './published.ts';
 import { prepareRunner } from './rounds.ts';
@@ -33,7 +34,12 @@ interface Sample {
   readonly residentMb: number;
 }
 
-export async function measureMemory({ requests, isPublished }: Options): Promise<void> {
+export async function measureMemory({ only, requests, isPublished }: Options): Promise<void> {
+  if (only.length === 0 || only.includes('load')) await measureLoad(requests, isPublished);
+  if (only.length === 0 || only.includes('streams')) await measureStreams();
+}
+
+async function measureLoad(requests: number, isPublished: boolean): Promise<void> {
   const machine = describeMachine();
   const results: MemoryResult[] = [];
   for (const store of ['redis', 'embedded'] as const) {

@@ -24,6 +24,7 @@ What:
   scaling      one process and two, and what Redis takes (about 5 minutes)
   memory       at rest, under load, and whether it grows with the requests
   connections  whether memory grows with 50,000 connections of users (about 3 minutes)
+  collector    how often and for how long the garbage collector pauses it, with other options of node beside
   relay        what it costs to pass a call on to a server behind the gateway: table, calls, lists, sessions, connections, profile (--only)
   profile      where the CPU time of a call goes
   start        from the start of the process to its first answer
@@ -36,7 +37,7 @@ What:
 
 Options:
   --quick               under a minute: 32 connections, 3 short rounds, main contestants
-  --only a,b            only these contestants (by name or by the beginning of it), cases of growth, or parts of scaling, relay or tokens
+  --only a,b            only these contestants (by name or by the beginning of it), cases of growth or collector, or parts of memory, scaling, relay or tokens
   --connections 1,32    only so many connections
   --rounds n            rounds of each contestant (5)
   --seconds n           length of a round (3)

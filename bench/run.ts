@@ -2,6 +2,7 @@
 // what is where; docs/benchmarks.md has the figures and how they were measured.
 import { measureGrowth } from './growth/measure-growth.ts';
 import { measureCalls } from './measure-calls.ts';
+import { measureCollector } from './measure-collector.ts';
 import { measureConnections } from './measure-connections.ts';
 import { measureGuards } from './measure-guards.ts';
 import { measureMemory } from './measure-memory.ts';
@@ -23,6 +24,7 @@ const commands: Readonly<Record<string, (options: Options) => Promise<void>>> = 
   scaling: measureScaling,
   memory: measureMemory,
   connections: measureConnections,
+  collector: measureCollector,
   relay: measureRelay,
   profile: measureProfile,
   start: measureStart,

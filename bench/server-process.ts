@@ -83,7 +83,7 @@ async function waitForAnswer(url: string, child: ChildProcess): Promise<void> {
 }
 
 /** Of a process and of those that it has started and that still run. */
-function readCpuSecondsOfAll(pid: number | string | undefined): number {
+export function readCpuSecondsOfAll(pid: number | string | undefined): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
   return children
     .split(' ')
@@ -104,7 +104,7 @@ function readResidentMb({ pid }: ChildProcess): number {
   return Number(kilobytes) / 1024;
 }
 
-function stopProcess(child: ChildProcess): Promise<void> {
+export function stopProcess(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   return new Promise((resolve) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), 5000);

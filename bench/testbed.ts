@@ -24,6 +24,8 @@ export interface Testbed {
   createCall(server: ServerProcess, era: Era, work?: Work): Promise<Call>;
   /** The call of so many users in turn, each with an address (for TRUST_PROXY) and a session. */
   createCallOfMany(server: ServerProcess, users: number): Promise<Call>;
+  /** Of another user than the one who makes the calls; the same each time. */
+  signToken(user: string): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -62,6 +64,7 @@ export async function openTestbed(contestants: readonly Contestant[] = []): Prom
   const redis = await startRedis({ config: [`databases ${DATABASES}`] });
   const exp = Math.floor(Date.now() / 1000) + 86_400;
   const token = await issuer.sign({ aud: AUDIENCE, exp });
+  const tokens = new Map<string, Promise<string>>();
   const servers: ServerProcess[] = [];
   let database = 0;
 
@@ -102,6 +105,13 @@ export async function openTestbed(contestants: readonly Contestant[] = []): Prom
       }
       if (call === undefined) throw new Error('There is no user');
       return { ...call, callers };
+    },
+    signToken(user) {
+      const known = tokens.get(user);
+      if (known !== undefined) return known;
+      const signed = issuer.sign({ aud: AUDIENCE, exp, sub: user });
+      tokens.set(user, signed);
+      return signed;
     },
     async close() {
       openTestbeds.delete(testbed);

@@ -150,6 +150,10 @@ const CASTS: Readonly<Record<string, { readonly count: number; readonly why: str
   'oauth/account/browser-sessions.ts': { count: 1, why: 'a record that this code sealed' },
   'oauth/broker/run-once.ts': { count: 1, why: 'a record that this code sealed' },
   'oauth/refresh/recent-answers.ts': { count: 1, why: 'a record that this code sealed' },
+  'platform/load-package.ts': {
+    count: 1,
+    why: 'its caller names the package together with its type',
+  },
   'store/seal/sealed-records.ts': { count: 1, why: 'a record that this code sealed' },
 };
 

@@ -6,7 +6,7 @@ import { printProfile, profileServer } from '../profile.ts';
 import { publish, type RelayProfile } from '../published.ts';
 import { openTestbed } from '../testbed.ts';
 import { FLOOR, listContestants, startContestant, TOOLS } from './contestants.ts';
-import { SIZES } from './measure-table.ts';
+import { RELAY_SIZES } from './measure-table.ts';
 import { startUpstream } from './upstreams.ts';
 
 const PROFILED: readonly string[] = [FLOOR, 'embedded', 'redis'];
@@ -18,7 +18,7 @@ export async function measureRelayProfile({ isPublished }: Options): Promise<voi
   const upstream = await startUpstream('session', TOOLS);
   try {
     const results: RelayProfile[] = [];
-    for (const [at, { name: size, work }] of SIZES.entries()) {
+    for (const [at, { name: size, work }] of RELAY_SIZES.entries()) {
       for (const contestant of contestants) {
         const { name, label, era } = contestant;
         const parts = await profileServer({

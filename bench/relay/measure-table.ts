@@ -25,7 +25,7 @@ export interface Size {
 }
 
 /** A tool of contestants/server-answers.mjs; the text is compared with what the server itself answers. */
-export const SIZES: readonly Size[] = [
+export const RELAY_SIZES: readonly Size[] = [
   { name: '1 KB', work: callTool('small', 1000) },
   { name: 'SSE', work: callTool('stream', 1000) },
   { name: '100 KB', work: callTool('large', 100_000) },
@@ -71,7 +71,7 @@ export async function measureTable({ plan, isPublished, isQuick }: Options): Pro
       });
     }
     const rows: RelayRow[] = [];
-    for (const size of SIZES) rows.push(...(await measureSize(testbed, size, servers)));
+    for (const size of RELAY_SIZES) rows.push(...(await measureSize(testbed, size, servers)));
     print(rows);
     for (const { title, goal } of judgeRelayGoals(rows))
       console.log(`${title}: ${renderGoal(goal)}`);

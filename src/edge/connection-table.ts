@@ -4,11 +4,12 @@ import type { Socket } from 'node:net';
 import { createSecondTimer } from '../platform/clock.ts';
 import {
   type Connection,
+  type ConnectionProgress,
   closeConnection,
   closeStalledConnections,
   createOpenConnections,
-  createStallDetector,
   forgetConnection,
+  StallDetector,
 } from './connection.ts';
 import {
   type ConnectionLimit,
@@ -45,23 +46,25 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
     task: () => closeStalledConnections(open),
   });
 
+  const events: ConnectionEvents = {
+    onBusy(connection) {
+      // One that somebody else's server accepted is not ours to close.
+      if (!all.has(connection)) return;
+      idle.delete(connection);
+      busy.add(connection);
+      startMeasuring();
+    },
+    onIdle(connection) {
+      busy.delete(connection);
+      waitingForBody.delete(connection);
+      if (!all.has(connection)) return;
+      if (isClosing) connection.socket.destroySoon();
+      else if (!beyondLimit.has(connection)) idle.add(connection);
+    },
+  };
+
   function create(socket: Socket): Connection {
-    const connection = createConnection(socket, {
-      onBusy() {
-        // One that somebody else's server accepted is not ours to close.
-        if (!all.has(connection)) return;
-        idle.delete(connection);
-        busy.add(connection);
-        startMeasuring();
-      },
-      onIdle() {
-        busy.delete(connection);
-        waitingForBody.delete(connection);
-        if (!all.has(connection)) return;
-        if (isClosing) socket.destroySoon();
-        else if (!beyondLimit.has(connection)) idle.add(connection);
-      },
-    });
+    const connection = new ServedConnection(socket, events);
     known.set(socket, connection);
     return connection;
   }
@@ -70,7 +73,8 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
     open(socket) {
       const connection = create(socket);
       all.add(connection);
-      socket.once('close', () => forgetConnection(open, connection));
+      // Not once: the wrapper that takes the listener away again would stay as long as the connection.
+      socket.on('close', () => forgetConnection(open, connection));
       makeRoomFor(connection);
       if (!beyondLimit.has(connection)) idle.add(connection);
     },
@@ -96,69 +100,93 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
 
 interface ConnectionEvents {
   /** A request has begun, on a connection that had none. */
-  onBusy(): void;
+  onBusy(connection: Connection): void;
   /** The last request is over, or the connection has closed. */
-  onIdle(): void;
+  onIdle(connection: Connection): void;
 }
 
 /** Bytes of replies not yet sent at which no more requests are worked on. */
 const MAX_UNSENT_BYTES = 1_048_576;
 
-function createConnection(socket: Socket, { onBusy, onIdle }: ConnectionEvents): Connection {
+/** A class: thousands of connections stand for minutes, and closures would take three times the memory. */
+class ServedConnection implements Connection {
+  readonly socket: Socket;
+  readonly address: string;
+  isClosing = false;
+  private readonly events: ConnectionEvents;
   /** With the bytes of their replies. */
-  const pending = new Map<ServerResponse, number>();
-  const waitingTasks: (() => void)[] = [];
-  const stallDetector = createStallDetector();
-  let unsentBytes = 0;
-  let bytesReadBefore = -1;
+  private readonly pending = new Map<ServerResponse, number>();
+  private waitingTasks: (() => void)[] | undefined;
+  private readonly stallDetector = new StallDetector();
+  private unsentBytes = 0;
+  private bytesReadBefore = -1;
 
-  // node:http tells only the first of the pending responses that its caller is gone.
-  socket.once('close', () => {
-    waitingTasks.length = 0;
-    for (const res of pending.keys()) if (res.socket === null) res.destroy().emit('close');
-  });
-
-  function endRequest(res: ServerResponse): void {
-    const bytes = pending.get(res);
-    if (bytes === undefined) return;
-    unsentBytes -= bytes;
-    pending.delete(res);
-    while (unsentBytes < MAX_UNSENT_BYTES && waitingTasks.length > 0) waitingTasks.shift()?.();
-    if (pending.size === 0) onIdle();
+  constructor(socket: Socket, events: ConnectionEvents) {
+    this.socket = socket;
+    this.address = toAddress(socket.remoteAddress);
+    this.events = events;
+    // node:http tells only the first of the pending responses that its caller is gone.
+    socket.on('close', () => {
+      this.waitingTasks = undefined;
+      for (const res of this.pending.keys()) if (res.socket === null) res.destroy().emit('close');
+    });
   }
 
-  return {
-    socket,
-    address: toAddress(socket.remoteAddress),
-    isClosing: false,
-    startRequest(res) {
-      pending.set(res, 0);
-      // Not once: the wrapper that takes the listener away again costs as much as ending the request.
-      res.on('close', () => endRequest(res));
-      if (pending.size === 1) onBusy();
-      return pending.size;
-    },
-    pendingResponses: () => [...pending.keys()],
-    runWhenDrained(task) {
-      if (unsentBytes < MAX_UNSENT_BYTES && waitingTasks.length === 0) task();
-      else waitingTasks.push(task);
-    },
-    countReply(res, bytes) {
-      if (!pending.has(res)) return;
-      pending.set(res, bytes);
-      unsentBytes += bytes;
-    },
-    checkProgress() {
-      const sending = stallDetector.checkProgress({
-        unsentBytes: socket.writableLength,
-        sentBytes: socket.bytesWritten - socket.writableLength,
-      });
-      if (sending === 'stalled') return 'stalled';
-      const isSilent = socket.bytesRead === bytesReadBefore;
-      bytesReadBefore = socket.bytesRead;
-      const [only] = pending.keys();
-      const isWaiting = isSilent && pending.size === 1 && only?.req.complete === false;
-      return isWaiting ? 'waiting for a body' : 'moving';
-    },
-  };
+  startRequest(res: ServerResponse): number {
+    this.pending.set(res, 0);
+    // Not once: the wrapper that takes the listener away again costs as much as ending the request.
+    res.on('close', () => this.endRequest(res));
+    if (this.pending.size === 1) this.events.onBusy(this);
+    return this.pending.size;
+  }
+
+  pendingResponses(): readonly ServerResponse[] {
+    return [...this.pending.keys()];
+  }
+
+  runWhenDrained(task: () => void): void {
+    if (this.unsentBytes < MAX_UNSENT_BYTES && this.waitingTasks === undefined) {
+      task();
+      return;
+    }
+    this.waitingTasks ??= [];
+    this.waitingTasks.push(task);
+  }
+
+  countReply(res: ServerResponse, bytes: number): void {
+    if (!this.pending.has(res)) return;
+    this.pending.set(res, bytes);
+    this.unsentBytes += bytes;
+  }
+
+  checkProgress(): ConnectionProgress {
+    const { socket, pending } = this;
+    const sending = this.stallDetector.checkProgress({
+      unsentBytes: socket.writableLength,
+      sentBytes: socket.bytesWritten - socket.writableLength,
+    });
+    if (sending === 'stalled') return 'stalled';
+    const isSilent = socket.bytesRead === this.bytesReadBefore;
+    this.bytesReadBefore = socket.bytesRead;
+    const [only] = pending.keys();
+    const isWaiting = isSilent && pending.size === 1 && only?.req.complete === false;
+    return isWaiting ? 'waiting for a body' : 'moving';
+  }
+
+  private endRequest(res: ServerResponse): void {
+    const bytes = this.pending.get(res);
+    if (bytes === undefined) return;
+    this.unsentBytes -= bytes;
+    this.pending.delete(res);
+    this.runWaiting();
+    if (this.pending.size === 0) this.events.onIdle(this);
+  }
+
+  private runWaiting(): void {
+    while (this.waitingTasks !== undefined && this.unsentBytes < MAX_UNSENT_BYTES) {
+      const task = this.waitingTasks.shift();
+      if (task === undefined) this.waitingTasks = undefined;
+      else task();
+    }
+  }
 }

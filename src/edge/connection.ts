@@ -24,7 +24,7 @@ export interface Connection {
  * Stalled: its caller reads too slowly to go on. Waiting for a body: nothing came of the body of its
  * only request.
  */
-type ConnectionProgress = 'moving' | 'stalled' | 'waiting for a body';
+export type ConnectionProgress = 'moving' | 'stalled' | 'waiting for a body';
 
 /** How long what comes after a reply is still read and dropped, so that its caller sees the reply. */
 export const DISCARD_MS = 2000;
@@ -39,49 +39,43 @@ interface SendProgress {
   readonly sentBytes: number;
 }
 
-interface StallDetector {
-  /**
-   * To be called once a second. Stalled is a caller that reads too slowly to go on. Seconds in which
-   * the process itself was too busy to send are not counted.
-   */
-  checkProgress(progress: SendProgress): 'moving' | 'stalled';
-}
-
 /** Seconds without any progress after which a caller is given up. */
 const MAX_SILENT_SECONDS = 30;
 /** In so many seconds a caller reads so many bytes. */
 const WINDOW_SECONDS = 60;
 const WINDOW_BYTES = 60 * 1024;
 
-export function createStallDetector(): StallDetector {
-  let sentBefore: number | undefined;
-  let silentSeconds = 0;
-  let windowSeconds = 0;
-  let windowBytes = 0;
+export class StallDetector {
+  private sentBefore: number | undefined;
+  private silentSeconds = 0;
+  private windowSeconds = 0;
+  private windowBytes = 0;
 
-  return {
-    checkProgress({ unsentBytes, sentBytes }) {
-      if (unsentBytes === 0) {
-        sentBefore = undefined;
-        return 'moving';
-      }
-      if (sentBefore === undefined) {
-        sentBefore = sentBytes;
-        silentSeconds = windowSeconds = windowBytes = 0;
-        return 'moving';
-      }
-      const progress = sentBytes - sentBefore;
-      sentBefore = sentBytes;
-      silentSeconds = progress > 0 ? 0 : silentSeconds + 1;
-      windowBytes += progress;
-      windowSeconds++;
-      if (silentSeconds >= MAX_SILENT_SECONDS) return 'stalled';
-      if (windowSeconds < WINDOW_SECONDS) return 'moving';
-      const isTooSlow = windowBytes < WINDOW_BYTES;
-      windowSeconds = windowBytes = 0;
-      return isTooSlow ? 'stalled' : 'moving';
-    },
-  };
+  /**
+   * To be called once a second. Stalled is a caller that reads too slowly to go on. Seconds in which
+   * the process itself was too busy to send are not counted.
+   */
+  checkProgress({ unsentBytes, sentBytes }: SendProgress): 'moving' | 'stalled' {
+    if (unsentBytes === 0) {
+      this.sentBefore = undefined;
+      return 'moving';
+    }
+    if (this.sentBefore === undefined) {
+      this.sentBefore = sentBytes;
+      this.silentSeconds = this.windowSeconds = this.windowBytes = 0;
+      return 'moving';
+    }
+    const progress = sentBytes - this.sentBefore;
+    this.sentBefore = sentBytes;
+    this.silentSeconds = progress > 0 ? 0 : this.silentSeconds + 1;
+    this.windowBytes += progress;
+    this.windowSeconds++;
+    if (this.silentSeconds >= MAX_SILENT_SECONDS) return 'stalled';
+    if (this.windowSeconds < WINDOW_SECONDS) return 'moving';
+    const isTooSlow = this.windowBytes < WINDOW_BYTES;
+    this.windowSeconds = this.windowBytes = 0;
+    return isTooSlow ? 'stalled' : 'moving';
+  }
 }
 
 // The connections that are open, by what they are doing.

@@ -146,13 +146,23 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
         record(received, reply, route);
         return;
       }
+      forgetHeaders(req);
+      const end = createStreamEnd(received, reply, route);
       sent
         .catch((cause: unknown) => breakOff(res, cause))
-        .then(() => record(received, reply, route))
+        .then(end)
         .catch(fail);
     } catch (thrown) {
       fail(thrown);
     }
+  }
+
+  /** Of what was received and sent it keeps what the log and the metrics say at the end: a stream stands for minutes. */
+  function createStreamEnd(received: ReceivedRequest, sent: Reply, route: string): () => void {
+    const { receivedAt } = received;
+    const { method, path, clientIp } = received.request;
+    const { headers: _headers, stream: _stream, ...reply } = sent;
+    return () => record({ request: { method, path, clientIp }, receivedAt }, reply, route);
   }
 
   function sendRefusal(
@@ -168,7 +178,7 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
     record(received, reply, 'unmatched');
   }
 
-  function record({ request, receivedAt }: ReceivedRequest, reply: Reply, route: string): void {
+  function record({ request, receivedAt }: RecordedRequest, reply: Reply, route: string): void {
     const { method, path, clientIp } = request;
     const seconds = (clock.monotonic() - receivedAt) / 1000;
     logRequest({ method, path, clientIp, route, reply, seconds });
@@ -181,7 +191,18 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
   }
 }
 
+/** Node keeps them until the reply has ended, the token among them: more than a kilobyte of each open stream. */
+function forgetHeaders(req: IncomingMessage): void {
+  req.rawHeaders.length = 0;
+  // Who still needs them has the object that was there before.
+  req.headers = {};
+}
+
 // §4.11: one log line and one count per request, after its reply.
+
+interface RecordedRequest extends Pick<ReceivedRequest, 'receivedAt'> {
+  readonly request: Pick<ReceivedRequest['request'], 'method' | 'path' | 'clientIp'>;
+}
 
 export interface LoggedRequest {
   readonly method: string;

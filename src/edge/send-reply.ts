@@ -12,10 +12,10 @@ import {
   type CountBytes,
   type CountedReply,
   createReplyMemory,
-  createStreamWriter,
   type ReplyMemory,
   type ReplyOwner,
   SLICE_BYTES,
+  StreamWriter,
   writeSlices,
 } from './reply-writer.ts';
 
@@ -183,57 +183,103 @@ type SendStream = (
   reply: StreamedReply,
 ) => Promise<void>;
 
-function createSendStream(clock: Clock, log: Log): SendStream {
-  return async function sendStream({ method }, res, { status, headers, stream, countBytes }) {
-    const pieces = stream[Symbol.asyncIterator]();
-    const writer = createStreamWriter(res, clock, countBytes);
-    let isOver = false;
+const createSendStream =
+  (clock: Clock, log: Log): SendStream =>
+  ({ method }, res, { status, headers, stream, countBytes }) =>
+    new Promise((resolve, reject) => {
+      const pieces = stream[Symbol.asyncIterator]();
+      const writer = new StreamWriter(res, clock, countBytes);
+      const sending = new StreamSending(res, pieces, { writer, log, resolve, reject });
+      if (res.destroyed) sending.stop();
+      else sending.start(status, headers, method === 'HEAD');
+    });
 
-    async function sendAll(): Promise<void> {
-      res.writeHead(status, headers);
-      res.flushHeaders();
-      if (method === 'HEAD') endEarly();
-      for (let piece = await readNext(); piece !== undefined; piece = await readNext()) {
-        await writer.write(piece);
-      }
-      // Ending what has closed would make it look as if everything had been sent.
-      if (!res.closed) await writer.end();
-    }
-
-    /** Undefined when there is nothing more to send, or nobody to send it to. */
-    async function readNext(): Promise<string | undefined> {
-      if (isOver) return undefined;
-      writer.keepAlive();
-      const { done, value } = await pieces.next();
-      if (done) isOver = true;
-      return isOver ? undefined : value;
-    }
-
-    /** Not awaited: a generator's `return` waits for its pending `next`, which may never come. */
-    function endEarly(): void {
-      if (isOver) return;
-      isOver = true;
-      endIterator(pieces).catch((cause: unknown) => {
-        log.error('The source of a streamed reply could not be ended.', { cause });
-      });
-    }
-
-    try {
-      await runUnlessClosed(res, sendAll);
-    } finally {
-      writer.stop();
-      endEarly();
-    }
-  };
+interface SendingDeps {
+  readonly writer: StreamWriter;
+  readonly log: Log;
+  resolve(): void;
+  reject(cause: unknown): void;
 }
 
-/** Resolves when `run` ends or the connection closes; a later rejection of `run` is ignored. */
-function runUnlessClosed(res: ServerResponse, run: () => Promise<void>): Promise<void> {
-  if (res.destroyed) return Promise.resolve();
-  return new Promise<void>((resolve, reject) => {
-    res.once('close', resolve);
-    run().then(resolve, reject);
-  });
+/**
+ * One stream on its way. Not an async function: while thousands of streams are silent, each such function that waits in them
+ * would take almost a kilobyte.
+ */
+class StreamSending {
+  private readonly res: ServerResponse;
+  private readonly pieces: AsyncIterator<string>;
+  private readonly deps: SendingDeps;
+  private isOver = false;
+
+  constructor(res: ServerResponse, pieces: AsyncIterator<string>, deps: SendingDeps) {
+    this.res = res;
+    this.pieces = pieces;
+    this.deps = deps;
+  }
+
+  start(status: number, headers: HeaderList, isHeadOnly: boolean): void {
+    const { res } = this;
+    res.on('close', () => this.stop());
+    try {
+      res.writeHead(status, headers);
+      res.flushHeaders();
+      if (isHeadOnly) this.endSource();
+      this.sendNext();
+    } catch (cause) {
+      this.fail(cause);
+    }
+  }
+
+  /** Ends it, whether all was sent or its caller is gone; after that nothing more comes of it. */
+  stop(): void {
+    this.deps.writer.stop();
+    this.endSource();
+    this.deps.resolve();
+  }
+
+  private fail(cause: unknown): void {
+    this.deps.reject(cause);
+    this.stop();
+  }
+
+  private sendNext(): void {
+    const { pieces, deps } = this;
+    if (this.isOver) {
+      this.finish();
+      return;
+    }
+    deps.writer.keepAlive();
+    pieces.next().then(
+      ({ done, value }) => {
+        if (done) this.isOver = true;
+        if (this.isOver) this.finish();
+        else this.send(value);
+      },
+      (cause: unknown) => this.fail(cause),
+    );
+  }
+
+  private send(piece: string): void {
+    this.deps.writer.write(piece).then(
+      () => this.sendNext(),
+      (cause: unknown) => this.fail(cause),
+    );
+  }
+
+  private finish(): void {
+    // Ending what has closed would make it look as if everything had been sent.
+    if (this.res.closed) this.stop();
+    else void this.deps.writer.end().then(() => this.stop());
+  }
+
+  /** Not awaited: a generator's `return` waits for its pending `next`, which may never come. */
+  private endSource(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    endIterator(this.pieces).catch((cause: unknown) => {
+      this.deps.log.error('The source of a streamed reply could not be ended.', { cause });
+    });
+  }
 }
 
 /** Async, so that what it throws is a rejection. */

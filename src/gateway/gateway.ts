@@ -286,6 +286,7 @@ export async function createGateway(
     defaultIssuer: config.oauth.provider?.issuer,
     noteStatelessUser: recentCallers?.note,
     endedGrants: ownTokens?.endedGrants,
+    maxConnections: config.http.maxConnections,
   });
 
   const site = createPublicSite(config, {

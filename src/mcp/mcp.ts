@@ -70,6 +70,8 @@ export interface McpDeps {
   readonly noteStatelessUser: ((user: UserContext) => void) | undefined;
   /** Undefined where the gateway issues no tokens of its own. */
   readonly endedGrants: Pick<EndedGrants, 'listen' | 'hasEnded'> | undefined;
+  /** Of the process; 0 for no limit. */
+  readonly maxConnections: number;
 }
 
 export interface Mcp {

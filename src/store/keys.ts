@@ -250,7 +250,11 @@ export const buildLimitKey = (group: string, counted: string): string =>
 /** What processes have taken of such a window in advance; in its slot on a cluster. */
 export const buildLeasedKey = (limitKey: string): string => `ratelimit:leased:{${limitKey}}`;
 
-/** That there is any such key. */
+/** That some of it was returned, by a command of this id. */
+export const buildReturnedKey = (limitKey: string, id: string): string =>
+  `${buildLeasedKey(limitKey)}:returned:${id}`;
+
+/** That any process has taken something in advance. */
 export const LEASED_MARK_KEY = 'ratelimit:leased';
 
 /** Users with an e-mail address, for operators; `mac` is that of the address. Those whom the provider says it belongs to have a list of their own. */

@@ -278,6 +278,8 @@ export interface Verdict {
   readonly resetAt: number;
   /** Milliseconds from now until `resetAt`, by the store's clock. */
   readonly resetInMs: number;
+  /** Of a refusal that may be over before that: for so many milliseconds it need not be asked for again. */
+  readonly holdsForMs?: number;
 }
 
 /** What admitting a request came to. */

@@ -208,6 +208,47 @@ describe('several processes', () => {
   });
 });
 
+describe('what does not stay taken', () => {
+  test('§8.7 the share of a window that is forgotten for others comes back at once', async () => {
+    const [leased, log] = [openStore('leased', manualClock()), openStore('log')];
+    const window = newWindow(1000);
+    await warmUp(leased, window);
+    for (let batches = 0; batches < 21; batches += 1) {
+      await admit(leased, ...Array.from({ length: 500 }, () => newWindow(10)));
+    }
+    expect((await admit(log, window)).remaining).toBe(1000 - 5 - 1);
+  });
+
+  test('§8.7 however often answers are lost, it costs less than two shares', async () => {
+    const [leased, log] = [openStore('leased', manualClock()), openStore('log')];
+    const window = newWindow(2000);
+    const ping = () =>
+      leased.ping().then(
+        () => true,
+        () => false,
+      );
+    let requests = await countAdmitted(leased, 200, window);
+    for (let losses = 0; losses < 6; losses += 1) {
+      redis.freeze();
+      let isAnswered = true;
+      while (isAnswered) {
+        requests += 1;
+        isAnswered = await leased.admitRequest([window], undefined).then(
+          () => true,
+          () => false,
+        );
+      }
+      redis.thaw();
+      await expect.poll(ping).toBe(true);
+    }
+    await leased.close();
+    const { remaining } = await admit(log, window);
+    const lost = 2000 - requests - 1 - remaining;
+    expect(lost).toBeGreaterThan(50);
+    expect(lost).toBeLessThan(200);
+  });
+});
+
 interface Counted {
   readonly key: string;
   readonly asked: number;

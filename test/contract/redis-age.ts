@@ -20,7 +20,7 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
         redis.call('ZINCRBY', key, -ARGV[1], member)
       end
     end
-    if string.find(key, '^ratelimit:leased:') then
+    if string.find(key, '^ratelimit:leased:') and redis.call('TYPE', key).ok == 'hash' then
       local permits = redis.call('HGETALL', key)
       redis.call('DEL', key)
       for at = 1, #permits, 2 do

@@ -1,8 +1,11 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { LimitCounting } from '../../src/config/groups/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { buildLeasedKey } from '../../src/store/keys.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import { NO_SESSION, type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh, useShared } from '../support/lifetimes.ts';
 import type { RedisServer } from '../support/stores/redis.ts';
@@ -14,13 +17,13 @@ import { describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
 import { describeWindows } from './windows.contract.ts';
 
-const openOn = (url: string, counting: LimitCounting = 'log'): Store =>
+const openOn = (url: string, counting: LimitCounting = 'log', clock = systemClock): Store =>
   openRedisStore({
     url,
     counting,
     sessionKeyPrefix: 'mcp:session:',
     defaultIssuer: DEFAULT_ISSUER,
-    clock: systemClock,
+    clock,
     log: collectLog().log,
   });
 
@@ -205,5 +208,43 @@ describe('messages over a Redis Cluster whose nodes go', () => {
       return (await arrives()) && (await subscribers(left.client())).length === 0;
     };
     await expect.poll(hasMoved, SOON).toBe(true);
+  });
+});
+
+describe('a Redis Cluster with a node that hangs until its connections are given up', () => {
+  const cluster = useFresh(() => startRedisCluster());
+
+  test('§8.7 what is returned while the node hangs is returned once', async () => {
+    const clock = manualClock();
+    const [returning, holding] = [
+      openOn(cluster.url, 'leased', clock),
+      openOn(cluster.url, 'leased'),
+    ];
+    for (const store of [returning, holding]) closeAfterTest(store);
+    const window = { scope: 'ip' as const, key: 'ratelimit:mcp:a', windowMs: 3_600_000, max: 1000 };
+    const admit = (store: Store) => store.admitRequest([window], undefined);
+    // Permits of both end at the same time.
+    for (const store of [returning, holding]) for (let at = 0; at < 5; at += 1) await admit(store);
+    const client = cluster.nodes[0]?.client();
+    const slot = Number(await client?.cluster('KEYSLOT', window.key));
+    const node = cluster.nodes[Math.floor((slot * 3) / 16_384)];
+    const countHeld = async () => {
+      const permits = (await node?.client().hvals(buildLeasedKey(window.key))) ?? [];
+      return permits.reduce((sum, held) => sum + Number(held), 0);
+    };
+    const countReturns = async () => {
+      const stats = await node?.client().info('commandstats');
+      return Number(/^cmdstat_eval:calls=(\d+)/m.exec(stats ?? '')?.[1] ?? 0);
+    };
+    expect(await countHeld()).toBe(8);
+    const evals = await countReturns();
+    node?.freeze();
+    clock.advance(5000);
+    // The store gives a connection up after two seconds of silence, and sends again what was not answered there.
+    await pause(2600);
+    node?.thaw();
+    await expect.poll(countReturns, { timeout: 5000 }).toBe(evals + 2);
+    // Of its four it had used one.
+    expect(await countHeld()).toBe(8 - 3);
   });
 });

@@ -1,19 +1,9 @@
-// The file .env in the current folder: variables that the environment does not set.
-import { resolve } from 'node:path';
-import { parseEnv } from 'node:util';
+// What commands make of the file .env, and what the log says of it.
 import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
 import { SETTINGS } from '../../config/settings.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
 import type { Log } from '../../platform/log.ts';
-import { StartError } from './errors.ts';
 import type { Texts } from './invocation.ts';
-import { readText } from './texts.ts';
-
-export interface EnvFile {
-  readonly path: string;
-  /** What it sets: variables that the environment lacks, or that are empty there. */
-  readonly added: Readonly<Record<string, string>>;
-}
+import { type EnvFile, readEnvFile } from './read-env-file.ts';
 
 /**
  * Completes `env`: `.env` fills in what is not set; `--port` is PORT, `--config`
@@ -32,28 +22,6 @@ export function prepareEnvironment(
   Object.assign(env, envFile?.added);
   return envFile;
 }
-
-/** Undefined where there is none. @throws StartError when it cannot be read. */
-export function readEnvFile(env: NodeJS.ProcessEnv): EnvFile | undefined {
-  const path = resolve('.env');
-  const text = readText(path, (error) => {
-    const code = getErrorCode(error);
-    // A folder of that name is a virtual environment of Python.
-    if (code === 'ENOENT' || code === 'EISDIR') return undefined;
-    throw new StartError([`${path} cannot be read (${code ?? String(error)}).`]);
-  });
-  if (text === undefined) return undefined;
-  const added: Record<string, string> = {};
-  // Some editors begin a file with a byte order mark, which would belong to the first name.
-  for (const [name, value] of Object.entries(parseEnv(text.replace(/^\ufeff/, '')))) {
-    if (value !== undefined && !env[name]) added[name] = value;
-  }
-  return { path, added };
-}
-
-/** What the environment or `.env` says, before `prepareEnvironment`. */
-export const findSetting = (variable: string): string | undefined =>
-  process.env[variable] || readEnvFile(process.env)?.added[variable];
 
 const KNOWN: ReadonlySet<string> = new Set(SETTINGS.map(({ variable }) => variable));
 

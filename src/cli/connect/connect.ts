@@ -8,8 +8,8 @@ import {
   DEFAULT_ENTRY_NAME,
   type GatewayEntry,
 } from '../../site/client-setups.ts';
-import { readEnvFile } from '../command/env-file.ts';
 import type { Flags, Invocation, Texts } from '../command/invocation.ts';
+import { readEnvFile } from '../command/read-env-file.ts';
 import { alignColumns } from '../command/texts.ts';
 
 /** `client`: the `id` of a setup; undefined lists all. `url`: the public address, without `/mcp` or with it. */

@@ -25,9 +25,14 @@ export async function createProviderOf(
   [first = `${baseUrl}/mcp`, ...others]: readonly string[],
   clientId: string,
 ): Promise<RequestListener> {
+  // At the first start another thread makes the keys meanwhile.
+  const [keys] = await Promise.all([
+    loadOrCreateProviderKeys(store.dataDir),
+    silenceNotices(loadPackage),
+  ]);
   return createDevProvider({
     issuer,
-    keys: await loadOrCreateProviderKeys(store.dataDir),
+    keys,
     gatewayUrl: baseUrl,
     audience: [first, ...others],
     client: { id: clientId },
@@ -53,8 +58,7 @@ export async function createDevProvider(options: DevProviderOptions): Promise<Re
   const { issuer, keys } = options;
   const accounts = createAccounts();
   const provider = await silenceNotices(async () => {
-    // A development dependency: loaded here and nowhere else.
-    const { Provider: Constructor, errors } = await import('oidc-provider');
+    const { Provider: Constructor, errors } = await loadPackage();
     const { InvalidTarget } = errors;
     return new Constructor(
       issuer,
@@ -135,6 +139,9 @@ function allowLocalRedirects({ Client }: Provider, callback: string): void {
   Client.prototype.redirectUriAllowed = (uri: string) =>
     uri === callback || (URL.canParse(uri) && isLocalRedirect(uri));
 }
+
+/** An optional dependency: loaded here and nowhere else. */
+const loadPackage = () => import('oidc-provider');
 
 /** The notices of oidc-provider are about production and its supported Node versions: no use here. */
 async function silenceNotices<Result>(run: () => Promise<Result>): Promise<Result> {

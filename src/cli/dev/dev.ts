@@ -17,12 +17,8 @@ import { serve } from '../serve/serve.ts';
 import type { StartOptions } from '../serve/start.ts';
 import { loadCatalog } from '../setup/catalog-file/load-catalog.ts';
 import { openConfigFile } from '../setup/config-file/open-config-file.ts';
-import {
-  type Announcement,
-  createAnnouncer,
-  createBanner,
-  type Note,
-} from '../watch/announcement.ts';
+import { type Announcement, createAnnouncer, type Note } from '../watch/announcement.ts';
+import { createBanner } from '../watch/banner.ts';
 import { waitForTurn } from '../watch/dev-process.ts';
 import { announceServers } from './announce-servers.ts';
 

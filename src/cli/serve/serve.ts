@@ -6,10 +6,11 @@ import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
 import { AuditLogError } from '../../telemetry/audit/line-sink.ts';
 import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
 import type { Setup } from '../../upstreams/catalog/plan.ts';
-import { type EnvFile, logEnvironment } from '../command/env-file.ts';
+import { logEnvironment } from '../command/env-file.ts';
 import { chooseOtherPort, describeListenError, StartError } from '../command/errors.ts';
 import { describeCommand, describeWithPort } from '../command/invocation.ts';
 import { handleProcessEnd } from '../command/process-end.ts';
+import type { EnvFile } from '../command/read-env-file.ts';
 import { type ConfigFile, logConfigFile } from '../setup/config-file/open-config-file.ts';
 
 interface ServeOptions extends Pick<RunOptions, 'alsoClose' | 'configFile' | 'onReload'> {

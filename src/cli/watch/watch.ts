@@ -1,9 +1,8 @@
 // postern dev in a process of its own, and a new one after each change of what it is made of, once that has loaded.
 import { resolve } from 'node:path';
-import { loadConfig } from '../../config/load.ts';
-import { findSetting } from '../command/env-file.ts';
 import { endWithError } from '../command/errors.ts';
 import { endWithNpx } from '../command/process-end.ts';
+import { findSetting } from '../command/read-env-file.ts';
 import { showSpinner } from '../command/spinner.ts';
 import { type StampedFile, takeStamp, watchFile } from '../setup/config-file/watch-file.ts';
 import { type Announcement, createAnnouncer } from './announcement.ts';
@@ -68,7 +67,7 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
     // Found anew: .env may name other files than before.
     const files = findWatchedFiles(options);
     stops = [
-      ...watchCode(files, restartSoon),
+      ...(await watchCode(files, restartSoon)),
       ...watchAll([takeStamp(files.envFile)], restartSoon),
     ];
     const configFiles = files.configFiles.map(takeStamp);
@@ -178,8 +177,11 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
 
 type OnChange = (file: string) => void;
 
-const watchCode = ({ folder }: WatchedFiles, onChange: OnChange): readonly (() => void)[] =>
-  folder === undefined ? [] : [watchFolder(folder, readDataDir(), onChange)];
+const watchCode = async (
+  { folder }: WatchedFiles,
+  onChange: OnChange,
+): Promise<readonly (() => void)[]> =>
+  folder === undefined ? [] : [watchFolder(folder, await readDataDir(), onChange)];
 
 const watchAll = (files: readonly StampedFile[], onChange: OnChange): readonly (() => void)[] =>
   files.map((file) => watchFile({ ...file, onChange: () => onChange(file.path) }).stop);
@@ -190,7 +192,9 @@ const addWatchedFiles = (announcement: Announcement, files: WatchedFiles): Annou
 });
 
 /** As the watched process will read it, even where other settings are wrong. */
-function readDataDir(): string {
+async function readDataDir(): Promise<string> {
+  // The process that serves need not wait until this one has loaded all settings.
+  const { loadConfig } = await import('../../config/load.ts');
   const DATA_DIR = findSetting('DATA_DIR');
   return resolve(loadConfig({ AUTH_REQUIRED: 'false', DATA_DIR }).store.dataDir);
 }

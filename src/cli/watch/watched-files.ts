@@ -3,9 +3,9 @@ import { type Dirent, existsSync, type FSWatcher, readdirSync, watch } from 'nod
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { getErrorCode } from '../../platform/error-code.ts';
-import { findSetting } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
 import { SOURCE_FOLDER, type Texts } from '../command/invocation.ts';
+import { findSetting } from '../command/read-env-file.ts';
 import { findLockPath } from '../setup/lock-file-on-disk.ts';
 
 /** `watch`: also the sources, in a checkout that serves no catalogue of the user's. */

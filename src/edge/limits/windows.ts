@@ -155,7 +155,8 @@ function createOutageReport(clock: Clock, log: Log) {
 }
 
 // A refusal by address or user is remembered until its reset time (§11). Entries of a window
-// only age, so it stays true, and a flood costs no look at tokens, bodies or the store.
+// only age, so it stays true, and a flood costs no look at tokens, bodies or the store. Where processes take of windows in
+// advance (RATE_LIMIT_COUNTING=leased), some of it may come back: then the store is asked again soon.
 
 interface RememberedRefusals {
   /** The refusal of this window as it is now; undefined when the window may admit again. */
@@ -179,7 +180,9 @@ export interface CurrentRefusal extends RefusedBy {
 }
 
 interface Remembered extends CurrentRefusal {
-  /** Monotonic milliseconds. */
+  /** Monotonic milliseconds at which the window has room for certain. */
+  readonly resetAt: number;
+  /** The same of when the store is asked again. */
   readonly until: number;
 }
 
@@ -192,22 +195,32 @@ export function createRememberedRefusals(clock: Clock): RememberedRefusals {
   return {
     find(key) {
       const remembered = byKey.get(key);
-      if (remembered === undefined) return undefined;
-      const resetInMs = remembered.until - clock.monotonic();
-      if (resetInMs > 0) return { ...remembered.refusal, resetInMs };
-      byKey.delete(key);
-      return undefined;
+      const refusal = remembered && findCurrent(remembered);
+      if (refusal === undefined) byKey.delete(key);
+      return refusal;
     },
     forget: (key) => void byKey.delete(key),
     list: () =>
-      [...byKey.values()].flatMap(({ until, ...remembered }) => {
-        const resetInMs = until - clock.monotonic();
-        const refusal = { ...remembered.refusal, resetInMs };
-        return resetInMs > 0 ? [{ ...remembered, refusal }] : [];
+      [...byKey.values()].flatMap(({ group, caller, ...remembered }) => {
+        const refusal = findCurrent(remembered);
+        return refusal === undefined ? [] : [{ group, caller, refusal }];
       }),
-    remember: (key, refusal, about) =>
-      void byKey.set(key, { ...about, refusal, until: clock.monotonic() + refusal.resetInMs }),
+    remember(key, refusal, about) {
+      const { resetInMs, holdsForMs = resetInMs } = refusal;
+      const now = clock.monotonic();
+      const until = now + Math.min(resetInMs, holdsForMs);
+      byKey.set(key, { ...about, refusal, resetAt: now + resetInMs, until });
+    },
   };
+
+  function findCurrent({
+    refusal,
+    resetAt,
+    until,
+  }: Pick<Remembered, 'refusal' | 'resetAt' | 'until'>): Verdict | undefined {
+    const now = clock.monotonic();
+    return now < until ? { ...refusal, resetInMs: resetAt - now } : undefined;
+  }
 }
 
 // §8: others may stand behind an address that is refused, and a login may ask for what costs nothing. A few requests are

@@ -1,8 +1,9 @@
 // What clients answer to our questions, read without trust.
 
-import { Ajv, type ValidateFunction } from 'ajv';
+import type { Ajv, ValidateFunction } from 'ajv';
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { createLoader } from '../../platform/load-package.ts';
 import type { Answers, ClientRequests } from '../catalog/client-requests.ts';
 import { describeErrors } from '../catalog/define/describe-errors.ts';
 
@@ -81,6 +82,8 @@ function findSchemaProblem(schema: object, subject: string, value: unknown): str
   return validate(value) ? undefined : describeErrors(subject, validate.errors ?? []).join('\n');
 }
 
+const loadAjv = createLoader<typeof import('ajv')>('ajv');
+
 const validators = new WeakMap<object, ValidateFunction>();
 
 /** An Ajv keeps something of all that it has compiled: after so many schemas comes the next one. */
@@ -91,7 +94,12 @@ const compileQuestionSchema = (() => {
   let ajv: Ajv | undefined;
   return (schema: object): ValidateFunction => {
     if (ajv === undefined || schemasLeft === 0) {
-      ajv = new Ajv({ strict: false, validateFormats: false, logger: false, verbose: true });
+      ajv = new (loadAjv().Ajv)({
+        strict: false,
+        validateFormats: false,
+        logger: false,
+        verbose: true,
+      });
       schemasLeft = SCHEMAS_PER_AJV;
     }
     schemasLeft -= 1;

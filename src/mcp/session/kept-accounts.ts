@@ -79,6 +79,14 @@ const USER_BYTES = 4 * SESSION_BYTES;
 const ALL_BYTES = 8 * SESSION_BYTES;
 const STREAM_BYTES = 3072;
 
+/**
+ * What a stream takes by itself, beside its events. The one of a session counts from its end on: until then it is one of
+ * the streams that are open (notification-streams.ts), whose number is bounded, and thousands of those must not leave
+ * nothing for what others have sent.
+ */
+const countOwnBytes = ({ isOfSession, endedAt }: KeptStream): number =>
+  isOfSession && endedAt === undefined ? 0 : STREAM_BYTES;
+
 export type KeptAccounts = ReturnType<typeof createKeptAccounts>;
 
 export function createKeptAccounts() {
@@ -136,8 +144,8 @@ export function createKeptAccounts() {
     return true;
   }
 
-  const measure = ({ events }: KeptStream) =>
-    events.reduce((sum, { text }) => sum + text.length, STREAM_BYTES);
+  const measure = (stream: KeptStream) =>
+    stream.events.reduce((sum, { text }) => sum + text.length, countOwnBytes(stream));
 
   function drop(stream: KeptStream): void {
     countBytes(stream, -measure(stream), -stream.events.length);
@@ -169,7 +177,7 @@ export function createKeptAccounts() {
     if (user.sessions === 0 && user.name !== undefined) users.delete(user.name);
   }
 
-  function addFinished(stream: KeptStream): void {
+  function noteFinished(stream: KeptStream): void {
     const { session } = stream;
     all.finished.add(stream);
     session.finished.add(stream);
@@ -211,7 +219,7 @@ export function createKeptAccounts() {
     /** One that begins. */
     add(stream: KeptStream): void {
       stream.session.streams.push(stream);
-      countBytes(stream, STREAM_BYTES, 0);
+      countBytes(stream, countOwnBytes(stream), 0);
     },
     append(stream: KeptStream, event: LoggedEvent): void {
       stream.events.push(event);
@@ -221,13 +229,18 @@ export function createKeptAccounts() {
       holdBounds(stream, (account) => forgetOldest(account) || forgetFirstEvent(stream));
     },
     /** One that has ended: it is kept for as long as there is room. */
-    addFinished,
+    addFinished(stream: KeptStream): void {
+      noteFinished(stream);
+      if (!stream.isOfSession) return;
+      countBytes(stream, countOwnBytes(stream), 0);
+      holdBounds(stream, forgetOldest);
+    },
     /** One that ended before, with all its events. */
     addAgain(stream: KeptStream): void {
       stream.session.streams.push(stream);
       countBytes(stream, measure(stream), stream.events.length);
       holdBounds(stream, forgetOldest);
-      addFinished(stream);
+      noteFinished(stream);
     },
     /** One that has ended, and is kept elsewhere. */
     drop,

@@ -106,16 +106,23 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
     stream: NotificationStream,
     { sessionId, caller, catalog }: StreamOwner,
   ): () => void {
+    // Most sessions hear no message of a server: made for the first one.
+    let streamLog: ReturnType<typeof createStreamLog> | undefined;
+    const openLog = () =>
+      createStreamLog({
+        clock: deps.clock,
+        stream,
+        readLevel: () => sessions.readLogLevel(sessionId, caller.user),
+      });
     return catalog.listen(caller, {
       listChanged: (list) =>
         stream.send({ method: `notifications/${list}/list_changed`, params: {} }),
       resourceUpdated: (uri) =>
         void sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure),
-      logged: createStreamLog({
-        clock: deps.clock,
-        stream,
-        readLevel: () => sessions.readLogLevel(sessionId, caller.user),
-      }),
+      logged(params) {
+        streamLog ??= openLog();
+        streamLog(params);
+      },
       elicitationCompleted: (elicitationId) =>
         stream.send({ method: 'notifications/elicitation/complete', params: { elicitationId } }),
     });

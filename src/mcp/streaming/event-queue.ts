@@ -16,70 +16,91 @@ export interface EventQueue {
 const MAX_WAITING_CHARACTERS = 262_144;
 
 /** `onLeave` is called when the reader leaves before the end. */
-export function createEventQueue(onLeave: () => void = () => {}): EventQueue {
-  const waiting: string[] = [];
-  let waitingCharacters = 0;
-  let hasEnded = false;
-  let tellWaiting: (characters: number) => void = () => {};
-  /** Of the reader's `next`, while there is nothing to read. */
-  let resolveNext: ((result: IteratorResult<string, undefined>) => void) | undefined;
+export const createEventQueue = (onLeave: () => void = () => {}): EventQueue =>
+  new WaitingEvents(onLeave);
 
-  function countWaiting(change: number): void {
-    waitingCharacters += change;
-    tellWaiting(waitingCharacters);
+type NextEvent = IteratorResult<string, undefined>;
+
+/** A class: thousands of them stand for minutes, and closures would take four times the memory. */
+class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, undefined> {
+  private readonly onLeave: () => void;
+  private waiting: string[] = [];
+  private waitingCharacters = 0;
+  private hasEnded = false;
+  private tellWaiting: ((characters: number) => void) | undefined;
+  /** Of the reader's `next`, while there is nothing to read. */
+  private resolveNext: ((result: NextEvent) => void) | undefined;
+
+  constructor(onLeave: () => void) {
+    this.onLeave = onLeave;
   }
 
-  function passToReader(result: IteratorResult<string, undefined>): void {
-    const resolve = resolveNext;
-    resolveNext = undefined;
+  get items(): ReplyStream {
+    return this;
+  }
+
+  push(event: string): void {
+    if (this.hasEnded) return;
+    if (this.resolveNext !== undefined) {
+      this.passToReader({ done: false, value: event });
+      return;
+    }
+    this.waiting.push(event);
+    this.countWaiting(event.length);
+  }
+
+  end(): void {
+    this.hasEnded = true;
+    if (this.resolveNext !== undefined) this.passToReader({ done: true, value: undefined });
+  }
+
+  isFull(): boolean {
+    return this.waitingCharacters >= MAX_WAITING_CHARACTERS;
+  }
+
+  hasRoomToSpare(characters: number): boolean {
+    return this.waitingCharacters + characters <= MAX_WAITING_CHARACTERS / 2;
+  }
+
+  watchWaiting(listener: (characters: number) => void): void {
+    this.tellWaiting = listener;
+    listener(this.waitingCharacters);
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<string, undefined> {
+    return this;
+  }
+
+  next(): Promise<NextEvent> {
+    const event = this.waiting.shift();
+    if (event !== undefined) {
+      this.countWaiting(-event.length);
+      return Promise.resolve({ done: false, value: event });
+    }
+    if (this.hasEnded) return Promise.resolve({ done: true, value: undefined });
+    return new Promise((resolve) => {
+      this.resolveNext = resolve;
+    });
+  }
+
+  async return(): Promise<NextEvent> {
+    const isEarly = !this.hasEnded;
+    this.hasEnded = true;
+    this.waiting.length = 0;
+    this.countWaiting(-this.waitingCharacters);
+    this.passToReader({ done: true, value: undefined });
+    if (isEarly) this.onLeave();
+    return { done: true, value: undefined };
+  }
+
+  private countWaiting(change: number): void {
+    this.waitingCharacters += change;
+    this.tellWaiting?.(this.waitingCharacters);
+  }
+
+  private passToReader(result: NextEvent): void {
+    const resolve = this.resolveNext;
+    this.resolveNext = undefined;
     resolve?.(result);
   }
-
-  const iterator: AsyncIterator<string, undefined> = {
-    next() {
-      const event = waiting.shift();
-      if (event !== undefined) {
-        countWaiting(-event.length);
-        return Promise.resolve({ done: false, value: event });
-      }
-      if (hasEnded) return Promise.resolve({ done: true, value: undefined });
-      return new Promise((resolve) => {
-        resolveNext = resolve;
-      });
-    },
-    async return() {
-      const isEarly = !hasEnded;
-      hasEnded = true;
-      waiting.length = 0;
-      countWaiting(-waitingCharacters);
-      passToReader({ done: true, value: undefined });
-      if (isEarly) onLeave();
-      return { done: true, value: undefined };
-    },
-  };
-
-  return {
-    push(event) {
-      if (hasEnded) return;
-      if (resolveNext !== undefined) {
-        passToReader({ done: false, value: event });
-        return;
-      }
-      waiting.push(event);
-      countWaiting(event.length);
-    },
-    end() {
-      hasEnded = true;
-      if (resolveNext !== undefined) passToReader({ done: true, value: undefined });
-    },
-    isFull: () => waitingCharacters >= MAX_WAITING_CHARACTERS,
-    hasRoomToSpare: (characters) => waitingCharacters + characters <= MAX_WAITING_CHARACTERS / 2,
-    items: {
-      [Symbol.asyncIterator]: () => iterator,
-      watchWaiting(listener) {
-        tellWaiting = listener;
-        listener(waitingCharacters);
-      },
-    },
-  };
 }

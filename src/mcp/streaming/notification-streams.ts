@@ -8,6 +8,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { toSseEvent } from '../../platform/sse.ts';
 import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
 import { createEventQueue } from './event-queue.ts';
 
@@ -64,19 +65,32 @@ const LIFETIME_MS = 300_000;
 
 /** A stream holds a connection and is sent each change: what many clients of one user need. */
 const MAX_PER_USER = 50;
-const MAX_OPEN = 2000;
+/** What each takes is measured (npm run bench -- memory --only streams). */
+const MAX_OPEN = 10_000;
+/** Of the connections: the rest are left for calls. */
+const CONNECTIONS_PART = 0.9;
+
+const countPlaces = (maxConnections: number): number =>
+  maxConnections === 0
+    ? MAX_OPEN
+    : Math.min(MAX_OPEN, Math.floor(maxConnections * CONNECTIONS_PART));
 
 export interface NotificationStreamsDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Undefined where the gateway issues no tokens of its own. */
   readonly endedGrants: Pick<EndedGrants, 'listen' | 'hasEnded'> | undefined;
+  /** Of the process; 0 for no limit. */
+  readonly maxConnections: number;
 }
 
 export function createNotificationStreams(deps: NotificationStreamsDeps): NotificationStreams {
   const { clock, log, endedGrants } = deps;
   /** Those that are open, by what ends them. */
   const open = new Map<() => void, OpenStream>();
+  /** How many of them each user has. */
+  const counts = new Map<string, number>();
+  const places = countPlaces(deps.maxConnections);
   let isClosed = false;
 
   endedGrants?.listen((grantId) => {
@@ -85,14 +99,17 @@ export function createNotificationStreams(deps: NotificationStreamsDeps): Notifi
 
   function checkRoom(user: UserContext | undefined): void {
     if (user?.grant !== undefined && endedGrants?.hasEnded(user.grant.id)) fail('token_revoked');
-    const count =
-      user === undefined
-        ? 0
-        : [...open.values()].filter(
-            ({ user: other }) => other?.sub === user.sub && other.issuer === user.issuer,
-          ).length;
-    if (count < MAX_PER_USER && open.size < MAX_OPEN) return;
+    const count = user === undefined ? 0 : (counts.get(nameOwner(user)) ?? 0);
+    if (count < MAX_PER_USER && open.size < places) return;
     fail('too_many_streams');
+  }
+
+  function countStreams(user: UserContext | undefined, change: 1 | -1): void {
+    if (user === undefined) return;
+    const name = nameOwner(user);
+    const count = (counts.get(name) ?? 0) + change;
+    if (count === 0) counts.delete(name);
+    else counts.set(name, count);
   }
 
   return {
@@ -101,12 +118,14 @@ export function createNotificationStreams(deps: NotificationStreamsDeps): Notifi
       const channel = openChannel(end);
       const cancelTimeout = clock.after(LIFETIME_MS, end);
       open.set(end, { user, channel });
+      countStreams(user, 1);
       let stopListening = () => {};
       // The process stops: the client is told at once, and comes again elsewhere.
       if (isClosed) queueMicrotask(end);
 
       function end(): void {
         if (!open.delete(end)) return;
+        countStreams(user, -1);
         cancelTimeout();
         try {
           stopListening();
@@ -161,9 +180,9 @@ function createPlainChannel(end: () => void): NotificationChannel {
     items: queue.items,
     begin() {},
     send: (json) => queue.push(toSseEvent(json)),
-    isFull: queue.isFull,
-    hasRoomToSpare: queue.hasRoomToSpare,
+    isFull: () => queue.isFull(),
+    hasRoomToSpare: (characters) => queue.hasRoomToSpare(characters),
     disconnect: end,
-    close: queue.end,
+    close: () => queue.end(),
   };
 }

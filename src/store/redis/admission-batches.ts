@@ -113,14 +113,16 @@ export function createAdmissionBatches({
       isCluster,
       wanted: wanted?.permits ?? [],
     };
+    let isSent = false;
     try {
-      const { admissions, shares: granted } = await commands.run((client) =>
-        runAdmissionScript(client, requests, options),
-      );
+      const { admissions, shares: granted } = await commands.run((client) => {
+        isSent = true;
+        return runAdmissionScript(client, requests, options);
+      });
       wanted?.settle(granted);
       for (const [at, admission] of admissions.entries()) batch[at]?.resolve(admission);
     } catch (error) {
-      wanted?.settle([]);
+      wanted?.fail(isSent);
       throw error;
     }
   }

@@ -1,6 +1,7 @@
 // §8.7: what processes have taken of windows in advance, as Redis keeps it: beside the log of a window a hash of when
 // permits end to count → how many. Few fields, however many permits: ends are rounded up.
-import { buildLeasedKey, LEASED_MARK_KEY } from '../keys.ts';
+import { randomUUID } from 'node:crypto';
+import { buildLeasedKey, buildReturnedKey, LEASED_MARK_KEY } from '../keys.ts';
 import type { RedisClient } from './connection.ts';
 
 /** Of its window: the longer a share lasts, the longer its permits count, and the fewer are asked for. */
@@ -15,7 +16,7 @@ export const toShareLife = (windowMs: number): number =>
 export const MIN_PERMITS = 4;
 
 /** A share is at most this part of the limit, and of what is left: one that goes unused is hardly missed. */
-const PART_OF_MAX = 1 / 20;
+export const PART_OF_MAX = 1 / 20;
 const PART_OF_LEFT = 1 / 8;
 
 /** Of the ends in a window's length. */
@@ -85,26 +86,37 @@ export interface UnusedPermits {
   readonly permits: number;
 }
 
-/** KEYS: hashes. ARGV: for each an end, and how many of its permits were not used. None is returned that is not there. */
+/** ioredis sends a command again where a node of a cluster closed its connection, perhaps after it ran it: for so long it tries. */
+const RESENT_MS = 60_000;
+
+/**
+ * KEYS: what names this command, then hashes. ARGV: for each an end, and how many of its permits were not used. None is
+ * returned that is not there, nor twice.
+ */
 const RETURN_PERMITS = `
-for i, key in ipairs(KEYS) do
-  local ends, unused = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
-  local found = redis.pcall('HGET', key, ends)
+if not redis.call('SET', KEYS[1], '', 'NX', 'PX', ${RESENT_MS}) then return 0 end
+for i = 2, #KEYS do
+  local ends, unused = ARGV[2 * i - 3], tonumber(ARGV[2 * i - 2])
+  local found = redis.pcall('HGET', KEYS[i], ends)
   local permits = type(found) == 'string' and tonumber(found) or 0
-  if permits > unused then redis.call('HINCRBY', key, ends, -unused)
-  elseif permits > 0 then redis.call('HDEL', key, ends) end
+  if permits > unused then redis.call('HINCRBY', KEYS[i], ends, -unused)
+  elseif permits > 0 then redis.call('HDEL', KEYS[i], ends) end
 end
 return 0
 `;
 
 /** On a cluster all must be of one window. EVAL, since of an EVALSHA that Redis does not know the second try comes after what was sent meanwhile. */
-export const returnPermits = (
+export async function returnPermits(
   client: RedisClient,
   unused: readonly UnusedPermits[],
-): Promise<unknown> =>
-  client.eval(
+): Promise<void> {
+  const [first] = unused;
+  if (first === undefined) return;
+  await client.eval(
     RETURN_PERMITS,
-    unused.length,
+    unused.length + 1,
+    buildReturnedKey(first.key, randomUUID()),
     ...unused.map(({ key }) => buildLeasedKey(key)),
     ...unused.flatMap(({ end, permits }) => [end, permits]),
   );
+}

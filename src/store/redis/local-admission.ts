@@ -11,6 +11,7 @@ import {
   type SessionLookup,
   type Windows,
 } from '../store.ts';
+import { toShareLife } from './leased-permits.ts';
 import type { Shares, TakenPermits } from './shares.ts';
 
 export type AdmitRequest = Windows['admitRequest'];
@@ -123,11 +124,23 @@ export function createLocalAdmission({
   /** Redis refuses for what this process took meanwhile, too: while some of it is left, the request gets that. */
   return async function admitRequest(windows, access, grantKey) {
     const admission = await admitOnce(windows, access, grantKey);
-    const { verdict } = admission;
-    if (verdict === undefined || verdict.isAdmitted) return admission;
-    const refusing = windows.find(({ scope }) => scope === verdict.scope);
+    const refusing = findRefusing(windows, admission);
     return refusing !== undefined && shares?.hasLeft(refusing)
-      ? admitOnce(windows, access, grantKey)
-      : admission;
+      ? markRefusal(windows, await admitOnce(windows, access, grantKey))
+      : markRefusal(windows, admission);
   };
+
+  /** What others have taken of the window may come back. */
+  function markRefusal(windows: readonly LimitWindow[], admission: Admission): Admission {
+    const { verdict } = admission;
+    const refusing = findRefusing(windows, admission);
+    if (shares === undefined || verdict === undefined || refusing === undefined) return admission;
+    return { ...admission, verdict: { ...verdict, holdsForMs: toShareLife(refusing.windowMs) } };
+  }
 }
+
+const findRefusing = (
+  windows: readonly LimitWindow[],
+  { verdict }: Admission,
+): LimitWindow | undefined =>
+  verdict?.isAdmitted === false ? windows.find(({ scope }) => scope === verdict.scope) : undefined;

@@ -1,13 +1,19 @@
 // §8.7: RATE_LIMIT_COUNTING=leased. What this process has taken of windows in advance, so that it asks Redis for the next
 // share only.
-import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { createSizedMap } from '../../platform/bounded-map.ts';
 import { type Clock, createSecondTimer } from '../../platform/clock.ts';
 import { type Moment, takeMoment } from '../../platform/moment.ts';
 import type { LimitWindow, Verdict } from '../store.ts';
 import type { GrantedPermits } from './admission-reply.ts';
 import type { WantedPermits } from './admission-request.ts';
 import type { CommandRunner } from './command-runner.ts';
-import { MIN_PERMITS, returnPermits, toShareLife, type UnusedPermits } from './leased-permits.ts';
+import {
+  MIN_PERMITS,
+  PART_OF_MAX,
+  returnPermits,
+  toShareLife,
+  type UnusedPermits,
+} from './leased-permits.ts';
 
 export interface Shares {
   /** One request of each window that has one left here. */
@@ -36,8 +42,10 @@ export interface TakenPermits {
 
 export interface ShareRequest {
   readonly permits: readonly WantedPermits[];
-  /** With what was granted of each; with nothing where no answer came: permits that nobody knows of run out by themselves. */
+  /** With what was granted of each. */
   settle(granted: readonly GrantedPermits[]): void;
+  /** No answer came. Where it was asked, permits that nobody knows of run out by themselves. */
+  fail(isSent: boolean): void;
 }
 
 interface Share {
@@ -61,6 +69,9 @@ interface LeasedWindow {
   share: Share | undefined;
   /** Redis has not answered for the next one. */
   isAsked: boolean;
+  /** Whose answers were lost: they may count until then (monotonic), although nobody has them. */
+  lost: number;
+  lostUntil: number;
 }
 
 /** A bound for the memory that made-up addresses can take. */
@@ -77,7 +88,12 @@ interface SharesOptions {
 }
 
 export function createShares({ commands, clock, isCluster }: SharesOptions): Shares {
-  const windows = createBoundedMap<string, LeasedWindow>(MAX_WINDOWS);
+  const windows = createSizedMap<string, LeasedWindow>({
+    maxSize: MAX_WINDOWS,
+    measure: () => 1,
+    // Nobody would find it any more.
+    onRemove: ({ share }) => share && held.has(share) && end(share),
+  });
   /** Those whose life is not over, or was not when they were looked at last. */
   const held = new Set<Share>();
   const returns = createReturns(commands, isCluster ? 1 : MAX_RETURNED);
@@ -111,7 +127,15 @@ export function createShares({ commands, clock, isCluster }: SharesOptions): Sha
   function getWindow({ key }: LimitWindow, since: number): LeasedWindow {
     const known = windows.get(key);
     if (known !== undefined) return known;
-    const leased = { since, current: 0, previous: 0, share: undefined, isAsked: false };
+    const leased = {
+      since,
+      current: 0,
+      previous: 0,
+      share: undefined,
+      isAsked: false,
+      lost: 0,
+      lostUntil: since,
+    };
     windows.set(key, leased);
     return leased;
   }
@@ -125,7 +149,16 @@ export function createShares({ commands, clock, isCluster }: SharesOptions): Sha
     const share = { entry, window, granted, asked, grantedAt: clock.monotonic(), left };
     leased.share = share;
     held.add(share);
-    startSweeping();
+    if (windows.peek(window.key) === leased) startSweeping();
+    else end(share);
+  }
+
+  function lose(leased: LeasedWindow, { windowMs }: LimitWindow, isSent: boolean): void {
+    leased.isAsked = false;
+    if (!isSent) return;
+    const now = clock.monotonic();
+    leased.lost = countLost(leased, now) + 1;
+    leased.lostUntil = now + windowMs + toShareLife(windowMs);
   }
 
   return {
@@ -176,7 +209,13 @@ export function createShares({ commands, clock, isCluster }: SharesOptions): Sha
       for (const window of counted) {
         const leased = windows.peek(window.key);
         if (leased === undefined || leased.isAsked || findShare(leased, window, asked)) continue;
-        const need = estimateNeed(leased, window, asked.monotonic);
+        // However often answers get lost, all that was taken in vain is less than two shares.
+        const lost = countLost(leased, asked.monotonic);
+        const most = Math.min(
+          estimateNeed(leased, window, asked.monotonic),
+          window.max * PART_OF_MAX,
+        );
+        const need = Math.floor(most / 2 ** lost);
         if (need < MIN_PERMITS) continue;
         leased.isAsked = true;
         wanting.push(leased);
@@ -186,8 +225,14 @@ export function createShares({ commands, clock, isCluster }: SharesOptions): Sha
         permits,
         settle(granted) {
           for (const [at, { window }] of permits.entries()) {
+            const [leased, grantedHere] = [wanting[at], granted[at]];
+            if (leased && grantedHere) add(leased, window, grantedHere, asked);
+          }
+        },
+        fail(isSent) {
+          for (const [at, { window }] of permits.entries()) {
             const leased = wanting[at];
-            if (leased) add(leased, window, granted[at] ?? NOTHING_GRANTED, asked);
+            if (leased) lose(leased, window, isSent);
           }
         },
       };
@@ -199,14 +244,6 @@ export function createShares({ commands, clock, isCluster }: SharesOptions): Sha
     },
   };
 }
-
-const NOTHING_GRANTED: GrantedPermits = {
-  permits: 0,
-  end: '',
-  remaining: 0,
-  resetAt: 0,
-  resetInMs: 0,
-};
 
 /** By either clock: one may be set, the other stands still while the computer sleeps. */
 function isOver({ window, asked }: Share, now: Moment): boolean {
@@ -239,6 +276,9 @@ function countNeed(leased: LeasedWindow, { windowMs }: LimitWindow, now: number)
   }
   leased.current += 1;
 }
+
+const countLost = ({ lost, lostUntil }: LeasedWindow, now: number): number =>
+  now < lostUntil ? lost : 0;
 
 /** Of the life before, the part that is less than a life ago. */
 function estimateNeed(

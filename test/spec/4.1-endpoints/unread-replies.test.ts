@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createStallDetector } from '../../../src/edge/connection.ts';
+import { StallDetector } from '../../../src/edge/connection.ts';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
@@ -211,7 +211,7 @@ test.each(['huge', 'talkative'])(
 describe('how fast replies must be read', () => {
   /** Seconds after which a caller is cut off who takes so many bytes at each of these seconds. */
   function cutOffAfter(bytes: number, every = 1): number | undefined {
-    const detector = createStallDetector();
+    const detector = new StallDetector();
     let taken = 0;
     for (let second = 0; second <= 300; second++) {
       if (second % every === 0) taken += bytes;
@@ -232,7 +232,7 @@ describe('how fast replies must be read', () => {
   });
 
   test('§12 who had nothing to take begins anew', () => {
-    const detector = createStallDetector();
+    const detector = new StallDetector();
     for (let time = 0; time < 10; time++) {
       for (let second = 0; second < 29; second++) {
         expect(detector.checkProgress({ unsentBytes: 1, sentBytes: 0 })).toBe('moving');

@@ -355,3 +355,28 @@ test('§4.1 one user has 50 streams at most, and another one still gets one', as
   expect((await session?.watch())?.status).toBe(200);
   for (const stream of [...streams, other]) stream.hangUp();
 });
+
+test('§12 streams never take all connections: the rest are left for calls', async () => {
+  const small = await startGateway({
+    env: { MCP_STREAMS: 'true', MAX_CONNECTIONS: '20' },
+    deps: { catalog },
+  });
+  try {
+    const token = await small.issuer.sign({ sub: 'many' });
+    const streams = [];
+    for (let count = 0; count < 18; count++) {
+      const stream = await (await openClient(small, { token })).watch();
+      expect(stream.status).toBe(200);
+      streams.push(stream);
+    }
+    // Of another user, too: it is the process that has no more.
+    const other = await openClient(small);
+    const refused = await other.watch();
+    expect(refused.status).toBe(503);
+    expect(JSON.parse(await refused.text()).error.data.reason).toBe('too_many_streams');
+    expect((await other.ask('tools/list')).result.tools).not.toHaveLength(0);
+    for (const stream of streams) stream.hangUp();
+  } finally {
+    await small.close();
+  }
+});

@@ -91,6 +91,7 @@ export async function startGrantedGateway(
     defaultIssuer: config.oauth.provider?.issuer,
     noteStatelessUser: undefined,
     endedGrants: undefined,
+    maxConnections: 0,
   });
   const server = await createTransport(config, {
     endpoints: mcp.endpoints,

@@ -1,18 +1,13 @@
-import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
-import {
-  type Document,
-  type ErrorCode,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Pair,
-  parseDocument,
-} from 'yaml';
+import type { Node, ParseError } from 'jsonc-parser';
+import type { Document, ErrorCode, LineCounter, Pair } from 'yaml';
+import { createLoader } from '../../../platform/load-package.ts';
 import type { FileNode, MemberNode, SyntaxResult } from './file-node.ts';
 
 export type FileFormat = 'json' | 'yaml';
+
+// Where there is no file, there is nothing to parse.
+const loadJson = createLoader<typeof import('jsonc-parser')>('jsonc-parser');
+const loadYaml = createLoader<typeof import('yaml')>('yaml');
 
 const describeBroken = (line: number, message: string): SyntaxResult => ({
   kind: 'broken',
@@ -42,7 +37,7 @@ export function readSyntax(text: string, format: FileFormat): SyntaxResult {
 
 function readJson(text: string): SyntaxResult {
   const errors: ParseError[] = [];
-  const tree = parseTree(text, errors, { allowTrailingComma: true });
+  const tree = loadJson().parseTree(text, errors, { allowTrailingComma: true });
   const findLine = createLineFinder(text);
   const [first] = errors;
   if (first !== undefined) return describeBroken(findLine(first.offset), describeError(first));
@@ -92,7 +87,7 @@ function createLineFinder(text: string): FindLine {
 }
 
 const describeError = ({ error }: ParseError): string =>
-  `This is not JSON: ${MESSAGES[printParseErrorCode(error)] ?? 'it cannot be read from here on'}.`;
+  `This is not JSON: ${MESSAGES[loadJson().printParseErrorCode(error)] ?? 'it cannot be read from here on'}.`;
 
 /** Never with a part of the text, which may be a secret. */
 const MESSAGES: Readonly<Record<string, string>> = {
@@ -122,8 +117,9 @@ const MAX_NODES = 20_000;
 
 /** YAML 1.2: one document, the plain types of JSON. */
 function readYaml(text: string): SyntaxResult {
-  const lines = new LineCounter();
-  const document = parseDocument(text, {
+  const yaml = loadYaml();
+  const lines = new yaml.LineCounter();
+  const document = yaml.parseDocument(text, {
     version: '1.2',
     schema: 'core',
     stringKeys: true,
@@ -152,6 +148,7 @@ class YamlContentError extends Error {
 }
 
 function convertDocument(document: Document, lines: LineCounter): SyntaxResult {
+  const { isAlias, isMap, isScalar, isSeq } = loadYaml();
   let nodes = 0;
   let aliases = 0;
 

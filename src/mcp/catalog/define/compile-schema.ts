@@ -1,8 +1,8 @@
 // JSON Schemas of authors, compiled once, where a tool is defined.
-import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv';
 import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
+import { createLoader } from '../../../platform/load-package.ts';
 import type { MirroredParam, ObjectSchema } from '../descriptions.ts';
 import { describeErrors } from './describe-errors.ts';
 import { describeSchemaMistake, describeUnknownKeyword } from './describe-schema-mistake.ts';
@@ -31,9 +31,13 @@ const ALL_ERRORS_OPTIONS: Options = {
   code: { regExp: Object.assign(createPattern, { code: 'new RegExp' }) },
 };
 
-const createDraft7 = (options: Options) => new Ajv(options).addVocabulary([MIRROR_KEYWORD]);
-const createDraft2020 = (options: Options) =>
-  new Ajv2020(options).addVocabulary([MIRROR_KEYWORD, '$anchor']);
+const loadDraft7 = createLoader<typeof import('ajv')>('ajv');
+const loadDraft2020 = createLoader<typeof import('ajv/dist/2020.js')>('ajv/dist/2020.js');
+
+const createDraft7 = (options: Options): Ajv =>
+  new (loadDraft7().Ajv)(options).addVocabulary([MIRROR_KEYWORD]);
+const createDraft2020 = (options: Options): Ajv =>
+  new (loadDraft2020().Ajv2020)(options).addVocabulary([MIRROR_KEYWORD, '$anchor']);
 
 /** Made when they are first needed: each takes milliseconds of the start. */
 const DIALECTS = {
@@ -49,11 +53,15 @@ const DIALECTS = {
 
 const ofPlainSchemas = once(() => createDraft7({ ...OPTIONS, meta: false, validateSchema: false }));
 
-function once(create: () => Ajv): () => Ajv {
-  let ajv: Ajv | undefined;
+/** To load it takes longer than a call should: once the start is over, unless a call comes before. */
+const loadSoon = once(() => setTimeout(ofPlainSchemas, LOAD_AFTER_MS).unref());
+const LOAD_AFTER_MS = 500;
+
+function once<Value>(create: () => Value): () => Value {
+  let value: Value | undefined;
   return () => {
-    ajv ??= create();
-    return ajv;
+    value ??= create();
+    return value;
   };
 }
 
@@ -68,22 +76,31 @@ export function compileSchema(owner: string, subject: string, schema: ObjectSche
   if (schema.type !== 'object') throw new DefinitionError(`${owner} must have the type object.`);
   const dialect = schema.$schema === DRAFT_2020_12 ? '2020-12' : 'Draft 7';
   const { firstError, allErrors } = DIALECTS[dialect];
-  const ajv = isPlainSchema(schema) ? ofPlainSchemas() : firstError();
-  try {
-    const validate = ajv.compile(schema);
-    return {
-      fits: validate,
-      describeProblem(value) {
-        const firstLines = describeErrors(subject, validate.errors ?? []);
-        const errors = isSmall(value) ? findErrors(allErrors().compile(schema), value) : undefined;
-        const lines = errors ? describeErrors(subject, errors) : [...firstLines, NOT_ALL];
-        return lines.join('\n');
-      },
-    };
-  } catch (error) {
-    // Or it would pass the next time.
-    ajv.removeSchema(schema);
-    throw explainSchemaError(owner, schema, dialect, error);
+  const isPlain = isPlainSchema(schema);
+  if (isPlain) loadSoon();
+  const getValidate = isPlain
+    ? // Nothing can be wrong with it: it is compiled by the first call, and a start need not wait for that.
+      once(() => ofPlainSchemas().compile(schema))
+    : compileNow(firstError());
+  return {
+    fits: (value) => getValidate()(value),
+    describeProblem(value) {
+      const firstLines = describeErrors(subject, getValidate().errors ?? []);
+      const errors = isSmall(value) ? findErrors(allErrors().compile(schema), value) : undefined;
+      const lines = errors ? describeErrors(subject, errors) : [...firstLines, NOT_ALL];
+      return lines.join('\n');
+    },
+  };
+
+  function compileNow(ajv: Ajv): () => ValidateFunction {
+    try {
+      const validate = ajv.compile(schema);
+      return () => validate;
+    } catch (error) {
+      // Or it would pass the next time.
+      ajv.removeSchema(schema);
+      throw explainSchemaError(owner, schema, dialect, error);
+    }
   }
 }
 
@@ -194,7 +211,7 @@ const CHECKS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ['required', isListOfNames],
   ['additionalProperties', (value) => isFlag(value) || isPlainSchema(value)],
   ['items', isPlainSchema],
-  ['enum', Array.isArray],
+  ['enum', (value) => Array.isArray(value) && value.length > 0],
   ['default', () => true],
   ['minLength', isCount],
   ['maxLength', isCount],
