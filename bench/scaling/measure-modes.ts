@@ -22,6 +22,8 @@ export interface ModeResult extends DeploymentRound {
   readonly connections: number;
   /** The median of what the gateway took in a round, divided by what it took in `log` in the same round. */
   readonly gatewayRatio: number;
+  /** The same of Redis. */
+  readonly redisRatio: number;
 }
 
 /** A deployment but for the mode, and with how many connections it is measured. */
@@ -108,14 +110,18 @@ async function measureCase(one: ModeCase, plan: Plan): Promise<readonly ModeResu
       }
       const [yardstick] = series;
       for (const { mode, rounds } of series) {
-        const ratios = rounds.map(
-          ({ gateway }, n) => gateway / (yardstick?.rounds[n]?.gateway ?? Number.NaN),
-        );
+        const computeRatio = (figure: 'gateway' | 'redis') =>
+          computeMedian(
+            rounds.map(
+              (round, n) => round[figure] / (yardstick?.rounds[n]?.[figure] ?? Number.NaN),
+            ),
+          );
         results.push({
           deployment: name,
           mode: mode.name,
           connections,
-          gatewayRatio: computeMedian(ratios),
+          gatewayRatio: computeRatio('gateway'),
+          redisRatio: computeRatio('redis'),
           ...computeMedians(rounds),
         });
       }

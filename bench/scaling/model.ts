@@ -12,6 +12,11 @@ export interface BatchCost {
 /** Of one call, where so many share what is fixed. */
 export const costOf = ({ fixed, each }: BatchCost, batch: number): number => fixed / batch + each;
 
+export const scaleCost = ({ fixed, each }: BatchCost, factor: number): BatchCost => ({
+  fixed: fixed * factor,
+  each: each * factor,
+});
+
 /** How much of a core should be in use at most, so that latency stays low when load varies. */
 export const PLANNED_SHARE = 0.7;
 

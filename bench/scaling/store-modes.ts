@@ -20,4 +20,4 @@ export const STORE_MODES: readonly StoreMode[] = [
 ];
 
 /** The mode that the others are compared with. */
-export const [DEFAULT_MODE] = STORE_MODES;
+export const DEFAULT_MODE: StoreMode['name'] = 'log';

@@ -14,16 +14,18 @@ import {
 import { simulate } from '../../../bench/scaling/simulate.ts';
 import { renderMachine } from '../benchmarks/calls.ts';
 import { renderTable } from '../table.ts';
+import { show, showCount, showPercent } from './numbers.ts';
+import { renderWays } from './ways.ts';
 
 export function renderScalingPage(): string {
-  const { machine, apart, shared, redis, hotWindows } = readPublished().scaling ?? {};
+  const { machine, apart, shared, redis, hotWindows, ways } = readPublished().scaling ?? {};
   return machine === undefined ||
     apart === undefined ||
     shared === undefined ||
     redis === undefined ||
     hotWindows === undefined
     ? '# Scaling\n\nNothing was published yet.\n'
-    : renderResults({ machine, apart, shared, redis, hotWindows });
+    : renderResults({ machine, apart, shared, redis, hotWindows, ...(ways && { ways }) });
 }
 
 /** What a call costs, as the figures say it. */
@@ -43,7 +45,7 @@ const NETWORK_MICROSECONDS = 100;
 const MAX_SCRIPTS = 4;
 
 function renderResults(results: ScalingResults): string {
-  const { redis, apart, shared, machine } = results;
+  const { redis, apart, shared, machine, ways } = results;
   const costs: Costs = {
     gateway: fitGateway(apart),
     redis: fitRedis(redis, 'session'),
@@ -194,9 +196,13 @@ ${renderTable(
     ];
   }),
 )}
-## When one Redis is full
+${renderWays(ways, costs, {
+  networkMicroseconds: NETWORK_MICROSECONDS,
+  maxScripts: MAX_SCRIPTS,
+  batch: BUSY_BATCH,
+})}## When one Redis is full
 
-Before that, use a faster core, and one Redis for each group of users that can do without the sessions of the others.
+Before that, [ask it less often](#asking-redis-less-often), use a faster core, and one Redis for each group of users that can do without the sessions of the others.
 
 In a Redis Cluster, address, session and all callers have keys on different nodes. So a call takes three scripts, one after the
 other, and only those for the window of all callers are shared by many calls. The node with that window is the busiest:
@@ -298,11 +304,3 @@ const renderCost = (name: string, cost: BatchCost): readonly string[] => [
 
 const showBytes = ({ hotWindows }: ScalingResults): string =>
   show(Math.max(...hotWindows.map(({ bytesPerEntry }) => bytesPerEntry)));
-
-const show = (value: number): string =>
-  value >= 100 ? String(Math.round(value)) : String(Number(value.toPrecision(2)));
-
-const showPercent = (share: number): string => `${Math.round(share * 100)} %`;
-
-/** Two digits: more would promise what another machine does not keep. */
-const showCount = (count: number): string => Number(count.toPrecision(2)).toLocaleString('en-US');

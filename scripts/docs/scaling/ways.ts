@@ -1,0 +1,256 @@
+// The part of docs/scaling.md about asking Redis less often, from its own measurements.
+import type { WaysResults } from '../../../bench/published.ts';
+import type { CallersRow } from '../../../bench/scaling/measure-callers.ts';
+import { type ModeResult, ONE_PROCESS } from '../../../bench/scaling/measure-modes.ts';
+import {
+  type BatchCost,
+  capacityOf,
+  costOf,
+  PLANNED_SHARE,
+  scaleCost,
+} from '../../../bench/scaling/model.ts';
+import { simulate } from '../../../bench/scaling/simulate.ts';
+import { DEFAULT_MODE, STORE_MODES, type StoreMode } from '../../../bench/scaling/store-modes.ts';
+import { renderMachine } from '../benchmarks/calls.ts';
+import { renderTable } from '../table.ts';
+import { show, showCount, showPercent } from './numbers.ts';
+
+/** Of counting by log and reading directly, in a run on a quiet machine. */
+interface Costs {
+  readonly gateway: BatchCost;
+  readonly redis: BatchCost;
+}
+
+/** What a call costs in one of the ways. */
+export interface Way extends Costs {
+  readonly mode: StoreMode;
+  readonly askedShare: number;
+}
+
+interface Surroundings {
+  readonly networkMicroseconds: number;
+  readonly maxScripts: number;
+  /** Calls in a script of a process that is busy. */
+  readonly batch: number;
+}
+
+/** Of the table by callers: as many at each process as the model counts with. */
+const MODEL_USERS = 250;
+const MODEL_CONNECTIONS = 32;
+const PROCESSES = [1, 2, 4, 8, 16, 25, 32];
+
+export function renderWays(
+  ways: WaysResults | undefined,
+  costs: Costs,
+  surroundings: Surroundings,
+): string {
+  return `## Asking Redis less often
+
+Redis is full before the processes are, because each call writes into two windows and extends its session. Two settings ask it less often:
+
+- [\`RATE_LIMIT_COUNTING=leased\`](reference/limits.md#leased-counting): a process takes a share of a window in advance, and counts by itself until it is used up,
+  for 5 s at most. A session is extended once in 5 % of its time.
+- \`STORE_READS=tracked\`: a process remembers sessions and logins until Redis says that they have changed.
+
+${
+  ways === undefined || ways.modes.length === 0 || ways.callers.length === 0
+    ? ''
+    : renderMeasured(ways, costs, surroundings)
+}${ADVICE}`;
+}
+
+function renderMeasured(
+  ways: WaysResults,
+  costs: Costs,
+  { batch, ...surroundings }: Surroundings,
+): string {
+  const { machine, modes, callers } = ways;
+  const all = STORE_MODES.map((mode) => deriveWay(mode, ways, costs, batch));
+  const isQuiet = isQuietMachine(ways);
+  return `${renderMachine(machine)}
+
+In each round each way was measured once; **× log** is the median of the ratios within a round, which says more than the microseconds where other
+work runs. In the first rows all calls are of one address and session.
+
+${renderTable(
+  [
+    'Deployment',
+    'Connections',
+    'Way',
+    ...(isQuiet ? ['Gateway µs', '× log'] : []),
+    'Redis µs',
+    '× log',
+    'Scripts',
+    'Commands',
+    'Bytes in',
+    'Bytes out',
+    'Calls/s',
+  ],
+  modes.map((row) => renderMode(row, isQuiet)),
+)}
+${isQuiet ? '' : BUSY_MACHINE}
+Scripts, commands and bytes are those of a call. A process that tracks reads also sends Redis 25 small commands a second while it is called, whatever
+the number of calls; the fewer there are, the more that is of each.
+
+What a share saves depends on how often a caller comes back. ${showCount(callers[0]?.callsPerSecond ?? 0)} calls per second at one process, of so many users in turn, each with
+an address and a session:
+
+${renderTable(
+  [
+    'Users',
+    'Calls of a user in 5 s',
+    'Way',
+    'Redis µs',
+    '× log',
+    'Scripts',
+    'Commands',
+    'Bytes in',
+    'Bytes out',
+  ],
+  callers.map((row) => renderCallers(row, callers)),
+)}
+### How many processes one Redis serves
+
+By the model above, with what each way costs Redis of \`log\`, and the users of the first rows of that table (each calls 8 times a second):
+
+${renderTable(
+  [
+    'Way',
+    'Gateway µs',
+    'Redis µs',
+    'Processes on one Redis',
+    `Calls/s at ${showPercent(PLANNED_SHARE)} of Redis`,
+  ],
+  all.map((way) => {
+    const [gateway, redis] = [
+      costOf(way.gateway, batch),
+      way.askedShare * costOf(way.redis, batch),
+    ];
+    return [
+      way.mode.label,
+      show(gateway),
+      show(redis),
+      String(Math.floor(gateway / redis)),
+      showCount(capacityOf(redis)),
+    ];
+  }),
+)}
+By the simulation below, with ${MODEL_CONNECTIONS} connections at each process, as calls per second and the share of Redis's core in use:
+
+${renderTable(
+  ['Processes', ...STORE_MODES.map(({ label }) => label)],
+  PROCESSES.map((processes) => [
+    String(processes),
+    ...all.map(({ gateway, redis, askedShare }) => {
+      const run = simulate({
+        ...surroundings,
+        gateway,
+        redis,
+        askedShare,
+        processes,
+        connections: MODEL_CONNECTIONS,
+      });
+      return `${showCount(run.requestsPerSecond)}, ${showPercent(run.redisShare)}`;
+    }),
+  ]),
+)}
+`;
+}
+
+/** Above it, what a call costs a process depends on what else runs more than on how Redis is asked. */
+const QUIET_LOAD_AVERAGE = 2;
+
+const isQuietMachine = ({ machine }: WaysResults): boolean =>
+  (machine.loadAverage ?? Number.POSITIVE_INFINITY) <= QUIET_LOAD_AVERAGE;
+
+const BUSY_MACHINE = `What a call costs the gateway is not in the table: too much other work ran for a comparison, so the model below counts with the same in each way. All
+microseconds are several times those of a quiet machine; compare ratios, commands and bytes. A process that gets no CPU for 100 ms is not certain of what it
+knows, and asks Redis again: with many connections, that is why more than a few calls did.
+`;
+
+const ADVICE = `### When to switch
+
+Stay with \`log\` and \`direct\` as long as one Redis is enough: that is the exact form, and needs nothing from Redis but commands. Switch when
+Redis uses more than about half of its core, or when each round trip counts because Redis is far away.
+
+- First \`RATE_LIMIT_COUNTING=leased\`, on any Redis, a cluster too. Processes with either setting count together, so you can change one after the other.
+- Then \`STORE_READS=tracked\`, on a single Redis or with Sentinel. Its user needs \`CLIENT TRACKING\`.
+- It helps where callers call often: a caller who sends a process at least 4 calls in 5 s gets a share. Where tens of thousands of users each call
+  now and then, their windows are counted in Redis as before, and only the window of all callers is not. A load balancer that sends an address or a
+  session to the same process makes their calls come together there.
+
+### What you give up
+
+- **A limit may refuse early.** What another process has taken and not used counts as used: at most one share per process (5 % of the limit, and less
+  near it), for 5 s at most; that of a process that was killed, for a window and 5 s. A limit never admits more than it says, in any window. The last 31
+  requests of a window, and limits under 80, are counted one by one. \`X-RateLimit-Remaining\` may be 5 s old.
+- **What is ended holds within 200 ms** at the other processes, in place of at their next call: a session that was deleted, a login that was revoked. At the
+  process that ended it, it holds at once. While the connection over which Redis tells of changes is not certain to work, each call asks Redis again.
+- **Sessions slide in steps of 5 %** of \`MCP_SESSION_TTL_SECONDS\`: a session is extended only when that much of its time is over, so it may end that much
+  earlier after its last call. \`X-Session-Expires-At\` tells the time at which it really does.
+- **While Redis is down**, a share still counts until it is over (5 s at most); then every request passes, as with \`log\`. Calls in sessions fail as before: a
+  session is known for 100 ms without Redis.
+
+[Leased counting](reference/limits.md#leased-counting) has the details.
+
+`;
+
+/** In proportion to what log cost in the same run: a busy machine makes all of them dearer. */
+function deriveWay(mode: StoreMode, ways: WaysResults, costs: Costs, batch: number): Way {
+  if (mode.name === DEFAULT_MODE) return { ...costs, mode, askedShare: 1 };
+  const row = ways.modes.find(
+    (one) =>
+      one.mode === mode.name &&
+      one.deployment === ONE_PROCESS &&
+      one.connections === MODEL_CONNECTIONS,
+  );
+  const callers = ways.callers.find((one) => one.mode === mode.name && one.users === MODEL_USERS);
+  if (row === undefined || callers === undefined) throw new Error(`${mode.name} was not measured`);
+  const gateway = isQuietMachine(ways) ? scaleCost(costs.gateway, row.gatewayRatio) : costs.gateway;
+  const ratio = computeRedisRatio(callers, ways.callers);
+  if (mode.settings.STORE_READS === undefined) {
+    return { mode, gateway, redis: scaleCost(costs.redis, ratio), askedShare: 1 };
+  }
+  // As many calls in a script as with log: those that come in the same moment.
+  const log = findLog(callers, ways.callers);
+  const askedShare = Math.min(1, callers.scripts / (log?.scripts ?? 1));
+  const each = (ratio * costOf(costs.redis, batch)) / askedShare;
+  return { mode, gateway, redis: { fixed: 0, each }, askedShare };
+}
+
+const findLog = ({ users }: CallersRow, all: readonly CallersRow[]) =>
+  all.find((row) => row.mode === DEFAULT_MODE && row.users === users);
+
+const computeRedisRatio = (row: CallersRow, all: readonly CallersRow[]): number =>
+  row.cpuMicroseconds / (findLog(row, all)?.cpuMicroseconds ?? Number.NaN);
+
+const labelOf = (name: StoreMode['name']) =>
+  STORE_MODES.find((mode) => mode.name === name)?.label ?? name;
+
+const renderMode = (row: ModeResult, hasGateway: boolean): readonly string[] => [
+  row.deployment,
+  String(row.connections),
+  labelOf(row.mode),
+  ...(hasGateway ? [show(row.gateway), row.gatewayRatio.toFixed(2)] : []),
+  show(row.redis),
+  row.redisRatio.toFixed(2),
+  show(row.scripts),
+  show(row.commands),
+  show(row.bytesIn),
+  show(row.bytesOut),
+  showCount(row.requestsPerSecond),
+];
+
+const SHARE_SECONDS = 5;
+
+const renderCallers = (row: CallersRow, all: readonly CallersRow[]): readonly string[] => [
+  row.users.toLocaleString('en-US'),
+  show((row.callsPerSecond * SHARE_SECONDS) / row.users),
+  labelOf(row.mode),
+  show(row.cpuMicroseconds),
+  computeRedisRatio(row, all).toFixed(2),
+  show(row.scripts),
+  show(row.operations),
+  show(row.bytesIn),
+  show(row.bytesOut),
+];
