@@ -173,7 +173,8 @@ const ADVICE = `### When to switch
 Stay with \`log\` and \`direct\` as long as one Redis is enough: that is the exact form, and needs nothing from Redis but commands. Switch when
 Redis uses more than about half of its core, or when each round trip counts because Redis is far away.
 
-- First \`RATE_LIMIT_COUNTING=leased\`, on any Redis, a cluster too. Processes with either setting count together, so you can change one after the other.
+- First \`RATE_LIMIT_COUNTING=leased\`, on any Redis, a cluster too. Processes with either setting count together, so you can
+  change one after the other, once all of them are of a version that has the setting.
 - Then \`STORE_READS=tracked\`, on a single Redis or with Sentinel. Its user needs \`CLIENT TRACKING\`.
 - It helps where callers call often: a caller who sends a process at least 4 calls in 5 s gets a share. Where tens of thousands of users each call
   now and then, their windows are counted in Redis as before, and only the window of all callers is not. A load balancer that sends an address or a
