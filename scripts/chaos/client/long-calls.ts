@@ -6,6 +6,8 @@ import type { Tally } from './tally.ts';
 export interface LongCalls {
   /** Begins no more; resolves when all have ended. */
   stop(): Promise<void>;
+  /** Begins no more; does not wait. */
+  close(): void;
 }
 
 export interface LongCallsOptions {
@@ -50,6 +52,9 @@ export async function startLongCalls(options: LongCallsOptions): Promise<LongCal
     return callUntilOver(client, caller);
   });
   return {
+    close() {
+      isOver = true;
+    },
     async stop() {
       isOver = true;
       await Promise.all(callers);

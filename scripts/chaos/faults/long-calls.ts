@@ -67,7 +67,7 @@ const restarted: Fault = {
   async run(stage) {
     const replicas = await startReplicas(stage, stage.choose({ full: 15_000, short: 4000 }));
     const tally = createTally();
-    const calls = await startLongCalls({
+    const started = await startLongCalls({
       url: replicas.url,
       getToken: () => replicas.issuer.sign(),
       tally,
@@ -76,6 +76,7 @@ const restarted: Fault = {
       longestMs: stage.isShort ? 5000 : 20_000,
       mayFailFirstMs: 0,
     });
+    const calls = stage.closeAtEnd(started);
     const codes = new Set<number | null>();
     for (let times = 0; times < stage.choose({ full: 20, short: 1 }); times += 1) {
       codes.add(await replicas.restart(times % 2));
@@ -103,7 +104,7 @@ const cut: Fault = {
     const replicas = await startReplicas(stage, 1000);
     const proxy = stage.closeAtEnd(await startTcpProxy(Number(new URL(replicas.url).port)));
     const tally = createTally();
-    const calls = await startLongCalls({
+    const started = await startLongCalls({
       url: `http://127.0.0.1:${proxy.port}`,
       getToken: () => replicas.issuer.sign(),
       tally,
@@ -112,6 +113,7 @@ const cut: Fault = {
       longestMs: stage.isShort ? 8000 : 20_000,
       mayFailFirstMs: UNTIL_STREAM_MS,
     });
+    const calls = stage.closeAtEnd(started);
     for (let times = 0; times < stage.choose({ full: 20, short: 2 }); times += 1) {
       await stage.pause(5000);
       proxy.reset();
