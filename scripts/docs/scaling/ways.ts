@@ -66,7 +66,6 @@ function renderMeasured(
 ): string {
   const { machine, modes, callers } = ways;
   const all = STORE_MODES.map((mode) => deriveWay(mode, ways, costs, batch));
-  const isQuiet = isQuietMachine(ways);
   return `${renderMachine(machine)}
 
 In each round each way was measured once; **× log** is the median of the ratios within a round, which says more than the microseconds where other
@@ -77,7 +76,8 @@ ${renderTable(
     'Deployment',
     'Connections',
     'Way',
-    ...(isQuiet ? ['Gateway µs', '× log'] : []),
+    'Gateway µs',
+    '× log',
     'Redis µs',
     '× log',
     'Scripts',
@@ -86,9 +86,9 @@ ${renderTable(
     'Bytes out',
     'Calls/s',
   ],
-  modes.map((row) => renderMode(row, isQuiet)),
+  modes.map(renderMode),
 )}
-${isQuiet ? '' : BUSY_MACHINE}
+${isQuietMachine(ways) ? '' : BUSY_MACHINE}
 Scripts, commands and bytes are those of a call. A process that tracks reads also sends Redis 25 small commands a second while it is called, whatever
 the number of calls; the fewer there are, the more that is of each.
 
@@ -111,7 +111,7 @@ ${renderTable(
 )}
 ### How many processes one Redis serves
 
-By the model above, with what each way costs Redis of \`log\`, and the users of the first rows of that table (each calls 8 times a second):
+By the model above, with what each way costs of \`log\`, and the users of the first rows of that table (each calls 8 times a second):
 
 ${renderTable(
   [
@@ -157,15 +157,15 @@ ${renderTable(
 `;
 }
 
-/** Above it, what a call costs a process depends on what else runs more than on how Redis is asked. */
+/** Above it, microseconds are far from those of a quiet machine. */
 const QUIET_LOAD_AVERAGE = 2;
 
 const isQuietMachine = ({ machine }: WaysResults): boolean =>
   (machine.loadAverage ?? Number.POSITIVE_INFINITY) <= QUIET_LOAD_AVERAGE;
 
-const BUSY_MACHINE = `What a call costs the gateway is not in the table: too much other work ran for a comparison, so the model below counts with the same in each way. All
-microseconds are several times those of a quiet machine; compare ratios, commands and bytes. A process that gets no CPU for 100 ms is not certain of what it
-knows, and asks Redis again: with many connections, that is why more than a few calls did.
+const BUSY_MACHINE = `Because of that other work, all microseconds here are several times those of a quiet machine, and calls per second far below: compare ratios, commands
+and bytes. A process that gets no CPU for 100 ms is not certain of what it knows, and asks Redis again. With eight processes on two cores that share
+them with other work, that happens all the time: give processes that track reads cores of their own.
 `;
 
 const ADVICE = `### When to switch
@@ -207,7 +207,7 @@ function deriveWay(mode: StoreMode, ways: WaysResults, costs: Costs, batch: numb
   );
   const callers = ways.callers.find((one) => one.mode === mode.name && one.users === MODEL_USERS);
   if (row === undefined || callers === undefined) throw new Error(`${mode.name} was not measured`);
-  const gateway = isQuietMachine(ways) ? scaleCost(costs.gateway, row.gatewayRatio) : costs.gateway;
+  const gateway = scaleCost(costs.gateway, row.gatewayRatio);
   const ratio = computeRedisRatio(callers, ways.callers);
   if (mode.settings.STORE_READS === undefined) {
     return { mode, gateway, redis: scaleCost(costs.redis, ratio), askedShare: 1 };
@@ -228,11 +228,12 @@ const computeRedisRatio = (row: CallersRow, all: readonly CallersRow[]): number 
 const labelOf = (name: StoreMode['name']) =>
   STORE_MODES.find((mode) => mode.name === name)?.label ?? name;
 
-const renderMode = (row: ModeResult, hasGateway: boolean): readonly string[] => [
+const renderMode = (row: ModeResult): readonly string[] => [
   row.deployment,
   String(row.connections),
   labelOf(row.mode),
-  ...(hasGateway ? [show(row.gateway), row.gatewayRatio.toFixed(2)] : []),
+  show(row.gateway),
+  row.gatewayRatio.toFixed(2),
   show(row.redis),
   row.redisRatio.toFixed(2),
   show(row.scripts),
