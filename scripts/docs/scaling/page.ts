@@ -65,9 +65,16 @@ at the top. A model and a simulation compute from it what to expect of more mach
   processes, by [\`WORKERS\`](operations/store.md#several-processes-on-one-machine) or as replicas, serve as many each.
 - **One Redis** takes about ${showCount(perRedis)} calls per second, also with ${showPercent(PLANNED_SHARE)} of its core in use: enough for ${Math.floor(perRedis / perProcess)} such processes. It
   runs on one core, so give it a fast one.
-- **Redis Cluster** is faster than one Redis only with many primaries ([below](#when-one-redis-is-full)).
+- **Is Redis full?** Of CPU: run \`redis-cli INFO cpu\` twice, 10 s apart; the seconds by which \`used_cpu_user\` and \`used_cpu_sys\` together grew, divided by
+  10, are the share of its core. Of memory: compare \`used_memory_human\` and \`maxmemory_human\` in \`redis-cli INFO memory\`. When there is none left,
+  [new sessions and logins fail](operations/outages.md#when-something-is-down) until you raise \`maxmemory\`.
+- **When its CPU is full**, two settings [ask it less often](#asking-redis-less-often). **Redis Cluster** is faster than one Redis only with
+  many primaries ([below](#when-one-redis-is-full)).
 - **Memory of Redis**: rate limits keep each call for a minute, in the window of its address and in that of all callers, with
-  ${showBytes(results)} bytes in each. A thousand calls per second need ${Math.round((1000 * 60 * 2 * Number(showBytes(results))) / 1e6)} MB.
+  ${showBytes(results)} bytes in each. A thousand calls per second need ${Math.round((1000 * 60 * 2 * Number(showBytes(results))) / 1e6)} MB; calls out of a share
+  (\`leased\`) next to none. Sessions and logins come on top.
+- **By default** all callers together have 10,000 calls a minute, 167 a second: for more, raise
+  [\`MCP_GLOBAL_RATE_LIMIT_MAX\`](operations/limits.md#rate-limits).
 
 ${renderMachine(machine)}
 Gateway, Redis and load generator shared two cores. A call is \`service_ping\`: real tools cost more, in the gateway or elsewhere.
@@ -202,7 +209,8 @@ ${renderWays(ways, costs, {
   batch: BUSY_BATCH,
 })}## When one Redis is full
 
-Before that, [ask it less often](#asking-redis-less-often), use a faster core, and one Redis for each group of users that can do without the sessions of the others.
+Before you build a cluster, [ask Redis less often](#asking-redis-less-often), give it a faster core, or run a gateway of its own, with a Redis of its own, for each
+group of users. Such gateways share no sessions, logins or rate limits.
 
 In a Redis Cluster, address, session and all callers have keys on different nodes. So a call takes three scripts, one after the
 other, and only those for the window of all callers are shared by many calls. The node with that window is the busiest:
@@ -223,6 +231,10 @@ ${renderTable(
 )}
 This part is computed from scripts that were measured one by one, not from a cluster under load. A cluster is also worth its price for
 more memory than one machine has, and for a fail-over that does not concern all users.
+
+To change to a cluster, set \`STORE_READS=direct\` (with \`tracked\` the gateway does not start) and \`REDIS_URL=rediss://…?cluster=true\`. The gateway moves no data:
+on an empty cluster, all sessions, logins and registrations are gone, and users connect again. So stop all processes, change both, and start them; processes
+on two stores do not know each other’s sessions. To go back, set the old \`REDIS_URL\`: what has not expired there still holds.
 
 ${renderHotWindow(results, costs)}
 ## Repeat it

@@ -49,14 +49,15 @@ export function renderWays(
 Redis is full before the processes are, because each call writes into two windows and extends its session. Two settings ask it less often:
 
 - [\`RATE_LIMIT_COUNTING=leased\`](reference/limits.md#leased-counting): a process takes a share of a window in advance, and counts by itself until it is used up,
-  for 5 s at most. A session is extended once in 5 % of its time.
-- \`STORE_READS=tracked\`: a process remembers sessions and logins until Redis says that they have changed.
+  for 5 s at most. A session is extended once in 5 % of its time. The default, \`log\`, counts each call in Redis.
+- [\`STORE_READS=tracked\`](operations/store.md#reads-that-are-remembered): a process remembers sessions and logins until Redis says that they have changed. The
+  default, \`direct\`, reads them for each call.
 
-${
+${ADVICE}${
   ways === undefined || ways.modes.length === 0 || ways.callers.length === 0
     ? ''
     : renderMeasured(ways, costs, surroundings)
-}${ADVICE}`;
+}`;
 }
 
 function renderMeasured(
@@ -66,10 +67,13 @@ function renderMeasured(
 ): string {
   const { machine, modes, callers } = ways;
   const all = STORE_MODES.map((mode) => deriveWay(mode, ways, costs, batch));
-  return `${renderMachine(machine)}
+  return `### What it saves
+
+${renderMachine(machine)}
 
 In each round each way was measured once; **× log** is the median of the ratios within a round, which says more than the microseconds where other
-work runs. In the first rows all calls are of one address and session.
+work runs. Compare the rows with each other, not with the tables above: those are of another run. In the first rows all calls are of one address and
+session. No limit was near: they were set to 1,000,000,000.
 
 ${renderTable(
   [
@@ -88,11 +92,10 @@ ${renderTable(
   ],
   modes.map(renderMode),
 )}
-${isQuietMachine(ways) ? '' : BUSY_MACHINE}
-Scripts, commands and bytes are those of a call. A process that tracks reads also sends Redis 25 small commands a second while it is called, whatever
+${isQuietMachine(ways) ? '' : `${BUSY_MACHINE}\n`}Scripts, commands and bytes are those of a call. A process that tracks reads also sends Redis 50 small commands a second while it is called, whatever
 the number of calls; the fewer there are, the more that is of each.
 
-What a share saves depends on how often a caller comes back. ${showCount(callers[0]?.callsPerSecond ?? 0)} calls per second at one process, of so many users in turn, each with
+What this saves depends on how often a caller comes back. ${showCount(callers[0]?.callsPerSecond ?? 0)} calls per second at one process, of so many users in turn, each with
 an address and a session:
 
 ${renderTable(
@@ -111,7 +114,7 @@ ${renderTable(
 )}
 ### How many processes one Redis serves
 
-By the model above, with what each way costs of \`log\`, and the users of the first rows of that table (each calls 8 times a second):
+By the [model](#the-model), with each way’s share of what \`log\` costs there, and the users of the first rows of that table (each calls 8 times a second):
 
 ${renderTable(
   [
@@ -135,7 +138,7 @@ ${renderTable(
     ];
   }),
 )}
-By the simulation below, with ${MODEL_CONNECTIONS} connections at each process, as calls per second and the share of Redis's core in use:
+By the [simulation](#the-simulation), with ${MODEL_CONNECTIONS} connections at each process, as calls per second and the share of Redis's core in use:
 
 ${renderTable(
   ['Processes', ...STORE_MODES.map(({ label }) => label)],
@@ -170,29 +173,37 @@ them with other work, that happens all the time: give processes that track reads
 
 const ADVICE = `### When to switch
 
-Stay with \`log\` and \`direct\` as long as one Redis is enough: that is the exact form, and needs nothing from Redis but commands. Switch when
-Redis uses more than about half of its core, or when each round trip counts because Redis is far away.
+Stay with the defaults as long as one Redis is enough: they are exact, and need nothing special from Redis. Switch when Redis uses more than about half of its
+core, or when each round trip counts because Redis is far away. Add one line at a time to the settings of all processes, and restart them one by one:
 
-- First \`RATE_LIMIT_COUNTING=leased\`, on any Redis, a cluster too. Processes with either setting count together, so you can
-  change one after the other, once all of them are of a version that has the setting.
-- Then \`STORE_READS=tracked\`, on a single Redis or with Sentinel. Its user needs \`CLIENT TRACKING\`.
-- It helps where callers call often: a caller who sends a process at least 4 calls in 5 s gets a share. Where tens of thousands of users each call
-  now and then, their windows are counted in Redis as before, and only the window of all callers is not. A load balancer that sends an address or a
-  session to the same process makes their calls come together there.
+\`\`\`sh
+RATE_LIMIT_COUNTING=leased   # first: any Redis, a cluster too
+STORE_READS=tracked          # then: one Redis or Sentinel, Redis 6 or later
+\`\`\`
+
+- **Before**: \`leased\` needs all processes on a version that has the setting. \`tracked\` needs a Redis user who
+  [may use \`CLIENT TRACKING\`](operations/store.md#reads-that-are-remembered). By itself it saves no round trip, because each call is still counted in Redis.
+- **What you see**: Redis uses less of its core at the same load ([how to tell](#scaling)), and \`postern doctor\` has a \`✓\`: “Redis tells of changes”.
+  \`redis_operations_total\` does not fall: it also counts calls that ask Redis for nothing.
+- **Back**: remove the line, and restart one by one. Before you go back to a version without \`leased\`, wait a little over one window after that (a minute for calls,
+  an hour for registrations), or a limit may let in more for as long.
+- **Where it helps**: where callers call often. A caller who sends a process at least 4 calls in 5 s gets a share, of 5 % of the limit at most: with the
+  default of 100 calls a minute for an address, 5 calls. Of tens of thousands of users who each call now and then, only the window of all callers is
+  counted in advance. A load balancer that sends an address or a session to the same process makes their calls come together there.
 
 ### What you give up
 
 - **A limit may refuse early.** What another process has taken and not used counts as used: at most one share per process (5 % of the limit, and less
-  near it), for 5 s at most; that of a process that was killed, for a window and 5 s. A limit never admits more than it says, in any window. The last 31
+  near it), for 5 s at most; that of a process that was killed, for a window and 5 s. While Redis answers, a limit never admits more than it says. The last 31
   requests of a window, and limits under 80, are counted one by one. \`X-RateLimit-Remaining\` may be 5 s old.
-- **What is ended holds within 200 ms** at the other processes, in place of at their next call: a session that was deleted, a login that was revoked. At the
-  process that ended it, it holds at once. While the connection over which Redis tells of changes is not certain to work, each call asks Redis again.
-- **Sessions slide in steps of 5 %** of \`MCP_SESSION_TTL_SECONDS\`: a session is extended only when that much of its time is over, so it may end that much
-  earlier after its last call. \`X-Session-Expires-At\` tells the time at which it really does.
+- **What is ended is refused within 200 ms** at the other processes (with \`direct\` at the next call): a session that was deleted, a login that was revoked. The
+  process that ended it refuses it at once. While a process is not certain to hear of changes, each call asks Redis again.
+- **A session may end up to 5 % of \`MCP_SESSION_TTL_SECONDS\` early** after its last call, because it is extended only when that much of its time
+  is over. \`X-Session-Expires-At\` has the time at which it really ends.
 - **While Redis is down**, a share still counts until it is over (5 s at most); then every request passes, as with \`log\`. Calls in sessions fail as before: a
   session is known for 100 ms without Redis.
 
-[Leased counting](reference/limits.md#leased-counting) has the details.
+[Leased counting](reference/limits.md#leased-counting) and [Tracked reads](reference/limits.md#tracked-reads) have the details.
 
 `;
 
