@@ -207,8 +207,10 @@ test.each(HOLDING)(
     const speaking = await startSpeakingGateway(FREE);
     const { stream, accepted } = await listen(speaking, '/mcp');
     expect(accepted).toContain('local://r');
-    // The program tells of a change as soon as somebody subscribes.
-    expect((await stream.next()).params.uri).toMatch(/^local:/);
+    // The program tells of a change of each as soon as somebody subscribes: before the change of the rules.
+    const first = await stream.next();
+    const second = await stream.next();
+    expect([first.params.uri, second.params.uri].sort()).toEqual(['local://r', 'local://t/1']);
     await speaking.change(control);
     const told: string[] = [];
     const reading = (async () => {
