@@ -68,6 +68,11 @@ test("§18.3 40 answers that nobody waits for: a user's have 16 MiB in the store
 
 test('§18.3 an answer of MAX_UPSTREAM_BYTES is kept', async () => {
   const { callAndLeave } = await openReplicas();
-  const comeBack = await callAndLeave('ada', 7.9 * MEBIBYTE);
-  expect(saidIn(await comeBack())).toHaveLength(Math.floor(7.9 * MEBIBYTE));
-});
+  // §8.5: a busy machine may need more than the 250 ms that the store has, and its caller gets an error then.
+  const readLength = async () => {
+    const comeBack = await callAndLeave('ada', 7.9 * MEBIBYTE);
+    const response = await comeBack();
+    return response.json.error ?? String(saidIn(response)).length;
+  };
+  await expect.poll(readLength, { timeout: 60_000 }).toBe(Math.floor(7.9 * MEBIBYTE));
+}, 90_000);
