@@ -24,9 +24,10 @@ const MAX_REMOVED = 5000;
  * Answers the time, then for each request: decision, entries and oldest entry of the deciding window,
  * session; then of each grant its version, '' where it is missing; then for each window that permits are wanted
  * of: how many were taken, their end, entries and oldest entry. Permits that processes have taken count as entries do.
- * A decision is 1 for admitted, -n for refused by the n-th window, 0 without windows or without the grant. It is the error's text where a key is of a wrong type, and so is
- * the session, and in a list of one the version: that concerns no other request, but any other error concerns all. Each
- * window is cleared, read and written once, however many requests it counts, and each grant read once.
+ * A decision is 1 for admitted, -n for refused by the n-th window, 0 without windows or without the grant. It is the
+ * error's text where a key is of a wrong type, and so is the session, and in a list of one the version: that concerns no
+ * other request, but any other error concerns all. Each window is cleared, read and written once, however many requests
+ * it counts, and each grant read once.
  */
 const createAdmissionScript = ({ slideRule, takePermits, addShares }: AdmissionScriptParts) =>
   createScript(`${NOW}${IS_OWNED_BY}${slideRule}

@@ -68,12 +68,7 @@ export function openRedisStore(options: RedisOptions): Store {
       { ...createRedisKeyValue(commands), ...createRedisSessions(shared) },
       { records, sessionKeyPrefix },
     ),
-    ...createRedisWindows({
-      ...shared,
-      shares,
-      records,
-      slidesRarely: records !== undefined || shares !== undefined,
-    }),
+    ...createRedisWindows({ ...shared, shares, records }),
     async publish(channel, message) {
       await commands.run((client) => client.publish(channel, message));
     },

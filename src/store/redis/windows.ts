@@ -17,7 +17,7 @@ import {
 import { createAdmissionBatches } from './admission-batches.ts';
 import type { AdmissionRequest } from './admission-request.ts';
 import type { CommandRunner } from './command-runner.ts';
-import { createLocalAdmission, type TrackedRecords } from './local-admission.ts';
+import { type AdmitRequest, createLocalAdmission, type TrackedRecords } from './local-admission.ts';
 import { createScript, NOW } from './lua-script.ts';
 import type { Shares } from './shares.ts';
 
@@ -33,8 +33,6 @@ interface RedisWindowsOptions {
   readonly shares?: Shares | undefined;
   /** `STORE_READS=tracked`. */
   readonly records?: TrackedRecords | undefined;
-  /** With either of them. */
-  readonly slidesRarely?: boolean;
 }
 
 export function createRedisWindows(options: RedisWindowsOptions): Windows {
@@ -57,12 +55,14 @@ export function createRedisWindows(options: RedisWindowsOptions): Windows {
   };
 }
 
-type AdmitRequest = Windows['admitRequest'];
+/** What asks Redis less often does not write a session at each call either. */
+const asksRarely = ({ shares, records }: RedisWindowsOptions): boolean =>
+  shares !== undefined || records !== undefined;
 
 /** One script over all windows, the grant and the session. */
 function createServerAdmission(options: RedisWindowsOptions): AdmitRequest {
   const { sessionKeyPrefix } = options;
-  const admitTogether = createAdmissionBatches(options);
+  const admitTogether = createAdmissionBatches({ ...options, slidesRarely: asksRarely(options) });
 
   return (windows, access, grantKey) => {
     const sessionKey =
@@ -78,7 +78,7 @@ function createServerAdmission(options: RedisWindowsOptions): AdmitRequest {
  */
 function createClusterAdmission(options: RedisWindowsOptions): AdmitRequest {
   const { commands, sessionKeyPrefix } = options;
-  const admitTogether = createAdmissionBatches(options);
+  const admitTogether = createAdmissionBatches({ ...options, slidesRarely: asksRarely(options) });
 
   return async function admitRequest(windows, access, grantKey) {
     const grant = grantKey === undefined ? NO_GRANT : await readGrant(grantKey);
