@@ -43,6 +43,12 @@ export interface RequestHandlerDeps {
 
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void;
 
+/**
+ * node:http hands over a head before the bytes that came with it. A moment later they are there: the request waits for
+ * that once, and then nothing on its way to the call has to.
+ */
+const HEAD_READ = Promise.resolve();
+
 /** Requests of one connection that wait for their replies: each holds one in memory. */
 const MAX_PIPELINED = 64;
 
@@ -123,10 +129,18 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
       received.body.release();
       breakOff(res, cause);
     };
-    runPipeline(received).then(
-      (answer) => sendTogether(connection, () => send(req, res, received, answer, fail)),
-      fail,
-    );
+    const answer = (routed: RoutedReply) =>
+      sendTogether(connection, () => send(req, res, received, routed, fail));
+
+    HEAD_READ.then(() => {
+      try {
+        const routed = runPipeline(received);
+        if (routed instanceof Promise) routed.then(answer, fail);
+        else answer(routed);
+      } catch (thrown) {
+        fail(thrown);
+      }
+    });
   }
 
   /** Never throws: replies of others may be sent right after it. */
