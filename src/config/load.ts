@@ -1,3 +1,4 @@
+import { freezeDeep } from '../platform/json.ts';
 import { type Config, readConfig } from './config.ts';
 import { findProblems } from './find-problems.ts';
 import { describeMisspelled, findMisspelledVariables } from './misspelled.ts';
@@ -20,12 +21,4 @@ export function loadConfig(env: Env): Config {
     ]);
   }
   return freezeDeep(readConfig(read, env));
-}
-
-function freezeDeep<T>(value: T): T {
-  if (typeof value === 'object' && value !== null) {
-    for (const member of Object.values(value)) freezeDeep(member);
-    Object.freeze(value);
-  }
-  return value;
 }

@@ -10,6 +10,15 @@ export const isObject = (value: unknown): value is JsonObject =>
 export const isStringArray = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
 
+/** So that what many use none can change: plain data with all that is in it. */
+export function freezeDeep<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) {
+    for (const member of Object.values(value)) freezeDeep(member);
+    Object.freeze(value);
+  }
+  return value;
+}
+
 /** The object that the text, or its bytes in UTF-8, spells; undefined for anything else. */
 export function parseObject(source: Uint8Array | string): JsonObject | undefined {
   const value = parseJson(source);

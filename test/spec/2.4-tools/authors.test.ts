@@ -1,4 +1,5 @@
 // Tools, prompts and resources of an author's own, by the public API.
+import { inspect } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
 import {
   createLocalCatalog,
@@ -78,6 +79,29 @@ const catalog = createLocalCatalog({
       inputSchema: { type: 'object' },
       run: (_args, context) => ({
         content: [{ type: 'text', text: requireUser(context).sub }],
+      }),
+    }),
+    defineTool({
+      name: 'apart',
+      description: 'Takes its context apart, and uses the parts later.',
+      inputSchema: { type: 'object' },
+      async run(_args, { user, client, signal, log, progress, ask, disconnect, providerToken }) {
+        await Promise.resolve();
+        log('error', 'said');
+        progress(1);
+        disconnect();
+        const refusal = await ask({ roots: { method: 'roots/list', params: {} } }).catch(String);
+        const isOwnToken = user !== undefined && (await providerToken()) === user.token;
+        const text = JSON.stringify({ isOwnToken, client, isAborted: signal.aborted, refusal });
+        return { content: [{ type: 'text', text }] };
+      },
+    }),
+    defineTool({
+      name: 'shows',
+      description: 'Shows all of its context that can be looked at.',
+      inputSchema: { type: 'object' },
+      run: (_args, context) => ({
+        content: [{ type: 'text', text: inspect(context, { depth: 9, showHidden: true }) }],
       }),
     }),
     defineTool({
@@ -256,6 +280,29 @@ test('§2.3 a tool knows its user', async () => {
     result: { content: [{ type: 'text', text: 'grace' }] },
     id: 'x',
   });
+});
+
+test('§2.4 what a tool has of its call can be taken apart', async () => {
+  const token = await gateway.issuer.sign({ sub: 'ada' });
+  const own = await gateway.open({ token });
+  const params = { name: 'apart', arguments: {} };
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+  const { json } = await gateway.rpc(message, { token, session: own });
+  expect(JSON.parse(json.result.content[0].text)).toEqual({
+    isOwnToken: true,
+    client: { elicitation: false, sampling: false, roots: false },
+    isAborted: false,
+    refusal: expect.stringContaining('The client did not declare roots'),
+  });
+});
+
+test('§2.4 what a tool has of its call does not lead to the request', async () => {
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'shows' } };
+  const headers = { cookie: 'crumb=of-the-request' };
+  const { json } = await gateway.rpc(message, { session, headers });
+  const { text } = json.result.content[0];
+  expect(text).toContain('displayName');
+  expect(text).not.toContain('crumb');
 });
 
 test('§2.5 images and embedded resources go over the wire as they are', async () => {
