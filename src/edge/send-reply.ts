@@ -48,7 +48,6 @@ export function createSendReply({ connections, clock, log }: SendReplyDeps): Sen
     headers,
     owner = 'unauthenticated',
   ) {
-    const countBytes = createCountBytes(memory, owner, req, res);
     const connection = connections.get(req.socket);
     const isLast = connections.isDraining() || !connections.tryClaimPlace(connection);
     const bytes = pieces === undefined ? Buffer.byteLength(body) : countBytesOf(pieces);
@@ -58,14 +57,39 @@ export function createSendReply({ connections, clock, log }: SendReplyDeps): Sen
     }
     if (isLast && !headers.includes('Connection')) headers.push('Connection', 'close');
     if (stream) {
+      const countBytes = createCountBytes(memory, owner, req, res);
       const countWaiting = createCountBytes(memory, owner, req, res);
       stream.watchWaiting?.(createWaitingCount(countWaiting));
       return sendStream(req, res, { status, headers, stream, countBytes });
     }
     connection.countReply(res, bytes);
-    sendWhole(req, res, { status, headers, body: pieces ?? body, bytes, countBytes });
+    sendWhole(req, res, { status, headers, body: pieces ?? body, bytes, owner });
     return undefined;
   };
+
+  function sendWhole(
+    req: IncomingMessage,
+    res: ServerResponse,
+    { status, headers, body, bytes, owner }: WholeReply,
+  ): void {
+    res.writeHead(status, headers);
+    if (req.method === 'HEAD' || res.destroyed) {
+      res.end();
+      return;
+    }
+    if (bytes > WHOLE_BYTES) {
+      const countBytes = createCountBytes(memory, owner, req, res);
+      void writeSlices(res, toBytes(body), countBytes).then(() => res.end());
+      return;
+    }
+    endWith(res, body);
+    if (bytes <= SLICE_BYTES) return;
+    // Nearly always the system has taken all of it by now.
+    if (res.writableLength > 0 && !res.destroyed) {
+      const counted = createCountBytes(memory, owner, req, res)(bytes);
+      res.once('finish', () => counted.end());
+    }
+  }
 }
 
 /** Where it has to make room, the connection ends, with what its caller has not read. */
@@ -121,30 +145,7 @@ interface WholeReply {
   readonly body: Body;
   /** Of the body. */
   readonly bytes: number;
-  readonly countBytes: CountBytes;
-}
-
-function sendWhole(
-  { method }: IncomingMessage,
-  res: ServerResponse,
-  { status, headers, body, bytes, countBytes }: WholeReply,
-): void {
-  res.writeHead(status, headers);
-  if (method === 'HEAD' || res.destroyed) {
-    res.end();
-    return;
-  }
-  if (bytes > WHOLE_BYTES) {
-    void writeSlices(res, toBytes(body), countBytes).then(() => res.end());
-    return;
-  }
-  endWith(res, body);
-  if (bytes <= SLICE_BYTES) return;
-  // Nearly always the system has taken all of it by now.
-  if (res.writableLength > 0 && !res.destroyed) {
-    const counted = countBytes(bytes);
-    res.once('finish', () => counted.end());
-  }
+  readonly owner: ReplyOwner;
 }
 
 /** What is handed over in one piece: a system call for each slice costs more than all else of a reply of 100 KB. */
