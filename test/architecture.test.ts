@@ -134,7 +134,7 @@ const CONFINED = [
     what: 'a class that is no error',
     said: /\bclass \w+(<\w+>)? (?!extends \w*Error\b)/,
     where:
-      /^(platform\/(clock|cancellation|shared-timer)\.ts|upstreams\/transport\/|edge\/(connection|connection-table|reply-writer|send-stream|limits\/limiter)\.ts|mcp\/(calls\/(call|context)|session\/session-era|streaming\/(event-queue|response-stream))\.ts)/,
+      /^(auth\/parse-token\.ts|platform\/(clock|cancellation|shared-timer)\.ts|upstreams\/(transport\/|relay\/session-client\.ts|http\/(answer-body|exchange|http-connection|server-call|session-era)\.ts)|edge\/(connection|connection-table|reply-writer|send-stream|limits\/limiter)\.ts|mcp\/(calls\/(call|context)|session\/session-era|streaming\/(event-queue|response-stream))\.ts)/,
   },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
 ];

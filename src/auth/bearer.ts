@@ -129,28 +129,36 @@ export function instrumentAuthenticate(
 ): Authenticate {
   return function authenticateAndRecord(request, beforeFetch) {
     const startedAt = clock.monotonic();
-    const record = (result: string) =>
-      metrics.recordAuthAttempt(result, (clock.monotonic() - startedAt) / 1000);
-
-    function recordSuccess(user: UserContext): UserContext {
-      record('success');
-      return user;
-    }
-
-    function recordRefusal(thrown: unknown): never {
-      const { row, key } = toGatewayError(thrown);
-      // 429: a limit was reached before the token was checked, so this says nothing about the token.
-      if (row.status !== 429) record(row.jsonrpc?.reason ?? key);
-      throw thrown;
-    }
-
     try {
       const user = authenticate(request, beforeFetch);
       return user instanceof Promise
-        ? user.then(recordSuccess, recordRefusal)
-        : recordSuccess(user);
+        ? recordLater(user, startedAt)
+        : recordSuccess(user, startedAt);
     } catch (thrown) {
-      return recordRefusal(thrown);
+      return recordRefusal(thrown, startedAt);
     }
   };
+
+  function recordLater(user: Promise<UserContext>, startedAt: number): Promise<UserContext> {
+    return user.then(
+      (found) => recordSuccess(found, startedAt),
+      (thrown: unknown) => recordRefusal(thrown, startedAt),
+    );
+  }
+
+  function recordSuccess(user: UserContext, startedAt: number): UserContext {
+    record('success', startedAt);
+    return user;
+  }
+
+  function recordRefusal(thrown: unknown, startedAt: number): never {
+    const { row, key } = toGatewayError(thrown);
+    // 429: a limit was reached before the token was checked, so this says nothing about the token.
+    if (row.status !== 429) record(row.jsonrpc?.reason ?? key, startedAt);
+    throw thrown;
+  }
+
+  function record(result: string, startedAt: number): void {
+    metrics.recordAuthAttempt(result, (clock.monotonic() - startedAt) / 1000);
+  }
 }

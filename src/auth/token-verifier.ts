@@ -2,15 +2,19 @@
 
 import type { UserContext } from '../endpoint/message.ts';
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
-import { createBoundedMap } from '../platform/bounded-map.ts';
+import { type BoundedMap, createBoundedMap } from '../platform/bounded-map.ts';
 import type { Clock } from '../platform/clock.ts';
-import { hashSha256 } from '../platform/ids.ts';
 import { parseObject } from '../platform/json.ts';
 import { quote } from '../platform/text.ts';
 import { type ClaimRules, readUserContext, type TokenAge } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
-import { createTokenParser, failToken, type ParsedToken } from './parse-token.ts';
+import {
+  createTokenParser,
+  failToken,
+  type IsKnownToken,
+  type ParsedToken,
+} from './parse-token.ts';
 
 export interface TokenVerifier {
   /**
@@ -49,10 +53,11 @@ export interface TokenVerifierDeps extends ClaimRules {
 
 export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
   const { keySet, maxTokenBytes, signatureMemory, clock, ...rules } = deps;
-  const parseToken = createTokenParser(maxTokenBytes);
+  const memory = signatureMemory > 0 ? createSignerMemory(signatureMemory) : undefined;
+  const parseToken = createTokenParser(maxTokenBytes, undefined, memory?.isKnown);
   const signatures = {
     keySet,
-    findSigner: signatureMemory > 0 ? rememberSigners(findSigner, signatureMemory) : findSigner,
+    findSigner: memory === undefined ? findSigner : rememberSigners(findSigner, memory),
   };
 
   const readUser = (parsed: ParsedToken, age: TokenAge): UserContext =>
@@ -137,8 +142,8 @@ const failSignature = ({ kid }: ParsedToken): never =>
     expected: 'a signature by a key of the key set',
   });
 
-export const readPayload = ({ payload }: ParsedToken) =>
-  parseObject(payload) ??
+export const readPayload = (token: ParsedToken) =>
+  parseObject(token.decodePayload()) ??
   failToken('The payload of the token is not a JSON object.', {
     found: 'a malformed payload',
     expected: 'a JSON object',
@@ -160,9 +165,11 @@ type FindSigner = (
 ) => VerificationKey | undefined;
 
 export function findSigner(
-  { text, alg, algorithm, signature }: ParsedToken,
+  token: ParsedToken,
   keys: readonly VerificationKey[],
 ): VerificationKey | undefined {
+  const { text, alg, algorithm } = token;
+  const signature = token.decodeSignature();
   // RFC 7515 §5.2: what was signed is header and payload, as they were sent.
   const signingInput = Buffer.from(text.slice(0, text.lastIndexOf('.')), 'latin1');
   return keys.find(
@@ -170,23 +177,34 @@ export function findSigner(
   );
 }
 
+/** Which tokens were found good, and by which keys: the SHA-256 of each, and the identity of the key that signed it. */
+export interface SignerMemory {
+  /** Whether the form of the token needs no second look: nothing is said of its signature, for its key may be gone. */
+  readonly isKnown: IsKnownToken;
+  readonly identities: BoundedMap<string, string>;
+}
+
+/** At most `maxEntries` are remembered, and the least recently used one is forgotten first. */
+export function createSignerMemory(maxEntries: number): SignerMemory {
+  const identities = createBoundedMap<string, string>(maxEntries);
+  return {
+    isKnown: (token) => identities.peek(token.getDigest()) !== undefined,
+    identities,
+  };
+}
+
 /**
  * The same answer as `check` gives, without its work for a token that it found good before, as long as the
- * key that signed it is among the keys. At most `maxEntries` are remembered, and the least recently
- * used one is forgotten first. That no key signed a token is never remembered: there may be new keys.
+ * key that signed it is among the keys. That no key signed a token is never remembered: there may be new keys.
  */
-export function rememberSigners(check: FindSigner, maxEntries: number): FindSigner {
-  if (maxEntries === 0) return check;
-  /** The SHA-256 of a token, and the identity of the key that signed it. */
-  const signers = createBoundedMap<string, string>(maxEntries);
-
+export function rememberSigners(check: FindSigner, { identities }: SignerMemory): FindSigner {
   return function findRememberedSigner(token, keys) {
-    const digest = hashSha256(token.text);
-    const identity = signers.get(digest);
+    const digest = token.getDigest();
+    const identity = identities.get(digest);
     const remembered = identity === undefined ? undefined : findByIdentity(keys, identity);
     const signer = remembered ?? check(token, keys);
     if (signer === undefined) return undefined;
-    if (remembered === undefined) signers.set(digest, signer.identity);
+    if (remembered === undefined) identities.set(digest, signer.identity);
     return signer;
   };
 }

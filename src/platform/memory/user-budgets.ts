@@ -38,15 +38,19 @@ export function createUserBudgets(maxBytes: number): UserBudgets {
     forgetIfEmpty,
     createHold(user, body) {
       let holders = 0;
-      let releaseBytes = () => {};
+      let heldBytes = 0;
       return function hold() {
         let isHeld = true;
-        if (holders++ === 0) releaseBytes = find(user).hold(body.bytes);
+        if (holders++ === 0) {
+          heldBytes = body.bytes;
+          find(user).hold(heldBytes);
+        }
         return function release() {
           if (!isHeld) return;
           isHeld = false;
           if (--holders > 0) return;
-          releaseBytes();
+          // It is the same budget: one in which something counts is not forgotten.
+          find(user).release(heldBytes);
           forgetIfEmpty(user);
         };
       };
@@ -64,8 +68,9 @@ export interface MemoryBudget {
   makeRoomFor(newest: Transfer): void;
   /** The transfer is over; its bytes do not count any more. */
   remove(transfer: Transfer): void;
-  /** Counts bytes of a complete body, whose call runs, until the returned function is called. */
-  hold(bytes: number): () => void;
+  /** Counts bytes of a complete body, whose call runs, until as many are released. */
+  hold(bytes: number): void;
+  release(bytes: number): void;
   hasRoomFor(bytes: number): boolean;
   isEmpty(): boolean;
 }
@@ -109,9 +114,9 @@ export function createMemoryBudget(maxBytes: number): MemoryBudget {
     },
     hold(bytes) {
       heldBytes += bytes;
-      return () => {
-        heldBytes -= bytes;
-      };
+    },
+    release(bytes) {
+      heldBytes -= bytes;
     },
     hasRoomFor: (bytes) => heldBytes + movingBytes + bytes <= maxBytes,
     isEmpty: () => transfers.size === 0 && heldBytes === 0,

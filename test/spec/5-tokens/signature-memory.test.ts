@@ -4,6 +4,7 @@ import { parseKeySet } from '../../../src/auth/jwk.ts';
 import type { KeySet } from '../../../src/auth/key-set.ts';
 import { createTokenParser, type ParsedToken } from '../../../src/auth/parse-token.ts';
 import {
+  createSignerMemory,
   createTokenVerifier,
   findSigner,
   rememberSigners,
@@ -36,6 +37,12 @@ const changeEachCharacter = (token: string): readonly string[] =>
     const replacement = character === 'A' ? 'B' : 'A';
     return `${token.slice(0, at)}${replacement}${token.slice(at + 1)}`;
   });
+
+/** The same bytes: an RSA signature of 2048 bits leaves four bits of its last character over, which must be zero. */
+function addStrayBit(token: string): string {
+  const last = token.charCodeAt(token.length - 1);
+  return token.slice(0, -1) + String.fromCharCode(last + 1);
+}
 
 /** Whatever is remembered, callers see the same. */
 describe.each(['4096', '1', '0'])('with TOKEN_SIGNATURE_MEMORY=%s', (entries) => {
@@ -150,6 +157,18 @@ describe.each(['4096', '1', '0'])('with TOKEN_SIGNATURE_MEMORY=%s', (entries) =>
     expect(await send(token)).toBe(200);
   });
 
+  test.each([
+    { what: 'with padding', spell: (token: string) => `${token}=` },
+    { what: 'with bits that stand for nothing', spell: addStrayBit },
+  ])('§5.2 a token that was accepted is refused when it is spelled $what', async ({ spell }) => {
+    const token = await acceptTwice(signToken(claimsOf('user-1')));
+    expect([await judge(spell(token)), await judge(spell(token))]).toEqual([
+      'invalid_token',
+      'invalid_token',
+    ]);
+    expect(await send(token)).toBe(200);
+  });
+
   test('§5.2 the signature of an accepted token does not serve for another user', async () => {
     const token = await acceptTwice(signToken(claimsOf('user-1')));
     const [header, , signature] = token.split('.');
@@ -198,7 +217,7 @@ describe('which signatures are remembered', () => {
 
   /** A memory of so many entries, and how many signatures were checked for it. */
   function createMemory(maxEntries: number) {
-    const memory = { checks: 0, find: rememberSigners(check, maxEntries) };
+    const memory = { checks: 0, find: rememberSigners(check, createSignerMemory(maxEntries)) };
     function check(...args: Parameters<typeof findSigner>) {
       memory.checks += 1;
       return findSigner(...args);
