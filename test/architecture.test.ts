@@ -134,7 +134,7 @@ const CONFINED = [
     what: 'a class that is no error',
     said: /\bclass \w+(<\w+>)? (?!extends \w*Error\b)/,
     where:
-      /^(platform\/(clock|cancellation)\.ts|upstreams\/transport\/|edge\/(connection|connection-table|reply-writer|send-reply)\.ts|mcp\/streaming\/event-queue\.ts)/,
+      /^(platform\/(clock|cancellation)\.ts|upstreams\/(transport\/|relay\/session-client\.ts|http\/(answer-body|exchange|http-connection|server-call|session-era)\.ts)|edge\/(connection|connection-table|reply-writer|send-reply)\.ts|mcp\/streaming\/event-queue\.ts)/,
   },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
 ];

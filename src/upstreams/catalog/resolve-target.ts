@@ -268,11 +268,12 @@ export type PassOn = (
 const MAX_LINKS = 100;
 
 export function createPassOn(view: View, relayCall: RelayCall, links: LinkedResources): PassOn {
-  /** Most results link to nothing, and nothing is waited for. */
-  function keepLinks(server: string, result: RawResult, who: Who) {
+  const finish = (server: string, who: Who, request: RelayedRequest, result: RawResult) => {
     const uris = isUnread(result) ? NO_URIS : listLinkedUris(result);
-    return uris.length === 0 ? result : rememberLinks(server, uris, who).then(() => result);
-  }
+    const shown = view.shown === 'own' ? result : toSharedResult(server, request, result);
+    // Most results link to nothing, and nothing is waited for.
+    return uris.length === 0 ? shown : rememberLinks(server, uris, who).then(() => shown);
+  };
 
   async function rememberLinks(server: string, uris: readonly string[], who: Who): Promise<void> {
     const unlisted: string[] = [];
@@ -287,10 +288,10 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
     const { usage, upstream } = view.findServer(server) ?? failGone(server);
     const { meta } = context.relay;
     const passed = meta === undefined ? request : addMeta(request, meta);
-    return usage
-      .run(() => relayCall(upstream, who.upstream, passed, context))
-      .then((result) => keepLinks(server, result, who))
-      .then((result) => (view.shown === 'own' ? result : toSharedResult(server, request, result)));
+    return usage.runAndFinish(
+      () => relayCall(upstream, who.upstream, passed, context),
+      (result) => finish(server, who, request, result),
+    );
   };
 }
 
@@ -298,22 +299,23 @@ const NO_URIS: readonly string[] = [];
 
 /** URIs that the result of a tool, or a prompt, names: links and embedded resources. */
 function listLinkedUris({ content, messages }: JsonObject): readonly string[] {
-  const items: unknown[] = Array.isArray(content) ? [...content] : [];
+  const uris: string[] = [];
+  if (Array.isArray(content)) for (const item of content) addLinkedUri(item, uris);
   if (Array.isArray(messages)) {
-    for (const message of messages) if (isObject(message)) items.push(message.content);
+    for (const message of messages) if (isObject(message)) addLinkedUri(message.content, uris);
   }
-  return items.flatMap(readLinkedUri);
+  return uris;
 }
 
-function readLinkedUri(item: unknown): readonly string[] {
-  if (!isObject(item)) return [];
+function addLinkedUri(item: unknown, uris: string[]): void {
+  if (!isObject(item)) return;
   const uri =
     item.type === 'resource_link'
       ? item.uri
       : item.type === 'resource' && isObject(item.resource)
         ? item.resource.uri
         : undefined;
-  return typeof uri === 'string' ? [uri] : [];
+  if (typeof uri === 'string') uris.push(uri);
 }
 
 const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => ({

@@ -30,7 +30,6 @@ import {
   startExchange,
 } from './exchange.ts';
 import { ConnectionError } from './failures.ts';
-import type { Reopen } from './resumption.ts';
 import { type CallOutcome, runCall, type ServerCall } from './server-call.ts';
 
 export interface HttpConnection {
@@ -278,6 +277,9 @@ class Attempt<Result> implements ServerCall<Result> {
   private readonly credentials: CredentialHeaders;
   readonly id: number;
   readonly exchange: ExchangeRequest;
+  readonly timeoutMs: number;
+  readonly signal: CancelSignal | undefined;
+  readonly canReopen: boolean;
 
   constructor(
     deps: AttemptDeps,
@@ -289,24 +291,15 @@ class Attempt<Result> implements ServerCall<Result> {
     this.credentials = sent.credentials;
     this.id = sent.id;
     this.exchange = sent.exchange;
+    this.timeoutMs = tried.sending.timeoutMs;
+    this.signal = tried.sending.signal;
+    this.canReopen = tried.sending.resumeHeaders !== undefined;
   }
 
-  get timeoutMs(): number {
-    return this.tried.sending.timeoutMs;
-  }
-
-  get signal(): CancelSignal | undefined {
-    return this.tried.sending.signal;
-  }
-
-  get reopen(): Reopen | undefined {
+  reopen(lastEventId: string, listener: ExchangeListener): Promise<() => void> | undefined {
     const { caller, sending } = this.tried;
-    const { resumeHeaders } = sending;
-    return (
-      resumeHeaders &&
-      ((lastEventId, listener) =>
-        this.deps.reopen(caller, [...resumeHeaders, 'last-event-id', lastEventId], listener))
-    );
+    const { resumeHeaders = [] } = sending;
+    return this.deps.reopen(caller, [...resumeHeaders, 'last-event-id', lastEventId], listener);
   }
 
   async onRequest(request: ServerRequest): Promise<void> {

@@ -279,6 +279,11 @@ interface SendingDeps extends Pick<SessionEraDeps, 'timeoutMs' | 'onNotification
 
 /** A class, since every call has one: closures took 2 KB of it. */
 class SessionSending implements Sending<JsonObject> {
+  readonly method: string;
+  readonly headers: HeaderList;
+  readonly resumeHeaders: HeaderList;
+  readonly timeoutMs: number;
+  readonly signal: UpstreamRequest['signal'];
   private readonly deps: SendingDeps;
   private readonly session: ServerSession;
   private readonly sent: SentInSession;
@@ -296,28 +301,14 @@ class SessionSending implements Sending<JsonObject> {
     this.session = session;
     this.sent = sent;
     this.attempt = attempt;
-  }
-
-  get method(): string {
-    return this.sent.request.method;
-  }
-
-  get headers(): HeaderList {
-    const traced = traceInHeaders(this.sent.request);
-    const { headers } = this.session;
-    return traced.length === 0 ? headers : [...headers, ...traced];
-  }
-
-  get resumeHeaders(): HeaderList {
-    return this.session.headers;
-  }
-
-  get timeoutMs(): number {
-    return this.deps.timeoutMs;
-  }
-
-  get signal(): UpstreamRequest['signal'] {
-    return this.sent.request.signal;
+    const { request } = sent;
+    const traced = traceInHeaders(request);
+    const { headers } = session;
+    this.method = request.method;
+    this.headers = traced.length === 0 ? headers : [...headers, ...traced];
+    this.resumeHeaders = headers;
+    this.timeoutMs = deps.timeoutMs;
+    this.signal = request.signal;
   }
 
   toParams(id: number): JsonObject {
