@@ -127,14 +127,14 @@ const CONFINED = [
     what: 'an accessor',
     said: /^\s+[gs]et \w+\(/m,
     where:
-      /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|server-call|http-connection|exchange|sse-channel)\.ts))/,
+      /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|attempt|server-call|session-sending|http-connection|exchange|sse-channel)\.ts))/,
   },
   // What each call makes, and what stands for each connection and stream: closures would be most of what they take.
   {
     what: 'a class that is no error',
     said: /\bclass \w+(<\w+>)? (?!extends \w*Error\b)/,
     where:
-      /^(platform\/(clock|cancellation)\.ts|upstreams\/(transport\/|relay\/session-client\.ts|http\/(answer-body|exchange|http-connection|server-call|session-era)\.ts)|edge\/(connection|connection-table|reply-writer|send-reply)\.ts|mcp\/streaming\/event-queue\.ts)/,
+      /^(platform\/(clock|cancellation|shared-timer)\.ts|upstreams\/(transport\/|relay\/session-client\.ts|http\/(answer-body|attempt|exchange|server-call|session-sending)\.ts)|edge\/(connection|connection-table|reply-writer|send-stream|limits\/limiter)\.ts|mcp\/(calls\/(call|context)|session\/session-era|streaming\/(event-queue|response-stream))\.ts)/,
   },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
 ];
@@ -143,7 +143,6 @@ const CONFINED = [
 const CASTS: Readonly<Record<string, { readonly count: number; readonly why: string }>> = {
   'connections/records/connection-record.ts': { count: 1, why: 'a record that this code sealed' },
   'grants/grants.ts': { count: 1, why: 'a record that this code sealed' },
-  'mcp/calls/context.ts': { count: 2, why: 'members that stand on the prototype' },
   'mcp/calls/client-answers.ts': { count: 1, why: 'each answer fits its request' },
   'mcp/catalog/define/prompt.ts': { count: 1, why: 'the arguments were checked before' },
   'mcp/catalog/define/tool.ts': { count: 3, why: 'the result was checked by a schema' },

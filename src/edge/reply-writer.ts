@@ -3,26 +3,23 @@ import type { ServerResponse } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
 import { type CountedTransfer, createTransfers } from '../platform/memory/transfers.ts';
 import { createMemoryBudget, createUserBudgets } from '../platform/memory/user-budgets.ts';
-import { KEEP_ALIVE } from '../platform/sse.ts';
 import type { BodyOwner } from './body-memory.ts';
+import { runWhenClosed } from './receive-request.ts';
 
 /** Handed over at once: a slow caller's progress shows by such steps. */
 export const SLICE_BYTES = 16_384;
-
-/** Counts so many bytes until they are sent, or the connection has closed. */
-export type CountBytes = (bytes: number) => CountedReply;
 
 /** Resolves when the last slice was handed over, not all of it before; never when the caller is gone. */
 export async function writeSlices(
   res: ServerResponse,
   bytes: Uint8Array,
-  countBytes: CountBytes,
+  counter: Pick<ReplyCounter, 'count'>,
 ): Promise<void> {
   let counted: CountedReply | undefined;
   for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
     if (res.write(bytes.subarray(at, at + SLICE_BYTES))) continue;
     // All of it stays in memory until its last byte is handed over.
-    counted ??= countBytes(bytes.length);
+    counted ??= counter.count(bytes.length);
     await waitForDrain(res);
     counted.noteSent(SLICE_BYTES);
   }
@@ -32,52 +29,30 @@ export async function writeSlices(
 const waitForDrain = (res: ServerResponse) =>
   new Promise<void>((resolve) => res.once('drain', () => resolve()));
 
-/** Milliseconds. Proxies cut what is silent for 60 s. */
-const KEEP_ALIVE_MS = 15_000;
-
-/** Writes an event stream. A class: thousands of them stand for minutes, and closures would take four times the memory. */
-export class StreamWriter {
+/**
+ * Counts bytes of one reply until they are sent, or its connection has closed: where that has to make room, it ends, with
+ * what its caller has not read.
+ */
+export class ReplyCounter {
+  private readonly memory: ReplyMemory;
+  private readonly owner: ReplyOwner;
   private readonly res: ServerResponse;
-  private readonly clock: Clock;
-  private readonly countBytes: CountBytes;
-  private isStopped = false;
-  private cancelComment: (() => void) | undefined;
+  private counted: CountedReply | undefined;
 
-  constructor(res: ServerResponse, clock: Clock, countBytes: CountBytes) {
+  constructor(memory: ReplyMemory, owner: ReplyOwner, res: ServerResponse) {
+    this.memory = memory;
+    this.owner = owner;
     this.res = res;
-    this.clock = clock;
-    this.countBytes = countBytes;
   }
 
-  /** From now on nothing is due: comments fill the silence until the next call. */
-  keepAlive(): void {
-    this.cancelComment?.();
-    if (this.isStopped) return;
-    this.cancelComment = this.clock.after(KEEP_ALIVE_MS, () => {
-      // Hours of comments that nobody read, or that wait behind another reply, are enough.
-      if (!this.res.writableNeedDrain) this.res.write(KEEP_ALIVE);
-      this.keepAlive();
-    });
-  }
-
-  /** Resolves when more can be written; never when the caller is gone. */
-  write(piece: string): Promise<void> {
-    this.cancelComment?.();
-    return writeSlices(this.res, Buffer.from(piece), this.countBytes);
-  }
-
-  /** Resolves when the system has everything; never when the caller is gone. */
-  end(): Promise<void> {
-    this.cancelComment?.();
-    const finished = new Promise<void>((resolve) => this.res.once('finish', () => resolve()));
-    this.res.end();
-    return finished;
-  }
-
-  /** No more comments. */
-  stop(): void {
-    this.isStopped = true;
-    this.cancelComment?.();
+  count(bytes: number): CountedReply {
+    const { res } = this;
+    const { socket } = res.req;
+    if (this.counted === undefined) runWhenClosed(res, () => this.counted?.end());
+    const counted = this.memory.start(this.owner, bytes, () => socket.resetAndDestroy());
+    this.counted = counted;
+    if (res.destroyed) counted.end();
+    return counted;
   }
 }
 

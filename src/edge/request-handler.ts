@@ -26,6 +26,7 @@ import {
 import { renderTransportError, toHeaderList } from './reply-headers.ts';
 import type { Router } from './router.ts';
 import { createSendReply, createSendTogether } from './send-reply.ts';
+import type { OnStreamEnd } from './send-stream.ts';
 
 export interface RequestHandlerDeps {
   readonly connections: ConnectionTable;
@@ -42,6 +43,12 @@ export interface RequestHandlerDeps {
 }
 
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void;
+
+/**
+ * node:http hands over a head before the bytes that came with it. A moment later they are there: the request waits for
+ * that once, and then nothing on its way to the call has to.
+ */
+const HEAD_READ = Promise.resolve();
 
 /** Requests of one connection that wait for their replies: each holds one in memory. */
 const MAX_PIPELINED = 64;
@@ -119,14 +126,24 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
 
   function replyTo(req: IncomingMessage, res: ServerResponse, received: ReceivedRequest): void {
     const connection = connections.get(req.socket);
-    const fail = (cause: unknown) => {
-      received.body.release();
-      breakOff(res, cause);
-    };
-    runPipeline(received).then(
-      (answer) => sendTogether(connection, () => send(req, res, received, answer, fail)),
-      fail,
-    );
+    const answer = (routed: RoutedReply) =>
+      sendTogether(connection, () => send(req, res, received, routed));
+
+    HEAD_READ.then(() => {
+      try {
+        const routed = runPipeline(received);
+        if (routed instanceof Promise) {
+          routed.then(answer, (cause: unknown) => fail(res, received, cause));
+        } else answer(routed);
+      } catch (thrown) {
+        fail(res, received, thrown);
+      }
+    });
+  }
+
+  function fail(res: ServerResponse, { body }: ReceivedRequest, cause: unknown): void {
+    body.release();
+    breakOff(res, cause);
   }
 
   /** Never throws: replies of others may be sent right after it. */
@@ -135,34 +152,38 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
     res: ServerResponse,
     received: ReceivedRequest,
     { reply, headers, route, owner }: RoutedReply,
-    fail: (cause: unknown) => void,
   ): void {
     const { body } = received;
     try {
-      const sent = sendReply(req, res, reply, headers, owner);
+      if (reply.stream !== undefined) {
+        const onStreamEnd = createStreamEnd(res, received, reply, route);
+        sendReply(req, res, reply, headers, { owner, onStreamEnd });
+      } else sendReply(req, res, reply, headers, { owner });
       if (body.isRead) runWhenClosed(res, body.release);
       else discardBody(req, clock);
-      if (sent === undefined) {
-        record(received, reply, route);
-        return;
-      }
-      forgetHeaders(req);
-      const end = createStreamEnd(received, reply, route);
-      sent
-        .catch((cause: unknown) => breakOff(res, cause))
-        .then(end)
-        .catch(fail);
+      if (reply.stream === undefined) record(received, reply, route);
+      else forgetHeaders(req);
     } catch (thrown) {
-      fail(thrown);
+      fail(res, received, thrown);
     }
   }
 
   /** Of what was received and sent it keeps what the log and the metrics say at the end: a stream stands for minutes. */
-  function createStreamEnd(received: ReceivedRequest, sent: Reply, route: string): () => void {
-    const { receivedAt } = received;
-    const { method, path, clientIp } = received.request;
-    const { headers: _headers, stream: _stream, ...reply } = sent;
-    return () => record({ request: { method, path, clientIp }, receivedAt }, reply, route);
+  function createStreamEnd(
+    res: ServerResponse,
+    { request, receivedAt }: ReceivedRequest,
+    { headers: _headers, stream: _stream, ...reply }: Reply,
+    route: string,
+  ): OnStreamEnd {
+    const { method, path, clientIp } = request;
+    return (failure) => {
+      if (failure !== undefined) breakOff(res, failure.cause);
+      try {
+        record({ request: { method, path, clientIp }, receivedAt }, reply, route);
+      } catch (cause) {
+        breakOff(res, cause);
+      }
+    };
   }
 
   function sendRefusal(

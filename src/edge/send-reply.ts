@@ -1,23 +1,21 @@
 // Replies to bytes: sent whole, or piece by piece for as long as their streams last.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Reply, ReplyStream } from '../endpoint/message.ts';
+import type { Reply } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import { createTurnEnd } from '../platform/turn-end.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
-import { runWhenClosed } from './receive-request.ts';
 import type { HeaderList } from './reply-headers.ts';
 import {
-  type CountBytes,
-  type CountedReply,
   createReplyMemory,
+  ReplyCounter,
   type ReplyMemory,
   type ReplyOwner,
   SLICE_BYTES,
-  StreamWriter,
   writeSlices,
 } from './reply-writer.ts';
+import { createSendStream, type OnStreamEnd } from './send-stream.ts';
 
 export interface SendReplyDeps {
   readonly connections: ConnectionTable;
@@ -25,30 +23,33 @@ export interface SendReplyDeps {
   readonly log: Log;
 }
 
-/**
- * Sends a reply with these headers, to which it adds those that only the transport knows. Of a stream,
- * returns a promise that says when it has ended; rejected when it broke off.
- */
+/** Sends a reply with these headers, to which it adds those that only the transport knows. */
 export type SendReply = (
   req: IncomingMessage,
   res: ServerResponse,
   reply: Reply,
   headers: HeaderList,
-  owner?: ReplyOwner,
-) => Promise<void> | undefined;
+  how?: SendOptions,
+) => void;
+
+interface SendOptions {
+  /** Unauthenticated unless given. */
+  readonly owner?: ReplyOwner | undefined;
+  /** Of a stream. */
+  readonly onStreamEnd?: OnStreamEnd;
+}
 
 export function createSendReply({ connections, clock, log }: SendReplyDeps): SendReply {
   const memory = createReplyMemory(clock);
-  const sendStream = createSendStream(clock, log);
+  const sendStream = createSendStream({ memory, clock, log });
 
   return function sendReply(
     req,
     res,
     { status, body = '', pieces, stream },
     headers,
-    owner = 'unauthenticated',
+    { owner = 'unauthenticated', onStreamEnd = () => {} } = {},
   ) {
-    const countBytes = createCountBytes(memory, owner, req, res);
     const connection = connections.get(req.socket);
     const isLast = connections.isDraining() || !connections.tryClaimPlace(connection);
     const bytes = pieces === undefined ? Buffer.byteLength(body) : countBytesOf(pieces);
@@ -58,52 +59,11 @@ export function createSendReply({ connections, clock, log }: SendReplyDeps): Sen
     }
     if (isLast && !headers.includes('Connection')) headers.push('Connection', 'close');
     if (stream) {
-      const countWaiting = createCountBytes(memory, owner, req, res);
-      stream.watchWaiting?.(createWaitingCount(countWaiting));
-      return sendStream(req, res, { status, headers, stream, countBytes });
-    }
-    connection.countReply(res, bytes);
-    sendWhole(req, res, { status, headers, body: pieces ?? body, bytes, countBytes });
-    return undefined;
-  };
-}
-
-/** Where it has to make room, the connection ends, with what its caller has not read. */
-function createCountBytes(
-  memory: ReplyMemory,
-  owner: ReplyOwner,
-  { socket }: IncomingMessage,
-  res: ServerResponse,
-): CountBytes {
-  let counted: CountedReply | undefined;
-
-  return function countBytes(bytes) {
-    if (counted === undefined) runWhenClosed(res, () => counted?.end());
-    counted = memory.start(owner, bytes, () => socket.resetAndDestroy());
-    if (res.destroyed) counted.end();
-    return counted;
-  };
-}
-
-/** Counts what waits behind the piece that is being sent, such as a large result behind notifications. */
-function createWaitingCount(countBytes: CountBytes): (characters: number) => void {
-  let counted: CountedReply | undefined;
-  let before = 0;
-
-  return function countWaiting(characters) {
-    // A few events wait for a moment in every stream.
-    const waiting = characters > SLICE_BYTES ? characters : 0;
-    const change = waiting - before;
-    before = waiting;
-    if (change === 0) return;
-    if (waiting === 0) {
-      counted?.end();
-      counted = undefined;
+      sendStream(res, { status, headers, stream, owner, onEnd: onStreamEnd });
       return;
     }
-    if (counted === undefined) counted = countBytes(waiting);
-    else counted.noteChange(change);
-    if (change < 0) counted.noteSent(-change);
+    connection.countReply(res, bytes);
+    sendWhole(req, res, { status, headers, body: pieces ?? body, bytes, memory, owner });
   };
 }
 
@@ -121,13 +81,14 @@ interface WholeReply {
   readonly body: Body;
   /** Of the body. */
   readonly bytes: number;
-  readonly countBytes: CountBytes;
+  readonly memory: ReplyMemory;
+  readonly owner: ReplyOwner;
 }
 
 function sendWhole(
   { method }: IncomingMessage,
   res: ServerResponse,
-  { status, headers, body, bytes, countBytes }: WholeReply,
+  { status, headers, body, bytes, memory, owner }: WholeReply,
 ): void {
   res.writeHead(status, headers);
   if (method === 'HEAD' || res.destroyed) {
@@ -135,14 +96,16 @@ function sendWhole(
     return;
   }
   if (bytes > WHOLE_BYTES) {
-    void writeSlices(res, toBytes(body), countBytes).then(() => res.end());
+    void writeSlices(res, toBytes(body), new ReplyCounter(memory, owner, res)).then(() =>
+      res.end(),
+    );
     return;
   }
   endWith(res, body);
   if (bytes <= SLICE_BYTES) return;
   // Nearly always the system has taken all of it by now.
   if (res.writableLength > 0 && !res.destroyed) {
-    const counted = countBytes(bytes);
+    const counted = new ReplyCounter(memory, owner, res).count(bytes);
     res.once('finish', () => counted.end());
   }
 }
@@ -164,127 +127,6 @@ function endWith(res: ServerResponse, body: Body): void {
 function toBytes(body: Body): Uint8Array {
   if (typeof body === 'string') return Buffer.from(body);
   return isInPieces(body) ? Buffer.concat(body) : body;
-}
-
-interface StreamedReply {
-  readonly status: number;
-  readonly headers: HeaderList;
-  readonly stream: ReplyStream;
-  readonly countBytes: CountBytes;
-}
-
-/**
- * Resolves when everything was sent or the caller is gone; rejects with what the stream threw, and
- * leaves it to the server to close the connection.
- */
-type SendStream = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  reply: StreamedReply,
-) => Promise<void>;
-
-const createSendStream =
-  (clock: Clock, log: Log): SendStream =>
-  ({ method }, res, { status, headers, stream, countBytes }) =>
-    new Promise((resolve, reject) => {
-      const pieces = stream[Symbol.asyncIterator]();
-      const writer = new StreamWriter(res, clock, countBytes);
-      const sending = new StreamSending(res, pieces, { writer, log, resolve, reject });
-      if (res.destroyed) sending.stop();
-      else sending.start(status, headers, method === 'HEAD');
-    });
-
-interface SendingDeps {
-  readonly writer: StreamWriter;
-  readonly log: Log;
-  resolve(): void;
-  reject(cause: unknown): void;
-}
-
-/**
- * One stream on its way. Not an async function: while thousands of streams are silent, each such function that waits in them
- * would take almost a kilobyte.
- */
-class StreamSending {
-  private readonly res: ServerResponse;
-  private readonly pieces: AsyncIterator<string>;
-  private readonly deps: SendingDeps;
-  private isOver = false;
-
-  constructor(res: ServerResponse, pieces: AsyncIterator<string>, deps: SendingDeps) {
-    this.res = res;
-    this.pieces = pieces;
-    this.deps = deps;
-  }
-
-  start(status: number, headers: HeaderList, isHeadOnly: boolean): void {
-    const { res } = this;
-    res.on('close', () => this.stop());
-    try {
-      res.writeHead(status, headers);
-      res.flushHeaders();
-      if (isHeadOnly) this.endSource();
-      this.sendNext();
-    } catch (cause) {
-      this.fail(cause);
-    }
-  }
-
-  /** Ends it, whether all was sent or its caller is gone; after that nothing more comes of it. */
-  stop(): void {
-    this.deps.writer.stop();
-    this.endSource();
-    this.deps.resolve();
-  }
-
-  private fail(cause: unknown): void {
-    this.deps.reject(cause);
-    this.stop();
-  }
-
-  private sendNext(): void {
-    const { pieces, deps } = this;
-    if (this.isOver) {
-      this.finish();
-      return;
-    }
-    deps.writer.keepAlive();
-    pieces.next().then(
-      ({ done, value }) => {
-        if (done) this.isOver = true;
-        if (this.isOver) this.finish();
-        else this.send(value);
-      },
-      (cause: unknown) => this.fail(cause),
-    );
-  }
-
-  private send(piece: string): void {
-    this.deps.writer.write(piece).then(
-      () => this.sendNext(),
-      (cause: unknown) => this.fail(cause),
-    );
-  }
-
-  private finish(): void {
-    // Ending what has closed would make it look as if everything had been sent.
-    if (this.res.closed) this.stop();
-    else void this.deps.writer.end().then(() => this.stop());
-  }
-
-  /** Not awaited: a generator's `return` waits for its pending `next`, which may never come. */
-  private endSource(): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    endIterator(this.pieces).catch((cause: unknown) => {
-      this.deps.log.error('The source of a streamed reply could not be ended.', { cause });
-    });
-  }
-}
-
-/** Async, so that what it throws is a rejection. */
-async function endIterator(pieces: AsyncIterator<string>): Promise<void> {
-  await pieces.return?.();
 }
 
 /** Sends to the connection now, or a moment later. */

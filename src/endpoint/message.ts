@@ -85,8 +85,12 @@ export interface Reply {
 }
 
 export interface ReplyStream extends AsyncIterable<string> {
-  /** Calls back when it changes how many characters wait to be read; for one listener. */
-  watchWaiting?(listener: (characters: number) => void): void;
+  /** Tells it now, and when that changes, how many characters wait to be read; for one watcher. */
+  watchWaiting?(watcher: WaitingWatcher): void;
+}
+
+export interface WaitingWatcher {
+  noteWaiting(characters: number): void;
 }
 
 /** What the log tells of an error. */

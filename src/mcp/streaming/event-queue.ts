@@ -1,4 +1,4 @@
-import type { ReplyStream } from '../../endpoint/message.ts';
+import type { ReplyStream, WaitingWatcher } from '../../endpoint/message.ts';
 
 /** Server-sent events in their order, from who sends them to one reader. */
 export interface EventQueue {
@@ -27,7 +27,7 @@ class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, un
   private waiting: string[] = [];
   private waitingCharacters = 0;
   private hasEnded = false;
-  private tellWaiting: ((characters: number) => void) | undefined;
+  private watcher: WaitingWatcher | undefined;
   /** Of the reader's `next`, while there is nothing to read. */
   private resolveNext: ((result: NextEvent) => void) | undefined;
 
@@ -62,9 +62,9 @@ class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, un
     return this.waitingCharacters + characters <= MAX_WAITING_CHARACTERS / 2;
   }
 
-  watchWaiting(listener: (characters: number) => void): void {
-    this.tellWaiting = listener;
-    listener(this.waitingCharacters);
+  watchWaiting(watcher: WaitingWatcher): void {
+    this.watcher = watcher;
+    watcher.noteWaiting(this.waitingCharacters);
   }
 
   [Symbol.asyncIterator](): AsyncIterator<string, undefined> {
@@ -95,7 +95,7 @@ class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, un
 
   private countWaiting(change: number): void {
     this.waitingCharacters += change;
-    this.tellWaiting?.(this.waitingCharacters);
+    this.watcher?.noteWaiting(this.waitingCharacters);
   }
 
   private passToReader(result: NextEvent): void {
