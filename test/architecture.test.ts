@@ -134,7 +134,7 @@ const CONFINED = [
     what: 'a class that is no error',
     said: /\bclass \w+(<\w+>)? (?!extends \w*Error\b)/,
     where:
-      /^(platform\/(clock|cancellation|shared-timer)\.ts|upstreams\/(transport\/|relay\/session-client\.ts|http\/(answer-body|attempt|exchange|server-call|session-sending)\.ts)|edge\/(connection|connection-table|reply-writer|send-stream|limits\/limiter)\.ts|mcp\/(calls\/(call|context)|session\/session-era|streaming\/(event-queue|response-stream))\.ts)/,
+      /^(platform\/(clock|cancellation|shared-timer)\.ts|upstreams\/(transport\/|catalog\/server-target\.ts|relay\/session-client\.ts|http\/(answer-body|attempt|exchange|server-call|session-sending)\.ts)|edge\/(connection|connection-table|reply-writer|send-stream|limits\/limiter)\.ts|mcp\/(calls\/(call|context)|session\/session-era|streaming\/(event-queue|response-stream))\.ts)/,
   },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
 ];
