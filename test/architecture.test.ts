@@ -127,14 +127,14 @@ const CONFINED = [
     what: 'an accessor',
     said: /^\s+[gs]et \w+\(/m,
     where:
-      /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|server-call|http-connection|exchange|sse-channel)\.ts))/,
+      /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|attempt|server-call|session-sending|http-connection|exchange|sse-channel)\.ts))/,
   },
   // What each call makes, and what stands for each connection and stream: closures would be most of what they take.
   {
     what: 'a class that is no error',
     said: /\bclass \w+(<\w+>)? (?!extends \w*Error\b)/,
     where:
-      /^(auth\/parse-token\.ts|platform\/(clock|cancellation|shared-timer)\.ts|upstreams\/(transport\/|relay\/session-client\.ts|http\/(answer-body|exchange|http-connection|server-call|session-era)\.ts)|edge\/(connection|connection-table|reply-writer|send-stream|limits\/limiter)\.ts|mcp\/(calls\/(call|context)|session\/session-era|streaming\/(event-queue|response-stream))\.ts)/,
+      /^(auth\/parse-token\.ts|platform\/(clock|cancellation|shared-timer)\.ts|upstreams\/(transport\/|catalog\/server-target\.ts|relay\/session-client\.ts|http\/(answer-body|attempt|exchange|server-call|session-sending)\.ts)|edge\/(connection|connection-table|reply-writer|send-stream|limits\/limiter)\.ts|mcp\/(calls\/(call|context)|session\/session-era|streaming\/(event-queue|response-stream))\.ts)/,
   },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
 ];

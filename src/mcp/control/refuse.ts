@@ -13,12 +13,12 @@ export const nameDenial = (verdict: Denial): string =>
 /** What may not be used is unknown to its caller; RFC 6750 §3.1 for scopes. */
 export async function refuse(
   verdict: Denial,
-  { item, failAsUnknown }: Target,
+  target: Target,
   context: CallContext,
 ): Promise<never> {
-  const facts = { deniedBy: nameDenial(verdict), server: item.server };
+  const facts = { deniedBy: nameDenial(verdict), server: target.item.server };
   if (verdict.kind === 'scopes_missing') {
     fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
   }
-  return failAsUnknown(context, facts);
+  return target.failAsUnknown(context, facts);
 }

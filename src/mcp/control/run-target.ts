@@ -225,7 +225,7 @@ export const toGuardCaller = (
 
 /** What is called is for the policies to say: a guard may change what it is called with. */
 function findRequestProblem(
-  { item, findProblem }: Target,
+  target: Target,
   { name, uri, _meta: meta }: JsonObject,
   changed: unknown,
 ): string | undefined {
@@ -233,9 +233,9 @@ function findRequestProblem(
   if (changed.name !== name || changed.uri !== uri) return 'its name or uri is another';
   if (changed._meta !== undefined && !isObject(changed._meta)) return '_meta must be an object';
   if (changed._meta !== undefined && meta === undefined) return 'it had no _meta';
-  if (item.kind === 'resource') return undefined;
+  if (target.item.kind === 'resource') return undefined;
   return isObject(changed.arguments)
-    ? findProblem?.(changed.arguments)
+    ? target.findProblem?.(changed.arguments)
     : 'arguments must be an object';
 }
 

@@ -17,21 +17,26 @@ export function toSharedResult(
   // It is known of the others that nothing in them is a resource.
   const isAppRead = method === 'resources/read' && name !== undefined && isAppUri(name);
   if (isUnread(result) && !isAppRead) return withMeta;
-  const { content, messages, contents } = result;
-  const members = {
-    ...changeEach('content', content, (item) => toSharedContent(server, item)),
-    ...changeEach('messages', messages, (item) => toSharedMessage(server, item)),
-    ...changeEach('contents', contents, (item) => toSharedResource(server, item)),
-  };
-  return Object.keys(members).length === 0 ? withMeta : { ...withMeta, ...members };
+  const content = toSharedItems(server, result.content, toSharedContent);
+  const messages = toSharedItems(server, result.messages, toSharedMessage);
+  const contents = toSharedItems(server, result.contents, toSharedResource);
+  return content === undefined && messages === undefined && contents === undefined
+    ? withMeta
+    : {
+        ...withMeta,
+        ...(content && { content }),
+        ...(messages && { messages }),
+        ...(contents && { contents }),
+      };
 }
 
-/** Nothing where the list has nothing that is changed. */
-function changeEach(name: string, list: unknown, change: (item: unknown) => unknown) {
-  if (!Array.isArray(list)) return undefined;
-  const changed = list.map(change);
-  return changed.every((item, index) => item === list[index]) ? undefined : { [name]: changed };
-}
+type ToShared = (server: string, item: unknown) => unknown;
+
+/** Undefined where the list has nothing that is changed. */
+const toSharedItems = (server: string, list: unknown, toShared: ToShared) =>
+  Array.isArray(list) && list.some((item) => toShared(server, item) !== item)
+    ? list.map((item) => toShared(server, item))
+    : undefined;
 
 function toSharedMessage(server: string, message: unknown): unknown {
   if (!isObject(message)) return message;

@@ -1,13 +1,10 @@
 // §18.2: what a call is about, and how it is made: by whose server, and under its own name.
 
 import { fail } from '../../errors/gateway-error.ts';
-import type { RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
-import type { MirroredParam } from '../../mcp/catalog/descriptions.ts';
+import type { RawResult } from '../../mcp/catalog/catalog.ts';
 import type {
-  CallableList,
   CallerContext,
   OwnCatalog,
-  RelayedTasks,
   Target,
   WantedItem,
 } from '../../mcp/catalog/served-catalog.ts';
@@ -17,13 +14,12 @@ import { toSharedResult } from '../apps/shared-results.ts';
 import { isAppUri } from '../apps/shared-uris.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
 import { isUnread } from '../messages/unread-result.ts';
-import { readTaskHandle, relayTaskRequest } from '../relay/relay-task.ts';
 import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
 import { type LinkedResources, nameLinkOwner } from './linked-resources.ts';
-import { findMirroredParams } from './mirrored-params.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
+import { METHODS, NO_PARAMS, type PassOn, ServerTarget } from './server-target.ts';
 import {
   type FindItem,
   type Found,
@@ -74,42 +70,8 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     if (found.kind === 'absent') return toAbsentTarget(found, wanted, who);
     const { entry } = found;
     if (entry.server === BUILT_IN) return toBuiltInTarget(entry, wanted, who, context);
-    const { list } = wanted;
     if (entry.namesBegin !== undefined) return toConnectTarget(entry, wanted, who);
-    return {
-      item: entry,
-      own: entry,
-      server: entry.server,
-      listMirroredParams: () => (list === 'tools' ? readMirroredParams(entry) : NO_PARAMS),
-      findProblem: (args) => findArgumentsProblem(list, entry.ownItem, args),
-      findResultProblem: ({ structuredContent }) =>
-        list === 'tools'
-          ? getPlan().checkSchema?.(
-              entry.ownItem.outputSchema,
-              'structuredContent',
-              structuredContent,
-            )
-          : undefined,
-      ...(list === 'tools' && { relayedTasks: toRelayedTasks(entry.server, who) }),
-      run: (args, running) => passOn(entry.server, who, toRequest(list, entry, args), running),
-      failAsUnknown: (_running, facts) => failAsUnknown(list, wanted.name, who, facts),
-    };
-  }
-
-  function toRelayedTasks(server: string, who: Who): RelayedTasks {
-    return {
-      readHandle: (result) =>
-        isUnread(result) || !isObject(result) ? undefined : readTaskHandle(server, result),
-      request: (request, context) =>
-        relayTaskRequest(server, request, context, (sent) => passOn(server, who, sent, context)),
-    };
-  }
-
-  /** Of those that a guard has changed: a client's own are for the server to look at. */
-  function findArgumentsProblem(list: CallableList, item: RawItem, args: JsonObject) {
-    return list === 'tools'
-      ? getPlan().checkSchema?.(item.inputSchema, 'arguments', args)
-      : findPromptProblem(item, args);
+    return new ServerTarget(deps, wanted, entry, who);
   }
 
   /** §24.3: the tool by which a user logs in at a server. */
@@ -225,54 +187,20 @@ const askWithNextCall = ({ name }: Server): object => ({
   ],
   isError: true,
 });
-/** MCP "Prompts": arguments are texts. */
-function findPromptProblem({ arguments: named }: RawItem, args: JsonObject): string | undefined {
-  const needed = (Array.isArray(named) ? named : []).flatMap((one: unknown) =>
-    isObject(one) && one.required === true ? [String(one.name)] : [],
-  );
-  const missing = needed.find((name) => !Object.hasOwn(args, name));
-  if (missing !== undefined) return `arguments has no ${missing}`;
-  return Object.values(args).every((value) => typeof value === 'string')
-    ? undefined
-    : 'arguments must be texts';
-}
-
-const METHODS = {
-  tools: 'tools/call',
-  prompts: 'prompts/get',
-  resources: 'resources/read',
-} as const satisfies Readonly<Record<CallableList, RelayedRequest['method']>>;
-
 const NONE: JsonObject = {};
-const NO_PARAMS: readonly MirroredParam[] = [];
-
-/** Under the server's own name. */
-function toRequest(list: CallableList, entry: Entry, args: JsonObject): RelayedRequest {
-  const { ownName } = entry;
-  const params = { name: ownName, arguments: args };
-  return list === 'tools'
-    ? { method: 'tools/call', params, name: ownName, mirrored: mirrorArguments(entry, args) }
-    : { method: 'prompts/get', params, name: ownName };
-}
 
 // §18.3: a call goes to its server; what its result links to is remembered.
-
-export type PassOn = (
-  server: string,
-  who: Who,
-  request: RelayedRequest,
-  context: CallerContext,
-) => Promise<RawResult>;
 
 /** Of one result. */
 const MAX_LINKS = 100;
 
 export function createPassOn(view: View, relayCall: RelayCall, links: LinkedResources): PassOn {
-  /** Most results link to nothing, and nothing is waited for. */
-  function keepLinks(server: string, result: RawResult, who: Who) {
+  const finish = (server: string, who: Who, request: RelayedRequest, result: RawResult) => {
     const uris = isUnread(result) ? NO_URIS : listLinkedUris(result);
-    return uris.length === 0 ? result : rememberLinks(server, uris, who).then(() => result);
-  }
+    const shown = view.shown === 'own' ? result : toSharedResult(server, request, result);
+    // Most results link to nothing, and nothing is waited for.
+    return uris.length === 0 ? shown : rememberLinks(server, uris, who).then(() => shown);
+  };
 
   async function rememberLinks(server: string, uris: readonly string[], who: Who): Promise<void> {
     const unlisted: string[] = [];
@@ -287,10 +215,10 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
     const { usage, upstream } = view.findServer(server) ?? failGone(server);
     const { meta } = context.relay;
     const passed = meta === undefined ? request : addMeta(request, meta);
-    return usage
-      .run(() => relayCall(upstream, who.upstream, passed, context))
-      .then((result) => keepLinks(server, result, who))
-      .then((result) => (view.shown === 'own' ? result : toSharedResult(server, request, result)));
+    return usage.runAndFinish(
+      () => relayCall(upstream, who.upstream, passed, context),
+      (result) => finish(server, who, request, result),
+    );
   };
 }
 
@@ -298,22 +226,23 @@ const NO_URIS: readonly string[] = [];
 
 /** URIs that the result of a tool, or a prompt, names: links and embedded resources. */
 function listLinkedUris({ content, messages }: JsonObject): readonly string[] {
-  const items: unknown[] = Array.isArray(content) ? [...content] : [];
+  const uris: string[] = [];
+  if (Array.isArray(content)) for (const item of content) addLinkedUri(item, uris);
   if (Array.isArray(messages)) {
-    for (const message of messages) if (isObject(message)) items.push(message.content);
+    for (const message of messages) if (isObject(message)) addLinkedUri(message.content, uris);
   }
-  return items.flatMap(readLinkedUri);
+  return uris;
 }
 
-function readLinkedUri(item: unknown): readonly string[] {
-  if (!isObject(item)) return [];
+function addLinkedUri(item: unknown, uris: string[]): void {
+  if (!isObject(item)) return;
   const uri =
     item.type === 'resource_link'
       ? item.uri
       : item.type === 'resource' && isObject(item.resource)
         ? item.resource.uri
         : undefined;
-  return typeof uri === 'string' ? [uri] : [];
+  if (typeof uri === 'string') uris.push(uri);
 }
 
 const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => ({
@@ -324,35 +253,3 @@ const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => (
 /** The configuration has changed since it was found. */
 const failGone = (server: string): never =>
   fail('upstream_error', { jsonRpc: { code: -32603, message: `${server} is no longer there.` } });
-
-// MCP 2026-07-28 "x-mcp-header": arguments of a server's tool that are repeated in headers.
-
-const known = new WeakMap<Entry, readonly MirroredParam[]>();
-
-/** Read once for each entry. */
-function readMirroredParams(entry: Entry): readonly MirroredParam[] {
-  const params = known.get(entry) ?? findMirroredParams(entry.ownItem.inputSchema);
-  known.set(entry, params);
-  return params;
-}
-
-/** The headers of a call, by name; the transport encodes their values. */
-function mirrorArguments(entry: Entry, args: JsonObject): Readonly<Record<string, string>> {
-  const params = readMirroredParams(entry);
-  if (params.length === 0) return NOT_MIRRORED;
-  return Object.fromEntries(
-    params.flatMap(({ header, path }) => {
-      const value = getMember(args, path);
-      return MIRRORED.has(typeof value) ? [[header, String(value)]] : [];
-    }),
-  );
-}
-
-const NOT_MIRRORED = {};
-const MIRRORED: ReadonlySet<string> = new Set(['string', 'number', 'boolean']);
-
-const getMember = (value: unknown, path: readonly string[]): unknown =>
-  path.reduce<unknown>(
-    (at, key) => (isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined),
-    value,
-  );

@@ -29,7 +29,7 @@ export interface Server {
   /** §24: a connection was made, ended, or needs a login: those whose it is have other lists now. */
   noteConnectionChange(owner: ConnectionOwner): void;
   /** Until work that it runs is done the server is not let go: it may be more than one request. */
-  readonly usage: Pick<Usage, 'run'>;
+  readonly usage: Pick<Usage, 'run' | 'runAndFinish'>;
   /** Stops listening; what is under way ends, for `graceMs` at most. */
   close(graceMs: number): Promise<void>;
 }

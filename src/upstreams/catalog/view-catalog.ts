@@ -28,7 +28,8 @@ import { createListPage } from './list-page.ts';
 import { type ListenDeps, listenToServers } from './listen-to-servers.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import { createPassOn, createResolveTarget, type PassOn } from './resolve-target.ts';
+import { createPassOn, createResolveTarget } from './resolve-target.ts';
+import type { PassOn } from './server-target.ts';
 import { createSuggestName } from './suggest-name.ts';
 import {
   type Access,

@@ -9,8 +9,9 @@ import { NOT_STATELESS, readDiscoverResult } from '../messages/description.ts';
 import { describeInHeaders, toStatelessParams } from '../messages/envelope.ts';
 import type { NameAudience } from '../transport/description-memory.ts';
 import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
+import { toOutcome } from './attempt.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
-import { type HttpConnection, toOutcome } from './http-connection.ts';
+import type { HttpConnection } from './http-connection.ts';
 import type { CallOutcome } from './server-call.ts';
 
 export interface EraMemory {

@@ -1,7 +1,6 @@
 // The way to one server: each request with the headers of the configuration, the credentials and the era.
 
 import type { Dispatcher } from 'undici';
-import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
@@ -9,17 +8,12 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import { createTurnEnd } from '../../platform/turn-end.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
-import type {
-  CredentialHeaders,
-  GetHeaders,
-  NoteRefusal,
-  TokenRefusal,
-} from '../credentials/credential-type.ts';
+import type { CredentialHeaders, GetHeaders, NoteRefusal } from '../credentials/credential-type.ts';
 import { type HeaderList, toHeaderList } from '../messages/envelope.ts';
-import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import type { AnswerMemory, AnswerOwner } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
 import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
+import { Attempt, type AttemptDeps, type Sending, type Tried, toFirstTry } from './attempt.ts';
 import type { Judge } from './availability.ts';
 import {
   type ExchangeEnd,
@@ -29,9 +23,7 @@ import {
   type Route,
   startExchange,
 } from './exchange.ts';
-import { ConnectionError } from './failures.ts';
-import type { Reopen } from './resumption.ts';
-import { type CallOutcome, runCall, type ServerCall } from './server-call.ts';
+import { runCall } from './server-call.ts';
 
 export interface HttpConnection {
   /**
@@ -55,33 +47,6 @@ export interface HttpConnection {
   ): Promise<() => void>;
   close(): Promise<void>;
 }
-
-/** `Result` is what its outcome means to whoever sends it. */
-export interface Sending<Result> {
-  readonly method: string;
-  /** May be called again: what is sent once more has another id then. */
-  toParams(id: number): JsonObject;
-  readonly headers: HeaderList;
-  /** Of the GET by which an answer is read on whose stream has ended; undefined where that cannot be. */
-  readonly resumeHeaders?: HeaderList;
-  readonly timeoutMs: number;
-  readonly signal?: CancelSignal | undefined;
-  /** Its answer alone does not show that the server can be used. */
-  readonly isHandshake?: true;
-  onRequest?(message: ServerRequest): Promise<void>;
-  onNotification?(message: ServerNotification, id: number): void;
-  onAbandon?(id: number, reason: string): void;
-  /** What was sent with the last id has ended, however it did. */
-  onSettled?(): void;
-  /**
-   * What the last outcome comes to; may throw. Not by a promise of the outcome: each between a server and its caller costs
-   * both.
-   */
-  conclude(outcome: CallOutcome): Result | Promise<Result>;
-}
-
-/** For those who look at the outcome themselves. */
-export const toOutcome = (outcome: CallOutcome): CallOutcome => outcome;
 
 export interface HttpConnectionDeps {
   readonly openPool: () => Promise<Dispatcher>;
@@ -210,8 +175,7 @@ export function createHttpConnection(
   ): ExchangeRequest => ({ server, caller, path, method, headers, body, isAnswered: true });
 
   return {
-    call: (caller, sending) =>
-      tryCall({ caller, sending, mayBreak: mayRepeat(sending), mayBeRefused: true }),
+    call: (caller, sending) => tryCall(toFirstTry(caller, sending)),
 
     async send(caller, message, given, elsewhere = path) {
       const headers = await prepare(caller, message === null ? configured : posted, given);
@@ -249,139 +213,6 @@ export function createHttpConnection(
   };
 }
 
-/** A call, and what may still go wrong without that it fails. */
-interface Tried<Result> {
-  readonly caller: UpstreamCaller;
-  readonly sending: Sending<Result>;
-  /** Its connection may break. */
-  readonly mayBreak: boolean;
-  /** Its token may be refused. */
-  readonly mayBeRefused: boolean;
-}
-
-interface AttemptDeps extends Pick<HttpConnectionDeps, 'judge' | 'noteRefusal'> {
-  onStray(words: string): void;
-  tryCall<Result>(tried: Tried<Result>): Promise<Result>;
-  /** Undefined once the server may no longer be asked. */
-  reopen(
-    caller: UpstreamCaller,
-    headers: HeaderList,
-    listener: ExchangeListener,
-  ): Promise<() => void> | undefined;
-}
-
-/** One that is sent: nearly always the only one of its call. A class, since every call has one. */
-class Attempt<Result> implements ServerCall<Result> {
-  private readonly deps: AttemptDeps;
-  private readonly tried: Tried<Result>;
-  /** What went with it. */
-  private readonly credentials: CredentialHeaders;
-  readonly id: number;
-  readonly exchange: ExchangeRequest;
-
-  constructor(
-    deps: AttemptDeps,
-    tried: Tried<Result>,
-    sent: Pick<ServerCall<Result>, 'id' | 'exchange'> & { readonly credentials: CredentialHeaders },
-  ) {
-    this.deps = deps;
-    this.tried = tried;
-    this.credentials = sent.credentials;
-    this.id = sent.id;
-    this.exchange = sent.exchange;
-  }
-
-  get timeoutMs(): number {
-    return this.tried.sending.timeoutMs;
-  }
-
-  get signal(): CancelSignal | undefined {
-    return this.tried.sending.signal;
-  }
-
-  get reopen(): Reopen | undefined {
-    const { caller, sending } = this.tried;
-    const { resumeHeaders } = sending;
-    return (
-      resumeHeaders &&
-      ((lastEventId, listener) =>
-        this.deps.reopen(caller, [...resumeHeaders, 'last-event-id', lastEventId], listener))
-    );
-  }
-
-  async onRequest(request: ServerRequest): Promise<void> {
-    await this.tried.sending.onRequest?.(request);
-  }
-
-  onNotification(notification: ServerNotification): void {
-    this.tried.sending.onNotification?.(notification, this.id);
-  }
-
-  onAbandon(reason: string): void {
-    this.tried.sending.onAbandon?.(this.id, reason);
-  }
-
-  onStray(words: string): void {
-    this.deps.onStray(words);
-  }
-
-  conclude(outcome: CallOutcome): Result | Promise<Result> {
-    this.tried.sending.onSettled?.();
-    const { noteRefusal } = this.deps;
-    const refusal = findTokenRefusal(outcome);
-    return refusal === undefined || noteRefusal === undefined
-      ? this.finish(outcome)
-      : this.concludeRefusal(outcome, refusal, noteRefusal);
-  }
-
-  /** Noted before whoever waits goes on. */
-  private finish(outcome: CallOutcome): Result | Promise<Result> {
-    const { sending } = this.tried;
-    this.deps.judge.noteOutcome(outcome, sending.isHandshake === true);
-    return sending.conclude(outcome);
-  }
-
-  /**
-   * §24.4: a request that was refused for its token was not carried out: it is sent once more where there is another token. What is
-   * said of that one decides.
-   */
-  private async concludeRefusal(
-    outcome: CallOutcome,
-    refusal: TokenRefusal,
-    noteRefusal: NoteRefusal,
-  ): Promise<Result> {
-    const { caller, sending, mayBeRefused } = this.tried;
-    const hasOther = await noteRefusal(caller, this.credentials, refusal);
-    if (!hasOther || !mayBeRefused) return this.finish(outcome);
-    const mayBreak = mayRepeat(sending);
-    return this.deps.tryCall({ caller, sending, mayBreak, mayBeRefused: false });
-  }
-
-  concludeFailure(error: UpstreamError): Promise<Result> {
-    const { sending, mayBreak } = this.tried;
-    sending.onSettled?.();
-    if (mayBreak && !sending.signal?.aborted && isBroken(error)) return this.repeat();
-    this.deps.judge.noteFailure(error);
-    throw error;
-  }
-
-  private async repeat(): Promise<Result> {
-    // Undici still has the broken connection in hand.
-    await Promise.resolve();
-    return this.deps.tryCall({ ...this.tried, mayBreak: false });
-  }
-}
-
-/** RFC 6750 §3.1: the token is refused, or is good for less. Any other 403 concerns what was asked for. */
-function findTokenRefusal(outcome: CallOutcome): TokenRefusal | undefined {
-  if (outcome.kind !== 'refused') return undefined;
-  const challenge = outcome.headers['www-authenticate'];
-  if (outcome.status === 401) return { status: 401, challenge };
-  return outcome.status === 403 && /\binsufficient_scope\b/.test(challenge ?? '')
-    ? { status: 403, challenge }
-    : undefined;
-}
-
 const createRoute = (dispatcher: Dispatcher): Route => ({
   dispatcher,
   runAtTurnEnd: createTurnEnd(),
@@ -395,15 +226,6 @@ const nameUser = ({ user }: UpstreamCaller) => user && nameOwner(user);
 
 const findOwner = (caller: UpstreamCaller, server: string): AnswerOwner =>
   caller === GATEWAY_CALLER ? { server } : { user: nameUser(caller) };
-
-/**
- * A server closes connections that were idle for long, maybe just when one is used again. What a tool did by then
- * nobody knows; everything else may be asked twice (RFC 9110 §9.2.2).
- */
-const mayRepeat = ({ method }: { readonly method: string }): boolean => method !== 'tools/call';
-
-const isBroken = (failure: unknown): boolean =>
-  failure instanceof ConnectionError && failure.isBroken;
 
 function joinHeaders(
   basis: HeaderList,

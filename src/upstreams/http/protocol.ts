@@ -20,7 +20,8 @@ import { createDescriptions } from './descriptions.ts';
 import { createEraMemory } from './era.ts';
 import { type Attempt, type Audience, createListeners } from './listeners.ts';
 import type { Protocol, ProtocolDeps } from './protocol-types.ts';
-import { createSessionEra, type SendAnew } from './session-era.ts';
+import { createSessionEra } from './session-era.ts';
+import type { SendAnew } from './session-sending.ts';
 import { createSessionStream } from './session-stream.ts';
 import { createStatelessEra } from './stateless-era.ts';
 

@@ -36,8 +36,9 @@ export interface ServerCall<Result> {
   onAbandon(reason: string): void;
   /** Something came that nobody waits for. */
   onStray(words: string): void;
-  /** Undefined in an era whose streams end with their connection. */
-  readonly reopen: Reopen | undefined;
+  /** False in an era whose streams end with their connection. */
+  readonly canReopen: boolean;
+  readonly reopen: Reopen;
   /** What the call comes to by how it ended. May throw, as what follows may. */
   conclude(outcome: CallOutcome): Result | Promise<Result>;
   concludeFailure(error: UpstreamError): Result | Promise<Result>;
@@ -223,11 +224,10 @@ class OpenCall<Result> implements ExchangeListener {
 
   openCursor(): EventCursor | undefined {
     const { clock, call } = this;
-    const { reopen } = call;
-    if (reopen === undefined) return undefined;
+    if (!call.canReopen) return undefined;
     this.resumption ??= createResumption({
       clock,
-      reopen,
+      reopen: (lastEventId, listener) => call.reopen(lastEventId, listener),
       onMessage: (value, headers) => this.onMessage(value, headers),
       onEnd: (end) => this.onEnd(end),
     });

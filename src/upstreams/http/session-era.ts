@@ -4,16 +4,8 @@ import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { NO_SESSIONS, readInitializeResult } from '../messages/description.ts';
-import {
-  CLIENT_INFO,
-  declareCapabilities,
-  type HeaderList,
-  SESSION_VERSION,
-  toSessionParams,
-  traceInHeaders,
-} from '../messages/envelope.ts';
-import { routeToRequest } from '../messages/route-notification.ts';
-import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
+import { CLIENT_INFO, declareCapabilities, SESSION_VERSION } from '../messages/envelope.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
 import type { SessionRecords } from '../transport/session-records.ts';
 import {
   readSubscriptionChange,
@@ -28,17 +20,23 @@ import {
   UpstreamError,
   type UpstreamRequest,
 } from '../upstream.ts';
-import { type HttpConnection, type Sending, toOutcome } from './http-connection.ts';
+import { toOutcome } from './attempt.ts';
+import type { HttpConnection } from './http-connection.ts';
 import { type CallOutcome, findError, getResult } from './server-call.ts';
 import {
   createServerSession,
   isAnswered,
-  isOfOtherEra,
   isSessionLost,
   readSessionId,
-  routeToSession,
   type ServerSession,
 } from './server-session.ts';
+import {
+  type SendAnew,
+  type SendingDeps,
+  type SentInSession,
+  type SessionAttempt,
+  SessionSending,
+} from './session-sending.ts';
 import { createServerSessions, type ServerSessions } from './sessions.ts';
 
 export interface SessionEra {
@@ -52,9 +50,6 @@ export interface SessionEra {
   introduce(caller: UpstreamCaller): Promise<void>;
   readonly sessions: ServerSessions;
 }
-
-/** Sends the request in the era that the server has changed to. */
-export type SendAnew = (caller: UpstreamCaller, request: UpstreamRequest) => Promise<JsonObject>;
 
 export interface SessionEraDeps {
   readonly connection: HttpConnection;
@@ -255,109 +250,4 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     },
     introduce: async (caller) => terminate(caller, await initialize(caller)),
   };
-}
-
-interface SentInSession {
-  readonly caller: UpstreamCaller;
-  readonly request: UpstreamRequest;
-  readonly sendAnew: SendAnew;
-}
-
-/** A third comes where the server has lost the session of another replica, too: then this one opens its own. */
-type SessionAttempt = 'first' | 'second' | 'third';
-
-interface SendingDeps extends Pick<SessionEraDeps, 'timeoutMs' | 'onNotification'> {
-  tell(caller: UpstreamCaller, session: ServerSession, response: JsonObject): Promise<unknown>;
-  cancel(caller: UpstreamCaller, session: ServerSession, params: JsonObject): void;
-  sendAgain(lost: ServerSession, sent: SentInSession, attempt: SessionAttempt): Promise<JsonObject>;
-  sendElsewhere(
-    session: ServerSession,
-    sent: SentInSession,
-    outcome: CallOutcome,
-  ): Promise<JsonObject>;
-}
-
-/** A class, since every call has one: closures took 2 KB of it. */
-class SessionSending implements Sending<JsonObject> {
-  private readonly deps: SendingDeps;
-  private readonly session: ServerSession;
-  private readonly sent: SentInSession;
-  private readonly attempt: SessionAttempt;
-  /** Among the open requests of the session. */
-  private place: number | undefined;
-
-  constructor(
-    deps: SendingDeps,
-    session: ServerSession,
-    sent: SentInSession,
-    attempt: SessionAttempt,
-  ) {
-    this.deps = deps;
-    this.session = session;
-    this.sent = sent;
-    this.attempt = attempt;
-  }
-
-  get method(): string {
-    return this.sent.request.method;
-  }
-
-  get headers(): HeaderList {
-    const traced = traceInHeaders(this.sent.request);
-    const { headers } = this.session;
-    return traced.length === 0 ? headers : [...headers, ...traced];
-  }
-
-  get resumeHeaders(): HeaderList {
-    return this.session.headers;
-  }
-
-  get timeoutMs(): number {
-    return this.deps.timeoutMs;
-  }
-
-  get signal(): UpstreamRequest['signal'] {
-    return this.sent.request.signal;
-  }
-
-  toParams(id: number): JsonObject {
-    const { request } = this.sent;
-    this.place = this.session.openRequests.add(id, request);
-    return toSessionParams(request, id);
-  }
-
-  onSettled(): void {
-    if (this.place !== undefined) this.session.openRequests.remove(this.place);
-    this.place = undefined;
-  }
-
-  async onRequest(message: ServerRequest): Promise<void> {
-    const { caller, request } = this.sent;
-    const { questions } = this.session;
-    const response = await questions.answer(message, request.onRequest?.bind(request));
-    if (response !== undefined) await this.deps.tell(caller, this.session, response);
-  }
-
-  onNotification(message: ServerNotification, id: number): void {
-    const { caller, request } = this.sent;
-    if (routeToRequest(message, id, request) || routeToSession(message, this.session)) return;
-    this.deps.onNotification(caller, message);
-  }
-
-  onAbandon(requestId: number, reason: string): void {
-    this.deps.cancel(this.sent.caller, this.session, { requestId, reason });
-  }
-
-  conclude(outcome: CallOutcome): JsonObject | Promise<JsonObject> {
-    const { deps, session, sent, attempt } = this;
-    const isLost = isSessionLost(session, outcome);
-    if (attempt === 'first' && (isLost || isOfOtherEra(outcome))) {
-      return deps.sendElsewhere(session, sent, outcome);
-    }
-    // The server may have lost that of another replica, too.
-    if (attempt === 'second' && isLost && session.isFromStore) {
-      return deps.sendAgain(session, sent, 'third');
-    }
-    return getResult(outcome);
-  }
 }

@@ -15,10 +15,11 @@ import {
   type UpstreamDescription,
   type UpstreamRequest,
 } from '../upstream.ts';
-import { type HttpConnection, toOutcome } from './http-connection.ts';
+import { toOutcome } from './attempt.ts';
+import type { HttpConnection } from './http-connection.ts';
 import type { Audience } from './listeners.ts';
 import { type CallOutcome, findError, getResult } from './server-call.ts';
-import type { SendAnew } from './session-era.ts';
+import type { SendAnew } from './session-sending.ts';
 
 export interface StatelessEra {
   /** `sendAnew` sends what was not carried out, as the server is no longer a stateless one. */

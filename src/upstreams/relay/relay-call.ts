@@ -1,30 +1,14 @@
 // §18.3, §18.4: a call goes through to its server, whatever the eras of client and server.
 
-import { GatewayError } from '../../errors/gateway-error.ts';
-import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
+import type { Context, RawResult, Relay } from '../../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
-import { passAnswers } from '../../mcp/control/question-guards.ts';
-import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { type Doors, withoutDoorAnswer } from '../connect/doors.ts';
-import { ConnectionNeeded, UpstreamError, type UpstreamQuestion } from '../upstream.ts';
-import { CallRefusedError, type ToFailedResult } from './failures.ts';
-import { findQuestionProblem, nameAsker, refuseQuestion, toQuestionError } from './questions.ts';
-import {
-  addAnswers,
-  NO_ANSWERS,
-  type Questions,
-  type RedeemAnswers,
-  refuseStopped,
-  runRounds,
-} from './rounds.ts';
-import {
-  type RelayCall,
-  type RelayedCall,
-  type RelayedRequest,
-  sendToServer,
-  toRequestClient,
-} from './server-request.ts';
+import { ConnectionNeeded } from '../upstream.ts';
+import type { ToFailedResult } from './failures.ts';
+import type { RedeemAnswers } from './rounds.ts';
+import type { RelayCall, RelayedCall, RelayedRequest } from './server-request.ts';
+import { relayToSessionClient } from './session-client.ts';
 import { relayToStatelessClient } from './stateless-client.ts';
 import type { SuspendedCalls } from './suspended/suspended-calls.ts';
 
@@ -62,19 +46,18 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
     });
   }
 
-  return async function relayCall(upstream, caller, request, context) {
-    try {
-      const call = { upstream, caller, request };
-      const result = await (upstream.logins === undefined
-        ? relay(call, context)
-        : relayThroughDoors(call, context));
-      return toRawResult(request.method, result, context);
-    } catch (thrown) {
-      return toFailedResult(upstream.config.name, request.method, thrown, {
-        era: context.relay.era,
-        capabilities: caller.capabilities,
-      });
-    }
+  return function relayCall(upstream, caller, request, context) {
+    const call = { upstream, caller, request };
+    const relaying =
+      upstream.logins === undefined ? relay(call, context) : relayThroughDoors(call, context);
+    return relaying.then(
+      (result) => toRawResult(request.method, result, context),
+      (thrown: unknown) =>
+        toFailedResult(upstream.config.name, request.method, thrown, {
+          era: context.relay.era,
+          capabilities: caller.capabilities,
+        }),
+    );
   };
 }
 
@@ -141,80 +124,4 @@ function readCacheHint(
 ): CacheHint | undefined {
   if (typeof ttlMs !== 'number' || !(ttlMs >= 0)) return undefined;
   return { ttlMs, scope: scope === 'public' && user === undefined ? 'public' : 'private' };
-}
-
-// §18.3: clients of the session era are asked while their call goes on.
-
-function relayToSessionClient(
-  call: RelayedCall,
-  relay: SessionRelay,
-  context: Context,
-): Promise<JsonObject> {
-  const { caller, request, upstream } = call;
-  const { capabilities } = caller;
-  const server = upstream.config.name;
-  /** Of elicitations by URL; made on first use, as nearly no call asks. */
-  let askedIds: Set<string> | undefined;
-  const client = toRequestClient(context, answerServer, completeElicitation);
-
-  return runRounds({
-    server,
-    capabilities,
-    questionGuards: relay.questionGuards,
-    mayBeTask: false,
-    first: NO_ANSWERS,
-    send: (answers) => sendToServer(call, addAnswers(request.params, answers), client),
-    ask: askAll,
-  });
-
-  /** A server of the session era waits for the answer. */
-  async function answerServer(
-    question: UpstreamQuestion,
-    cancelled: CancelSignal,
-  ): Promise<JsonObject> {
-    const problem = findQuestionProblem(question, capabilities);
-    if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
-    const { elicitationId } = question.params;
-    if (typeof elicitationId === 'string') askedIds = (askedIds ?? new Set()).add(elicitationId);
-    const answer = await relay
-      .ask(nameAsker(server, question), cancelled)
-      .catch((thrown: unknown) => {
-        throw toQuestionError(thrown);
-      });
-    if ('result' in answer) return answer.result;
-    throw new UpstreamError('error', answer.error.message, { jsonRpcError: answer.error });
-  }
-
-  function completeElicitation(elicitationId: string): boolean {
-    const wasAsked = askedIds?.delete(elicitationId) === true;
-    if (wasAsked) relay.completeElicitation(elicitationId);
-    return wasAsked;
-  }
-
-  /** A server of the stateless era has answered, and gets the request again. */
-  async function askAll(questions: Questions): Promise<JsonObject> {
-    const answers = Object.entries(questions).map(async ([key, question]) => [
-      key,
-      await askOne(question),
-    ]);
-    const received = Object.fromEntries(await Promise.all(answers));
-    const { questionGuards } = relay;
-    return questionGuards === undefined
-      ? received
-      : passAnswers(questions, received, questionGuards).catch(refuseStopped);
-  }
-
-  /** The stateless era has no word for an answer that is an error. */
-  async function askOne(question: UpstreamQuestion): Promise<JsonObject> {
-    const answer = await relay.ask(nameAsker(server, question)).catch((thrown: unknown) => {
-      if (relay.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
-      throw refuseCall(thrown.message);
-    });
-    if ('result' in answer) return answer.result;
-    throw refuseCall(answer.error.message);
-  }
-
-  function refuseCall(reason: string): CallRefusedError {
-    return new CallRefusedError(`${server} asked, and this client gave no answer: ${reason}`);
-  }
 }

@@ -21,7 +21,7 @@ export interface RoundAnswers {
 
 export type Questions = Readonly<Record<string, UpstreamQuestion>>;
 
-interface RoundsOptions {
+export interface RoundsOptions {
   /** Of the server, for messages. */
   readonly server: string;
   readonly capabilities: ClientCapabilities;
@@ -47,23 +47,29 @@ const MAX_QUESTIONS = 16;
 /** It goes through a client of the stateless era, whose next request has to hold it. */
 const MAX_STATE_LENGTH = 65_536;
 
-/** Resolves to the result that ends the rounds. */
-export async function runRounds(options: RoundsOptions): Promise<JsonObject> {
-  const { server, send } = options;
-  let answers = options.first;
-  for (let round = 0; round <= MAX_ROUNDS; round += 1) {
-    const result = await send(answers);
-    const { resultType = 'complete' } = result;
-    if (resultType === 'complete') return result;
-    if (resultType === 'task' && options.mayBeTask) return result;
-    if (resultType !== 'input_required') {
-      throw new CallRefusedError(
-        `${server} answered with a kind of result that the gateway does not know.`,
-      );
-    }
-    answers = await answerRound(result, options);
+/** Resolves to the result that ends the rounds: nearly always the first one. */
+export const runRounds = (options: RoundsOptions): Promise<JsonObject> =>
+  options
+    .send(options.first)
+    .then((result) => (endsRounds(result, options) ? result : runFurtherRounds(result, options)));
+
+async function runFurtherRounds(asking: JsonObject, options: RoundsOptions): Promise<JsonObject> {
+  let result = asking;
+  for (let round = 1; round <= MAX_ROUNDS; round += 1) {
+    result = await options.send(await answerRound(result, options));
+    if (endsRounds(result, options)) return result;
   }
-  throw new CallRefusedError(`${server} asked again after ${MAX_ROUNDS} rounds of questions.`);
+  throw new CallRefusedError(
+    `${options.server} asked again after ${MAX_ROUNDS} rounds of questions.`,
+  );
+}
+
+function endsRounds({ resultType = 'complete' }: JsonObject, options: RoundsOptions): boolean {
+  if (resultType === 'complete' || (resultType === 'task' && options.mayBeTask)) return true;
+  if (resultType === 'input_required') return false;
+  throw new CallRefusedError(
+    `${options.server} answered with a kind of result that the gateway does not know.`,
+  );
 }
 
 /** A server that only wants to be asked again, later, asks nothing. */

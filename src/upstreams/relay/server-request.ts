@@ -25,7 +25,7 @@ export interface RequestClient {
   /** Params of `notifications/message`. */
   log(params: JsonObject): void;
   /** Undefined where the client cannot be told. False where it was not asked this in the call. */
-  readonly completeElicitation?: ((elicitationId: string) => boolean) | undefined;
+  completeElicitation?(elicitationId: string): boolean;
   /** @throws UpstreamError whose `jsonRpcError` is the server's answer. */
   answer(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject>;
 }
@@ -40,29 +40,27 @@ export function sendToServer(
   params: JsonObject,
   client: RequestClient,
 ): Promise<JsonObject> {
-  const { signal, trace, logLevel, wantsProgress, progress, log, answer, questionGuards } = client;
   // Each member by its name: spread, they were a tenth of all that the relay does.
   return upstream.request(caller, {
     method: request.method,
     name: request.name,
     mirrored: request.mirrored,
     params,
-    signal,
-    trace,
-    logLevel,
-    onProgress: wantsProgress ? progress : undefined,
-    onLog: logLevel === undefined ? undefined : log,
-    onRequest: limitQuestions(
-      questionGuards === undefined ? answer : guardAnswers(answer, questionGuards),
-    ),
-    onElicitationComplete: client.completeElicitation,
+    signal: client.signal,
+    trace: client.trace,
+    logLevel: client.logLevel,
+    onProgress: client.wantsProgress ? (said) => client.progress(said) : undefined,
+    onLog: client.logLevel === undefined ? undefined : (said) => client.log(said),
+    onRequest: limitQuestions(client),
+    onElicitationComplete:
+      client.completeElicitation && ((id) => client.completeElicitation?.(id) === true),
   });
 }
 
 /** Of one call that wait for an answer at the same time. */
 const MAX_QUESTIONS = 16;
 
-function limitQuestions(answer: RequestClient['answer']): RequestClient['answer'] {
+function limitQuestions(client: RequestClient): RequestClient['answer'] {
   let questions = 0;
 
   return async function answerQuestion(question, cancelled) {
@@ -71,7 +69,10 @@ function limitQuestions(answer: RequestClient['answer']): RequestClient['answer'
     }
     questions += 1;
     try {
-      return await answer(question, cancelled);
+      const { questionGuards } = client;
+      return await (questionGuards === undefined
+        ? client.answer(question, cancelled)
+        : answerGuarded(client, questionGuards, question, cancelled));
     } finally {
       questions -= 1;
     }
@@ -79,18 +80,19 @@ function limitQuestions(answer: RequestClient['answer']): RequestClient['answer'
 }
 
 /** Whoever asks what may not be asked, or gets an answer that may not go on, gets an error in its place. */
-const guardAnswers = (
-  answer: RequestClient['answer'],
+async function answerGuarded(
+  client: RequestClient,
   guards: QuestionGuards,
-): RequestClient['answer'] =>
-  async function answerGuarded(question, cancelled) {
-    try {
-      const passed = await guards.passQuestion(question);
-      return await guards.passAnswer(question.method, await answer(passed, cancelled));
-    } catch (thrown) {
-      throw thrown instanceof CallStopped ? refuseQuestion(thrown.message) : thrown;
-    }
-  };
+  question: UpstreamQuestion,
+  cancelled: CancelSignal,
+): Promise<JsonObject> {
+  try {
+    const passed = await guards.passQuestion(question);
+    return await guards.passAnswer(question.method, await client.answer(passed, cancelled));
+  } catch (thrown) {
+    throw thrown instanceof CallStopped ? refuseQuestion(thrown.message) : thrown;
+  }
+}
 
 // What is passed on: one request of a client, to one server.
 
@@ -130,26 +132,6 @@ export interface RelayedCall {
 }
 
 // How what a server says of a call reaches its client. All of it is hostile input: what does not fit is dropped.
-
-/** The client that waits for the call's result. */
-export function toRequestClient(
-  context: Context,
-  answer: RequestClient['answer'],
-  completeElicitation?: RequestClient['completeElicitation'],
-): RequestClient {
-  const { logLevel, wantsProgress, signal, questionGuards } = context.relay;
-  return {
-    signal,
-    trace: context.trace,
-    logLevel,
-    wantsProgress,
-    questionGuards,
-    progress: (params) => passProgress(context, params),
-    log: (params) => passLog(context, params),
-    answer,
-    completeElicitation,
-  };
-}
 
 /** The progress token is the gateway's own towards the server; the context has the client's. */
 export function passProgress(

@@ -22,8 +22,8 @@ import {
   passLog,
   passProgress,
   type RelayedCall,
+  type RequestClient,
   sendToServer,
-  toRequestClient,
 } from './server-request.ts';
 import type { ClientReply, Listener } from './suspended/calls-elsewhere.ts';
 import { type Outcome, toUpstreamError } from './suspended/outcome-records.ts';
@@ -52,7 +52,7 @@ export async function relayToStatelessClient(
     const params = addAnswers(call.request.params, answers);
     // Servers of the stateless era ask nobody while a call goes on.
     return call.upstream.peekDescription(call.caller)?.era === 'stateless'
-      ? sendToServer(call, params, toRequestClient(context, refuseToWait))
+      ? sendToServer(call, params, toQuietClient(context))
       : sendOpen(params);
   }
 
@@ -120,6 +120,21 @@ const nameAskers = (server: string, questions: Questions): Questions =>
   Object.fromEntries(
     Object.entries(questions).map(([key, question]) => [key, nameAsker(server, question)]),
   );
+
+/** Servers of the stateless era ask nothing while a call goes on. */
+function toQuietClient(context: Context): RequestClient {
+  const { logLevel, wantsProgress, signal, questionGuards } = context.relay;
+  return {
+    signal,
+    trace: context.trace,
+    logLevel,
+    wantsProgress,
+    questionGuards,
+    progress: (params) => passProgress(context, params),
+    log: (params) => passLog(context, params),
+    answer: refuseToWait,
+  };
+}
 
 /** Servers of the stateless era send no requests: an older server must have taken its place just now. */
 async function refuseToWait(): Promise<never> {

@@ -16,7 +16,7 @@ import { failNoDirectory, failUnknownItem } from '../../protocol/list-kinds.ts';
 import { findIn } from '../catalog/joined-view.ts';
 import type { Plan } from '../catalog/plan.ts';
 import { BUILT_IN, type Entry, toJudgedList } from '../catalog/prepare-list.ts';
-import type { PassOn } from '../catalog/resolve-target.ts';
+import type { PassOn } from '../catalog/server-target.ts';
 import {
   type Access,
   type FoundResource,

@@ -5,6 +5,11 @@ import { UpstreamError } from '../upstream.ts';
 export interface Usage {
   /** Rejects with UpstreamError once it has ended. */
   run<Value>(work: () => Promise<Value>): Promise<Value>;
+  /** As `run`, and resolves to what `finish` makes of it: between a server and its caller each promise costs both. */
+  runAndFinish<Value, Result>(
+    work: () => Promise<Value>,
+    finish: (value: Value) => Result | Promise<Result>,
+  ): Promise<Result>;
   /** Takes nothing more, and resolves when nothing is under way, or after so many milliseconds. */
   end(graceMs: number): Promise<void>;
 }
@@ -21,14 +26,26 @@ export function createUsage(clock: Clock): Usage {
 
   return {
     run(work) {
-      if (hasEnded) {
-        return Promise.reject(new UpstreamError('unavailable', 'it is no longer served'));
-      }
+      if (hasEnded) return refuse();
       underWay += 1;
-      // Beside what the caller waits for, not around it: each promise more between a server and its caller costs both.
       const working = startWork(work);
+      // Beside what the caller waits for, not around it.
       working.then(leave, leave);
       return working;
+    },
+    runAndFinish(work, finish) {
+      if (hasEnded) return refuse();
+      underWay += 1;
+      return startWork(work).then(
+        (value) => {
+          leave();
+          return finish(value);
+        },
+        (thrown: unknown) => {
+          leave();
+          throw thrown;
+        },
+      );
     },
     async end(graceMs) {
       hasEnded = true;
@@ -43,6 +60,9 @@ export function createUsage(clock: Clock): Usage {
     },
   };
 }
+
+const refuse = (): Promise<never> =>
+  Promise.reject(new UpstreamError('unavailable', 'it is no longer served'));
 
 /** What it throws is a rejection. */
 function startWork<Value>(work: () => Promise<Value>): Promise<Value> {

@@ -1,0 +1,188 @@
+// A request of JSON-RPC as it is sent, nearly always once: again where its connection broke, or where there is another token.
+
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import type {
+  CredentialHeaders,
+  NoteRefusal,
+  TokenRefusal,
+} from '../credentials/credential-type.ts';
+import type { HeaderList } from '../messages/envelope.ts';
+import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
+import type { UpstreamCaller, UpstreamError } from '../upstream.ts';
+import type { Judge } from './availability.ts';
+import type { ExchangeListener, ExchangeRequest } from './exchange.ts';
+import { ConnectionError } from './failures.ts';
+import type { CallOutcome, ServerCall } from './server-call.ts';
+
+/** `Result` is what its outcome means to whoever sends it. */
+export interface Sending<Result> {
+  readonly method: string;
+  /** May be called again: what is sent once more has another id then. */
+  toParams(id: number): JsonObject;
+  readonly headers: HeaderList;
+  /** Of the GET by which an answer is read on whose stream has ended; undefined where that cannot be. */
+  readonly resumeHeaders?: HeaderList;
+  readonly timeoutMs: number;
+  readonly signal?: CancelSignal | undefined;
+  /** Its answer alone does not show that the server can be used. */
+  readonly isHandshake?: true;
+  onRequest?(message: ServerRequest): Promise<void>;
+  onNotification?(message: ServerNotification, id: number): void;
+  onAbandon?(id: number, reason: string): void;
+  /** What was sent with the last id has ended, however it did. */
+  onSettled?(): void;
+  /**
+   * What the last outcome comes to; may throw. Not by a promise of the outcome: each between a server and its caller costs
+   * both.
+   */
+  conclude(outcome: CallOutcome): Result | Promise<Result>;
+}
+
+/** For those who look at the outcome themselves. */
+export const toOutcome = (outcome: CallOutcome): CallOutcome => outcome;
+
+/** A call, and what may still go wrong without that it fails. */
+export interface Tried<Result> {
+  readonly caller: UpstreamCaller;
+  readonly sending: Sending<Result>;
+  /** Its connection may break. */
+  readonly mayBreak: boolean;
+  /** Its token may be refused. */
+  readonly mayBeRefused: boolean;
+}
+
+export const toFirstTry = <Result>(
+  caller: UpstreamCaller,
+  sending: Sending<Result>,
+): Tried<Result> => ({ caller, sending, mayBreak: mayRepeat(sending), mayBeRefused: true });
+
+export interface AttemptDeps {
+  /** Told how each call went: whether the server can be reached is seen by that. */
+  readonly judge: Pick<Judge, 'noteOutcome' | 'noteFailure'>;
+  /** Undefined where what the server says of a token changes nothing. */
+  readonly noteRefusal: NoteRefusal | undefined;
+  onStray(words: string): void;
+  tryCall<Result>(tried: Tried<Result>): Promise<Result>;
+  /** Undefined once the server may no longer be asked. */
+  reopen(
+    caller: UpstreamCaller,
+    headers: HeaderList,
+    listener: ExchangeListener,
+  ): Promise<() => void> | undefined;
+}
+
+/** One that is sent: nearly always the only one of its call. A class, since every call has one. */
+export class Attempt<Result> implements ServerCall<Result> {
+  private readonly deps: AttemptDeps;
+  private readonly tried: Tried<Result>;
+  /** What went with it. */
+  private readonly credentials: CredentialHeaders;
+  readonly id: number;
+  readonly exchange: ExchangeRequest;
+  readonly timeoutMs: number;
+  readonly signal: CancelSignal | undefined;
+  readonly canReopen: boolean;
+
+  constructor(
+    deps: AttemptDeps,
+    tried: Tried<Result>,
+    sent: Pick<ServerCall<Result>, 'id' | 'exchange'> & { readonly credentials: CredentialHeaders },
+  ) {
+    this.deps = deps;
+    this.tried = tried;
+    this.credentials = sent.credentials;
+    this.id = sent.id;
+    this.exchange = sent.exchange;
+    this.timeoutMs = tried.sending.timeoutMs;
+    this.signal = tried.sending.signal;
+    this.canReopen = tried.sending.resumeHeaders !== undefined;
+  }
+
+  reopen(lastEventId: string, listener: ExchangeListener): Promise<() => void> | undefined {
+    const { caller, sending } = this.tried;
+    const { resumeHeaders = [] } = sending;
+    return this.deps.reopen(caller, [...resumeHeaders, 'last-event-id', lastEventId], listener);
+  }
+
+  async onRequest(request: ServerRequest): Promise<void> {
+    await this.tried.sending.onRequest?.(request);
+  }
+
+  onNotification(notification: ServerNotification): void {
+    this.tried.sending.onNotification?.(notification, this.id);
+  }
+
+  onAbandon(reason: string): void {
+    this.tried.sending.onAbandon?.(this.id, reason);
+  }
+
+  onStray(words: string): void {
+    this.deps.onStray(words);
+  }
+
+  conclude(outcome: CallOutcome): Result | Promise<Result> {
+    this.tried.sending.onSettled?.();
+    const { noteRefusal } = this.deps;
+    const refusal = findTokenRefusal(outcome);
+    return refusal === undefined || noteRefusal === undefined
+      ? this.finish(outcome)
+      : this.concludeRefusal(outcome, refusal, noteRefusal);
+  }
+
+  /** Noted before whoever waits goes on. */
+  private finish(outcome: CallOutcome): Result | Promise<Result> {
+    const { sending } = this.tried;
+    this.deps.judge.noteOutcome(outcome, sending.isHandshake === true);
+    return sending.conclude(outcome);
+  }
+
+  /**
+   * §24.4: a request that was refused for its token was not carried out: it is sent once more where there is another token. What is
+   * said of that one decides.
+   */
+  private async concludeRefusal(
+    outcome: CallOutcome,
+    refusal: TokenRefusal,
+    noteRefusal: NoteRefusal,
+  ): Promise<Result> {
+    const { caller, sending, mayBeRefused } = this.tried;
+    const hasOther = await noteRefusal(caller, this.credentials, refusal);
+    if (!hasOther || !mayBeRefused) return this.finish(outcome);
+    const mayBreak = mayRepeat(sending);
+    return this.deps.tryCall({ caller, sending, mayBreak, mayBeRefused: false });
+  }
+
+  concludeFailure(error: UpstreamError): Promise<Result> {
+    const { sending, mayBreak } = this.tried;
+    sending.onSettled?.();
+    if (mayBreak && !sending.signal?.aborted && isBroken(error)) return this.repeat();
+    this.deps.judge.noteFailure(error);
+    throw error;
+  }
+
+  private async repeat(): Promise<Result> {
+    // Undici still has the broken connection in hand.
+    await Promise.resolve();
+    return this.deps.tryCall({ ...this.tried, mayBreak: false });
+  }
+}
+
+/** RFC 6750 §3.1: the token is refused, or is good for less. Any other 403 concerns what was asked for. */
+function findTokenRefusal(outcome: CallOutcome): TokenRefusal | undefined {
+  if (outcome.kind !== 'refused') return undefined;
+  const challenge = outcome.headers['www-authenticate'];
+  if (outcome.status === 401) return { status: 401, challenge };
+  return outcome.status === 403 && /\binsufficient_scope\b/.test(challenge ?? '')
+    ? { status: 403, challenge }
+    : undefined;
+}
+
+/**
+ * A server closes connections that were idle for long, maybe just when one is used again. What a tool did by then
+ * nobody knows; everything else may be asked twice (RFC 9110 §9.2.2).
+ */
+const mayRepeat = ({ method }: { readonly method: string }): boolean => method !== 'tools/call';
+
+const isBroken = (failure: unknown): boolean =>
+  failure instanceof ConnectionError && failure.isBroken;

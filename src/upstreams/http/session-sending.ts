@@ -1,0 +1,118 @@
+// A request within a session at the server: what it is sent with, what the server says and asks meanwhile, and what its
+// outcome means to the session.
+
+import type { JsonObject } from '../../platform/json.ts';
+import { type HeaderList, toSessionParams, traceInHeaders } from '../messages/envelope.ts';
+import { routeToRequest } from '../messages/route-notification.ts';
+import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
+import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
+import type { Sending } from './attempt.ts';
+import { type CallOutcome, getResult } from './server-call.ts';
+import {
+  isOfOtherEra,
+  isSessionLost,
+  routeToSession,
+  type ServerSession,
+} from './server-session.ts';
+
+/** Sends the request in the era that the server has changed to. */
+export type SendAnew = (caller: UpstreamCaller, request: UpstreamRequest) => Promise<JsonObject>;
+
+export interface SentInSession {
+  readonly caller: UpstreamCaller;
+  readonly request: UpstreamRequest;
+  readonly sendAnew: SendAnew;
+}
+
+/** A third comes where the server has lost the session of another replica, too: then this one opens its own. */
+export type SessionAttempt = 'first' | 'second' | 'third';
+
+export interface SendingDeps {
+  readonly timeoutMs: number;
+  /** A notification that belongs to no request. */
+  onNotification(caller: UpstreamCaller, message: ServerNotification): void;
+  tell(caller: UpstreamCaller, session: ServerSession, response: JsonObject): Promise<unknown>;
+  cancel(caller: UpstreamCaller, session: ServerSession, params: JsonObject): void;
+  sendAgain(lost: ServerSession, sent: SentInSession, attempt: SessionAttempt): Promise<JsonObject>;
+  sendElsewhere(
+    session: ServerSession,
+    sent: SentInSession,
+    outcome: CallOutcome,
+  ): Promise<JsonObject>;
+}
+
+/** A class, since every call has one: closures took 2 KB of it. */
+export class SessionSending implements Sending<JsonObject> {
+  readonly method: string;
+  readonly headers: HeaderList;
+  readonly resumeHeaders: HeaderList;
+  readonly timeoutMs: number;
+  readonly signal: UpstreamRequest['signal'];
+  private readonly deps: SendingDeps;
+  private readonly session: ServerSession;
+  private readonly sent: SentInSession;
+  private readonly attempt: SessionAttempt;
+  /** Among the open requests of the session. */
+  private place: number | undefined;
+
+  constructor(
+    deps: SendingDeps,
+    session: ServerSession,
+    sent: SentInSession,
+    attempt: SessionAttempt,
+  ) {
+    this.deps = deps;
+    this.session = session;
+    this.sent = sent;
+    this.attempt = attempt;
+    const { request } = sent;
+    const traced = traceInHeaders(request);
+    const { headers } = session;
+    this.method = request.method;
+    this.headers = traced.length === 0 ? headers : [...headers, ...traced];
+    this.resumeHeaders = headers;
+    this.timeoutMs = deps.timeoutMs;
+    this.signal = request.signal;
+  }
+
+  toParams(id: number): JsonObject {
+    const { request } = this.sent;
+    this.place = this.session.openRequests.add(id, request);
+    return toSessionParams(request, id);
+  }
+
+  onSettled(): void {
+    if (this.place !== undefined) this.session.openRequests.remove(this.place);
+    this.place = undefined;
+  }
+
+  async onRequest(message: ServerRequest): Promise<void> {
+    const { caller, request } = this.sent;
+    const { questions } = this.session;
+    const response = await questions.answer(message, request.onRequest?.bind(request));
+    if (response !== undefined) await this.deps.tell(caller, this.session, response);
+  }
+
+  onNotification(message: ServerNotification, id: number): void {
+    const { caller, request } = this.sent;
+    if (routeToRequest(message, id, request) || routeToSession(message, this.session)) return;
+    this.deps.onNotification(caller, message);
+  }
+
+  onAbandon(requestId: number, reason: string): void {
+    this.deps.cancel(this.sent.caller, this.session, { requestId, reason });
+  }
+
+  conclude(outcome: CallOutcome): JsonObject | Promise<JsonObject> {
+    const { deps, session, sent, attempt } = this;
+    const isLost = isSessionLost(session, outcome);
+    if (attempt === 'first' && (isLost || isOfOtherEra(outcome))) {
+      return deps.sendElsewhere(session, sent, outcome);
+    }
+    // The server may have lost that of another replica, too.
+    if (attempt === 'second' && isLost && session.isFromStore) {
+      return deps.sendAgain(session, sent, 'third');
+    }
+    return getResult(outcome);
+  }
+}
