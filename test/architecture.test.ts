@@ -134,7 +134,7 @@ const CONFINED = [
     what: 'a class that is no error',
     said: /\bclass \w+(<\w+>)? (?!extends \w*Error\b)/,
     where:
-      /^(platform\/(clock|cancellation|shared-timer)\.ts|upstreams\/transport\/|edge\/(connection|connection-table|reply-writer|send-stream)\.ts|mcp\/streaming\/event-queue\.ts)/,
+      /^(platform\/(clock|cancellation|shared-timer)\.ts|upstreams\/transport\/|edge\/(connection|connection-table|reply-writer|send-stream)\.ts|mcp\/streaming\/(event-queue|notification-streams)\.ts|mcp\/session\/(kept-streams|session-streams)\.ts)/,
   },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
 ];

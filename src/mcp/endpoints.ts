@@ -209,7 +209,7 @@ const NOTHING_LEFT: Reply = { status: 204 };
 function toReply(
   response: McpResponse,
   id: RequestId | null,
-  describe: DescribeForLog = () => ({}),
+  describe: DescribeForLog = describeNothing,
 ): Reply {
   switch (response.kind) {
     case 'accepted':
@@ -220,7 +220,8 @@ function toReply(
         status: 200,
         headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, response),
         stream: events,
-        outcome: () => toAnswerLogMembers(answer?.()),
+        // Not of one that answers nothing: it would be kept for as long as that stands.
+        ...(answer && { outcome: () => toAnswerLogMembers(answer()) }),
         describe,
       };
     }
@@ -261,6 +262,8 @@ function toAnswerLogMembers(answer: Answer | undefined): Pick<Reply, 'error' | '
 }
 
 type DescribeForLog = () => Readonly<Record<string, unknown>>;
+
+const describeNothing: DescribeForLog = () => ({});
 
 /** What a message is about, for the log: `tools/call` of `service_ping`. Keeps nothing else of the record. */
 function createDescribe({ era, methodName, subject, trace }: CallRecord): DescribeForLog {
