@@ -119,7 +119,11 @@ async function measure(
   policies: Policies,
   characters: number,
 ): Promise<number> {
-  const runTarget = createRunTarget({ getGuards: () => guards, askFirst: async () => {} });
+  const runTarget = createRunTarget({
+    getGuards: () => guards,
+    askFirst: async () => {},
+    judge: policies.judge,
+  });
   const call = createCall(characters);
   const { target, context, args } = call;
   const rounds: number[] = [];
@@ -162,7 +166,6 @@ function createCall(characters: number): Call {
       flush: () => undefined,
     },
     record: { id: 1 },
-    judge: () => ({ kind: 'allowed' }),
   };
   return call as unknown as Call;
 }

@@ -134,7 +134,7 @@ const CONFINED = [
     what: 'a class that is no error',
     said: /\bclass \w+(<\w+>)? (?!extends \w*Error\b)/,
     where:
-      /^(platform\/(clock|cancellation|shared-timer)\.ts|upstreams\/transport\/|edge\/(connection|connection-table|reply-writer|send-stream)\.ts|mcp\/streaming\/(event-queue|notification-streams)\.ts|mcp\/session\/(kept-streams|session-streams)\.ts)/,
+      /^(auth\/parse-token\.ts|platform\/(clock|cancellation|shared-timer)\.ts|upstreams\/(transport\/|relay\/session-client\.ts|http\/(answer-body|exchange|http-connection|server-call|session-era)\.ts)|edge\/(connection|connection-table|reply-writer|send-stream|limits\/limiter)\.ts|mcp\/(calls\/(call|context)|session\/(session-era|session-streams|kept-streams)|streaming\/(event-queue|notification-streams|response-stream))\.ts)/,
   },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
 ];
@@ -143,7 +143,6 @@ const CONFINED = [
 const CASTS: Readonly<Record<string, { readonly count: number; readonly why: string }>> = {
   'connections/records/connection-record.ts': { count: 1, why: 'a record that this code sealed' },
   'grants/grants.ts': { count: 1, why: 'a record that this code sealed' },
-  'mcp/calls/context.ts': { count: 2, why: 'members that stand on the prototype' },
   'mcp/calls/client-answers.ts': { count: 1, why: 'each answer fits its request' },
   'mcp/catalog/define/prompt.ts': { count: 1, why: 'the arguments were checked before' },
   'mcp/catalog/define/tool.ts': { count: 3, why: 'the result was checked by a schema' },

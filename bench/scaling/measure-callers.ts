@@ -78,8 +78,7 @@ async function drive(store: Store, build: BuildRequest, seconds: number): Promis
     for (; due < elapsed * CALLS_PER_SECOND; due++) {
       if (underWay.size >= MAX_UNDER_WAY) continue;
       const { windows, access } = build(sent++);
-      const call = store
-        .admitRequest(windows, access)
+      const call = Promise.resolve(store.admitRequest(windows, access))
         .catch(ignore)
         .finally(() => underWay.delete(call));
       underWay.add(call);

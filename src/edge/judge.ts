@@ -45,15 +45,19 @@ export interface JudgeDeps extends JudgeProtectedDeps {
   readonly getPreflightHeaders: GetPreflightHeaders;
 }
 
-/** @throws GatewayError for what is refused whatever the limits say. */
-type Judge = (exchange: Exchange) => Promise<JudgedRequest>;
+/**
+ * A promise only where there is something to wait for: a key, the rest of a body, what a login needs.
+ *
+ * @throws GatewayError for what is refused whatever the limits say, at once or by the promise.
+ */
+type Judge = (exchange: Exchange) => JudgedRequest | Promise<JudgedRequest>;
 
 export function createJudge(deps: JudgeDeps): Judge {
   const { router, checkHost, ownOrigin, limiter, getPreflightHeaders } = deps;
   const judgeProtected = createJudgeProtected(deps);
   const judgePublic = createJudgePublic(deps.readBody);
 
-  return async function judge(exchange) {
+  return function judge(exchange) {
     const { received, destination, origin } = exchange;
     const { request, authority } = received;
     const { route } = destination;
@@ -106,12 +110,20 @@ interface JudgeProtectedDeps extends GrantedCallDeps {
   readonly clock: Clock;
 }
 
-/** @throws GatewayError where it is not known who calls, and while a limit is known to refuse. */
+/** @throws GatewayError where it is not known who calls, and while a limit is known to refuse, at once or by the promise. */
 type JudgeProtected = (
   received: ReceivedRequest,
   endpoint: ProtectedEndpoint,
   limits: LimitCheck,
-) => Promise<CountedRequest>;
+) => CountedRequest | Promise<CountedRequest>;
+
+/** A request whose token was looked at. */
+interface TokenCheckedRequest {
+  readonly received: ReceivedRequest;
+  readonly endpoint: ProtectedEndpoint;
+  readonly limits: LimitCheck;
+  readonly token: JudgedToken;
+}
 
 /** While a body took so long, in milliseconds, its token may have expired. */
 const LATE_MS = 1000;
@@ -119,48 +131,93 @@ const LATE_MS = 1000;
 function createJudgeProtected(deps: JudgeProtectedDeps): JudgeProtected {
   const { authenticate, readBody, clock } = deps;
 
-  return async function judgeProtected({ request, body, receivedAt }, endpoint, limits) {
-    let token = judgeToken(request, limits);
+  return function judgeProtected(received, endpoint, limits) {
+    const token = judgeToken(received.request, limits);
     // With the key at hand there is nothing to wait for.
-    if (token instanceof Promise) token = await token;
-    if (token.refusal !== undefined) return refuse(limits, token.caller, token.refusal);
-    limits.checkRememberedRefusal(token.caller);
-    let readableBody = NO_BODY;
-    let bodyRefusal: unknown;
-    if (endpoint.body) {
-      const rules = { accepts: endpoint.body, owner: findBodyOwner(token.user) };
-      try {
-        readableBody = await readBody(body, rules);
-      } catch (thrown) {
-        bodyRefusal = thrown;
-      }
-      if (clock.monotonic() - receivedAt > LATE_MS) token = await judgeToken(request, limits);
+    return token instanceof Promise
+      ? token.then((judged) => judgeBody({ received, endpoint, limits, token: judged }))
+      : judgeBody({ received, endpoint, limits, token });
+  };
+
+  function judgeBody(checked: TokenCheckedRequest): CountedRequest | Promise<CountedRequest> {
+    const { received, endpoint, limits, token } = checked;
+    const { caller, refusal } = token;
+    if (refusal !== undefined) return refuse(limits, caller, refusal);
+    limits.checkRememberedRefusal(caller);
+    if (endpoint.body === undefined) return judgeMessage(checked, NO_BODY, undefined);
+    const rules = { accepts: endpoint.body, owner: findBodyOwner(token.user) };
+    let reading: RequestBody | Promise<RequestBody>;
+    try {
+      reading = readBody(received.body, rules);
+    } catch (thrown) {
+      return judgeRead(checked, NO_BODY, thrown);
     }
+    return reading instanceof Promise
+      ? reading.then(
+          (body) => judgeRead(checked, body, undefined),
+          (thrown: unknown) => judgeRead(checked, NO_BODY, thrown),
+        )
+      : judgeRead(checked, reading, undefined);
+  }
+
+  /** By the token as it is now that the body is there. */
+  function judgeRead(
+    checked: TokenCheckedRequest,
+    body: RequestBody,
+    bodyRefusal: unknown,
+  ): CountedRequest | Promise<CountedRequest> {
+    const { received, limits } = checked;
+    const isLate = clock.monotonic() - received.receivedAt > LATE_MS;
+    if (!isLate) return judgeMessage(checked, body, bodyRefusal);
+    const token = judgeToken(received.request, limits);
+    return token instanceof Promise
+      ? token.then((judged) => judgeMessage({ ...checked, token: judged }, body, bodyRefusal))
+      : judgeMessage({ ...checked, token }, body, bodyRefusal);
+  }
+
+  function judgeMessage(
+    { received: { request }, endpoint, limits, token }: TokenCheckedRequest,
+    body: RequestBody,
+    bodyRefusal: unknown,
+  ): CountedRequest {
     const { caller, user, refusal } = token;
     if (refusal !== undefined) return refuse(limits, caller, refusal);
-    const call = { request, user, body: readableBody };
+    const call = { request, user, body };
     const judged = judgeCall(endpoint, call, bodyRefusal);
     const { access } = judged;
     if (user?.grant === undefined) {
       return { limits, caller, access, grantKey: undefined, run: judged.run };
     }
+    // Apart, so that the closures of such a call cost no other one.
+    const run = runGranted({ endpoint, call, user, judged, bodyRefusal });
+    return { limits, caller, access, grantKey: user.grant.key, run };
+  }
+
+  function runGranted({ endpoint, call, user, judged, bodyRefusal }: GrantedMessage) {
     const judgeAgain = (fresh: UserContext) =>
       judgeCall(endpoint, { ...call, user: fresh }, bodyRefusal);
-    const run = createRunGrantedCall(deps, { request, user, judged, judgeAgain });
-    return { limits, caller, access, grantKey: user.grant.key, run };
-  };
+    return createRunGrantedCall(deps, { request: call.request, user, judged, judgeAgain });
+  }
 
   function judgeToken(
     request: GatewayRequest,
     limits: LimitCheck,
   ): JudgedToken | Promise<JudgedToken> {
     try {
-      const user = authenticate(request, limits.countAddress);
+      const user = authenticate(request, () => limits.countAddress());
       return user instanceof Promise ? user.then(admit, refuseToken) : admit(user);
     } catch (thrown) {
       return refuseToken(thrown);
     }
   }
+}
+
+interface GrantedMessage {
+  readonly endpoint: ProtectedEndpoint;
+  readonly call: ProtectedCall;
+  readonly user: UserContext;
+  readonly judged: JudgedCall;
+  readonly bodyRefusal: unknown;
 }
 
 const admit = (user: UserContext | undefined): JudgedToken => ({

@@ -6,7 +6,7 @@ import { getHeader, type Reply, type ReplyHeaders } from '../endpoint/message.ts
 import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
 import { toGatewayError } from '../errors/gateway-error.ts';
 import { isMissingGrant } from '../store/store.ts';
-import type { Exchange, JudgedRequest } from './exchange.ts';
+import type { CountedRequest, Exchange, JudgedRequest } from './exchange.ts';
 import {
   CORS_FOR_ALL,
   type GetCorsHeaders,
@@ -14,6 +14,7 @@ import {
   readOrigin,
 } from './host-and-origin.ts';
 import { createJudge, type JudgeDeps } from './judge.ts';
+import type { AdmittedCall } from './limits/limiter.ts';
 import { UNAUTHENTICATED } from './limits/windows.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { type HeaderList, toHeaderList } from './reply-headers.ts';
@@ -26,7 +27,8 @@ export interface PipelineDeps extends JudgeDeps, ListHeadersDeps {
   readonly runQueue: RunQueue;
 }
 
-export type Pipeline = (received: ReceivedRequest) => Promise<RoutedReply>;
+/** A promise only where there is something to wait for. Nothing fails: what was thrown is a reply, too. */
+export type Pipeline = (received: ReceivedRequest) => RoutedReply | Promise<RoutedReply>;
 
 /** The reply, every header that is sent with it, and the route's template for log and metrics. */
 export interface RoutedReply {
@@ -41,7 +43,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const judge = createJudge(deps);
   const listHeaders = createListHeaders(deps);
 
-  // A chain in place of one async function: that would keep the body for as long as the call runs.
+  // No async function, and each step a function of its own: what a step knows, such as the body, is not kept while the
+  // call runs.
   return function runPipeline(received) {
     const exchange: Exchange = {
       received,
@@ -51,36 +54,57 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       limits: undefined,
       owner: 'unauthenticated',
     };
-    const { trace } = received.request;
-    return judge(exchange)
-      .then((judged) => {
-        exchange.owner = findOwner(judged);
-        return trace
-          ? trace.run(() => admitAndRun(judged, exchange))
-          : admitAndRun(judged, exchange);
-      })
-      .then(
-        (reply) => completeReply(reply, exchange),
-        (thrown: unknown) => completeReply(renderThrown(thrown, exchange, router), exchange),
-      );
+    const reply = judgeAndRun(exchange);
+    return reply instanceof Promise
+      ? reply.then(
+          (ready) => completeReply(ready, exchange),
+          (thrown: unknown) => completeReply(renderThrown(thrown, exchange, router), exchange),
+        )
+      : completeReply(reply, exchange);
   };
 
-  /** @throws GatewayError of a limit, or of what was judged to be refused. */
+  /** What is thrown at once is a reply; what is thrown later is a rejection. */
+  function judgeAndRun(exchange: Exchange): Reply | Promise<Reply> {
+    try {
+      const judged = judge(exchange);
+      return judged instanceof Promise
+        ? judged.then((ready) => runTraced(ready, exchange))
+        : runTraced(judged, exchange);
+    } catch (thrown) {
+      return renderThrown(thrown, exchange, router);
+    }
+  }
+
+  function runTraced(judged: JudgedRequest, exchange: Exchange): Reply | Promise<Reply> {
+    exchange.owner = findOwner(judged);
+    const { trace } = exchange.received.request;
+    return trace ? trace.run(() => admitAndRun(judged, exchange)) : admitAndRun(judged, exchange);
+  }
+
+  /** @throws GatewayError of a limit, or of what was judged to be refused, at once or by the promise. */
   function admitAndRun(judged: JudgedRequest, exchange: Exchange): Reply | Promise<Reply> {
     const { limits } = judged;
     if (limits === undefined) return judged.run();
-    return limits
-      .admit(judged.caller, judged.access, judged.grantKey)
-      .then(({ session, grant }) => {
-        if (judged.grantKey === undefined || !isMissingGrant(grant)) {
-          return runQueue.run(() => judged.run(session, grant));
-        }
-        // The login was ended: counted, and refused, as any caller without a valid token is.
-        exchange.owner = 'unauthenticated';
-        return limits
-          .admit(UNAUTHENTICATED, undefined, undefined)
-          .then(() => judged.run(session, grant));
-      });
+    const admitted = limits.admit(judged.caller, judged.access, judged.grantKey);
+    return admitted instanceof Promise
+      ? admitted.then((known) => runAdmitted(judged, known, exchange))
+      : runAdmitted(judged, admitted, exchange);
+  }
+
+  function runAdmitted(
+    judged: CountedRequest,
+    { session, grant }: AdmittedCall,
+    exchange: Exchange,
+  ): Reply | Promise<Reply> {
+    if (judged.grantKey === undefined || !isMissingGrant(grant)) {
+      return runQueue.run(() => judged.run(session, grant));
+    }
+    // The login was ended: counted, and refused, as any caller without a valid token is.
+    exchange.owner = 'unauthenticated';
+    const counted = judged.limits.admit(UNAUTHENTICATED, undefined, undefined);
+    return counted instanceof Promise
+      ? counted.then(() => judged.run(session, grant))
+      : judged.run(session, grant);
   }
 
   function completeReply(

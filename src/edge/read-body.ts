@@ -27,12 +27,16 @@ export interface BodyRules {
 }
 
 /**
- * Called at most once for each body. Its bytes count against the owner's budget until it is released.
+ * Called at most once for each body. Its bytes count against the owner's budget until it is released. A promise only
+ * where some of it is still to come.
  *
  * @throws GatewayError `unsupported_media_type`, `body_too_large`, `incomplete_body`,
- * `request_timeout`, `overloaded` or `parse_error`.
+ * `request_timeout`, `overloaded` or `parse_error`, at once or by the promise.
  */
-export type BodyReader = (body: IncomingBody, rules: BodyRules) => Promise<RequestBody>;
+export type BodyReader = (
+  body: IncomingBody,
+  rules: BodyRules,
+) => RequestBody | Promise<RequestBody>;
 
 export interface BodyReaderOptions extends Pick<HttpConfig, 'maxBodyBytes' | 'maxBodyValues'> {
   readonly clock: Clock;
@@ -47,26 +51,27 @@ const MAX_LEVELS = 200;
 export const openBody = (req: IncomingMessage): IncomingBody => ({
   req,
   isRead: false,
-  release: () => {},
+  release: NOTHING_TO_RELEASE,
 });
+
+const NOTHING_TO_RELEASE = () => {};
 
 export function createBodyReader(options: BodyReaderOptions): BodyReader {
   const { maxBodyBytes, maxBodyValues, clock } = options;
   const memory = createBodyMemory({ maxBodyBytes, clock });
 
   /** Most bodies are there when they are asked for: nothing has to wait, or to be counted, for them. */
-  function readWhole(req: IncomingMessage, owner: BodyOwner, maxBytes: number) {
+  function holdIfWhole(
+    req: IncomingMessage,
+    owner: BodyOwner,
+    maxBytes: number,
+  ): HoldBody | undefined {
     const { readableLength } = req;
     // node:http says that a request is complete only when it has been read on from there.
     const isThere = req.complete || readableLength === Number(req.headers['content-length']);
     if (!isThere || req.destroyed) return undefined;
     if (readableLength > maxBytes) throw createTooLargeError(maxBytes);
-    const hold = holdWhole(owner, readableLength);
-    if (hold === undefined) return undefined;
-    const bytes: Buffer = req.read() ?? NO_BYTES;
-    // Nothing comes any more; that this ends is for node:http to see.
-    req.resume();
-    return { bytes, hold, end: () => {} };
+    return holdWhole(owner, readableLength);
   }
 
   /** Undefined where it does not fit beside the others. Only bodies of users count after they have arrived. */
@@ -74,12 +79,6 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     if (typeof owner !== 'object') return NO_BODY.hold;
     if (!memory.users.find(owner.user).hasRoomFor(bytes)) return undefined;
     return memory.users.createHold(owner.user, { bytes });
-  }
-
-  async function readPieces(req: IncomingMessage, owner: BodyOwner, maxBytes: number) {
-    const buffer = createGrowingBuffer();
-    const { hold, end } = await collectPieces(req, owner, maxBytes, buffer);
-    return { bytes: buffer.take(), hold, end };
   }
 
   /** Resolves when all have arrived; what `buffer` then has is the body. */
@@ -121,26 +120,39 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     });
   }
 
-  return async function readBody(body, { accepts, owner, maxBytes = maxBodyBytes }) {
+  return function readBody(body, { accepts, owner, maxBytes = maxBodyBytes }) {
     const { req } = body;
     const limit = Math.min(maxBytes, maxBodyBytes);
     const isForm = checkContentType(req, accepts) === FORM_TYPE;
     if (Number(req.headers['content-length'] ?? 0) > limit) throw createTooLargeError(limit);
-    let whole = readWhole(req, owner, limit);
-    if (whole === undefined) {
-      // node:http hands over a head before the bytes that came with it: a moment later they are there.
-      await Promise.resolve();
-      whole = readWhole(req, owner, limit);
+    const holdNow = holdIfWhole(req, owner, limit);
+    if (holdNow !== undefined) {
+      const bytes: Buffer = req.read() ?? NO_BYTES;
+      // Nothing comes any more; that this ends is for node:http to see.
+      req.resume();
+      noteRead(body, holdNow);
+      return parseBody(bytes, isForm, holdNow);
     }
-    const { bytes, hold, end } = whole ?? (await readPieces(req, owner, limit));
+    const buffer = createGrowingBuffer();
+    return collectPieces(req, owner, limit, buffer).then(({ hold, end }) => {
+      const bytes = buffer.take();
+      noteRead(body, hold);
+      end();
+      return parseBody(bytes, isForm, hold);
+    });
+  };
+
+  function noteRead(body: IncomingBody, hold: HoldBody): void {
     body.isRead = true;
     body.release = hold();
-    end();
+  }
+
+  function parseBody(bytes: Buffer, isForm: boolean, hold: HoldBody): RequestBody {
     const text = decodeUtf8(bytes) ?? fail('parse_error', { details: 'The body is not UTF-8.' });
     return isForm
       ? { type: 'form', text, hold }
       : { type: 'json', value: parseJson(text, maxBodyValues), text, hold };
-  };
+  }
 }
 
 const NO_BYTES = Buffer.alloc(0);

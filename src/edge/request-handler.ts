@@ -44,6 +44,12 @@ export interface RequestHandlerDeps {
 
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void;
 
+/**
+ * node:http hands over a head before the bytes that came with it. A moment later they are there: the request waits for
+ * that once, and then nothing on its way to the call has to.
+ */
+const HEAD_READ = Promise.resolve();
+
 /** Requests of one connection that wait for their replies: each holds one in memory. */
 const MAX_PIPELINED = 64;
 
@@ -120,10 +126,19 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
 
   function replyTo(req: IncomingMessage, res: ServerResponse, received: ReceivedRequest): void {
     const connection = connections.get(req.socket);
-    runPipeline(received).then(
-      (answer) => sendTogether(connection, () => send(req, res, received, answer)),
-      (cause: unknown) => fail(res, received, cause),
-    );
+    const answer = (routed: RoutedReply) =>
+      sendTogether(connection, () => send(req, res, received, routed));
+
+    HEAD_READ.then(() => {
+      try {
+        const routed = runPipeline(received);
+        if (routed instanceof Promise) {
+          routed.then(answer, (cause: unknown) => fail(res, received, cause));
+        } else answer(routed);
+      } catch (thrown) {
+        fail(res, received, thrown);
+      }
+    });
   }
 
   function fail(res: ServerResponse, { body }: ReceivedRequest, cause: unknown): void {

@@ -39,7 +39,8 @@ export function traceRequests(
       if (isProbe(request.path)) return runPipeline(received);
       const trace = tracing.startRequest(readParent(request));
       const traced = { ...received, request: { ...request, trace } };
-      return runPipeline(traced).then(keepTrace(trace));
+      const answer = runPipeline(traced);
+      return answer instanceof Promise ? answer.then(keepTrace(trace)) : keepTrace(trace)(answer);
     },
     logRequest(logged) {
       logRequest(logged);

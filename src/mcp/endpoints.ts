@@ -24,10 +24,9 @@ import {
 import { checkVersionHeader, detectEra, type Era } from '../protocol/revisions.ts';
 import type { SessionLookup } from '../store/store.ts';
 import {
-  type Call,
+  Call,
   type CallObserver,
   type CallRecord,
-  createCall,
   createCallRecord,
   type EraHandler,
   readSessionHeader,
@@ -110,15 +109,22 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     session: SessionLookup,
     message: JsonRpcMessage,
     record: CallRecord,
-  ): Promise<Reply> {
+  ): Reply | Promise<Reply> {
     const { era, id = null } = record;
-    const { path } = protectedCall.request;
     observer.admit(record);
+    const call = new Call(record, catalog, protectedCall, session);
     const describe = createDescribe(record);
-    return eras[era].handle(createCall(record, catalog, protectedCall, session), message).then(
-      (response) => toReply(challenge(response, path), id, describe),
-      (thrown: unknown) => toReply(challenge(toErrorResponse(thrown), path), id, describe),
-    );
+    const reply = (response: McpResponse) =>
+      toReply(challenge(response, call.request.path), id, call.sessionInfo, describe);
+    const replyThrown = (thrown: unknown) => reply(toErrorResponse(thrown));
+    try {
+      const responding = eras[era].handle(call, message);
+      return responding instanceof Promise
+        ? responding.then(reply, replyThrown)
+        : reply(responding);
+    } catch (thrown) {
+      return replyThrown(thrown);
+    }
   }
 
   function challenge(response: McpResponse, path: string): McpResponse {
@@ -174,12 +180,12 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
         const resumed =
           lastEventId === undefined ? NEW_STREAM : resumptions.resume(record, lastEventId);
         if (resumed === undefined) return NOTHING_LEFT;
-        if (resumed.kind === 'stream') return toReply({ ...resumed, expiresAt }, null);
+        if (resumed.kind === 'stream') return toReply(resumed, null, { expiresAt });
         // Of a time with MCP_STREAMS: nothing more comes.
         if (sessionStreams === undefined) return NOTHING_LEFT;
         const owner = await findStreamOwner({ user, catalog }, record);
         const earlier = resumed.kind === 'earlier' ? resumed : undefined;
-        return toReply({ ...(await sessionStreams.open(owner, earlier)), expiresAt }, null);
+        return toReply(await sessionStreams.open(owner, earlier), null, { expiresAt });
       },
     };
   }
@@ -209,16 +215,17 @@ const NOTHING_LEFT: Reply = { status: 204 };
 function toReply(
   response: McpResponse,
   id: RequestId | null,
+  session: SessionInfo,
   describe: DescribeForLog = describeNothing,
 ): Reply {
   switch (response.kind) {
     case 'accepted':
-      return { status: 202, headers: addSessionHeaders({}, response), describe };
+      return { status: 202, headers: addSessionHeaders({}, session), describe };
     case 'stream': {
       const { events, answer } = response;
       return {
         status: 200,
-        headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, response),
+        headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, session),
         stream: events,
         // Not of one that answers nothing: it would be kept for as long as that stands.
         ...(answer && { outcome: () => toAnswerLogMembers(answer()) }),
@@ -230,12 +237,12 @@ function toReply(
       const type = { 'Content-Type': 'application/json' };
       // Most have no error: then nothing has to be copied.
       if (error === undefined) {
-        return { status: 200, headers: addSessionHeaders(type, response), body, pieces, describe };
+        return { status: 200, headers: addSessionHeaders(type, session), body, pieces, describe };
       }
       const { headers, facts } = error.failure;
       return {
         status: error.row.status,
-        headers: addSessionHeaders({ ...type, ...headers }, response),
+        headers: addSessionHeaders({ ...type, ...headers }, session),
         body,
         error,
         describe,

@@ -9,7 +9,7 @@ import type { EndedGrants } from '../grants/ended-grants.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Guards } from '../policy/guards/guards.ts';
-import type { Policies } from '../policy/policy.ts';
+import type { Policies, Verdict } from '../policy/policy.ts';
 import { buildChannelName } from '../store/keys.ts';
 import { createReplicas } from '../store/replicas/replicas.ts';
 import type { Seal } from '../store/seal/seal.ts';
@@ -157,8 +157,9 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   const tasks = createTasks({ ...deps, config: config.tasks, keyPrefix: sessionKeyPrefix });
   const observer = joinObservers(listObservers(deps), log);
   const countCall = createCountCall(config.maxCallsPerUser, clock, deps.endedGrants);
-  const runTarget = createRunTarget({ getGuards: deps.getGuards, askFirst: deps.askFirst });
-  const runCall = createRunCall({ ...deps, runTarget, observer, countCall });
+  const judge = deps.policies?.judge ?? allowAll;
+  const runTarget = createRunTarget({ ...deps, judge });
+  const runCall = createRunCall({ ...deps, judge, runTarget, observer, countCall });
   const findStreamOwner = createFindStreamOwner(findClientId);
   const eras = {
     session: createSessionEra({
@@ -234,6 +235,9 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     },
   };
 }
+
+const ALLOWED: Verdict = { kind: 'allowed' };
+const allowAll = (): Verdict => ALLOWED;
 
 /** What those are told whose calls took longer than a process that stops could wait. */
 const STOPPED = new GatewayError('stream_lost', {

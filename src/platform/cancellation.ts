@@ -19,8 +19,9 @@ export class Cancellation implements CancelSignal {
 
   addEventListener(_type: 'abort', listener: () => void): void {
     if (this.aborted) return;
-    this.listeners ??= [];
-    if (!this.listeners.includes(listener)) this.listeners.push(listener);
+    // There is nearly always one: an empty array makes room for 16 when it gets its first.
+    if (this.listeners === undefined) this.listeners = [listener];
+    else if (!this.listeners.includes(listener)) this.listeners.push(listener);
   }
 
   removeEventListener(_type: 'abort', listener: () => void): void {

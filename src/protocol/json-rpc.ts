@@ -76,8 +76,10 @@ export function readParams(params: unknown): JsonObject {
 /** The `_meta` of any params; empty where there is none. */
 export function readMeta(params: unknown): JsonObject {
   const meta = isObject(params) ? params._meta : undefined;
-  return isObject(meta) ? meta : {};
+  return isObject(meta) ? meta : NO_META;
 }
+
+const NO_META: JsonObject = Object.freeze({});
 
 // What a client writes into `_meta` for whoever answers its request: MCP has no word for it, and the gateway neither.
 

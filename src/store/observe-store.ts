@@ -13,13 +13,15 @@ export const instrumentStore = (store: Store, metrics: Metrics, clock: Clock): S
         const started = clock.monotonic();
         const record = (status: 'success' | 'error') =>
           metrics.recordStoreOperation(label, status, (clock.monotonic() - started) / 1000);
-        const pending = run(...args);
-        // Beside the caller, who gets the driver's own promise.
-        pending.then(
-          () => record('success'),
-          () => record('error'),
-        );
-        return pending;
+        const result = run(...args);
+        if (result instanceof Promise) {
+          // Beside the caller, who gets the driver's own promise.
+          result.then(
+            () => record('success'),
+            () => record('error'),
+          );
+        } else record('success');
+        return result;
       },
   );
 
@@ -37,22 +39,24 @@ export const traceStore = (store: Store, tracing: Pick<Tracing, 'startChild'>): 
 
     return function tracedOperation(...args) {
       const span = tracing.startChild(description);
-      const pending = run(...args);
-      // Beside the caller, who gets the driver's own promise.
-      if (span !== undefined) {
-        pending.then(span.end, (error: unknown) => {
+      const result = run(...args);
+      if (span === undefined) return result;
+      if (result instanceof Promise) {
+        // Beside the caller, who gets the driver's own promise.
+        result.then(span.end, (error: unknown) => {
           span.fail(error instanceof Error ? error.name : '_OTHER');
           span.end();
         });
-      }
-      return pending;
+      } else span.end();
+      return result;
     };
   });
 
+/** A result that is no promise was at hand, and is a success: what fails is a rejection. */
 type Wrap = <Args extends readonly unknown[], Result>(
   name: string,
-  run: (...args: Args) => Promise<Result>,
-) => (...args: Args) => Promise<Result>;
+  run: (...args: Args) => Result,
+) => (...args: Args) => Result;
 
 /** The names are part of the interface, so they stay when an operation is renamed. */
 function wrapOperations(store: Store, wrap: Wrap): Store {

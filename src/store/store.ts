@@ -130,13 +130,14 @@ export interface Windows {
    * with it. Where there is none, nothing is counted, and the session is neither read nor slid. Where that cannot be
    * read, the session is not either, but the request is counted.
    *
-   * It belongs to this port, although it needs the others: every call takes this step, and takes it once.
+   * It belongs to this port, although it needs the others: every call takes this step, and takes it once. Not a promise
+   * where the driver has the answer at hand; what fails is a rejection.
    */
   admitRequest(
     windows: readonly LimitWindow[],
     access: SessionAccess | undefined,
     grantKey?: string,
-  ): Promise<Admission>;
+  ): Admission | Promise<Admission>;
   /**
    * Takes back what was counted in the window of this key, where a later window refused the request.
    * `entry` is that of a request which was counted in this window alone. Nothing happens when it is

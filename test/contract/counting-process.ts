@@ -26,9 +26,9 @@ const readClock = () => Number(process.hrtime.bigint() / 1000n) / 1000;
 /** What the store does not count passes (§8.4), and is no matter of a limit. */
 async function count(window: LimitWindow): Promise<void> {
   const asked = readClock();
-  const { verdict } = await store
-    .admitRequest([window], undefined)
-    .catch(() => ({ verdict: undefined }));
+  const { verdict } = await Promise.resolve(store.admitRequest([window], undefined)).catch(() => ({
+    verdict: undefined,
+  }));
   const result = verdict === undefined ? 'uncounted' : verdict.isAdmitted ? 'admitted' : 'refused';
   writeSync(output, `${window.key} ${asked} ${readClock()} ${result}\n`);
 }

@@ -233,7 +233,7 @@ describe('what does not stay taken', () => {
       let isAnswered = true;
       while (isAnswered) {
         requests += 1;
-        isAnswered = await leased.admitRequest([window], undefined).then(
+        isAnswered = await Promise.resolve(leased.admitRequest([window], undefined)).then(
           () => true,
           () => false,
         );

@@ -189,7 +189,7 @@ describe('Redis that refuses', () => {
       Number(/total_connections_received:(\d+)/.exec(await client.info('stats'))?.[1]);
     await client.call('REPLICAOF', '127.0.0.1', '1');
     const before = await countConnections();
-    const { error } = await outcome(store.admitRequest([window], undefined));
+    const { error } = await outcome(Promise.resolve(store.admitRequest([window], undefined)));
     expect(error).toBeInstanceOf(StoreUnavailable);
     await expect.poll(countConnections).toBeGreaterThan(before);
     await client.call('REPLICAOF', 'NO', 'ONE');

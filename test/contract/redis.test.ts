@@ -180,7 +180,7 @@ describe('the keys and values in Redis', () => {
     await store.createSession(session, 3600);
     // Once, so that Redis knows the script.
     await store.admitRequest(windows, access);
-    const admit = () => store.admitRequest(windows, access);
+    const admit = async () => store.admitRequest(windows, access);
     expect(await watchCommands(admit)).toEqual(['evalsha']);
     await redis.client().call('SCRIPT', 'FLUSH');
     expect((await admit()).session).toMatchObject({ record: { userId: 'ada' } });

@@ -63,7 +63,7 @@ async function newCaller(sub = 'ada', ttlSeconds = TTL): Promise<Caller> {
 const newVersion = () => randomUUID().replaceAll('-', '').slice(0, 16);
 
 /** A call that slides its session to `slideSeconds`. */
-const call = (store: Store, caller: Caller, slideSeconds = TTL) =>
+const call = async (store: Store, caller: Caller, slideSeconds = TTL) =>
   store.admitRequest([], { ...caller, slideSeconds }, caller.grantKey);
 
 const callToRead = (store: Store, caller: Caller) =>

@@ -150,7 +150,7 @@ const counting = defineSetting('RATE_LIMIT_COUNTING', oneOf('log', 'leased'), {
   default: { value: 'log' },
   summary: 'How requests are counted: `log` counts each in the store.',
   details:
-    '`leased` needs REDIS_URL: a process takes a share of a window in advance, and asks Redis for the next one only. No limit ever lets in more; near a limit a request may be refused while another process has a share left. See [Scaling](scaling.md).',
+    '`leased` needs REDIS_URL: a process takes a share of a window in advance, and asks Redis for the next one only. No limit ever lets in more; near a limit a request may be refused while another process has a share left. See [Scaling](scaling.md#when-to-switch).',
 });
 
 export const limitSettings: readonly Setting<unknown>[] = [

@@ -18,12 +18,13 @@ import {
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createLimitErrors } from './limit-errors.ts';
 import {
+  type AdmitInStore,
   type Caller,
+  type CommonWindows,
   type CurrentRefusal,
   createAddressWindow,
   createAdmitInStore,
-  createCallerWindows,
-  createInvalidWindow,
+  createCommonWindows,
   createLimitHeaders,
   createLoginKeys,
   createLoginWindows,
@@ -32,6 +33,8 @@ import {
   createUserWindow,
   getUser,
   type LoginWindows,
+  type RememberedRefusals,
+  type SpareLookups,
   toFailedAdmission,
 } from './windows.ts';
 
@@ -57,16 +60,17 @@ export interface LimitCheck {
   /**
    * Counts in the windows that have not counted yet, in all or in none; in the same step of the store
    * the session is read, and slid where that is asked for, and it is looked whether the caller's grant is still there.
-   * Where it is missing, nothing is counted. A refusal takes the address's entry back.
+   * Where it is missing, nothing is counted. A refusal takes the address's entry back. A promise only where the store has
+   * to be waited for.
    *
    * @throws GatewayError `rate_limit_exceeded`, `user_rate_limit_exceeded` or
-   * `global_rate_limit_exceeded`.
+   * `global_rate_limit_exceeded`, by the promise.
    */
   admit(
     caller: Caller,
     access: SessionAccess | undefined,
     grantKey: string | undefined,
-  ): Promise<AdmittedCall>;
+  ): AdmittedCall | Promise<AdmittedCall>;
   /** `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
   headers(): ReplyHeaders | undefined;
 }
@@ -93,8 +97,6 @@ export interface LimiterDeps {
   readonly log: Log;
 }
 
-const NO_SEARCH = { knownId: undefined };
-
 const NOTHING_COUNTED: Admission = {
   verdict: undefined,
   entry: undefined,
@@ -108,113 +110,204 @@ export function createLimiter(
   { store, clock, metrics, log }: LimiterDeps,
 ): Limiter {
   const refusals = createRememberedRefusals(clock);
-  const spareLookups = createSpareLookups(clock);
-  const createLimitError = createLimitErrors(clock, metrics, log);
-  const admitInStore = createAdmitInStore(store, clock, log);
+  const commonWindows = new Map<LimitRule, CommonWindows>();
+  const deps: CheckDeps = {
+    refusals,
+    spareLookups: createSpareLookups(clock),
+    createLimitError: createLimitErrors(clock, metrics, log),
+    admitInStore: createAdmitInStore(store, clock, log),
+    store,
+    metrics,
+  };
 
   return {
     startCheck(group, clientIp, search) {
       const rule = rules[group];
-      let firstWindow = createAddressWindow(rule, clientIp);
-      let loginWindows: LoginWindows | undefined;
-      let addressVerdict: Verdict | undefined;
-      let addressEntry: string | undefined;
-      let isAddressCounted = false;
-
-      function checkRemembered(window: LimitWindow | undefined, user?: string): void {
-        const refusal = window && refusals.find(window.key);
-        if (refusal !== undefined) throw createLimitError(rule, refusal, { clientIp, user });
-      }
-
-      /** Remembered where it is one caller's. @throws GatewayError always. */
-      async function refuse(
-        verdict: Verdict,
-        windows: readonly LimitWindow[],
-        user?: string,
-      ): Promise<never> {
-        const window = windows.find(({ scope }) => scope === verdict.scope);
-        if (window && window.scope !== 'global') {
-          const caller = (window.scope === 'user' ? user : undefined) ?? clientIp;
-          refusals.remember(window.key, verdict, { group, caller });
-        }
-        await uncountAddress();
-        throw createLimitError(rule, verdict, { clientIp, user });
-      }
-
-      /** Those that have not counted yet. */
-      function listWindowsLeft(caller: Caller): readonly LimitWindow[] {
-        const callerWindows = createCallerWindows(rule, caller);
-        if (!isAddressCounted) return [firstWindow, ...callerWindows];
-        if (loginWindows === undefined) return callerWindows;
-        // Neither is the provider asked, nor can others be kept out: it does not count in the window of all callers.
-        return loginWindows.address ? [loginWindows.address, ...callerWindows] : [];
-      }
-
-      async function uncountAddress(): Promise<void> {
-        if (addressEntry === undefined) return;
-        // The window has room again, whatever was remembered of it.
-        refusals.forget(firstWindow.key);
-        // If that fails, the entry leaves the window by itself.
-        await store.uncountRequest(firstWindow.key, addressEntry).catch(() => {});
-      }
-
-      /** Before anything is looked up: those of a known login, or that of the address. */
-      const listFirstKeys = ({ knownId }: Pick<LoginSearch, 'knownId'>): readonly string[] =>
-        knownId === undefined ? [firstWindow.key] : createLoginKeys(rule, clientIp, knownId);
-
-      /** @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded` where nothing more is looked up. */
-      function checkFirst(): void {
-        for (const key of listFirstKeys(search ?? NO_SEARCH)) {
-          const refusal = refusals.find(key);
-          if (refusal === undefined) continue;
-          if (search && spareLookups.take(key, refusal.resetInMs)) continue;
-          throw createLimitError(rule, refusal, { clientIp, user: undefined });
-        }
-      }
-
-      checkFirst();
-      return {
-        async countAddress() {
-          if (isAddressCounted) return;
-          if (search !== undefined) {
-            // §8.4: where the store does not tell the login, the address is counted.
-            const login = await search.find().catch(() => undefined);
-            loginWindows = login && createLoginWindows(rule, clientIp, login);
-            firstWindow = loginWindows?.login ?? firstWindow;
-            checkRemembered(firstWindow);
-            checkRemembered(loginWindows?.address);
-          }
-          const windows = [firstWindow];
-          const { verdict, entry } = await admitInStore(windows, undefined);
-          if (verdict?.isAdmitted === false) return refuse(verdict, windows);
-          isAddressCounted = true;
-          addressVerdict = verdict;
-          addressEntry = entry;
-        },
-        async countInvalid() {
-          const { verdict } = await admitInStore([createInvalidWindow(rule)], undefined);
-          if (verdict?.isAdmitted === false) await uncountAddress();
-          metrics.recordRateLimitCheck(group, false);
-        },
-        checkRememberedRefusal: (caller) =>
-          checkRemembered(createUserWindow(rule, caller), getUser(caller)),
-        async admit(caller, access, grantKey) {
-          const windows = listWindowsLeft(caller);
-          const isAsked = windows.length > 0 || access !== undefined || grantKey !== undefined;
-          const { verdict, session, grant } = isAsked
-            ? await admitInStore(windows, access, grantKey)
-            : NOTHING_COUNTED;
-          if (grantKey !== undefined && isMissingGrant(grant)) return { session, grant };
-          if (verdict?.isAdmitted === false) return refuse(verdict, windows, getUser(caller));
-          if (!isAddressCounted) addressVerdict = verdict;
-          metrics.recordRateLimitCheck(group, false);
-          return { session, grant };
-        },
-        headers: () => addressVerdict && createLimitHeaders(addressVerdict),
-      };
+      const common = commonWindows.get(rule) ?? createCommonWindows(rule);
+      commonWindows.set(rule, common);
+      const check = new WindowCheck(deps, { rule, common, clientIp, search });
+      check.checkFirst();
+      return check;
     },
     listRefusals: refusals.list,
   };
+}
+
+interface CheckDeps extends Pick<LimiterDeps, 'store' | 'metrics'> {
+  readonly refusals: RememberedRefusals;
+  readonly spareLookups: SpareLookups;
+  readonly createLimitError: ReturnType<typeof createLimitErrors>;
+  readonly admitInStore: AdmitInStore;
+}
+
+interface CheckedRequest {
+  readonly rule: LimitRule;
+  readonly common: CommonWindows;
+  readonly clientIp: string;
+  readonly search: LoginSearch | undefined;
+}
+
+/** A class: every request has one, and as closures its functions took 600 bytes. */
+class WindowCheck implements LimitCheck {
+  private readonly deps: CheckDeps;
+  private readonly rule: LimitRule;
+  private readonly common: CommonWindows;
+  private readonly clientIp: string;
+  private readonly search: LoginSearch | undefined;
+  private firstWindow: LimitWindow;
+  private loginWindows: LoginWindows | undefined;
+  private addressVerdict: Verdict | undefined;
+  private addressEntry: string | undefined;
+  private isAddressCounted = false;
+  /** Who was looked at last, and its window: it is asked for twice, and its key is a hash. */
+  private caller: Caller | undefined;
+  private userWindow: LimitWindow | undefined;
+
+  constructor(deps: CheckDeps, { rule, common, clientIp, search }: CheckedRequest) {
+    this.deps = deps;
+    this.rule = rule;
+    this.common = common;
+    this.clientIp = clientIp;
+    this.search = search;
+    this.firstWindow = createAddressWindow(rule, clientIp);
+  }
+
+  /** @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded` where nothing more is looked up. */
+  checkFirst(): void {
+    const { refusals, spareLookups, createLimitError } = this.deps;
+    const { rule, clientIp, search } = this;
+    for (const key of this.listFirstKeys()) {
+      const refusal = refusals.find(key);
+      if (refusal === undefined) continue;
+      if (search && spareLookups.take(key, refusal.resetInMs)) continue;
+      throw createLimitError(rule, refusal, { clientIp, user: undefined });
+    }
+  }
+
+  async countAddress(): Promise<void> {
+    if (this.isAddressCounted) return;
+    const { rule, clientIp, search } = this;
+    if (search !== undefined) {
+      // §8.4: where the store does not tell the login, the address is counted.
+      const login = await search.find().catch(() => undefined);
+      this.loginWindows = login && createLoginWindows(rule, clientIp, login);
+      this.firstWindow = this.loginWindows?.login ?? this.firstWindow;
+      this.checkRemembered(this.firstWindow);
+      this.checkRemembered(this.loginWindows?.address);
+    }
+    const windows = [this.firstWindow];
+    const { verdict, entry } = await this.deps.admitInStore(windows, undefined);
+    if (verdict?.isAdmitted === false) return this.refuse(verdict, windows);
+    this.isAddressCounted = true;
+    this.addressVerdict = verdict;
+    this.addressEntry = entry;
+  }
+
+  async countInvalid(): Promise<void> {
+    const { admitInStore, metrics } = this.deps;
+    const { verdict } = await admitInStore([this.common.invalid], undefined);
+    if (verdict?.isAdmitted === false) await this.uncountAddress();
+    metrics.recordRateLimitCheck(this.rule.group, false);
+  }
+
+  checkRememberedRefusal(caller: Caller): void {
+    this.checkRemembered(this.findUserWindow(caller), getUser(caller));
+  }
+
+  admit(
+    caller: Caller,
+    access: SessionAccess | undefined,
+    grantKey: string | undefined,
+  ): AdmittedCall | Promise<AdmittedCall> {
+    const windows = this.listWindowsLeft(caller);
+    const isAsked = windows.length > 0 || access !== undefined || grantKey !== undefined;
+    const admission = isAsked ? this.deps.admitInStore(windows, access, grantKey) : NOTHING_COUNTED;
+    const isOfGrant = grantKey !== undefined;
+    return admission instanceof Promise
+      ? admission.then((known) => this.conclude(known, windows, caller, isOfGrant))
+      : this.conclude(admission, windows, caller, isOfGrant);
+  }
+
+  headers(): ReplyHeaders | undefined {
+    return this.addressVerdict && createLimitHeaders(this.addressVerdict);
+  }
+
+  private conclude(
+    admission: Admission,
+    windows: readonly LimitWindow[],
+    caller: Caller,
+    isOfGrant: boolean,
+  ): AdmittedCall | Promise<never> {
+    const { verdict, grant } = admission;
+    if (isOfGrant && isMissingGrant(grant)) return admission;
+    if (verdict?.isAdmitted === false) return this.refuse(verdict, windows, getUser(caller));
+    if (!this.isAddressCounted) this.addressVerdict = verdict;
+    this.deps.metrics.recordRateLimitCheck(this.rule.group, false);
+    return admission;
+  }
+
+  private checkRemembered(window: LimitWindow | undefined, user?: string): void {
+    const { refusals, createLimitError } = this.deps;
+    const refusal = window && refusals.find(window.key);
+    if (refusal === undefined) return;
+    throw createLimitError(this.rule, refusal, { clientIp: this.clientIp, user });
+  }
+
+  /** Remembered where it is one caller's. @throws GatewayError always. */
+  private async refuse(
+    verdict: Verdict,
+    windows: readonly LimitWindow[],
+    user?: string,
+  ): Promise<never> {
+    const { rule, clientIp } = this;
+    const { refusals, createLimitError } = this.deps;
+    const window = windows.find(({ scope }) => scope === verdict.scope);
+    if (window && window.scope !== 'global') {
+      const caller = (window.scope === 'user' ? user : undefined) ?? clientIp;
+      refusals.remember(window.key, verdict, { group: rule.group, caller });
+    }
+    await this.uncountAddress();
+    throw createLimitError(rule, verdict, { clientIp, user });
+  }
+
+  private findUserWindow(caller: Caller): LimitWindow | undefined {
+    if (caller !== this.caller) {
+      this.caller = caller;
+      this.userWindow = createUserWindow(this.rule, caller);
+    }
+    return this.userWindow;
+  }
+
+  /** Those that have not counted yet. */
+  private listWindowsLeft(caller: Caller): readonly LimitWindow[] {
+    const { loginWindows, common } = this;
+    const user = this.findUserWindow(caller);
+    const all = caller.kind === 'unauthenticated' ? common.anonymous : common.global;
+    if (!this.isAddressCounted) {
+      return user === undefined ? [this.firstWindow, all] : [this.firstWindow, user, all];
+    }
+    const callerWindows = user === undefined ? [all] : [user, all];
+    if (loginWindows === undefined) return callerWindows;
+    // Neither is the provider asked, nor can others be kept out: it does not count in the window of all callers.
+    return loginWindows.address ? [loginWindows.address, ...callerWindows] : [];
+  }
+
+  private async uncountAddress(): Promise<void> {
+    if (this.addressEntry === undefined) return;
+    const { key } = this.firstWindow;
+    // The window has room again, whatever was remembered of it.
+    this.deps.refusals.forget(key);
+    // If that fails, the entry leaves the window by itself.
+    await this.deps.store.uncountRequest(key, this.addressEntry).catch(() => {});
+  }
+
+  /** Before anything is looked up: those of a known login, or that of the address. */
+  private listFirstKeys(): readonly string[] {
+    const { rule, clientIp, search } = this;
+    return search?.knownId === undefined
+      ? [this.firstWindow.key]
+      : createLoginKeys(rule, clientIp, search.knownId);
+  }
 }
 
 /** `RATE_LIMIT_ENABLED=false` (§8.3): only the session is read and slid, and the caller's grant looked up. */
@@ -223,9 +316,10 @@ export function createUnlimitedLimiter(store: Windows): Limiter {
     countAddress: async () => {},
     countInvalid: async () => {},
     checkRememberedRefusal: () => {},
-    async admit(_caller, access, grantKey) {
+    admit(_caller, access, grantKey) {
       if (access === undefined && grantKey === undefined) return NOTHING_COUNTED;
-      return store.admitRequest([], access, grantKey).catch(toFailedAdmission);
+      const admission = store.admitRequest([], access, grantKey);
+      return admission instanceof Promise ? admission.catch(toFailedAdmission) : admission;
     },
     headers: () => undefined,
   };

@@ -72,17 +72,21 @@ export function createUserWindow(rule: LimitRule, caller: Caller): LimitWindow |
   return createWindow(rule, 'user', max, `user:${hashSha256(user)}`);
 }
 
-/** Those that count beside the address, in their order. */
-export function createCallerWindows(rule: LimitRule, caller: Caller): readonly LimitWindow[] {
-  const user = createUserWindow(rule, caller);
-  const counted = caller.kind === 'unauthenticated' ? 'anonymous' : 'global';
-  const all = createWindow(rule, 'global', rule.max.global, counted);
-  return user === undefined ? [all] : [user, all];
+/** Those of a rule that count many callers together: made once. */
+export interface CommonWindows {
+  /** Callers who were let in. */
+  readonly global: LimitWindow;
+  /** Callers without a valid token. */
+  readonly anonymous: LimitWindow;
+  /** Invalid requests of all callers. It refuses nobody: what it counts is refused already. */
+  readonly invalid: LimitWindow;
 }
 
-/** Invalid requests of all callers. It refuses nobody: what it counts is refused already. */
-export const createInvalidWindow = (rule: LimitRule): LimitWindow =>
-  createWindow(rule, 'global', rule.max.global, 'refused');
+export const createCommonWindows = (rule: LimitRule): CommonWindows => ({
+  global: createWindow(rule, 'global', rule.max.global, 'global'),
+  anonymous: createWindow(rule, 'global', rule.max.global, 'anonymous'),
+  invalid: createWindow(rule, 'global', rule.max.global, 'refused'),
+});
 
 export const getUser = (caller: Caller): string | undefined =>
   caller.kind === 'admitted' ? caller.user : undefined;
@@ -104,8 +108,8 @@ export const createLimitHeaders = ({ limit, remaining, resetAt }: Verdict) => ({
 
 // §8.4: counting fails open. What the store does not count passes, and the log says so once.
 
-/** As `admitRequest` of the store; never rejects. */
-type AdmitInStore = Windows['admitRequest'];
+/** As `admitRequest` of the store; nothing fails. */
+export type AdmitInStore = Windows['admitRequest'];
 
 /** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
 const RECOVERED_MS = 2000;
@@ -113,16 +117,20 @@ const RECOVERED_MS = 2000;
 export function createAdmitInStore(store: Windows, clock: Clock, log: Log): AdmitInStore {
   const reportOutage = createOutageReport(clock, log);
 
-  return async function admitInStore(windows, access, grantKey) {
-    try {
-      const admission = await store.admitRequest(windows, access, grantKey);
-      reportOutage(admission.limitFailure);
-      return admission;
-    } catch (failure) {
-      reportOutage(failure);
-      return toFailedAdmission(failure);
-    }
+  return function admitInStore(windows, access, grantKey) {
+    const admitting = store.admitRequest(windows, access, grantKey);
+    return admitting instanceof Promise ? admitting.then(report, reportFailure) : report(admitting);
   };
+
+  function report(admission: Admission): Admission {
+    reportOutage(admission.limitFailure);
+    return admission;
+  }
+
+  function reportFailure(failure: unknown): Admission {
+    reportOutage(failure);
+    return toFailedAdmission(failure);
+  }
 }
 
 /** Nothing is counted. The failure is told to calls that need their session, or their caller's grant. */
@@ -158,7 +166,7 @@ function createOutageReport(clock: Clock, log: Log) {
 // only age, so it stays true, and a flood costs no look at tokens, bodies or the store. Where processes take of windows in
 // advance (RATE_LIMIT_COUNTING=leased), some of it may come back: then the store is asked again soon.
 
-interface RememberedRefusals {
+export interface RememberedRefusals {
   /** The refusal of this window as it is now; undefined when the window may admit again. */
   find(key: string): Verdict | undefined;
   remember(key: string, refusal: Verdict, about: RefusedBy): void;
@@ -226,7 +234,7 @@ export function createRememberedRefusals(clock: Clock): RememberedRefusals {
 // §8: others may stand behind an address that is refused, and a login may ask for what costs nothing. A few requests are
 // still looked up, and then no more: a flood costs no look at the store.
 
-interface SpareLookups {
+export interface SpareLookups {
   /** Whether there is one left of this window until its refusal ends. */
   take(key: string, resetInMs: number): boolean;
 }

@@ -17,15 +17,14 @@ import { findMethod, isAvailable, type Method } from '../../protocol/methods.ts'
 import type { Era } from '../../protocol/revisions.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
 import type { ServedCatalog, Target } from '../catalog/served-catalog.ts';
-import {
-  acceptsEventStream,
-  createResponseStream,
-  type ResponseStream,
-} from '../streaming/response-stream.ts';
-import type { McpResponse, Outcome } from './outcome.ts';
+import { acceptsEventStream, ResponseStream } from '../streaming/response-stream.ts';
+import type { McpResponse, Outcome, SessionInfo } from './outcome.ts';
 
-/** Has neither body nor message: a call that waits keeps this, and nothing of what was sent. */
-export interface Call {
+/**
+ * Has neither body nor message: a call that waits keeps this, and nothing of what was sent. A class: as closures each call's
+ * had half a kilobyte more.
+ */
+export class Call {
   /** What is known of it, for whoever observes calls. */
   readonly record: CallRecord;
   /** What its path serves. */
@@ -38,86 +37,85 @@ export interface Call {
   readonly session: SessionLookup;
   /** The way to the client until the call is answered. */
   readonly stream: ResponseStream;
+  /** What its response says of its session; unset while that is not found, and in the stateless era. */
+  sessionInfo: SessionInfo = NO_SESSION;
   /**
    * Of a call of a tool, as it was sent: for who is asked about it (§27). Unset before the call runs, as what waits keeps
    * nothing of it.
    */
   sentText: string | undefined;
   /** Counts the bytes of the body as held until what it returns is called. */
-  holdBody(): () => void;
+  readonly holdBody: () => () => void;
+  private cancellation: Cancellation | undefined;
+  private madeAbortSignal: AbortSignal | undefined;
+  private isAborted = false;
+  private tellTask: ((error: GatewayError | undefined) => void) | undefined;
+
+  constructor(
+    record: CallRecord,
+    catalog: ServedCatalog,
+    { request, user, body }: ProtectedCall,
+    session: SessionLookup,
+  ) {
+    this.record = record;
+    this.catalog = catalog;
+    this.request = request;
+    this.user = user;
+    this.sessionId = readSessionHeader(request);
+    this.session = session;
+    this.stream = new ResponseStream(acceptsEventStream(request), record.id ?? null);
+    const isToolCall = record.method?.name === 'tools/call';
+    this.sentText = isToolCall && body.type === 'json' ? body.text : undefined;
+    this.holdBody = body.hold;
+  }
+
   /** Aborted when the caller hangs up, or by `abort`. Made on first use: most calls never ask for it. */
-  signal(): CancelSignal;
+  signal(): CancelSignal {
+    this.cancellation ??= this.startCancellation();
+    return this.cancellation;
+  }
+
   /** The same for tools. */
-  abortSignal(): AbortSignal;
+  abortSignal(): AbortSignal {
+    this.madeAbortSignal ??= toAbortSignal(this.signal());
+    return this.madeAbortSignal;
+  }
+
   /** Tells the tool that nobody waits for its result; with an error that is the answer. */
-  abort(error?: GatewayError): void;
+  abort(error?: GatewayError): void {
+    this.isAborted = true;
+    this.cancellation?.abort();
+    if (error !== undefined) this.stream.end({ error });
+    this.tellTask?.(error);
+  }
+
   /** It goes on as a task (§29): that the caller hangs up means nothing any more; `onAbort` hears of `abort`. */
-  detach(onAbort: (error: GatewayError | undefined) => void): void;
+  detach(onAbort: (error: GatewayError | undefined) => void): void {
+    this.tellTask = onAbort;
+  }
+
+  private startCancellation(): Cancellation {
+    const created = new Cancellation();
+    const hangUp = this.request.signal();
+    // A client that may come back for the answer has not hung up for good: `abort` says when it has.
+    const noteHangUp = () => {
+      if (this.tellTask === undefined && !this.stream.isKept()) created.abort();
+    };
+    if (this.isAborted) created.abort();
+    else if (hangUp.aborted) noteHangUp();
+    else hangUp.addEventListener('abort', noteHangUp);
+    return created;
+  }
 }
+
+const NO_SESSION: SessionInfo = {};
 
 /** An era of the protocol: answers its messages. */
 export interface EraHandler {
   /** What a message wants of the session that its request names; undefined where the era has none. */
   accessSession(request: GatewayRequest, user: UserContext | undefined): SessionAccess | undefined;
-  /** @throws GatewayError that says, in the era's own terms, why the message is refused. */
-  handle(call: Call, message: JsonRpcMessage): Promise<McpResponse>;
-}
-
-export function createCall(
-  record: CallRecord,
-  catalog: ServedCatalog,
-  { request, user, body }: ProtectedCall,
-  session: SessionLookup,
-): Call {
-  let cancellation: Cancellation | undefined;
-  let abortSignal: AbortSignal | undefined;
-  let isAborted = false;
-  let tellTask: ((error: GatewayError | undefined) => void) | undefined;
-  const stream = createResponseStream(acceptsEventStream(request), record.id ?? null);
-
-  function startCancellation(): Cancellation {
-    const created = new Cancellation();
-    const hangUp = request.signal();
-    // A client that may come back for the answer has not hung up for good: `abort` says when it has.
-    const noteHangUp = () => {
-      if (tellTask === undefined && !stream.isKept()) created.abort();
-    };
-    if (isAborted) created.abort();
-    else if (hangUp.aborted) noteHangUp();
-    else hangUp.addEventListener('abort', noteHangUp);
-    return created;
-  }
-
-  function getSignal(): CancelSignal {
-    cancellation ??= startCancellation();
-    return cancellation;
-  }
-
-  return {
-    record,
-    catalog,
-    request,
-    user,
-    sessionId: readSessionHeader(request),
-    session,
-    stream,
-    sentText: record.method?.name === 'tools/call' && body.type === 'json' ? body.text : undefined,
-    holdBody: body.hold,
-    signal: getSignal,
-    abortSignal() {
-      abortSignal ??= toAbortSignal(getSignal());
-      return abortSignal;
-    },
-    abort(error) {
-      isAborted = true;
-      cancellation?.abort();
-      if (error !== undefined) stream.end({ error });
-      tellTask?.(error);
-    },
-    detach(onAbort) {
-      tellTask = onAbort;
-    },
-  };
+  /** @throws GatewayError that says, in the era's own terms, why the message is refused; at once, or by the promise. */
+  handle(call: Call, message: JsonRpcMessage): McpResponse | Promise<McpResponse>;
 }
 
 export const readSessionHeader = (request: GatewayRequest): string | undefined =>

@@ -1,14 +1,21 @@
 // What a tool, prompt or resource gets of one call, whatever the era.
 
+import { isDeepStrictEqual } from 'node:util';
 import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { GuardCaller, GuardedItem, Guards } from '../../policy/guards/guards.ts';
-import { isRequestId, isShortId, readForeignMeta, readMeta } from '../../protocol/json-rpc.ts';
+import {
+  isRequestId,
+  isShortId,
+  type RequestId,
+  readForeignMeta,
+  readMeta,
+} from '../../protocol/json-rpc.ts';
 import { isLessSevere, type LogSeverity } from '../../protocol/methods.ts';
 import type { SessionLookup } from '../../store/store.ts';
-import type { Relay, ServiceInfo } from '../catalog/catalog.ts';
+import type { Context, Relay, ServiceInfo } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import type {
   ApprovalRounds,
@@ -51,8 +58,10 @@ export interface CallClient {
   ): Promise<Answers<Requests>>;
   /** For catalogues that pass calls on. */
   createRelay(
-    call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta' | 'questionGuards'> &
-      Pick<ContextOptions, 'canAsk'>,
+    call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta' | 'questionGuards'> & {
+      /** Whether the method may ask the client. */
+      readonly canAsk: boolean;
+    },
   ): Relay;
   /** Whether the call ends with a question, whatever its tool returns. */
   isAsking(): boolean;
@@ -60,25 +69,23 @@ export interface CallClient {
   readonly task?: CallTask | undefined;
   /** Undefined where calls do not end with questions. */
   readonly approvalRounds?: ApprovalRounds | undefined;
-  /**
-   * What the era asks of a call whose target is known, before it is made.
-   *
-   * @throws GatewayError where it is not so.
-   */
-  checkTarget?(
-    target: Target,
-    caller: IdentifiedCaller,
-    args: JsonObject | undefined,
-  ): Promise<void> | undefined;
+  readonly checkTarget?: CheckTarget | undefined;
 }
 
-export interface ContextOptions {
+/**
+ * What the era asks of a call whose target is known, before it is made.
+ *
+ * @throws GatewayError where it is not so.
+ */
+export type CheckTarget = (
+  target: Target,
+  caller: IdentifiedCaller,
+  args: JsonObject | undefined,
+) => Promise<void> | undefined;
+
+/** The same for all calls. */
+export interface ContextDeps {
   readonly service: ServiceInfo;
-  /** Whether the method may ask the client. */
-  readonly canAsk: boolean;
-  readonly params: unknown;
-  /** OAuth client ID, where it is known. */
-  readonly clientId: string | undefined;
   readonly getProviderToken: GetProviderToken;
   /** Those of the configuration as it is now; undefined where it has none. */
   getGuards(): Guards | undefined;
@@ -90,160 +97,244 @@ export interface CallContext extends CallerContext {
   isAsking(): boolean;
   /** Resolves once what was sent to the client so far has passed the guards; undefined where it waits for none. */
   flush(): Promise<void> | undefined;
+  /** The same call, of which whoever answers it is told another `_meta`. */
+  withMeta(meta: JsonObject | undefined): CallContext;
 }
 
 /** What of a call reaches its tool. */
 export interface ContextSource {
   readonly user: UserContext | undefined;
   readonly session: SessionLookup;
-  readonly record: Pick<CallRecord, 'id' | 'trace' | 'view' | 'target'>;
+  readonly record: Pick<CallRecord, 'id' | 'method' | 'trace' | 'clientId' | 'view' | 'target'>;
   readonly stream: ResponseStream;
   signal(): CancelSignal;
   abortSignal(): AbortSignal;
 }
 
+/** The params are not kept: a call that waits keeps what its tool has of them. */
 export function createContext(
-  { user, session, record, stream, signal, abortSignal }: ContextSource,
-  { capabilities, logLevel, ask, createRelay, isAsking, approvalRounds, task }: CallClient,
-  { service, canAsk, params, clientId, getProviderToken, getGuards }: ContextOptions,
+  source: ContextSource,
+  client: CallClient,
+  deps: ContextDeps,
+  params: unknown,
 ): CallContext {
-  // The params are not kept: a call that waits keeps what its tool has of them.
   const meta = readMeta(params);
-  let askedKeys: Set<string> | undefined;
-  let relay: Relay | undefined;
-  let gate: NotificationGate | undefined;
   const { progressToken } = meta;
-  const foreignMeta = readForeignMeta(meta);
   if (isRequestId(progressToken) && !isShortId(progressToken)) {
     fail('invalid_params', { details: 'A progressToken may have at most 256 characters' });
   }
+  const token = isRequestId(progressToken) ? progressToken : undefined;
+  return new ClientContext(new ClientAccess(source, client, deps, token), readForeignMeta(meta));
+}
 
-  const toGuardCaller = (): GuardCaller => ({
-    user,
-    clientId,
-    view: record.view,
-    requestId: record.id,
-    trace: record.trace,
-  });
+/** How a call reaches its client while it runs. */
+class ClientAccess {
+  readonly source: ContextSource;
+  readonly client: CallClient;
+  readonly deps: ContextDeps;
+  private readonly progressToken: RequestId | undefined;
+  private askedKeys: Set<string> | undefined;
+  private gate: NotificationGate | undefined;
 
-  const findQuestionGuards = () =>
-    createQuestionGuards(getGuards(), record.target?.item, toGuardCaller(), signal());
-
-  const isTask = () => task?.hasBegun() === true;
-
-  const pass = (message: GuardedNotification): void => {
-    if (task?.hasBegun() === true) task.send(message);
-    else stream.send(message);
-  };
-
-  function send(message: GuardedNotification): void {
-    const guards = getGuards();
-    if (guards === undefined || !guards.looksAt('notifications')) {
-      pass(message);
-      return;
-    }
-    // Where it is not known what the call is about, as of a completion, nobody can tell who looks at it.
-    const item: GuardedItem | undefined = record.target?.item;
-    if (item === undefined || !(stream.isAccepted || isTask())) return;
-    const guard = guards.find('notifications', item);
-    if (guard === undefined) {
-      pass(message);
-      return;
-    }
-    gate ??= createNotificationGate(guard, toGuardCaller(), pass);
-    gate.send(message);
+  constructor(
+    source: ContextSource,
+    client: CallClient,
+    deps: ContextDeps,
+    progressToken: RequestId | undefined,
+  ) {
+    this.source = source;
+    this.client = client;
+    this.deps = deps;
+    this.progressToken = progressToken;
   }
 
-  async function askOnce<const Requests extends ClientRequests>(
-    requests: Requests,
-  ): Promise<Answers<Requests>> {
+  progress(done: number, total?: number, message?: string): void {
+    const { progressToken } = this;
+    // Of a task it is the status, whether it was asked for or not.
+    if (progressToken === undefined && !this.isTask()) return;
+    const params = { progressToken, progress: done, total, message };
+    this.send({ method: 'notifications/progress', params });
+  }
+
+  log(level: LogSeverity, data: unknown, logger?: string): void {
+    const { logLevel } = this.client;
+    if (logLevel === undefined || isLessSevere(level, logLevel)) return;
+    this.send({ method: 'notifications/message', params: { level, logger, data } });
+  }
+
+  async ask<const Requests extends ClientRequests>(requests: Requests): Promise<Answers<Requests>> {
     // MCP 2026-07-28 "Supported Requests"; a list or a completion that asks would not be portable.
-    if (!canAsk) {
+    if (!this.canAsk()) {
       throw new Error('Only tools, prompts and resources may ask the client');
     }
-    askedKeys ??= new Set();
+    this.askedKeys ??= new Set();
     for (const key of Object.keys(requests)) {
       // In the stateless era the second would get the answer to the first.
-      if (askedKeys.has(key)) {
+      if (this.askedKeys.has(key)) {
         throw new Error(`"${key}" was asked twice; each question needs a key of its own`);
       }
-      askedKeys.add(key);
+      this.askedKeys.add(key);
     }
-    return ask(requests, findQuestionGuards());
+    return this.client.ask(requests, this.findQuestionGuards());
   }
 
-  const context = {
-    __proto__: MADE_ON_USE,
-    getCapabilities: capabilities,
-    getSignal: abortSignal,
-    getProviderToken,
-    getRelay() {
-      const wantsProgress = stream.isAccepted && isRequestId(progressToken);
-      relay ??= createRelay({
-        wantsProgress,
-        signal: signal(),
-        meta: foreignMeta,
-        canAsk,
-        questionGuards: findQuestionGuards(),
-      });
-      return relay;
-    },
-    user,
-    session: 'record' in session ? session.record : undefined,
-    service,
-    ask(requests: ClientRequests) {
-      const answers = askOnce(requests);
-      // A tool may look at it later, or never: that must not end the process.
-      answers.catch(() => {});
-      return answers;
-    },
-    isAsking,
-    approvalRounds,
-    task,
-    flush: () => gate?.flush(),
-    disconnect: stream.disconnect,
-    trace: record.trace,
-    clientId,
-    view: record.view,
-    progress(done: number, total?: number, message?: string) {
-      // Of a task it is the status, whether it was asked for or not.
-      if (!isRequestId(progressToken) && !isTask()) return;
-      const progressParams = { progressToken, progress: done, total, message };
-      send({ method: 'notifications/progress', params: progressParams });
-    },
-    log(level: LogSeverity, data: unknown, logger?: string) {
-      if (logLevel === undefined || isLessSevere(level, logLevel)) return;
-      send({ method: 'notifications/message', params: { level, logger, data } });
-    },
-  };
-  // The compiler does not know that members of the prototype are there.
-  return context as unknown as CallContext;
+  createRelay(meta: JsonObject | undefined): Relay {
+    return this.client.createRelay({
+      wantsProgress: this.source.stream.isAccepted && this.progressToken !== undefined,
+      signal: this.source.signal(),
+      meta,
+      canAsk: this.canAsk(),
+      questionGuards: this.findQuestionGuards(),
+    });
+  }
+
+  flush(): Promise<void> | undefined {
+    return this.gate?.flush();
+  }
+
+  private canAsk(): boolean {
+    return this.source.record.method?.item !== undefined;
+  }
+
+  private isTask(): boolean {
+    return this.client.task?.hasBegun() === true;
+  }
+
+  private send(message: GuardedNotification): void {
+    const guards = this.deps.getGuards();
+    if (guards === undefined || !guards.looksAt('notifications')) {
+      this.pass(message);
+      return;
+    }
+    const { record, stream } = this.source;
+    // Where it is not known what the call is about, as of a completion, nobody can tell who looks at it.
+    const item: GuardedItem | undefined = record.target?.item;
+    if (item === undefined || !(stream.isAccepted || this.isTask())) return;
+    const guard = guards.find('notifications', item);
+    if (guard === undefined) {
+      this.pass(message);
+      return;
+    }
+    this.gate ??= createNotificationGate(guard, this.toGuardCaller(), (passed) =>
+      this.pass(passed),
+    );
+    this.gate.send(message);
+  }
+
+  private pass(message: GuardedNotification): void {
+    const { task } = this.client;
+    if (task?.hasBegun() === true) task.send(message);
+    else this.source.stream.send(message);
+  }
+
+  private findQuestionGuards(): QuestionGuards | undefined {
+    const guards = this.deps.getGuards();
+    if (guards === undefined) return undefined;
+    const { record } = this.source;
+    return createQuestionGuards(
+      guards,
+      record.target?.item,
+      this.toGuardCaller(),
+      this.source.signal(),
+    );
+  }
+
+  private toGuardCaller(): GuardCaller {
+    const { user, record } = this.source;
+    const { clientId, view, id, trace } = record;
+    return { user, clientId, view, requestId: id, trace };
+  }
 }
 
 /**
- * What is made when a tool looks at it. On a prototype that all calls share: with accessors of their
- * own they outlived their calls, and collecting them was a quarter of a call's work.
+ * What authors see is either at hand or made when it is looked at, bound to its call, so that it can be destructured. All of
+ * it is on the prototype: as functions and accessors of its own, each context had a kilobyte more and outlived its call,
+ * and collecting them was a quarter of a call's work. Nothing else of the call can be reached from here.
  */
-const MADE_ON_USE: Pick<CallContext, 'client' | 'signal' | 'relay' | 'providerToken'> &
-  ThisType<Getters> = {
-  get client() {
-    return this.getCapabilities();
-  },
-  get signal() {
-    return this.getSignal();
-  },
-  get relay() {
-    return this.getRelay();
-  },
-  providerToken() {
-    return this.user === undefined ? Promise.resolve(undefined) : this.getProviderToken(this.user);
-  },
-};
-
-interface Getters {
-  getCapabilities(): ClientCapabilities;
-  getSignal(): AbortSignal;
-  getRelay(): Relay;
-  readonly getProviderToken: GetProviderToken;
+class ClientContext implements CallContext {
   readonly user: UserContext | undefined;
+  readonly session: CallContext['session'];
+  readonly service: ServiceInfo;
+  readonly trace: CallContext['trace'];
+  readonly clientId: string | undefined;
+  readonly view: string | undefined;
+  readonly #access: ClientAccess;
+  readonly #meta: JsonObject | undefined;
+  #relay: Relay | undefined;
+
+  constructor(access: ClientAccess, meta: JsonObject | undefined) {
+    const { user, session, record } = access.source;
+    this.user = user;
+    this.session = 'record' in session ? session.record : undefined;
+    this.service = access.deps.service;
+    this.trace = record.trace;
+    this.clientId = record.clientId;
+    this.view = record.view;
+    this.#access = access;
+    this.#meta = meta;
+  }
+
+  get client(): ClientCapabilities {
+    return this.#access.client.capabilities();
+  }
+
+  get signal(): AbortSignal {
+    return this.#access.source.abortSignal();
+  }
+
+  get progress(): Context['progress'] {
+    const access = this.#access;
+    return (done, total, message) => access.progress(done, total, message);
+  }
+
+  get log(): Context['log'] {
+    const access = this.#access;
+    return (level, data, logger) => access.log(level, data, logger);
+  }
+
+  get ask(): Context['ask'] {
+    const access = this.#access;
+    return (requests) => {
+      const answers = access.ask(requests);
+      // A tool may look at it later, or never: that must not end the process.
+      answers.catch(() => {});
+      return answers;
+    };
+  }
+
+  get disconnect(): Context['disconnect'] {
+    const { stream } = this.#access.source;
+    return () => stream.disconnect();
+  }
+
+  get providerToken(): Context['providerToken'] {
+    const { user } = this;
+    const { getProviderToken } = this.#access.deps;
+    return () => (user === undefined ? Promise.resolve(undefined) : getProviderToken(user));
+  }
+
+  get relay(): Relay {
+    this.#relay ??= this.#access.createRelay(this.#meta);
+    return this.#relay;
+  }
+
+  get approvalRounds(): ApprovalRounds | undefined {
+    return this.#access.client.approvalRounds;
+  }
+
+  get task(): CallTask | undefined {
+    return this.#access.client.task;
+  }
+
+  isAsking(): boolean {
+    return this.#access.client.isAsking();
+  }
+
+  flush(): Promise<void> | undefined {
+    return this.#access.flush();
+  }
+
+  withMeta(meta: JsonObject | undefined): CallContext {
+    return isDeepStrictEqual(this.#meta, meta) ? this : new ClientContext(this.#access, meta);
+  }
 }

@@ -138,9 +138,9 @@ export type Answer =
   | { readonly error: GatewayError };
 
 /** One JSON-RPC response, a stream of messages that ends with it, or 202 for what has none. */
-export type McpResponse = (JsonResponse | StreamResponse | AcceptedResponse) & SessionInfo;
+export type McpResponse = JsonResponse | StreamResponse | AcceptedResponse;
 
-/** What a response says of its session; nothing in the stateless era. */
+/** What a reply says of its session; nothing in the stateless era. */
 export interface SessionInfo {
   /** Of a session that was just made. */
   readonly sessionId?: string;

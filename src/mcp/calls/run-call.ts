@@ -1,18 +1,23 @@
 // The path of a call: what it is about is found, judged by all policies, and run; whoever observes calls is told.
 
-import type { GetProviderToken } from '../../endpoint/message.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hasRepeatedNames, type JsonObject } from '../../platform/json.ts';
-import type { Guards } from '../../policy/guards/guards.ts';
 import type { Policies, Verdict } from '../../policy/policy.ts';
 import { readParams } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
-import type { Caller, ServiceInfo } from '../catalog/catalog.ts';
+import type { Caller } from '../catalog/catalog.ts';
 import type { InnerCall, Target, WantedItem } from '../catalog/served-catalog.ts';
+import { nameDenial, refuse } from '../control/refuse.ts';
 import type { RunTarget } from '../control/run-target.ts';
 import type { Call, CallObserver, CallRecord } from './call.ts';
-import { type CallClient, type CallContext, createContext } from './context.ts';
+import {
+  type CallClient,
+  type CallContext,
+  type CheckTarget,
+  type ContextDeps,
+  createContext,
+} from './context.ts';
 import {
   METHOD_RUNS,
   type RunMethod,
@@ -40,47 +45,45 @@ export type FindClientId = (
   caller: Pick<Caller, 'user'>,
 ) => string | undefined | Promise<string | undefined>;
 
-export interface RunCallDeps {
-  readonly service: ServiceInfo;
-  /** Undefined where everybody may use everything. */
-  readonly policies: Pick<Policies, 'judge'> | undefined;
+export interface RunCallDeps extends ContextDeps {
+  /** All policies as one. */
+  readonly judge: Policies['judge'];
   /** Runs what policies allow. */
   readonly runTarget: RunTarget;
-  /** Those of the configuration as it is now; undefined where it has none. */
-  getGuards(): Guards | undefined;
   readonly observer: Required<CallObserver>;
   readonly findClientId: FindClientId;
   readonly countCall: CountCall;
-  readonly getProviderToken: GetProviderToken;
   readonly clock: Clock;
 }
 
 // None of these functions awaits anything while it has the params: V8 would keep them until the call ends.
 export function createRunCall(deps: RunCallDeps): RunCall {
-  const {
-    service,
-    policies,
-    runTarget,
-    observer,
-    findClientId,
-    countCall,
-    getProviderToken,
-    getGuards,
-    clock,
-  } = deps;
-  const askPolicies: Policies['judge'] = policies?.judge ?? (() => ALLOWED);
+  const { runTarget, observer, findClientId, countCall, clock } = deps;
 
   return function runCall(call, client, params, run) {
     call.record.startedAt = clock.monotonic();
     const clientId = findClientId(call);
     return clientId instanceof Promise
-      ? clientId.then(
-          (known) => begin(call, client, params, run, known),
-          // No failure of the tool: it is not even known.
-          (thrown: unknown) => watch(Promise.reject(toGatewayError(thrown)), call, client),
-        )
+      ? beginOnceFound(clientId, call, client, params, run)
       : begin(call, client, params, run, clientId);
   };
+
+  // What waits is apart from what need not, here and below: a function whose closures may have to be made pays for what
+  // they use in each call.
+
+  function beginOnceFound(
+    clientId: Promise<string | undefined>,
+    call: Call,
+    client: CallClient,
+    params: unknown,
+    run: RunMethod | undefined,
+  ): Promise<Outcome> {
+    return clientId.then(
+      (known) => begin(call, client, params, run, known),
+      // No failure of the tool: it is not even known.
+      (thrown: unknown) => watch(Promise.reject(toGatewayError(thrown)), call, client, undefined),
+    );
+  }
 
   function begin(
     call: Call,
@@ -89,28 +92,18 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     run: RunMethod | undefined,
     clientId: string | undefined,
   ): Promise<Outcome> {
-    const { record } = call;
-    record.clientId = clientId;
+    call.record.clientId = clientId;
     let stopCounting: (() => void) | undefined;
     let work: Promise<MethodResult>;
     try {
-      const canAsk = record.method?.item !== undefined;
-      const context = createContext(call, client, {
-        service,
-        canAsk,
-        params,
-        clientId,
-        getProviderToken,
-        getGuards,
-      });
+      const context = createContext(call, client, deps, params);
       const args = readParams(params);
       stopCounting = countCall(call);
       work = runMethod(call, client, args, context, run);
     } catch (thrown) {
       work = Promise.reject(thrown);
     }
-    if (stopCounting !== undefined) work.then(stopCounting, stopCounting);
-    return watch(work, call, client);
+    return watch(work, call, client, stopCounting);
   }
 
   function runMethod(
@@ -138,8 +131,8 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const inner =
       kind === 'tool' && args !== undefined ? call.catalog.unwrapCall?.(name, args) : undefined;
     return inner === undefined
-      ? resolve({ list, name }, args, context, call, client)
-      : resolveInner(inner, context, call, client);
+      ? resolve({ list, name }, args, context, call, client.checkTarget)
+      : resolveInner(inner, context, call);
   }
 
   /** §25.3: from here on there is one call, and it is the inner one. */
@@ -147,12 +140,10 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     { name, args }: InnerCall,
     context: CallContext,
     call: Call,
-    client: CallClient,
   ): Promise<MethodResult> {
     call.record.subject = name;
-    // The headers of the request repeat arguments of the outer tool.
-    const { checkTarget: _, ...unchecked } = client;
-    return resolve({ list: 'tools', name }, args, context, call, unchecked);
+    // The headers of the request repeat arguments of the outer tool: they are not checked.
+    return resolve({ list: 'tools', name }, args, context, call, undefined);
   }
 
   function resolve(
@@ -160,12 +151,23 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     args: JsonObject | undefined,
     context: CallContext,
     call: Call,
-    client: CallClient,
+    checkTarget: CheckTarget | undefined,
   ): Promise<MethodResult> {
     const resolving = call.catalog.resolve(wanted, context);
     return resolving instanceof Promise
-      ? resolving.then((target) => judge(target, wanted, args, context, call, client))
-      : judge(resolving, wanted, args, context, call, client);
+      ? judgeOnceFound(resolving, wanted, args, context, call, checkTarget)
+      : judge(resolving, wanted, args, context, call, checkTarget);
+  }
+
+  function judgeOnceFound(
+    resolving: Promise<Target>,
+    wanted: WantedItem,
+    args: JsonObject | undefined,
+    context: CallContext,
+    call: Call,
+    checkTarget: CheckTarget | undefined,
+  ): Promise<MethodResult> {
+    return resolving.then((target) => judge(target, wanted, args, context, call, checkTarget));
   }
 
   function judge(
@@ -174,23 +176,37 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     args: JsonObject | undefined,
     context: CallContext,
     call: Call,
-    client: CallClient,
+    checkTarget: CheckTarget | undefined,
   ): Promise<MethodResult> {
     const { record } = call;
     record.target = target;
     record.server = target.server ?? record.server;
-    const verdict = askPolicies(target.item, context, args);
-    const checking =
-      verdict.kind === 'denied' ? undefined : client.checkTarget?.(target, context, args);
-    const starting =
-      checking === undefined ? tellStart(record) : checking.then(() => tellStart(record));
+    const verdict = deps.judge(target.item, context, args);
+    const checking = verdict.kind === 'denied' ? undefined : checkTarget?.(target, context, args);
+    const starting = checking === undefined ? tellStart(record) : tellStartAfter(checking, record);
     return starting === undefined
       ? runJudged(verdict, target, wanted, args, context, call)
-      : starting.then(() => {
-          // Rules may have been loaded anew meanwhile.
-          const now = verdict.kind === 'denied' ? verdict : askPolicies(target.item, context, args);
-          return runJudged(now, target, wanted, args, context, call);
-        });
+      : runOnceTold(starting, verdict, target, wanted, args, context, call);
+  }
+
+  function tellStartAfter(checking: Promise<void>, record: CallRecord): Promise<void> {
+    return checking.then(() => tellStart(record));
+  }
+
+  function runOnceTold(
+    starting: Promise<void>,
+    verdict: Verdict,
+    target: Target,
+    wanted: WantedItem,
+    args: JsonObject | undefined,
+    context: CallContext,
+    call: Call,
+  ): Promise<MethodResult> {
+    return starting.then(() => {
+      // Rules may have been loaded anew meanwhile.
+      const now = verdict.kind === 'denied' ? verdict : deps.judge(target.item, context, args);
+      return runJudged(now, target, wanted, args, context, call);
+    });
   }
 
   function runJudged(
@@ -201,27 +217,18 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     context: CallContext,
     call: Call,
   ): Promise<MethodResult> {
-    const { record, sentText } = call;
+    const { record, catalog, sentText } = call;
     call.sentText = undefined;
     if (verdict.kind !== 'allowed') {
       record.deniedBy = nameDenial(verdict);
       return refuse(verdict, target, context);
     }
-    const { item } = target;
-    return runTarget({
-      target,
-      args,
-      ask: verdict.ask,
-      // Looked at of calls that somebody is asked about alone.
-      isAmbiguous:
-        verdict.ask !== undefined && sentText !== undefined && hasRepeatedNames(sentText),
-      context,
-      record,
-      findAgain: () => call.catalog.resolve(wanted, context),
-      judge: (changed) =>
-        askPolicies(item, context, item.kind === 'resource' ? undefined : changed),
-      refuse: (denial) => refuse(denial, target, context),
-    }).then(item.kind === 'resource' ? toResourceResult : toItemResult);
+    const { ask } = verdict;
+    // Looked at of calls that somebody is asked about alone.
+    const isAmbiguous = ask !== undefined && sentText !== undefined && hasRepeatedNames(sentText);
+    return runTarget({ target, wanted, catalog, args, ask, isAmbiguous, context, record }).then(
+      target.item.kind === 'resource' ? toResourceResult : toItemResult,
+    );
   }
 
   function tellStart(record: CallRecord): Promise<void> | undefined {
@@ -230,10 +237,20 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   }
 
   /** Apart from the call, so that nothing of it is kept while it runs. */
-  function watch(work: Promise<MethodResult>, call: Call, client: CallClient): Promise<Outcome> {
+  function watch(
+    work: Promise<MethodResult>,
+    call: Call,
+    client: CallClient,
+    stopCounting: (() => void) | undefined,
+  ): Promise<Outcome> {
     return work.then(
-      (result) => end(call, client.isAsking() ? ASKED : judgeResult(result, call.record.deniedBy)),
+      (result) => {
+        stopCounting?.();
+        const { deniedBy } = call.record;
+        return end(call, client.isAsking() ? ASKED : judgeResult(result, deniedBy));
+      },
       (thrown: unknown) => {
+        stopCounting?.();
         // What is refused before it is known what it is about has a start, too.
         const starting = call.record.hasStarted ? undefined : tellStart(call.record);
         return starting === undefined
@@ -261,24 +278,4 @@ export function createRunCall(deps: RunCallDeps): RunCall {
 }
 
 const ASKED: Outcome = { kind: 'asked' };
-const ALLOWED: Verdict = { kind: 'allowed' };
-
-type Denial = Exclude<Verdict, { kind: 'allowed' }>;
-
-const nameDenial = (verdict: Denial): string =>
-  verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
-
 const NO_ARGUMENTS: JsonObject = {};
-
-/** What may not be used is unknown to its caller; RFC 6750 §3.1 for scopes. */
-async function refuse(
-  verdict: Denial,
-  { item, failAsUnknown }: Target,
-  context: CallContext,
-): Promise<never> {
-  const facts = { deniedBy: nameDenial(verdict), server: item.server };
-  if (verdict.kind === 'scopes_missing') {
-    fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
-  }
-  return failAsUnknown(context, facts);
-}

@@ -4,32 +4,29 @@ import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Guard, GuardCaller, GuardPoint, Guards } from '../../policy/guards/guards.ts';
-import type { AskWhom, Verdict } from '../../policy/policy.ts';
+import type { AskWhom, Policies, Verdict } from '../../policy/policy.ts';
 import { TASKS } from '../../protocol/extensions.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { CallRecord } from '../calls/call.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
-import type { Target, TargetTask } from '../catalog/served-catalog.ts';
+import type { ServedCatalog, Target, TargetTask, WantedItem } from '../catalog/served-catalog.ts';
 import { CallStopped } from './call-stopped.ts';
 import { guardEnd, toToolError } from './guard-end.ts';
 import { QUESTION_POINTS } from './question-guards.ts';
-import { withMeta } from './with-meta.ts';
+import { type Denial, nameDenial, refuse } from './refuse.ts';
 
 /** A call that the policies allow. */
 export interface AllowedCall {
   readonly target: Target;
+  /** As its client named it, at the path of this catalogue. */
+  readonly wanted: WantedItem;
+  readonly catalog: Pick<ServedCatalog, 'resolve'>;
   readonly args: JsonObject;
   readonly ask: AskWhom | undefined;
   /** What was sent has a member twice: others may read another call in it. */
   readonly isAmbiguous: boolean;
   readonly context: CallContext;
   readonly record: CallRecord;
-  /** Asks the policies anew, of arguments that a guard has changed. */
-  judge(args: JsonObject): Verdict;
-  /** What the same call is about by now. @throws GatewayError where there is nothing of the name any more. */
-  findAgain(): Target | Promise<Target>;
-  /** @throws GatewayError always. */
-  refuse(verdict: Exclude<Verdict, { kind: 'allowed' }>): Promise<never>;
 }
 
 /**
@@ -43,6 +40,8 @@ export interface RunTargetDeps {
   /** Those of the configuration as it is now; undefined where it has none. */
   getGuards(): Guards | undefined;
   readonly askFirst: AskFirst;
+  /** All policies as one. */
+  readonly judge: Policies['judge'];
 }
 
 export type RunTarget = (call: AllowedCall) => Promise<object>;
@@ -55,7 +54,7 @@ interface CallGuards {
   readonly asked: Guard | undefined;
 }
 
-export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarget {
+export function createRunTarget({ getGuards, askFirst, judge }: RunTargetDeps): RunTarget {
   return function runTarget(call) {
     const { target, ask, args, context } = call;
     if (target.task !== undefined) checkTask(target.task, call);
@@ -91,12 +90,17 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
   /** Minutes may have passed: what was agreed to is what runs, and whoever may not call it any more does not. */
   async function askAndFindAgain(call: AllowedCall, whom: AskWhom): Promise<Target> {
     await askFirst(call, whom);
-    const now = await call.findAgain();
-    const judged = call.judge(call.args);
+    const now = await call.catalog.resolve(call.wanted, call.context);
+    const judged = judgeAgain(call, call.args);
     if (judged.kind !== 'allowed') return refuseChanged(call, judged);
     if (!isSameTool(call.target, now) || (judged.ask !== undefined && judged.ask !== whom))
       throw new CallStopped('approval', CHANGED);
     return now;
+  }
+
+  /** Rules may have been loaded anew, or a guard have changed the arguments. */
+  function judgeAgain({ target: { item }, context }: AllowedCall, args: JsonObject): Verdict {
+    return judge(item, context, item.kind === 'resource' ? undefined : args);
   }
 
   async function passGuard(call: AllowedCall, guard: Guard): Promise<AllowedCall> {
@@ -111,14 +115,14 @@ export function createRunTarget({ getGuards, askFirst }: RunTargetDeps): RunTarg
     if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
     const changed = isObject(verdict.value) ? verdict.value : value;
     const next = isObject(changed.arguments) ? changed.arguments : args;
-    const judged = call.judge(next);
+    const judged = judgeAgain(call, next);
     if (judged.kind !== 'allowed') return refuseChanged(call, judged);
     return {
       ...call,
       args: next,
       ask: judged.ask,
       isAmbiguous: false,
-      context: withMeta(context, isObject(changed._meta) ? changed._meta : undefined),
+      context: context.withMeta(isObject(changed._meta) ? changed._meta : undefined),
     };
   }
 }
@@ -157,12 +161,9 @@ function checkTask({ isRequired }: TargetTask, { context, record, target }: Allo
 }
 
 /** Of policies that say something else of a call than when it came. */
-function refuseChanged(
-  { record, refuse }: AllowedCall,
-  verdict: Exclude<Verdict, { kind: 'allowed' }>,
-): Promise<never> {
-  record.deniedBy = verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
-  return refuse(verdict);
+function refuseChanged({ record, target, context }: AllowedCall, verdict: Denial): Promise<never> {
+  record.deniedBy = nameDenial(verdict);
+  return refuse(verdict, target, context);
 }
 
 /** What its server says of it is a part of what people agree to. */

@@ -1,7 +1,8 @@
 // The session era, 2024-11-05 to 2025-11-25 (§4.4): sessions that begin with `initialize`,
 // notifications, and requests to the client.
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import { isObject } from '../../platform/json.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import {
   isRequestId,
   isShortId,
@@ -11,6 +12,7 @@ import {
   type RequestId,
   readParams,
 } from '../../protocol/json-rpc.ts';
+import type { LogSeverity } from '../../protocol/methods.ts';
 import { checkVersionHeader, hasSessionVersion } from '../../protocol/revisions.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
@@ -24,14 +26,16 @@ import {
   type Outcome,
   toAnswer,
   toErrorAnswer,
-  toErrorResponse,
 } from '../calls/outcome.ts';
 import type { FindClientId, RunCall } from '../calls/run-call.ts';
-import type { ServiceInfo } from '../catalog/catalog.ts';
+import type { RawAnswer, ServiceInfo, SessionRelay } from '../catalog/catalog.ts';
+import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import { adaptContent, NEWEST_KINDS } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
+import type { QuestionGuards } from '../control/question-guards.ts';
+import type { EventChannel, KeepStream } from '../streaming/response-stream.ts';
 import type { KeptStreams } from './kept-streams.ts';
-import type { Questions } from './questions.ts';
+import type { Questions, RawRequest } from './questions.ts';
 import type { McpReplicas } from './replica-message.ts';
 import { isPrimed, isResumable } from './resumable-events.ts';
 import {
@@ -73,42 +77,36 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
         user,
         hasSessionVersion(request) ? 'slide' : 'read',
       ),
-    async handle(call, message) {
+    handle(call, message) {
       const { sessionId } = call;
       if (sessionId === undefined) {
         const isInitialize = message.kind === 'request' && message.method === 'initialize';
         return isInitialize ? initialize(call, message.params) : fail('missing_session_id');
       }
-      const session = (await sessions.read(sessionId, call)) ?? fail('session_not_found');
-      checkVersionHeader(call.request);
-      const expiresAt = sessions.getExpiry(session);
-      return addExpiry(expiresAt, respond(call, session, message).catch(toErrorResponse));
+      const session = sessions.read(sessionId, call);
+      return session instanceof Promise
+        ? session.then((found) => respond(call, found, message))
+        : respond(call, session, message);
     },
   };
 
-  /** Apart from the message, so that a call that waits does not keep it. */
-  async function addExpiry(expiresAt: string, pending: Promise<McpResponse>): Promise<McpResponse> {
-    const response = await pending;
-    // Nearly all are of this kind, and a literal costs far less than a spread.
-    return response.kind === 'json'
-      ? { kind: 'json', answer: response.answer, expiresAt }
-      : { ...response, expiresAt };
-  }
-
-  async function respond(
+  function respond(
     call: Call,
-    session: SessionRecord,
+    found: SessionRecord | undefined,
     message: JsonRpcMessage,
   ): Promise<McpResponse> {
+    const session = found ?? fail('session_not_found');
+    checkVersionHeader(call.request);
+    // From here on every response says it, errors too.
+    call.sessionInfo = { expiresAt: sessions.getExpiry(session) };
+    const { sessionId } = session;
     switch (message.kind) {
       case 'request':
         return respondToRequest(call, session, message);
       case 'notification':
-        await handleNotification(session.sessionId, message);
-        return ACCEPTED;
+        return handleNotification(sessionId, message).then(() => ACCEPTED);
       case 'response':
-        await questions.receiveAnswer(session.sessionId, message);
-        return ACCEPTED;
+        return questions.receiveAnswer(sessionId, message).then(() => ACCEPTED);
     }
   }
 
@@ -128,7 +126,7 @@ interface RequestDeps extends SessionEraDeps {
 
 /** Answers a request in a session: of a method that only sessions have, or that both eras have. */
 function createRespondToRequest(deps: RequestDeps) {
-  const { sessionMethods, runCall, questions, cancellations, keptStreams } = deps;
+  const { sessionMethods, runCall, cancellations } = deps;
 
   return function respondToRequest(
     call: Call,
@@ -152,66 +150,131 @@ function createRespondToRequest(deps: RequestDeps) {
     session: SessionRecord,
     { id, params }: JsonRpcRequest,
   ): Promise<McpResponse> {
-    const { protocolVersion, sessionId } = session;
-    if (isResumable(protocolVersion)) keepStream(call, protocolVersion, sessionId);
-    const outcome = runCall(call, toClient(call, session), params);
-    const answer = answerInVersion(protocolVersion, outcome);
-    return call.stream.respond(cancellations.raceCancellation(call, sessionId, id, answer));
-  }
-
-  /** §15.1. */
-  function keepStream(call: Call, protocolVersion: string, sessionId: string): void {
-    call.stream.keep({
-      canBegin: isPrimed(protocolVersion),
-      start: () =>
-        keptStreams.start({
-          sessionId,
-          user: call.user && nameOwner(call.user),
-          protocolVersion,
-          requestId: call.record.id,
-          isOfSession: false,
-          abandon: call.abort,
-        }),
-    });
-  }
-
-  function toClient(call: Call, session: SessionRecord): CallClient {
-    const { offers } = call.catalog;
-    const logLevel = offers.logging ? readLogLevel(session.logLevel) : undefined;
-    return {
-      capabilities: () => readStoredCapabilities(session.clientCapabilities),
-      logLevel,
-      ask: (requests, guards) => questions.ask(call, session, requests, guards),
-      createRelay: ({ wantsProgress, signal, meta, questionGuards }) => ({
-        era: 'session',
-        signal,
-        wantsProgress,
-        meta,
-        questionGuards,
-        logLevel,
-        ask: (request, cancelled) => questions.askRaw(call, session, request, cancelled),
-        completeElicitation: (elicitationId) =>
-          call.stream.send({
-            method: 'notifications/elicitation/complete',
-            params: { elicitationId },
-          }),
-      }),
-      isAsking: () => false,
-    };
+    const { stream } = call;
+    const { protocolVersion } = session;
+    const client = new SessionClient(call, session, deps);
+    if (isResumable(protocolVersion)) stream.keep(client);
+    const working = runCall(call, client, params);
+    const running = cancellations.add(call, session.sessionId, id);
+    // One reaction for all that is left to do: each further promise would cost every call as much again.
+    working.then(
+      (outcome) => {
+        cancellations.remove(running);
+        stream.end(answerInVersion(protocolVersion, outcome));
+      },
+      (thrown: unknown) => {
+        cancellations.remove(running);
+        stream.end(toErrorAnswer(thrown));
+      },
+    );
+    return stream.respond();
   }
 }
 
-/** Sessions are asked while a call goes on: none of their calls ends with a question. */
-const answerInVersion = (version: string, working: Promise<Outcome>): Promise<Answer> =>
-  working.then(
-    (outcome) =>
-      outcome.kind === 'asked'
-        ? { error: new GatewayError('method_failed') }
-        : toAnswer(outcome, version >= FAILURE_RESULTS, ({ result }) =>
-            version >= NEWEST_KINDS ? result : adaptContent(version, result),
-          ),
-    toErrorAnswer,
+/** The client of a call in its session: it can be asked, and, with newer revisions, come back for the answer (§15.1). */
+class SessionClient implements CallClient, KeepStream {
+  readonly logLevel: LogSeverity | undefined;
+  private readonly call: Call;
+  private readonly session: SessionRecord;
+  private readonly deps: Pick<SessionEraDeps, 'questions' | 'keptStreams'>;
+
+  constructor(
+    call: Call,
+    session: SessionRecord,
+    deps: Pick<SessionEraDeps, 'questions' | 'keptStreams'>,
+  ) {
+    const { offers } = call.catalog;
+    this.logLevel = offers.logging ? readLogLevel(session.logLevel) : undefined;
+    this.call = call;
+    this.session = session;
+    this.deps = deps;
+  }
+
+  capabilities(): ClientCapabilities {
+    return readStoredCapabilities(this.session.clientCapabilities);
+  }
+
+  ask<const Requests extends ClientRequests>(
+    requests: Requests,
+    guards: QuestionGuards | undefined,
+  ): Promise<Answers<Requests>> {
+    return this.deps.questions.ask(this.call, this.session, requests, guards);
+  }
+
+  askRaw(request: RawRequest, cancelled: CancelSignal | undefined): Promise<RawAnswer> {
+    return this.deps.questions.askRaw(this.call, this.session, request, cancelled);
+  }
+
+  createRelay(relayed: RelayedThrough): SessionRelay {
+    return new RelayInSession(this, relayed);
+  }
+
+  completeElicitation(elicitationId: string): void {
+    const method = 'notifications/elicitation/complete';
+    this.call.stream.send({ method, params: { elicitationId } });
+  }
+
+  /** Sessions are asked while a call goes on: none of their calls ends with a question. */
+  isAsking(): boolean {
+    return false;
+  }
+
+  get canBegin(): boolean {
+    return isPrimed(this.session.protocolVersion);
+  }
+
+  start(): EventChannel {
+    const { call, session } = this;
+    const { sessionId, protocolVersion } = session;
+    return this.deps.keptStreams.start({
+      sessionId,
+      user: call.user && nameOwner(call.user),
+      protocolVersion,
+      requestId: call.record.id,
+      isOfSession: false,
+      abandon: () => call.abort(),
+    });
+  }
+}
+
+type RelayedThrough = Parameters<CallClient['createRelay']>[0];
+
+class RelayInSession implements SessionRelay {
+  readonly era = 'session';
+  readonly signal: CancelSignal;
+  readonly wantsProgress: boolean;
+  readonly logLevel: LogSeverity | undefined;
+  readonly meta: JsonObject | undefined;
+  readonly questionGuards: QuestionGuards | undefined;
+  private readonly client: SessionClient;
+
+  constructor(
+    client: SessionClient,
+    { signal, wantsProgress, meta, questionGuards }: RelayedThrough,
+  ) {
+    this.signal = signal;
+    this.wantsProgress = wantsProgress;
+    this.logLevel = client.logLevel;
+    this.meta = meta;
+    this.questionGuards = questionGuards;
+    this.client = client;
+  }
+
+  ask(request: RawRequest, cancelled?: CancelSignal): Promise<RawAnswer> {
+    return this.client.askRaw(request, cancelled);
+  }
+
+  completeElicitation(elicitationId: string): void {
+    this.client.completeElicitation(elicitationId);
+  }
+}
+
+function answerInVersion(version: string, outcome: Outcome): Answer {
+  if (outcome.kind === 'asked') return { error: new GatewayError('method_failed') };
+  return toAnswer(outcome, version >= FAILURE_RESULTS, ({ result }) =>
+    version >= NEWEST_KINDS ? result : adaptContent(version, result),
   );
+}
 
 /** The revision that asks for results where a tool's arguments do not fit or it fails. Versions compare as text. */
 const FAILURE_RESULTS = '2025-11-25';
@@ -222,11 +285,12 @@ const FAILURE_RESULTS = '2025-11-25';
 type Cancellations = ReturnType<typeof createCancellations>;
 
 /**
- * `cancel` is unset when the call is over. A Map that grows and shrinks leaves old tables behind, which
- * survive several garbage collections, and would keep all that the call held.
+ * `call` is unset when it is over. A Map that grows and shrinks leaves old tables behind, which survive several garbage
+ * collections, and would keep all that the call held.
  */
 interface RunningCall {
-  cancel: (() => void) | undefined;
+  readonly key: string;
+  call: Call | undefined;
 }
 
 function createCancellations(replicas: McpReplicas) {
@@ -234,7 +298,7 @@ function createCancellations(replicas: McpReplicas) {
 
   function cancelHere(sessionId: string, id: RequestId): boolean {
     const runningCall = running.get(buildCallKey(sessionId, id));
-    runningCall?.cancel?.();
+    runningCall?.call?.abort(new GatewayError('request_cancelled'));
     return runningCall !== undefined;
   }
 
@@ -243,29 +307,16 @@ function createCancellations(replicas: McpReplicas) {
   });
 
   return {
-    /** Resolves to the answer, or to `request_cancelled` as soon as the client cancels the request. */
-    raceCancellation(
-      call: Call,
-      sessionId: string,
-      id: RequestId,
-      answer: Promise<Answer>,
-    ): Promise<Answer> {
-      const key = buildCallKey(sessionId, id);
-      return new Promise((resolve) => {
-        const runningCall: RunningCall = {
-          cancel() {
-            call.abort();
-            resolve({ error: new GatewayError('request_cancelled') });
-          },
-        };
-        running.set(key, runningCall);
-        answer.then((value) => {
-          runningCall.cancel = undefined;
-          // A client that uses an id twice at once can cancel the later call only.
-          if (running.get(key) === runningCall) running.delete(key);
-          resolve(value);
-        });
-      });
+    /** Until it is removed, its client can cancel it: it is answered at once, with `request_cancelled`. */
+    add(call: Call, sessionId: string, id: RequestId): RunningCall {
+      const runningCall: RunningCall = { key: buildCallKey(sessionId, id), call };
+      running.set(runningCall.key, runningCall);
+      return runningCall;
+    },
+    remove(runningCall: RunningCall): void {
+      runningCall.call = undefined;
+      // A client that uses an id twice at once can cancel the later call only.
+      if (running.get(runningCall.key) === runningCall) running.delete(runningCall.key);
     },
     /** Cancels the call wherever it runs; one that is over already, or never was, is no matter. */
     async cancel(sessionId: string, id: RequestId): Promise<void> {

@@ -79,7 +79,8 @@ export const createInitialize = ({
   findClientId,
   service: { name, version },
 }: InitializeDeps): Initialize =>
-  async function initialize({ user, catalog }, params) {
+  async function initialize(call, params) {
+    const { user, catalog } = call;
     const { client, ...session } = readInitialize(params);
     const clientId = await findClientId({ user });
     const { view, title } = catalog;
@@ -94,13 +95,13 @@ export const createInitialize = ({
       closeSession({ ...caller, session: { sessionId: endedId, protocolVersion } });
       void sessionStreams?.end(endedId);
     }
-    const response = toResultResponse({
+    call.sessionInfo = { sessionId, expiresAt: sessions.getExpiry(created) };
+    return toResultResponse({
       protocolVersion: session.protocolVersion,
       capabilities: listCapabilities(description, sessionStreams !== undefined, 'session'),
       serverInfo: { name, version, ...(title !== undefined && { title }) },
       ...(description.instructions !== undefined && { instructions: description.instructions }),
     });
-    return { ...response, sessionId, expiresAt: sessions.getExpiry(created) };
   };
 
 /** The session that the params ask for. */

@@ -62,11 +62,11 @@ export interface Sessions {
   ): SessionAccess | undefined;
   /**
    * The record of the session that a call names, where it is active, its user's, and was opened at the same path;
-   * counts one that has expired.
+   * counts one that has expired: only that is waited for.
    *
    * @throws GatewayError `internal_error` when the store did not answer: that is never "not found".
    */
-  read(id: string, call: CallInSession): Promise<SessionRecord | undefined>;
+  read(id: string, call: CallInSession): SessionRecord | undefined | Promise<undefined>;
   /**
    * Notes which log messages the client wants.
    *
@@ -129,6 +129,10 @@ export function createSessions(
     return session.record;
   }
 
+  async function countExpired(id: string): Promise<undefined> {
+    if (await store.claimExpiredSession(id)) metrics.recordSessions('expired');
+  }
+
   return {
     async create(user, session) {
       const sessionId = generateSessionId();
@@ -155,15 +159,13 @@ export function createSessions(
       return { sessionId: id, owner: toOwner(user), slideSeconds };
     },
 
-    async read(id, { session, user, catalog }) {
+    read(id, { session, user, catalog }) {
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
       if (record !== undefined) {
         return isOwn(record, user) && record.server === nameOwnPath(catalog) ? record : undefined;
       }
-      if (!isSessionId(id)) return undefined;
-      if (await store.claimExpiredSession(id)) metrics.recordSessions('expired');
-      return undefined;
+      return isSessionId(id) ? countExpired(id) : undefined;
     },
 
     async setLogLevel(id, user, logLevel) {

@@ -70,7 +70,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
 
   return {
     accessSession: () => undefined,
-    async handle(call, message) {
+    handle(call, message) {
       if (message.kind === 'notification') return ACCEPTED;
       if (message.kind === 'response') {
         fail('invalid_request', {
@@ -86,7 +86,11 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
         return listen(call, message, envelope);
       }
       checkNameHeader(request, method, message.params);
-      return stream.respond(answerCall(call, message, envelope).catch(toErrorAnswer));
+      answerCall(call, message, envelope).then(
+        (answer) => stream.end(answer),
+        (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
+      );
+      return stream.respond();
     },
   };
 
@@ -101,15 +105,24 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     const stopCounting = countCall(call);
     try {
       const clientId = await findClientId({ user });
+      call.record.clientId = clientId;
       const caller = { user, session: undefined, client, clientId, view: catalog.view };
       const filter = readFilter(message.params);
       if (filter.taskIds.length > 0) checkDeclaresTasks(client);
       return await openSubscription(message, filter, call, caller, async (record) =>
         createContext(
-          // Whoever asks for a task is not whoever waits for the answer of this call.
-          { ...call, record },
+          {
+            user,
+            session: call.session,
+            // Whoever asks for a task is not whoever waits for the answer of this call.
+            record,
+            stream: call.stream,
+            signal: () => call.signal(),
+            abortSignal: () => call.abortSignal(),
+          },
           await startRound(call, message, envelope, requestState, undefined),
-          { ...deps, canAsk: false, params: message.params, clientId },
+          deps,
+          message.params,
         ),
       );
     } finally {

@@ -11,29 +11,6 @@ import {
 } from '../calls/outcome.ts';
 import { createEventQueue } from './event-queue.ts';
 
-/** The way to the client until its request is answered. */
-export interface ResponseStream {
-  /** Whether the client takes a stream: to others nothing is sent but the response. */
-  readonly isAccepted: boolean;
-  /** Notifications to a client that reads slower than they come are dropped. */
-  send(message: OutgoingMessage): void;
-  /**
-   * Resolves to the answer; or, when something is sent before it, at once to the stream, whose last
-   * event it is then. Nothing is sent after the answer.
-   */
-  respond(answer: Promise<Answer>): Promise<McpResponse>;
-  /** Answers in place of what was to be the answer, unless that has come. */
-  end(answer: Answer): void;
-  /** Where it becomes a stream, it is one that outlives its connection. To be called before anything is sent. */
-  keep(how: KeepStream): void;
-  /** Becomes a stream although there is nothing to send yet, where its client can come back to that. */
-  begin(): void;
-  /** Ends the connection, and becomes a stream for it: its client comes back for the answer, where it can. */
-  disconnect(): void;
-  /** Whether the client may come back for the answer after its connection broke. */
-  isKept(): boolean;
-}
-
 export interface KeepStream {
   start(): EventChannel;
   /** Whether clients understand a stream that begins with nothing but an id to come back with. */
@@ -52,59 +29,80 @@ export interface EventChannel {
   disconnect(): void;
 }
 
-export function createResponseStream(isAccepted: boolean, id: RequestId | null): ResponseStream {
-  let keepStream: KeepStream | undefined;
-  let channel: EventChannel | undefined;
-  let response: StreamResponse | undefined;
-  let answer: Answer | undefined;
-  let resolve: ((response: McpResponse) => void) | undefined;
+/** The way to the client until its request is answered. A class: as closures each call's had half a kilobyte more. */
+export class ResponseStream {
+  /** Whether the client takes a stream: to others nothing is sent but the response. */
+  readonly isAccepted: boolean;
+  private readonly id: RequestId | null;
+  private keepStream: KeepStream | undefined;
+  private channel: EventChannel | undefined;
+  private response: StreamResponse | undefined;
+  private answer: Answer | undefined;
+  private resolve: ((response: McpResponse) => void) | undefined;
 
-  function startStream(): EventChannel {
-    const started = keepStream === undefined ? createPlainChannel() : keepStream.start();
-    response = { kind: 'stream', events: started.items, answer: () => answer };
-    resolve?.(response);
+  constructor(isAccepted: boolean, id: RequestId | null) {
+    this.isAccepted = isAccepted;
+    this.id = id;
+  }
+
+  /** Notifications to a client that reads slower than they come are dropped. */
+  send(message: OutgoingMessage): void {
+    if (this.answer !== undefined || !this.isAccepted) return;
+    this.channel ??= this.startStream();
+    this.channel.send(JSON.stringify({ jsonrpc: '2.0', ...message }), message.id === undefined);
+  }
+
+  /**
+   * Resolves to the answer that `end` is given; or, when something is sent before it, at once to the stream, whose last
+   * event it is then. Nothing is sent after the answer.
+   */
+  respond(): Promise<McpResponse> {
+    return new Promise((resolve) => {
+      this.resolve = resolve;
+      if (this.response !== undefined) resolve(this.response);
+      else if (this.answer !== undefined) resolve({ kind: 'json', answer: this.answer });
+    });
+  }
+
+  /** The answer, unless there is one. */
+  end(answer: Answer): void {
+    if (this.answer !== undefined) return;
+    this.answer = answer;
+    if (this.channel === undefined) this.resolve?.({ kind: 'json', answer });
+    else this.channel.end(renderResponse(answer, this.id).text);
+  }
+
+  /** Where it becomes a stream, it is one that outlives its connection. To be called before anything is sent. */
+  keep(how: KeepStream): void {
+    if (this.isAccepted) this.keepStream = how;
+  }
+
+  /** Becomes a stream although there is nothing to send yet, where its client can come back to that. */
+  begin(): void {
+    const isBegun = this.answer !== undefined || this.channel !== undefined;
+    if (isBegun || this.keepStream?.canBegin !== true) return;
+    this.channel = this.startStream();
+    this.channel.begin();
+  }
+
+  /** Ends the connection, and becomes a stream for it: its client comes back for the answer, where it can. */
+  disconnect(): void {
+    if (this.answer !== undefined || this.keepStream === undefined) return;
+    this.begin();
+    this.channel?.disconnect();
+  }
+
+  /** Whether the client may come back for the answer after its connection broke. */
+  isKept(): boolean {
+    return this.keepStream !== undefined && this.channel !== undefined;
+  }
+
+  private startStream(): EventChannel {
+    const started = this.keepStream === undefined ? createPlainChannel() : this.keepStream.start();
+    this.response = { kind: 'stream', events: started.items, answer: () => this.answer };
+    this.resolve?.(this.response);
     return started;
   }
-
-  function end(value: Answer): void {
-    if (answer !== undefined) return;
-    answer = value;
-    if (channel === undefined) resolve?.({ kind: 'json', answer: value });
-    else channel.end(renderResponse(value, id).text);
-  }
-
-  function begin(): void {
-    if (answer !== undefined || channel !== undefined || keepStream?.canBegin !== true) return;
-    channel = startStream();
-    channel.begin();
-  }
-
-  return {
-    isAccepted,
-    send(message) {
-      if (answer !== undefined || !isAccepted) return;
-      channel ??= startStream();
-      channel.send(JSON.stringify({ jsonrpc: '2.0', ...message }), message.id === undefined);
-    },
-    end,
-    respond(pending) {
-      pending.then(end);
-      return new Promise((settle) => {
-        resolve = settle;
-        if (response !== undefined) settle(response);
-      });
-    },
-    keep(how) {
-      if (isAccepted) keepStream = how;
-    },
-    begin,
-    disconnect() {
-      if (answer !== undefined || keepStream === undefined) return;
-      begin();
-      channel?.disconnect();
-    },
-    isKept: () => keepStream !== undefined && channel !== undefined,
-  };
 }
 
 /** Of a stream that ends with its connection. */

@@ -53,7 +53,7 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
     ...sessions,
     ...byteBudgets,
 
-    async admitRequest(windows, access, grantKey) {
+    admitRequest(windows, access, grantKey) {
       const grant = grantKey === undefined ? NO_GRANT : lookUpGrant(grantKey);
       if (grantKey !== undefined && isMissingGrant(grant)) {
         return { verdict: undefined, entry: undefined, session: NO_SESSION, grant };

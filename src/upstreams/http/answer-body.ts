@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
-import { createGrowingBuffer } from '../../platform/memory/growing-buffer.ts';
+import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/growing-buffer.ts';
 import type { EventCursor } from './event-cursor.ts';
 
 export interface AnswerBody {
@@ -27,63 +27,97 @@ const tooLong = (maxBytes: number) =>
 /** Kept as they came, and not copied; what comes behind them is, since of many small pieces each costs more than its bytes. */
 const MAX_PIECES = 16;
 
-/** A single value of JSON in pieces, or nothing at all (202). */
-export function createJsonBody(
-  maxBytes: number,
-  onEnd: (pieces: readonly Buffer[], bytes: number) => void,
-): AnswerBody {
-  let pieces: Buffer[] = [];
-  let bytes = 0;
-  const rest = createGrowingBuffer();
-  return {
-    add(chunk) {
-      if (bytes + chunk.length > maxBytes) return tooLong(maxBytes);
-      bytes += chunk.length;
-      if (pieces.length < MAX_PIECES) pieces.push(chunk);
-      else rest.append(chunk);
-      return undefined;
-    },
-    end() {
-      const received = rest.byteLength() === 0 ? pieces : [...pieces, rest.take()];
-      const length = bytes;
-      pieces = [];
-      bytes = 0;
-      onEnd(received, length);
-    },
-    keptBytes: () => bytes,
-  };
+/** Who is told what is read of a body. */
+export interface BodyReader extends EventReader {
+  /** All of a body that is a single value of JSON, in pieces; or nothing at all (202). */
+  onBody(pieces: readonly Buffer[], bytes: number): void;
+  /** All of a refusal, where it is an object of JSON and no longer than one is read. */
+  onRefusal(body: JsonObject | undefined): void;
 }
 
-export interface EventBodyOptions {
-  readonly maxBytes: number;
+export interface EventReader {
   /** Data of an event, as text or as the bytes that came. */
   onMessage(data: string | Buffer): void;
   onNamedEvent(name: string, data: string): void;
   /** A comment, a field that means nothing, an event without data; or lines without end that are no event. */
   onNoise(count: number): void;
-  onEnd(): void;
+  onEventsEnd(): void;
   /** Called once an event has an id, or the server says when to come back; undefined where nobody comes back. */
-  readonly openCursor?: (() => EventCursor) | undefined;
+  openCursor(): EventCursor | undefined;
+}
+
+export const createJsonBody = (maxBytes: number, reader: Pick<BodyReader, 'onBody'>): AnswerBody =>
+  new JsonBody(maxBytes, reader);
+
+/** A class as most calls have one. */
+class JsonBody implements AnswerBody {
+  private readonly maxBytes: number;
+  private readonly reader: Pick<BodyReader, 'onBody'>;
+  private pieces: Buffer[] = [];
+  private bytes = 0;
+  private rest: GrowingBuffer | undefined;
+
+  constructor(maxBytes: number, reader: Pick<BodyReader, 'onBody'>) {
+    this.maxBytes = maxBytes;
+    this.reader = reader;
+  }
+
+  add(chunk: Buffer): string | undefined {
+    if (this.bytes + chunk.length > this.maxBytes) return tooLong(this.maxBytes);
+    this.bytes += chunk.length;
+    if (this.pieces.length < MAX_PIECES) {
+      this.pieces.push(chunk);
+      return undefined;
+    }
+    this.rest ??= createGrowingBuffer();
+    this.rest.append(chunk);
+    return undefined;
+  }
+
+  end(): void {
+    const { pieces, bytes, rest } = this;
+    this.pieces = [];
+    this.bytes = 0;
+    this.reader.onBody(rest === undefined ? pieces : [...pieces, rest.take()], bytes);
+  }
+
+  keptBytes(): number {
+    return this.bytes;
+  }
 }
 
 /** Server-sent events, as the WHATWG HTML standard §9.2 has them: each message is a value of JSON. */
-export function createEventBody(options: EventBodyOptions): AnswerBody {
-  const { onMessage, onEnd } = options;
+export const createEventBody = (maxBytes: number, reader: EventReader): AnswerBody =>
+  new EventBody(maxBytes, reader);
+
+class EventBody implements AnswerBody {
+  private readonly maxBytes: number;
+  private readonly reader: EventReader;
   /** Most answers are one event that comes in one piece: nothing else needs one. */
-  let reader: EventReader | undefined;
-  return {
-    add(chunk) {
-      const data = reader === undefined ? findOnlyMessage(chunk) : undefined;
-      if (data === undefined) {
-        reader ??= createEventReader(options);
-        return reader.add(chunk);
-      }
-      onMessage(data);
-      return undefined;
-    },
-    end: onEnd,
-    keptBytes: () => reader?.keptBytes() ?? 0,
-  };
+  private splitter: EventSplitter | undefined;
+
+  constructor(maxBytes: number, reader: EventReader) {
+    this.maxBytes = maxBytes;
+    this.reader = reader;
+  }
+
+  add(chunk: Buffer): string | undefined {
+    const data = this.splitter === undefined ? findOnlyMessage(chunk) : undefined;
+    if (data === undefined) {
+      this.splitter ??= createEventSplitter(this.maxBytes, this.reader);
+      return this.splitter.add(chunk);
+    }
+    this.reader.onMessage(data);
+    return undefined;
+  }
+
+  end(): void {
+    this.reader.onEventsEnd();
+  }
+
+  keptBytes(): number {
+    return this.splitter?.keptBytes() ?? 0;
+  }
 }
 
 /** How the SDKs of MCP begin the event of a message. */
@@ -103,11 +137,10 @@ function findOnlyMessage(chunk: Buffer): Buffer | undefined {
   return isOneLine && isUtf8(data) ? data : undefined;
 }
 
-type EventReader = Pick<AnswerBody, 'add' | 'keptBytes'>;
+type EventSplitter = Pick<AnswerBody, 'add' | 'keptBytes'>;
 
 /** Events in pieces of any kind. */
-function createEventReader(options: EventBodyOptions): EventReader {
-  const { maxBytes, onMessage, onNamedEvent, onNoise, openCursor } = options;
+function createEventSplitter(maxBytes: number, reader: EventReader): EventSplitter {
   const decoder = new StringDecoder('utf8');
   const toLineFeeds = createToLineFeeds();
   /** Of the line that has begun. */
@@ -125,22 +158,22 @@ function createEventReader(options: EventBodyOptions): EventReader {
     maxBufferSize: maxBytes,
     onError({ type }) {
       if (type === 'max-buffer-size-exceeded') problem ??= tooLong(maxBytes);
-      else onNoise(1);
+      else reader.onNoise(1);
     },
     onEvent({ event = 'message', id, data }) {
       lines -= LINES_A_MESSAGE;
-      const isKnown = id !== undefined && openCursor?.().take(id) === false;
-      if (isKnown) onNoise(1);
-      else if (event !== 'message') onNamedEvent(event, data);
+      const isKnown = id !== undefined && reader.openCursor()?.take(id) === false;
+      if (isKnown) reader.onNoise(1);
+      else if (event !== 'message') reader.onNamedEvent(event, data);
       // The first event of a stream may be empty (MCP 2025-11-25, resuming): it only has an id.
-      else if (data === '') onNoise(1);
-      else onMessage(data);
+      else if (data === '') reader.onNoise(1);
+      else reader.onMessage(data);
     },
-    onRetry: (ms) => openCursor?.().noteRetry(ms),
+    onRetry: (ms) => reader.openCursor()?.noteRetry(ms),
     onComment(comment) {
       lines -= LINES_A_MESSAGE;
       commentBytes += comment.length + COMMENT_BYTES;
-      onNoise(1);
+      reader.onNoise(1);
     },
   });
 
@@ -155,7 +188,7 @@ function createEventReader(options: EventBodyOptions): EventReader {
     hadLineEnd = text.endsWith('\n');
     lines = Math.max(0, lines);
     if (lines < LINES_A_MESSAGE) return;
-    onNoise(Math.floor(lines / LINES_A_MESSAGE));
+    reader.onNoise(Math.floor(lines / LINES_A_MESSAGE));
     lines %= LINES_A_MESSAGE;
   }
 
@@ -205,16 +238,16 @@ function countLineFeeds(text: string): number {
 /** Of a refusal no more than an error of JSON-RPC is read. */
 const MAX_REFUSAL_BYTES = 65_536;
 
-export function createRefusalBody(complete: (body: JsonObject | undefined) => void): AnswerBody {
+export function createRefusalBody(reader: Pick<BodyReader, 'onRefusal'>): AnswerBody {
   const received = createGrowingBuffer();
   return {
     add(chunk) {
       received.append(chunk);
       if (received.byteLength() <= MAX_REFUSAL_BYTES) return undefined;
-      complete(undefined);
+      reader.onRefusal(undefined);
       return tooLong(MAX_REFUSAL_BYTES);
     },
-    end: () => complete(parseObject(received.take())),
+    end: () => reader.onRefusal(parseObject(received.take())),
     keptBytes: received.byteLength,
   };
 }

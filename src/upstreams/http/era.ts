@@ -10,7 +10,7 @@ import { describeInHeaders, toStatelessParams } from '../messages/envelope.ts';
 import type { NameAudience } from '../transport/description-memory.ts';
 import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
-import type { HttpConnection } from './http-connection.ts';
+import { type HttpConnection, toOutcome } from './http-connection.ts';
 import type { CallOutcome } from './server-call.ts';
 
 export interface EraMemory {
@@ -87,6 +87,7 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
         headers: describeInHeaders(DISCOVER),
         timeoutMs,
         isHandshake: true,
+        conclude: toOutcome,
       });
       if (outcome.kind === 'refused' && isFinal(outcome.status)) {
         throw toRefusal(outcome);

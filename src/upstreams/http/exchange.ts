@@ -6,10 +6,11 @@ import type { JsonObject } from '../../platform/json.ts';
 import { parseServerBytes, parseServerJson } from '../messages/server-message.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
 import type { StreamPace } from '../transport/message-pace.ts';
-import { PacedMessages } from '../transport/paced-messages.ts';
-import { UpstreamError } from '../upstream.ts';
+import { PacedMessages, type PacedStream } from '../transport/paced-messages.ts';
+import { type UpstreamCaller, UpstreamError } from '../upstream.ts';
 import {
   type AnswerBody,
+  type BodyReader,
   createEventBody,
   createJsonBody,
   createRefusalBody,
@@ -17,23 +18,29 @@ import {
 import type { EventCursor } from './event-cursor.ts';
 import { createInvalidError, createNoJsonError, toConnectionError } from './failures.ts';
 
-export interface ExchangeRequest {
+/** What is the same for all requests to a server. */
+export interface ExchangeServer {
   readonly origin: string;
+  /** Bytes of an answer; of a stream, of each of its events. */
+  readonly maxBytes: number;
+  /** Among the headers of its requests is a token of the configuration file, and none of a user. */
+  readonly hasToken: boolean;
+  /** Counts what of an answer is in memory; `onDrop` is called when it takes too much. */
+  countAnswer(caller: UpstreamCaller, onDrop: (error: UpstreamError) => void): CountedAnswer;
+  /** Of the messages in an answer. */
+  openPace(caller: UpstreamCaller): StreamPace;
+}
+
+export interface ExchangeRequest {
+  readonly server: ExchangeServer;
+  readonly caller: UpstreamCaller;
   readonly path: string;
   readonly method: 'POST' | 'GET' | 'DELETE';
   /** Names and values in turn. */
   readonly headers: string[];
   readonly body: string | null;
-  /** Bytes of the answer; of a stream, of each of its events. */
-  readonly maxBytes: number;
   /** What has no answer is accepted by its status, whatever the body. */
   readonly isAnswered: boolean;
-  /** Among its headers is a token of the configuration file, and none of a user. */
-  readonly hasToken: boolean;
-  /** Counts what of the answer is in memory; `onDrop` is called when it takes too much. */
-  countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer;
-  /** Of the messages in the answer. */
-  openPace(): StreamPace;
 }
 
 export interface ExchangeListener {
@@ -48,8 +55,8 @@ export interface ExchangeListener {
   onStart?(headers: IncomingHttpHeaders): void;
   /** An event of another name than that of messages. */
   onNamedEvent?(name: string, data: string): void;
-  /** Where the position in a stream is kept, so that it can be read on; called once the server gives one. */
-  readonly openCursor?: (() => EventCursor) | undefined;
+  /** Where the position in a stream is kept; called once the server gives one. Undefined where none is read on. */
+  openCursor?(): EventCursor | undefined;
 }
 
 export type ExchangeEnd =
@@ -61,7 +68,7 @@ export type ExchangeEnd =
       readonly status: number;
       readonly headers: IncomingHttpHeaders;
       readonly body: JsonObject | undefined;
-      /** `hasToken` of the request. */
+      /** `hasToken` of the server. */
       readonly hadToken: boolean;
     }
   | {
@@ -86,143 +93,220 @@ export interface Route {
   underWay: number;
 }
 
-/** Sends the request; the result ends it, whatever has come by then. */
+/** Sends the request. */
 export function startExchange(
   route: Route,
-  exchange: ExchangeRequest,
+  request: ExchangeRequest,
   listener: ExchangeListener,
-): () => void {
-  const { origin, path, method, headers: sent, body: content, maxBytes, isAnswered } = exchange;
-  const counted = exchange.countAnswer(fail);
-  const pace = exchange.openPace();
-  let controller: Dispatcher.DispatchController | undefined;
-  let body: AnswerBody | undefined;
-  let answerHeaders: IncomingHttpHeaders = {};
-  let isOver = false;
-  const isCounted = method === 'POST';
+): Pick<Exchange, 'stop'> {
+  const exchange = new Exchange(route, request, listener);
+  exchange.start();
+  return exchange;
+}
 
-  const messages = new PacedMessages<Received>(pace, {
-    pass: passMessage,
-    copy: (received) => received,
-    pause: () => controller?.pause(),
-    resume() {
-      counted.note(0, body?.keptBytes() ?? 0);
-      controller?.resume();
-    },
-    giveUp: () => fail(new UpstreamError('overloaded', TOO_FAST)),
-  });
+/**
+ * A class, since every call has one: undici, the body and the pace call its methods, where closures of each exchange took some
+ * 2 KB of it.
+ */
+class Exchange implements Dispatcher.DispatchHandler, PacedStream<Received>, BodyReader {
+  private readonly route: Route;
+  private readonly request: ExchangeRequest;
+  private readonly listener: ExchangeListener;
+  private readonly counted: CountedAnswer;
+  private readonly pace: StreamPace;
+  private readonly messages: PacedMessages<Received>;
+  private controller: Dispatcher.DispatchController | undefined;
+  private body: AnswerBody | undefined;
+  private status = 0;
+  private answerHeaders: IncomingHttpHeaders = NO_HEADERS;
+  /** How it ends once all that came has been passed on. */
+  private outcome: ExchangeEnd | undefined;
+  private isOver = false;
 
-  function close(): void {
-    if (!isOver && isCounted) route.underWay -= 1;
-    isOver = true;
-    messages.stop();
-    counted.end();
+  constructor(route: Route, request: ExchangeRequest, listener: ExchangeListener) {
+    const { server, caller } = request;
+    this.route = route;
+    this.request = request;
+    this.listener = listener;
+    this.counted = server.countAnswer(caller, (error) => this.fail(error));
+    this.pace = server.openPace(caller);
+    this.messages = new PacedMessages<Received>(this.pace, this);
   }
 
-  function end(outcome: ExchangeEnd): void {
-    if (isOver) return;
-    close();
-    listener.onEnd(outcome);
+  start(): void {
+    const { route } = this;
+    if (this.isCounted()) route.underWay += 1;
+    // Alone it would only wait.
+    if (this.isCounted() && route.underWay > 1) route.runAtTurnEnd(() => this.send());
+    else this.send();
   }
 
-  function stop(): void {
-    close();
-    controller?.abort(STOPPED);
+  /** Ends it, whatever has come by then; the listener is told nothing more. */
+  stop(): void {
+    this.close();
+    this.controller?.abort(STOPPED);
   }
 
-  function fail(error: UpstreamError): void {
-    end({ kind: 'failed', error });
-    controller?.abort(STOPPED);
+  private isCounted(): boolean {
+    return this.request.method === 'POST';
   }
 
-  function passMessage(received: Received): number {
-    const parsed = parseReceived(received);
-    if (parsed !== undefined) return listener.onMessage(parsed.value, answerHeaders);
-    fail(createNoJsonError(answerHeaders));
-    return 1;
+  /** What undici throws at once, as for a header that a proxy may not be sent, concerns this request alone. */
+  private send(): void {
+    if (this.isOver) return;
+    const { server, path, method, headers, body } = this.request;
+    try {
+      const options = { origin: server.origin, path, method, headers, body };
+      this.route.dispatcher.dispatch(options, this);
+    } catch (cause) {
+      this.end({ kind: 'failed', error: toConnectionError(cause, false) });
+    }
   }
 
-  function readChunk(chunk: Buffer): void {
-    if (isOver || body === undefined) return;
+  private close(): void {
+    if (!this.isOver && this.isCounted()) this.route.underWay -= 1;
+    this.isOver = true;
+    this.messages.stop();
+    this.counted.end();
+  }
+
+  private end(outcome: ExchangeEnd): void {
+    if (this.isOver) return;
+    this.close();
+    this.listener.onEnd(outcome);
+  }
+
+  private fail(error: UpstreamError): void {
+    this.end({ kind: 'failed', error });
+    this.controller?.abort(STOPPED);
+  }
+
+  // What undici tells.
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    if (this.isOver) controller.abort(STOPPED);
+  }
+
+  onResponseStart(_controller: unknown, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200 || this.isOver) return;
+    this.status = status;
+    this.answerHeaders = headers;
+    this.body = this.createBody();
+  }
+
+  onResponseData(_controller: unknown, chunk: Buffer): void {
+    const { body, messages } = this;
+    if (this.isOver || body === undefined) return;
     const problem = body.add(chunk);
-    if (isOver) return;
+    if (this.isOver) return;
     if (problem !== undefined) {
-      fail(createInvalidError(problem));
+      this.fail(createInvalidError(problem));
       return;
     }
     messages.check(chunk.length);
-    if (isOver) return;
-    counted.note(chunk.length, body.keptBytes() + messages.waitingBytes);
+    if (this.isOver) return;
+    this.counted.note(chunk.length, body.keptBytes() + messages.waitingBytes);
   }
 
-  function createBody(status: number, headers: IncomingHttpHeaders): AnswerBody {
-    if (status >= 300) {
-      const refusal = { kind: 'refused', status, headers, hadToken: exchange.hasToken } as const;
-      return createRefusalBody((value) => end({ ...refusal, body: value }));
-    }
+  onResponseEnd(): void {
+    // From now on the connection may be that of another request.
+    this.controller = undefined;
+    if (!this.isOver) this.body?.end();
+  }
+
+  onResponseError(_controller: unknown, cause: unknown): void {
+    this.controller = undefined;
+    const hasAnswered = this.body !== undefined;
+    const error = toConnectionError(cause, hasAnswered);
+    const isCut = hasAnswered && getErrorCode(cause) !== CLOSED_FROM_HERE;
+    this.endAfterMessages({ kind: 'failed', error, isCut });
+  }
+
+  // What its body tells.
+
+  private createBody(): AnswerBody {
+    const { status, answerHeaders: headers, listener, request } = this;
+    if (status >= 300) return createRefusalBody(this);
     listener.onStart?.(headers);
-    const complete = () => end({ kind: 'complete', status, headers });
-    if (!isAnswered) return createRefusalBody(complete);
-    if (!isEventStream(headers)) {
-      return createJsonBody(maxBytes, (pieces, bytes) => {
-        if (bytes > 0) messages.push(pieces, bytes);
-        messages.end(complete);
-      });
-    }
-    return createEventBody({
-      maxBytes,
-      onMessage: (data) => messages.push(typeof data === 'string' ? data : [data], data.length),
-      onNamedEvent(name, data) {
-        pace.count(1, data.length);
-        if (!isOver) listener.onNamedEvent?.(name, data);
-      },
-      onNoise: (count) => pace.count(count, 0),
-      onEnd: () => messages.end(complete),
-      openCursor: listener.openCursor,
-    });
+    if (!request.isAnswered) return createRefusalBody(this);
+    const { maxBytes } = request.server;
+    return isEventStream(headers)
+      ? createEventBody(maxBytes, this)
+      : createJsonBody(maxBytes, this);
   }
 
-  const request = { origin, path, method, headers: sent, body: content };
-  /** What undici throws at once, as for a header that a proxy may not be sent, concerns this request alone. */
-  function send(): void {
-    if (isOver) return;
-    try {
-      route.dispatcher.dispatch(request, handler);
-    } catch (cause) {
-      end({ kind: 'failed', error: toConnectionError(cause, false) });
-    }
+  onBody(pieces: readonly Buffer[], bytes: number): void {
+    if (bytes > 0) this.messages.push(pieces, bytes);
+    this.onEventsEnd();
   }
 
-  const handler: Dispatcher.DispatchHandler = {
-    onRequestStart(started) {
-      controller = started;
-      if (isOver) started.abort(STOPPED);
-    },
-    onResponseStart(_controller, status, headers) {
-      if (status < 200 || isOver) return;
-      answerHeaders = headers;
-      body = createBody(status, headers);
-    },
-    onResponseData: (_controller, chunk) => readChunk(chunk),
-    onResponseEnd() {
-      // From now on the connection may be that of another request.
-      controller = undefined;
-      if (!isOver) body?.end();
-    },
-    onResponseError(_controller, cause) {
-      controller = undefined;
-      const hasAnswered = body !== undefined;
-      const error = toConnectionError(cause, hasAnswered);
-      const isCut = hasAnswered && getErrorCode(cause) !== CLOSED_FROM_HERE;
-      messages.end(() => end({ kind: 'failed', error, isCut }));
-    },
-  };
-  if (isCounted) route.underWay += 1;
-  // Alone it would only wait.
-  if (isCounted && route.underWay > 1) route.runAtTurnEnd(send);
-  else send();
-  return stop;
+  onMessage(data: string | Buffer): void {
+    this.messages.push(typeof data === 'string' ? data : [data], data.length);
+  }
+
+  onNamedEvent(name: string, data: string): void {
+    this.pace.count(1, data.length);
+    if (!this.isOver) this.listener.onNamedEvent?.(name, data);
+  }
+
+  onNoise(count: number): void {
+    this.pace.count(count, 0);
+  }
+
+  onEventsEnd(): void {
+    const { status, answerHeaders: headers } = this;
+    this.endAfterMessages({ kind: 'complete', status, headers });
+  }
+
+  onRefusal(body: JsonObject | undefined): void {
+    const { status, answerHeaders: headers } = this;
+    const { hasToken: hadToken } = this.request.server;
+    if (status < 300) this.end({ kind: 'complete', status, headers });
+    else this.end({ kind: 'refused', status, headers, body, hadToken });
+  }
+
+  openCursor(): EventCursor | undefined {
+    return this.listener.openCursor?.();
+  }
+
+  private endAfterMessages(outcome: ExchangeEnd): void {
+    this.outcome = outcome;
+    this.messages.end();
+  }
+
+  // What the pace of its messages tells.
+
+  pass(received: Received): number {
+    const parsed = parseReceived(received);
+    if (parsed !== undefined) return this.listener.onMessage(parsed.value, this.answerHeaders);
+    this.fail(createNoJsonError(this.answerHeaders));
+    return 1;
+  }
+
+  copy(received: Received): Received {
+    return received;
+  }
+
+  pause(): void {
+    this.controller?.pause();
+  }
+
+  resume(): void {
+    this.counted.note(0, this.body?.keptBytes() ?? 0);
+    this.controller?.resume();
+  }
+
+  giveUp(): void {
+    this.fail(new UpstreamError('overloaded', TOO_FAST));
+  }
+
+  finish(): void {
+    if (this.outcome !== undefined) this.end(this.outcome);
+  }
 }
+
+const NO_HEADERS: IncomingHttpHeaders = {};
 
 const TOO_FAST = 'it sent more messages than the gateway takes, for a minute';
 

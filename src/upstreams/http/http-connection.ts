@@ -25,19 +25,21 @@ import {
   type ExchangeEnd,
   type ExchangeListener,
   type ExchangeRequest,
+  type ExchangeServer,
   type Route,
   startExchange,
 } from './exchange.ts';
 import { ConnectionError } from './failures.ts';
-import { type CallOutcome, runCall } from './server-call.ts';
+import type { Reopen } from './resumption.ts';
+import { type CallOutcome, runCall, type ServerCall } from './server-call.ts';
 
 export interface HttpConnection {
   /**
-   * Sends a request of JSON-RPC, whose id is also its progress token.
+   * Sends a request of JSON-RPC, whose id is also its progress token, and resolves to what it is concluded to.
    *
    * @throws UpstreamError
    */
-  call(caller: UpstreamCaller, sending: Sending): Promise<CallOutcome>;
+  call<Result>(caller: UpstreamCaller, sending: Sending<Result>): Promise<Result>;
   /** Sends what has no answer: a notification, a response of ours, DELETE; elsewhere at the server where a path is given. */
   send(
     caller: UpstreamCaller,
@@ -54,8 +56,10 @@ export interface HttpConnection {
   close(): Promise<void>;
 }
 
-export interface Sending {
+/** `Result` is what its outcome means to whoever sends it. */
+export interface Sending<Result> {
   readonly method: string;
+  /** May be called again: what is sent once more has another id then. */
   toParams(id: number): JsonObject;
   readonly headers: HeaderList;
   /** Of the GET by which an answer is read on whose stream has ended; undefined where that cannot be. */
@@ -67,7 +71,17 @@ export interface Sending {
   onRequest?(message: ServerRequest): Promise<void>;
   onNotification?(message: ServerNotification, id: number): void;
   onAbandon?(id: number, reason: string): void;
+  /** What was sent with the last id has ended, however it did. */
+  onSettled?(): void;
+  /**
+   * What the last outcome comes to; may throw. Not by a promise of the outcome: each between a server and its caller costs
+   * both.
+   */
+  conclude(outcome: CallOutcome): Result | Promise<Result>;
 }
+
+/** For those who look at the outcome themselves. */
+export const toOutcome = (outcome: CallOutcome): CallOutcome => outcome;
 
 export interface HttpConnectionDeps {
   readonly openPool: () => Promise<Dispatcher>;
@@ -129,60 +143,43 @@ export function createHttpConnection(
   }
 
   /** Where credentials and connections are at hand, as for nearly all calls, nothing is waited for. */
-  function callOnce(
-    caller: UpstreamCaller,
-    sending: Sending,
-    onCredentials?: OnCredentials,
-  ): Promise<CallOutcome> {
-    const credentials = deps.getHeaders(caller);
-    if (opened === undefined || credentials instanceof Promise)
-      return callLater(caller, credentials, sending, onCredentials);
-    onCredentials?.(credentials);
-    return sendCall(caller, opened, joinHeaders(posted, credentials, sending.headers), sending);
+  function tryCall<Result>(tried: Tried<Result>): Promise<Result> {
+    const credentials = deps.getHeaders(tried.caller);
+    return opened === undefined || credentials instanceof Promise
+      ? tryLater(tried, credentials)
+      : sendCall(tried, opened, credentials);
   }
 
-  async function callLater(
-    caller: UpstreamCaller,
+  async function tryLater<Result>(
+    tried: Tried<Result>,
     given: CredentialHeaders | Promise<CredentialHeaders>,
-    sending: Sending,
-    onCredentials: OnCredentials | undefined,
-  ): Promise<CallOutcome> {
+  ): Promise<Result> {
     const credentials = await given;
-    onCredentials?.(credentials);
-    const headers = joinHeaders(posted, credentials, sending.headers);
-    return sendCall(caller, opened ?? (await openRoute()), headers, sending);
+    return sendCall(tried, opened ?? (await openRoute()), credentials);
   }
 
-  function sendCall(
-    caller: UpstreamCaller,
+  function sendCall<Result>(
+    tried: Tried<Result>,
     route: Route,
-    headers: string[],
-    sending: Sending,
-  ): Promise<CallOutcome> {
+    credentials: CredentialHeaders,
+  ): Promise<Result> {
     lastId += 1;
     const id = lastId;
-    const { method, signal, timeoutMs, resumeHeaders } = sending;
-    const message = { jsonrpc: '2.0', id, method, params: sending.toParams(id) };
-    return runCall(
-      { route, clock },
-      {
-        exchange: toExchange(caller, 'POST', headers, JSON.stringify(message)),
-        id,
-        timeoutMs,
-        signal,
-        onRequest: async (request) => sending.onRequest?.(request),
-        onNotification: (notification) => sending.onNotification?.(notification, id),
-        onAbandon: (reason) => sending.onAbandon?.(id, reason),
-        onStray: warnOfStray,
-        reopen:
-          resumeHeaders &&
-          ((lastEventId, listener) =>
-            isClosed
-              ? undefined
-              : openStream(caller, [...resumeHeaders, 'last-event-id', lastEventId], listener)),
-      },
-    );
+    const { caller, sending } = tried;
+    const headers = joinHeaders(posted, credentials, sending.headers);
+    const message = { jsonrpc: '2.0', id, method: sending.method, params: sending.toParams(id) };
+    const exchange = toExchange(caller, 'POST', headers, JSON.stringify(message));
+    return runCall(route, clock, new Attempt(attemptDeps, tried, { id, exchange, credentials }));
   }
+
+  const attemptDeps: AttemptDeps = {
+    judge: deps.judge,
+    noteRefusal: deps.noteRefusal,
+    onStray: warnOfStray,
+    tryCall,
+    reopen: (caller, headers, listener) =>
+      isClosed ? undefined : openStream(caller, headers, listener),
+  };
 
   async function openStream(
     caller: UpstreamCaller,
@@ -192,83 +189,29 @@ export function createHttpConnection(
     const accepted = [...configured, 'accept', 'text/event-stream'];
     const headers = await prepare(caller, accepted, given);
     const route = opened ?? (await openRoute());
-    return startExchange(route, toExchange(caller, 'GET', headers, null), listener);
+    const started = startExchange(route, toExchange(caller, 'GET', headers, null), listener);
+    return () => started.stop();
   }
 
-  function callOnceOrTwice(
-    caller: UpstreamCaller,
-    sending: Sending,
-    onCredentials?: OnCredentials,
-  ): Promise<CallOutcome> {
-    const calling = callOnce(caller, sending, onCredentials);
-    if (!mayRepeat(sending)) return calling;
-    return calling.catch((failure: unknown) => {
-      if (sending.signal?.aborted || !isBroken(failure)) throw failure;
-      return callOnce(caller, sending, onCredentials);
-    });
-  }
-
-  /**
-   * §24.4: a request that was refused for its token was not carried out: it is sent once more where there is another token. What is
-   * said of that one decides.
-   */
-  function callWithConnection(
-    caller: UpstreamCaller,
-    sending: Sending,
-    noteRefusal: NoteRefusal,
-  ): Promise<CallOutcome> {
-    let used: CredentialHeaders = {};
-    const send = () =>
-      callOnceOrTwice(caller, sending, (credentials) => {
-        used = credentials;
-      });
-
-    async function sendAgain(outcome: CallOutcome, refusal: TokenRefusal): Promise<CallOutcome> {
-      if (!(await noteRefusal(caller, used, refusal))) return outcome;
-      const second = await send();
-      const refusedAgain = findTokenRefusal(second);
-      if (refusedAgain !== undefined) await noteRefusal(caller, used, refusedAgain);
-      return second;
-    }
-
-    return send().then((outcome) => {
-      const refusal = findTokenRefusal(outcome);
-      return refusal === undefined ? outcome : sendAgain(outcome, refusal);
-    });
-  }
+  const server: ExchangeServer = {
+    origin,
+    maxBytes,
+    hasToken,
+    countAnswer: (caller, onDrop) => answerMemory.open(findOwner(caller, config.name), onDrop),
+    openPace: (caller) =>
+      messagePace.open({ server: config.name, user: nameUser(caller), isShared: false }),
+  };
 
   const toExchange = (
     caller: UpstreamCaller,
     method: ExchangeRequest['method'],
     headers: string[],
     body: string | null,
-  ): ExchangeRequest => ({
-    origin,
-    path,
-    method,
-    headers,
-    body,
-    maxBytes,
-    isAnswered: true,
-    hasToken,
-    countAnswer: (onDrop) => answerMemory.open(findOwner(caller, config.name), onDrop),
-    openPace: () =>
-      messagePace.open({ server: config.name, user: nameUser(caller), isShared: false }),
-  });
+  ): ExchangeRequest => ({ server, caller, path, method, headers, body, isAnswered: true });
 
   return {
-    call(caller, sending) {
-      const calling =
-        deps.noteRefusal === undefined
-          ? callOnceOrTwice(caller, sending)
-          : callWithConnection(caller, sending, deps.noteRefusal);
-      // Noted before whoever waits goes on, and beside it: each promise between a server and its caller costs both.
-      calling.then(
-        (outcome) => deps.judge.noteOutcome(outcome, sending.isHandshake === true),
-        deps.judge.noteFailure,
-      );
-      return calling;
-    },
+    call: (caller, sending) =>
+      tryCall({ caller, sending, mayBreak: mayRepeat(sending), mayBeRefused: true }),
 
     async send(caller, message, given, elsewhere = path) {
       const headers = await prepare(caller, message === null ? configured : posted, given);
@@ -287,10 +230,10 @@ export function createHttpConnection(
           resolve(end);
         };
         let cancelTimer = () => {};
-        const stop = startExchange(route, exchange, { onMessage, onEnd });
+        const started = startExchange(route, exchange, { onMessage, onEnd });
         const timeoutMs = message === null ? DELETE_TIMEOUT_MS : SEND_TIMEOUT_MS;
         cancelTimer = clock.after(timeoutMs, () => {
-          stop();
+          started.stop();
           resolve({ kind: 'failed', error: new UpstreamError('timeout', 'it did not answer') });
         });
       });
@@ -306,8 +249,128 @@ export function createHttpConnection(
   };
 }
 
-/** Told what goes with a request, just before it is sent. */
-type OnCredentials = (credentials: CredentialHeaders) => void;
+/** A call, and what may still go wrong without that it fails. */
+interface Tried<Result> {
+  readonly caller: UpstreamCaller;
+  readonly sending: Sending<Result>;
+  /** Its connection may break. */
+  readonly mayBreak: boolean;
+  /** Its token may be refused. */
+  readonly mayBeRefused: boolean;
+}
+
+interface AttemptDeps extends Pick<HttpConnectionDeps, 'judge' | 'noteRefusal'> {
+  onStray(words: string): void;
+  tryCall<Result>(tried: Tried<Result>): Promise<Result>;
+  /** Undefined once the server may no longer be asked. */
+  reopen(
+    caller: UpstreamCaller,
+    headers: HeaderList,
+    listener: ExchangeListener,
+  ): Promise<() => void> | undefined;
+}
+
+/** One that is sent: nearly always the only one of its call. A class, since every call has one. */
+class Attempt<Result> implements ServerCall<Result> {
+  private readonly deps: AttemptDeps;
+  private readonly tried: Tried<Result>;
+  /** What went with it. */
+  private readonly credentials: CredentialHeaders;
+  readonly id: number;
+  readonly exchange: ExchangeRequest;
+
+  constructor(
+    deps: AttemptDeps,
+    tried: Tried<Result>,
+    sent: Pick<ServerCall<Result>, 'id' | 'exchange'> & { readonly credentials: CredentialHeaders },
+  ) {
+    this.deps = deps;
+    this.tried = tried;
+    this.credentials = sent.credentials;
+    this.id = sent.id;
+    this.exchange = sent.exchange;
+  }
+
+  get timeoutMs(): number {
+    return this.tried.sending.timeoutMs;
+  }
+
+  get signal(): CancelSignal | undefined {
+    return this.tried.sending.signal;
+  }
+
+  get reopen(): Reopen | undefined {
+    const { caller, sending } = this.tried;
+    const { resumeHeaders } = sending;
+    return (
+      resumeHeaders &&
+      ((lastEventId, listener) =>
+        this.deps.reopen(caller, [...resumeHeaders, 'last-event-id', lastEventId], listener))
+    );
+  }
+
+  async onRequest(request: ServerRequest): Promise<void> {
+    await this.tried.sending.onRequest?.(request);
+  }
+
+  onNotification(notification: ServerNotification): void {
+    this.tried.sending.onNotification?.(notification, this.id);
+  }
+
+  onAbandon(reason: string): void {
+    this.tried.sending.onAbandon?.(this.id, reason);
+  }
+
+  onStray(words: string): void {
+    this.deps.onStray(words);
+  }
+
+  conclude(outcome: CallOutcome): Result | Promise<Result> {
+    this.tried.sending.onSettled?.();
+    const { noteRefusal } = this.deps;
+    const refusal = findTokenRefusal(outcome);
+    return refusal === undefined || noteRefusal === undefined
+      ? this.finish(outcome)
+      : this.concludeRefusal(outcome, refusal, noteRefusal);
+  }
+
+  /** Noted before whoever waits goes on. */
+  private finish(outcome: CallOutcome): Result | Promise<Result> {
+    const { sending } = this.tried;
+    this.deps.judge.noteOutcome(outcome, sending.isHandshake === true);
+    return sending.conclude(outcome);
+  }
+
+  /**
+   * §24.4: a request that was refused for its token was not carried out: it is sent once more where there is another token. What is
+   * said of that one decides.
+   */
+  private async concludeRefusal(
+    outcome: CallOutcome,
+    refusal: TokenRefusal,
+    noteRefusal: NoteRefusal,
+  ): Promise<Result> {
+    const { caller, sending, mayBeRefused } = this.tried;
+    const hasOther = await noteRefusal(caller, this.credentials, refusal);
+    if (!hasOther || !mayBeRefused) return this.finish(outcome);
+    const mayBreak = mayRepeat(sending);
+    return this.deps.tryCall({ caller, sending, mayBreak, mayBeRefused: false });
+  }
+
+  concludeFailure(error: UpstreamError): Promise<Result> {
+    const { sending, mayBreak } = this.tried;
+    sending.onSettled?.();
+    if (mayBreak && !sending.signal?.aborted && isBroken(error)) return this.repeat();
+    this.deps.judge.noteFailure(error);
+    throw error;
+  }
+
+  private async repeat(): Promise<Result> {
+    // Undici still has the broken connection in hand.
+    await Promise.resolve();
+    return this.deps.tryCall({ ...this.tried, mayBreak: false });
+  }
+}
 
 /** RFC 6750 §3.1: the token is refused, or is good for less. Any other 403 concerns what was asked for. */
 function findTokenRefusal(outcome: CallOutcome): TokenRefusal | undefined {
@@ -337,7 +400,7 @@ const findOwner = (caller: UpstreamCaller, server: string): AnswerOwner =>
  * A server closes connections that were idle for long, maybe just when one is used again. What a tool did by then
  * nobody knows; everything else may be asked twice (RFC 9110 §9.2.2).
  */
-const mayRepeat = ({ method }: Sending): boolean => method !== 'tools/call';
+const mayRepeat = ({ method }: { readonly method: string }): boolean => method !== 'tools/call';
 
 const isBroken = (failure: unknown): boolean =>
   failure instanceof ConnectionError && failure.isBroken;
@@ -349,7 +412,7 @@ function joinHeaders(
 ): string[] {
   const names = Object.keys(credentials);
   return names.length === 0
-    ? [...basis, ...headers]
+    ? basis.concat(headers)
     : [...withoutNames(basis, names), ...toHeaderList(credentials), ...headers];
 }
 

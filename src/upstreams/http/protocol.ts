@@ -20,7 +20,7 @@ import { createDescriptions } from './descriptions.ts';
 import { createEraMemory } from './era.ts';
 import { type Attempt, type Audience, createListeners } from './listeners.ts';
 import type { Protocol, ProtocolDeps } from './protocol-types.ts';
-import { createSessionEra } from './session-era.ts';
+import { createSessionEra, type SendAnew } from './session-era.ts';
 import { createSessionStream } from './session-stream.ts';
 import { createStatelessEra } from './stateless-era.ts';
 
@@ -87,7 +87,8 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     connection,
     sessions: sessionEra.sessions,
     isSessionActive: deps.isSessionActive,
-    request: sessionEra.request,
+    // Of the other era nothing is asked for the stream of a session.
+    request: (caller, request) => sessionEra.request(caller, request, async () => ({})),
   });
   availability.onChange((isUp, _reason, wasUp) => {
     if (isUp && wasUp === false) listeners.restart();
@@ -116,10 +117,21 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
       era.find(caller) === 'stateless' ? era.detect(caller) : sessionEra.introduce(caller),
     );
 
-  const sendInEra = (caller: UpstreamCaller, request: UpstreamRequest) =>
+  const sendInEra = (
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+    sendAnew: SendAnew,
+  ): Promise<JsonObject> =>
     era.find(caller) === 'stateless'
-      ? statelessEra.request(caller, request)
-      : sessionEra.request(caller, request);
+      ? statelessEra.request(caller, request, sendAnew)
+      : sessionEra.request(caller, request, sendAnew);
+
+  const sendOnceMore: SendAnew = (caller, request) => sendInEra(caller, request, failChanging);
+
+  async function sendFirst(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject> {
+    await shakeHands(caller);
+    return sendInEra(caller, request, sendOnceMore);
+  }
 
   async function openStream(audience: Audience, ...attempt: Parameters<Attempt>) {
     availability.check();
@@ -150,12 +162,10 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     },
     peekDescription: descriptions.find,
 
-    async request(caller, request): Promise<JsonObject> {
-      if (era.find(caller) === undefined) await shakeHands(caller);
-      const result = (await sendInEra(caller, request)) ?? (await sendInEra(caller, request));
-      if (result !== undefined) return result;
-      throw new UpstreamError('unavailable', 'it changes its version of MCP with each answer');
-    },
+    request: (caller, request) =>
+      era.find(caller) === undefined
+        ? sendFirst(caller, request)
+        : sendInEra(caller, request, sendOnceMore),
 
     listen: listeners.listen,
 
@@ -178,4 +188,8 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
       await sessionEra.sessions.close().catch(() => {});
     },
   };
+}
+
+async function failChanging(): Promise<never> {
+  throw new UpstreamError('unavailable', 'it changes its version of MCP with each answer');
 }

@@ -7,12 +7,13 @@ import { NO_SESSIONS, readInitializeResult } from '../messages/description.ts';
 import {
   CLIENT_INFO,
   declareCapabilities,
+  type HeaderList,
   SESSION_VERSION,
   toSessionParams,
   traceInHeaders,
 } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
-import type { ServerNotification } from '../messages/server-message.ts';
+import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import type { SessionRecords } from '../transport/session-records.ts';
 import {
   readSubscriptionChange,
@@ -27,7 +28,7 @@ import {
   UpstreamError,
   type UpstreamRequest,
 } from '../upstream.ts';
-import type { HttpConnection } from './http-connection.ts';
+import { type HttpConnection, type Sending, toOutcome } from './http-connection.ts';
 import { type CallOutcome, findError, getResult } from './server-call.ts';
 import {
   createServerSession,
@@ -41,12 +42,19 @@ import {
 import { createServerSessions, type ServerSessions } from './sessions.ts';
 
 export interface SessionEra {
-  /** Undefined where the server is no longer one of sessions. */
-  request(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject | undefined>;
+  /** `sendAnew` sends what was not carried out, as the server is no longer one of sessions. */
+  request(
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+    sendAnew: SendAnew,
+  ): Promise<JsonObject>;
   /** Opens a session that is ended at once, only to hear what the server says. */
   introduce(caller: UpstreamCaller): Promise<void>;
   readonly sessions: ServerSessions;
 }
+
+/** Sends the request in the era that the server has changed to. */
+export type SendAnew = (caller: UpstreamCaller, request: UpstreamRequest) => Promise<JsonObject>;
 
 export interface SessionEraDeps {
   readonly connection: HttpConnection;
@@ -84,6 +92,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       headers: [],
       timeoutMs: handshakeMs,
       isHandshake: true,
+      conclude: toOutcome,
     });
     if (findError(outcome) !== undefined) {
       const isDemanded = deps.demanded === 'session';
@@ -120,6 +129,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
         toParams: () => ({ uri }),
         headers: session.headers,
         timeoutMs: handshakeMs,
+        conclude: toOutcome,
       });
       await asked.catch(() => {});
     }
@@ -145,54 +155,36 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       toParams: () => ({ level }),
       headers: session.headers,
       timeoutMs: handshakeMs,
+      conclude: toOutcome,
     });
     // A server without logging refuses it, or never answers: the request itself must not fail by that.
     await asked.catch(() => {});
   }
 
-  async function send(
-    caller: UpstreamCaller,
+  function send(
     session: ServerSession,
-    request: UpstreamRequest,
-  ): Promise<CallOutcome> {
-    const { logLevel, method, signal } = request;
-    if (logLevel !== undefined && logLevel !== session.logLevel) {
-      await setLogLevel(caller, session, logLevel);
-    }
-    const { openRequests } = session;
-    let place: number | undefined;
-    try {
-      return await connection.call(caller, {
-        method,
-        toParams(id) {
-          // What is sent once more has another id then.
-          if (place !== undefined) openRequests.remove(place);
-          place = openRequests.add(id, request);
-          return toSessionParams(request, id);
-        },
-        headers: [...session.headers, ...traceInHeaders(request)],
-        resumeHeaders: session.headers,
-        timeoutMs,
-        signal,
-        async onRequest(message) {
-          const { questions } = session;
-          const response = await questions.answer(message, request.onRequest?.bind(request));
-          if (response === undefined) return;
-          // Without credentials the server waits in vain, until the call ends.
-          await connection.send(caller, response, session.headers).catch(() => {});
-        },
-        onNotification(message, id) {
-          if (routeToRequest(message, id, request) || routeToSession(message, session)) return;
-          deps.onNotification(caller, message);
-        },
-        onAbandon(requestId, reason) {
-          notify(caller, session, 'notifications/cancelled', { requestId, reason }).catch(() => {});
-        },
-      });
-    } finally {
-      if (place !== undefined) openRequests.remove(place);
-    }
+    sent: SentInSession,
+    attempt: SessionAttempt,
+  ): Promise<JsonObject> {
+    const { caller, request } = sent;
+    const { logLevel } = request;
+    const sending = new SessionSending(sendingDeps, session, sent, attempt);
+    return logLevel === undefined || logLevel === session.logLevel
+      ? connection.call(caller, sending)
+      : setLogLevel(caller, session, logLevel).then(() => connection.call(caller, sending));
   }
+
+  const sendingDeps: SendingDeps = {
+    timeoutMs,
+    onNotification: deps.onNotification,
+    tell: (caller, session, response) =>
+      // Without credentials the server waits in vain, until the call ends.
+      connection.send(caller, response, session.headers).catch(() => {}),
+    cancel: (caller, session, params) =>
+      void notify(caller, session, 'notifications/cancelled', params).catch(() => {}),
+    sendAgain,
+    sendElsewhere,
+  };
 
   /** Undefined where the server is no longer one of sessions. */
   async function openSession(caller: UpstreamCaller): Promise<ServerSession | undefined> {
@@ -204,40 +196,48 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     }
   }
 
-  async function sendInSession(
-    caller: UpstreamCaller,
-    request: UpstreamRequest,
-  ): Promise<JsonObject | undefined> {
-    const session = sessions.find(caller) ?? (await openSession(caller));
-    if (session === undefined) return undefined;
-    const outcome = await send(caller, session, request);
-    const hasNoSession = isSessionLost(session, outcome);
-    if (!hasNoSession && !isOfOtherEra(outcome)) return getResult(outcome);
-    if (await deps.hasChangedEra(caller)) return undefined;
-    return getResult(hasNoSession ? await sendAgain(caller, request, session) : outcome);
+  function sendInSession(sent: SentInSession): Promise<JsonObject> {
+    const session = sessions.find(sent.caller);
+    return session === undefined ? sendInNewSession(sent) : send(session, sent, 'first');
+  }
+
+  async function sendInNewSession(sent: SentInSession): Promise<JsonObject> {
+    const { caller, request, sendAnew } = sent;
+    const session = await openSession(caller);
+    return session === undefined ? sendAnew(caller, request) : send(session, sent, 'first');
+  }
+
+  /** The server refuses what belongs to this era. */
+  async function sendElsewhere(
+    session: ServerSession,
+    sent: SentInSession,
+    outcome: CallOutcome,
+  ): Promise<JsonObject> {
+    const { caller, request, sendAnew } = sent;
+    if (await deps.hasChangedEra(caller)) return sendAnew(caller, request);
+    return isSessionLost(session, outcome)
+      ? sendAgain(session, sent, 'second')
+      : getResult(outcome);
   }
 
   async function sendAgain(
-    caller: UpstreamCaller,
-    request: UpstreamRequest,
     lost: ServerSession,
-  ): Promise<CallOutcome> {
-    const renewed = await sessions.renew(caller, lost);
-    const outcome = await send(caller, renewed, request);
-    // The server may have lost that of another replica, too: then this one opens its own.
-    if (!renewed.isFromStore || !isSessionLost(renewed, outcome)) return outcome;
-    return send(caller, await sessions.renew(caller, renewed), request);
+    sent: SentInSession,
+    attempt: SessionAttempt,
+  ): Promise<JsonObject> {
+    // Undici still has the refusal in hand.
+    await Promise.resolve();
+    return send(await sessions.renew(sent.caller, lost), sent, attempt);
   }
 
   /** Noted first: a session that takes the place of this one has to ask for it, too. */
   async function changeSubscription(
-    caller: UpstreamCaller,
-    request: UpstreamRequest,
+    sent: SentInSession,
     { sessionId, uri, isWanted }: SubscriptionChange,
-  ): Promise<JsonObject | undefined> {
+  ): Promise<JsonObject> {
     await subscriptions.note(sessionId, uri, isWanted);
     try {
-      return await sendInSession(caller, request);
+      return await sendInSession(sent);
     } catch (error) {
       if (isWanted) await subscriptions.note(sessionId, uri, false).catch(() => {});
       throw error;
@@ -246,14 +246,118 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
 
   return {
     sessions,
-    request(caller, request) {
+    request(caller, request, sendAnew) {
+      const sent = { caller, request, sendAnew };
       const change = SUBSCRIBING.has(request.method)
         ? readSubscriptionChange(caller, request)
         : undefined;
-      return change === undefined
-        ? sendInSession(caller, request)
-        : changeSubscription(caller, request, change);
+      return change === undefined ? sendInSession(sent) : changeSubscription(sent, change);
     },
     introduce: async (caller) => terminate(caller, await initialize(caller)),
   };
+}
+
+interface SentInSession {
+  readonly caller: UpstreamCaller;
+  readonly request: UpstreamRequest;
+  readonly sendAnew: SendAnew;
+}
+
+/** A third comes where the server has lost the session of another replica, too: then this one opens its own. */
+type SessionAttempt = 'first' | 'second' | 'third';
+
+interface SendingDeps extends Pick<SessionEraDeps, 'timeoutMs' | 'onNotification'> {
+  tell(caller: UpstreamCaller, session: ServerSession, response: JsonObject): Promise<unknown>;
+  cancel(caller: UpstreamCaller, session: ServerSession, params: JsonObject): void;
+  sendAgain(lost: ServerSession, sent: SentInSession, attempt: SessionAttempt): Promise<JsonObject>;
+  sendElsewhere(
+    session: ServerSession,
+    sent: SentInSession,
+    outcome: CallOutcome,
+  ): Promise<JsonObject>;
+}
+
+/** A class, since every call has one: closures took 2 KB of it. */
+class SessionSending implements Sending<JsonObject> {
+  private readonly deps: SendingDeps;
+  private readonly session: ServerSession;
+  private readonly sent: SentInSession;
+  private readonly attempt: SessionAttempt;
+  /** Among the open requests of the session. */
+  private place: number | undefined;
+
+  constructor(
+    deps: SendingDeps,
+    session: ServerSession,
+    sent: SentInSession,
+    attempt: SessionAttempt,
+  ) {
+    this.deps = deps;
+    this.session = session;
+    this.sent = sent;
+    this.attempt = attempt;
+  }
+
+  get method(): string {
+    return this.sent.request.method;
+  }
+
+  get headers(): HeaderList {
+    const traced = traceInHeaders(this.sent.request);
+    const { headers } = this.session;
+    return traced.length === 0 ? headers : [...headers, ...traced];
+  }
+
+  get resumeHeaders(): HeaderList {
+    return this.session.headers;
+  }
+
+  get timeoutMs(): number {
+    return this.deps.timeoutMs;
+  }
+
+  get signal(): UpstreamRequest['signal'] {
+    return this.sent.request.signal;
+  }
+
+  toParams(id: number): JsonObject {
+    const { request } = this.sent;
+    this.place = this.session.openRequests.add(id, request);
+    return toSessionParams(request, id);
+  }
+
+  onSettled(): void {
+    if (this.place !== undefined) this.session.openRequests.remove(this.place);
+    this.place = undefined;
+  }
+
+  async onRequest(message: ServerRequest): Promise<void> {
+    const { caller, request } = this.sent;
+    const { questions } = this.session;
+    const response = await questions.answer(message, request.onRequest?.bind(request));
+    if (response !== undefined) await this.deps.tell(caller, this.session, response);
+  }
+
+  onNotification(message: ServerNotification, id: number): void {
+    const { caller, request } = this.sent;
+    if (routeToRequest(message, id, request) || routeToSession(message, this.session)) return;
+    this.deps.onNotification(caller, message);
+  }
+
+  onAbandon(requestId: number, reason: string): void {
+    this.deps.cancel(this.sent.caller, this.session, { requestId, reason });
+  }
+
+  conclude(outcome: CallOutcome): JsonObject | Promise<JsonObject> {
+    const { deps, session, sent, attempt } = this;
+    const isLost = isSessionLost(session, outcome);
+    if (attempt === 'first' && (isLost || isOfOtherEra(outcome))) {
+      return deps.sendElsewhere(session, sent, outcome);
+    }
+    // The server may have lost that of another replica, too.
+    if (attempt === 'second' && isLost && session.isFromStore) {
+      return deps.sendAgain(session, sent, 'third');
+    }
+    return getResult(outcome);
+  }
 }

@@ -15,13 +15,18 @@ import {
   type UpstreamDescription,
   type UpstreamRequest,
 } from '../upstream.ts';
-import type { HttpConnection } from './http-connection.ts';
+import { type HttpConnection, toOutcome } from './http-connection.ts';
 import type { Audience } from './listeners.ts';
 import { type CallOutcome, findError, getResult } from './server-call.ts';
+import type { SendAnew } from './session-era.ts';
 
 export interface StatelessEra {
-  /** Undefined where the server is no longer a stateless one. */
-  request(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject | undefined>;
+  /** `sendAnew` sends what was not carried out, as the server is no longer a stateless one. */
+  request(
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+    sendAnew: SendAnew,
+  ): Promise<JsonObject>;
   /**
    * MCP "Subscriptions": calls `onOpen` when the stream stands, and resolves when it has ended: whether it is to be
    * opened again.
@@ -51,30 +56,34 @@ const METHOD_NOT_FOUND = -32601;
 export function createStatelessEra(deps: StatelessEraDeps): StatelessEra {
   const { connection, subscriptions, timeoutMs } = deps;
 
-  async function send(
+  function send(
     caller: UpstreamCaller,
     request: UpstreamRequest,
-  ): Promise<JsonObject | undefined> {
-    const outcome = await connection.call(caller, {
+    sendAnew: SendAnew,
+  ): Promise<JsonObject> {
+    async function concludeForeign(outcome: CallOutcome): Promise<JsonObject> {
+      return (await deps.hasChangedEra(caller)) ? sendAnew(caller, request) : getResult(outcome);
+    }
+
+    return connection.call(caller, {
       method: request.method,
       toParams: (id) => toStatelessParams(request, id, caller.capabilities),
-      headers: [...describeInHeaders(request), ...traceInHeaders(request)],
+      headers: describeInHeaders(request).concat(traceInHeaders(request)),
       timeoutMs,
       signal: request.signal,
       onNotification(message, id) {
         if (!routeToRequest(message, id, request)) deps.onNotification(caller, message);
       },
+      conclude: (outcome) => (isForeign(outcome) ? concludeForeign(outcome) : getResult(outcome)),
     });
-    if (isForeign(outcome) && (await deps.hasChangedEra(caller))) return undefined;
-    return getResult(outcome);
   }
 
   return {
-    request(caller, request) {
+    request(caller, request, sendAnew) {
       const change = SUBSCRIBING.has(request.method)
         ? readSubscriptionChange(caller, request)
         : undefined;
-      if (change === undefined) return send(caller, request);
+      if (change === undefined) return send(caller, request, sendAnew);
       const { sessionId, uri, isWanted } = change;
       // This era has no such requests: the stream of the client's session asks for the resource.
       return subscriptions.change(sessionId, uri, isWanted).then(() => ({}));
@@ -97,6 +106,7 @@ export function createStatelessEra(deps: StatelessEraDeps): StatelessEra {
           if (message.method === 'notifications/subscriptions/acknowledged') onOpen();
           else audience.notify(message);
         },
+        conclude: toOutcome,
       });
       return isRefusal(outcome) ? 'never' : 'again';
     },

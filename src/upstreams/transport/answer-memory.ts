@@ -45,28 +45,34 @@ export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory
     return owner.user === undefined ? [all] : [users.find(owner.user), all];
   }
 
-  return {
-    open: (owner, onDrop) =>
-      new TransferredAnswer(() =>
-        transfers.start(findBudgets(owner), {
-          onDrop: () => onDrop(new UpstreamError('overloaded', TOO_MANY)),
-          onEnd() {
-            if ('server' in owner) servers.forgetIfEmpty(owner.server);
-            else if (owner.user !== undefined) users.forgetIfEmpty(owner.user);
-          },
-        }),
-      ),
-  };
+  const start: StartTransfer = (owner, onDrop) =>
+    transfers.start(findBudgets(owner), {
+      onDrop: () => onDrop(new UpstreamError('overloaded', TOO_MANY)),
+      onEnd() {
+        if ('server' in owner) servers.forgetIfEmpty(owner.server);
+        else if (owner.user !== undefined) users.forgetIfEmpty(owner.user);
+      },
+    });
+
+  return { open: (owner, onDrop) => new TransferredAnswer(start, owner, onDrop) };
 }
 
+type OnDrop = (error: UpstreamError) => void;
+
+type StartTransfer = (owner: AnswerOwner, onDrop: OnDrop) => CountedTransfer;
+
 class TransferredAnswer implements CountedAnswer {
-  private readonly start: () => CountedTransfer;
+  private readonly start: StartTransfer;
+  private readonly owner: AnswerOwner;
+  private readonly onDrop: OnDrop;
   private counted = 0;
   private transfer: CountedTransfer | undefined;
   private isOver = false;
 
-  constructor(start: () => CountedTransfer) {
+  constructor(start: StartTransfer, owner: AnswerOwner, onDrop: OnDrop) {
     this.start = start;
+    this.owner = owner;
+    this.onDrop = onDrop;
   }
 
   note(received: number, kept: number): void {
@@ -77,7 +83,7 @@ class TransferredAnswer implements CountedAnswer {
     }
     const change = kept - this.counted;
     this.counted = kept;
-    this.transfer ??= this.start();
+    this.transfer ??= this.start(this.owner, this.onDrop);
     this.transfer.count(received, change);
   }
 

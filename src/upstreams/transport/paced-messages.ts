@@ -13,6 +13,8 @@ export interface PacedStream<Message> {
   resume(): void;
   /** The stream has been too fast for too long. */
   giveUp(): void;
+  /** After `end`: all have been passed on. */
+  finish?(): void;
 }
 
 /**
@@ -38,7 +40,7 @@ export class PacedMessages<Message> {
   private beyondPace = 0;
   private isPaused = false;
   private isOver = false;
-  private finish: (() => void) | undefined;
+  private hasEnded = false;
 
   constructor(pace: StreamPace, stream: PacedStream<Message>) {
     this.pace = pace;
@@ -70,10 +72,10 @@ export class PacedMessages<Message> {
     this.stream.pause();
   }
 
-  /** Nothing more comes: calls it once all have been passed on. */
-  end(then: () => void): void {
-    if (this.isWaiting) this.finish = then;
-    else then();
+  /** Nothing more comes: the stream is finished once all have been passed on. */
+  end(): void {
+    if (this.isWaiting) this.hasEnded = true;
+    else this.stream.finish?.();
   }
 
   /** Passes on at once what waits. */
@@ -127,7 +129,7 @@ export class PacedMessages<Message> {
     }
     this.isWaiting = false;
     this.beyondPace = 0;
-    this.finish?.();
+    if (this.hasEnded) this.stream.finish?.();
     if (this.isOver) return;
     this.isPaused = false;
     this.stream.resume();

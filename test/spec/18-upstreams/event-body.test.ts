@@ -9,14 +9,14 @@ const read = (lineEnd: string, pieceBytes: number) => {
   const problems: string[] = [];
   let noise = 0;
   let mostKept = 0;
-  const body = createEventBody({
-    maxBytes: 200,
+  const body = createEventBody(200, {
     onMessage: (data) => void messages.push(String(data)),
     onNamedEvent() {},
     onNoise(count) {
       noise += count;
     },
-    onEnd() {},
+    onEventsEnd() {},
+    openCursor: () => undefined,
   });
   const lines = Array.from({ length: EVENTS }, (_, index) => [
     'event: message',
@@ -68,12 +68,12 @@ test('§18.4 events: pieces that are one event each are read as any others', () 
   for (const [first, messages] of PIECES) {
     for (const [second, more] of PIECES) {
       const found: string[] = [];
-      const body = createEventBody({
-        maxBytes: 200,
+      const body = createEventBody(200, {
         onMessage: (data) => void found.push(String(data)),
         onNamedEvent() {},
         onNoise() {},
-        onEnd() {},
+        onEventsEnd() {},
+        openCursor: () => undefined,
       });
       expect(body.add(Buffer.from(first))).toBeUndefined();
       // What is left open goes on.

@@ -17,7 +17,7 @@ export function createTripCounter(): TripCounter {
   const counted =
     <Args extends readonly unknown[], Result>(
       name: string,
-      trip: (...args: Args) => Promise<Result>,
+      trip: (...args: Args) => Result | Promise<Result>,
     ) =>
     async (...args: Args): Promise<Result> => {
       const begun = ended;

@@ -74,7 +74,7 @@ const judgeTracking = (refusal: string | undefined): Finding =>
         why: `Sessions and logins are read for each call, as with STORE_READS=direct. Redis says: ${toSentence(refusal)}`,
         setting: 'STORE_READS',
         remedy:
-          'allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later), or set STORE_READS=direct.',
+          'allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later; there +client|id +client|tracking are not in +@all -@dangerous), or set STORE_READS=direct.',
       });
 
 /** What Redis or the system says, and what it means. */
