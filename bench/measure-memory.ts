@@ -36,7 +36,7 @@ interface Sample {
 
 export async function measureMemory({ only, requests, isPublished }: Options): Promise<void> {
   if (only.length === 0 || only.includes('load')) await measureLoad(requests, isPublished);
-  if (only.length === 0 || only.includes('streams')) await measureStreams();
+  if (only.length === 0 || only.includes('streams')) await measureStreams(isPublished);
 }
 
 async function measureLoad(requests: number, isPublished: boolean): Promise<void> {

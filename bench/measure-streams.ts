@@ -3,6 +3,8 @@ import { connect, type Socket } from 'node:net';
 import { freePort } from '../test/support/gateway/ports.ts';
 import { openSession } from './calls.ts';
 import { runPostern } from './contestants.ts';
+import { describeMachine } from './machine.ts';
+import { publish } from './published.ts';
 import type { ServerProcess } from './server-process.ts';
 import { openTestbed, type Testbed } from './testbed.ts';
 
@@ -16,19 +18,31 @@ const AT_ONCE = 16;
 const WAIT_MS = 10_000;
 const BYTES_PER_MB = 1_048_576;
 
-export async function measureStreams(): Promise<void> {
+export interface StreamsResult {
+  readonly store: 'redis' | 'embedded';
+  /** With all streams open, and nothing to do for a while. */
+  readonly residentMb: number;
+  /** Resident, of each stream and its session, beyond the first ones. */
+  readonly bytesEach: number;
+  readonly heapBytesEach: number;
+}
+
+export async function measureStreams(isPublished: boolean): Promise<void> {
+  const machine = describeMachine();
+  const results: StreamsResult[] = [];
   for (const store of ['redis', 'embedded'] as const) {
     const testbed = await openTestbed();
     try {
-      await measureStore(testbed, store);
+      results.push(await measureStore(testbed, store));
     } finally {
       await testbed.close();
     }
   }
+  if (isPublished) publish({ streams: { machine, results } });
 }
 
 /** Resident memory as it is while they stand; then the heap in use, after a full collection. */
-async function measureStore(testbed: Testbed, store: 'redis' | 'embedded'): Promise<void> {
+async function measureStore(testbed: Testbed, store: 'redis' | 'embedded'): Promise<StreamsResult> {
   const heapPort = await freePort();
   const server = await testbed.start(
     runPostern(store, { HEAP_PORT: String(heapPort), MCP_STREAMS: 'true' }),
@@ -53,10 +67,12 @@ async function measureStore(testbed: Testbed, store: 'redis' | 'embedded'): Prom
   for (const socket of sockets) socket.destroy();
   await server.stop();
   if (lost > 0) throw new Error(`${lost} of ${STREAMS} streams were closed`);
-  const each = ((resident - residentBefore) * BYTES_PER_MB) / count;
+  const bytesEach = ((resident - residentBefore) * BYTES_PER_MB) / count;
+  const heapBytesEach = (heapAfter - heapBefore) / count;
   console.log(
-    `${store}: ${STREAMS} idle sessions with open streams: ${Math.round(resident)} MB (≤ ${STREAMS_GOAL_MB}; ${Math.round(residentOpened)} MB when the last was opened), of which ${toKb(each)} KB each; ${toKb((heapAfter - heapBefore) / count)} KB of heap each; ${((openedFor / count) * 1e6).toFixed(0)} µs of CPU to open one; ${(idleCpu * 100).toFixed(1)} % of a core while nothing happens`,
+    `${store}: ${STREAMS} idle sessions with open streams: ${Math.round(resident)} MB (≤ ${STREAMS_GOAL_MB}; ${Math.round(residentOpened)} MB when the last was opened), of which ${toKb(bytesEach)} KB each; ${toKb(heapBytesEach)} KB of heap each; ${((openedFor / count) * 1e6).toFixed(0)} µs of CPU to open one; ${(idleCpu * 100).toFixed(1)} % of a core while nothing happens`,
   );
+  return { store, residentMb: resident, bytesEach, heapBytesEach };
 }
 
 const toKb = (bytes: number): string => (bytes / 1024).toFixed(1);

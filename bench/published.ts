@@ -5,6 +5,7 @@ import type { GrowthResult } from './growth/measure-growth.ts';
 import type { Machine } from './machine.ts';
 import type { MemoryResult } from './measure-memory.ts';
 import type { StartResult } from './measure-start.ts';
+import type { StreamsResult } from './measure-streams.ts';
 import type { ProfileResult } from './profile.ts';
 import type { Figures } from './results.ts';
 import type { Plan, Series } from './rounds.ts';
@@ -17,6 +18,7 @@ export interface Published {
   readonly calls?: CallResults;
   readonly growth?: GrowthResults;
   readonly memory?: MemoryResults;
+  readonly streams?: StreamsResults;
   readonly relay?: RelayResults;
   readonly relayProfile?: RelayProfileResults;
   readonly start?: StartResults;
@@ -53,6 +55,11 @@ export interface GrowthResults {
 export interface MemoryResults {
   readonly machine: Machine;
   readonly results: readonly MemoryResult[];
+}
+
+export interface StreamsResults {
+  readonly machine: Machine;
+  readonly results: readonly StreamsResult[];
 }
 
 export interface StartResults {

@@ -104,6 +104,20 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   'node:process': /^(edge\/run-queue\.ts$|upstreams\/stdio\/child\.ts$|cli\/)/,
 };
 
+/** What each call makes, and what stands for each connection and stream: closures would be most of what they take. */
+const WITH_CLASSES = [
+  'auth/parse-token.ts',
+  'edge/(connection|connection-table|reply-writer|send-stream|limits/limiter).ts',
+  'mcp/calls/(call|context).ts',
+  'mcp/session/(kept-streams|session-era|session-streams).ts',
+  'mcp/streaming/(event-queue|notification-streams|response-stream).ts',
+  'platform/(cancellation|clock|shared-timer).ts',
+  'upstreams/catalog/server-target.ts',
+  'upstreams/http/(answer-body|attempt|exchange|server-call|session-sending).ts',
+  'upstreams/relay/session-client.ts',
+  'upstreams/transport/.*',
+];
+
 /** What one place only may say. */
 const CONFINED = [
   // The owner of a file is compared with the user of this process; the version of Node.js is told.
@@ -129,12 +143,10 @@ const CONFINED = [
     where:
       /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|attempt|server-call|session-sending|http-connection|exchange|sse-channel)\.ts))/,
   },
-  // What each call makes, and what stands for each connection and stream: closures would be most of what they take.
   {
     what: 'a class that is no error',
     said: /\bclass \w+(<\w+>)? (?!extends \w*Error\b)/,
-    where:
-      /^(auth\/parse-token\.ts|platform\/(clock|cancellation|shared-timer)\.ts|upstreams\/(transport\/|catalog\/server-target\.ts|relay\/session-client\.ts|http\/(answer-body|attempt|exchange|server-call|session-sending)\.ts)|edge\/(connection|connection-table|reply-writer|send-stream|limits\/limiter)\.ts|mcp\/(calls\/(call|context)|session\/session-era|streaming\/(event-queue|response-stream))\.ts)/,
+    where: new RegExp(`^(${WITH_CLASSES.join('|')})$`),
   },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
 ];

@@ -61,6 +61,7 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
       if (isClosing) connection.socket.destroySoon();
       else if (!beyondLimit.has(connection)) idle.add(connection);
     },
+    onClose: (connection) => forgetConnection(open, connection),
   };
 
   function create(socket: Socket): Connection {
@@ -73,8 +74,6 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
     open(socket) {
       const connection = create(socket);
       all.add(connection);
-      // Not once: the wrapper that takes the listener away again would stay as long as the connection.
-      socket.on('close', () => forgetConnection(open, connection));
       makeRoomFor(connection);
       if (!beyondLimit.has(connection)) idle.add(connection);
     },
@@ -103,6 +102,7 @@ interface ConnectionEvents {
   onBusy(connection: Connection): void;
   /** The last request is over, or the connection has closed. */
   onIdle(connection: Connection): void;
+  onClose(connection: Connection): void;
 }
 
 /** Bytes of replies not yet sent at which no more requests are worked on. */
@@ -117,7 +117,8 @@ class ServedConnection implements Connection {
   /** With the bytes of their replies. */
   private readonly pending = new Map<ServerResponse, number>();
   private waitingTasks: (() => void)[] | undefined;
-  private readonly stallDetector = new StallDetector();
+  /** While something waits for its caller. */
+  private stallDetector: StallDetector | undefined;
   private unsentBytes = 0;
   private bytesReadBefore = -1;
 
@@ -125,9 +126,11 @@ class ServedConnection implements Connection {
     this.socket = socket;
     this.address = toAddress(socket.remoteAddress);
     this.events = events;
-    // node:http tells only the first of the pending responses that its caller is gone.
+    // Not once: the wrapper that takes the listener away again would stay as long as the connection.
     socket.on('close', () => {
+      events.onClose(this);
       this.waitingTasks = undefined;
+      // node:http tells only the first of the pending responses that its caller is gone.
       for (const res of this.pending.keys()) if (res.socket === null) res.destroy().emit('close');
     });
   }
@@ -161,16 +164,24 @@ class ServedConnection implements Connection {
 
   checkProgress(): ConnectionProgress {
     const { socket, pending } = this;
-    const sending = this.stallDetector.checkProgress({
-      unsentBytes: socket.writableLength,
-      sentBytes: socket.bytesWritten - socket.writableLength,
-    });
-    if (sending === 'stalled') return 'stalled';
+    if (this.isStalled()) return 'stalled';
     const isSilent = socket.bytesRead === this.bytesReadBefore;
     this.bytesReadBefore = socket.bytesRead;
     const [only] = pending.keys();
     const isWaiting = isSilent && pending.size === 1 && only?.req.complete === false;
     return isWaiting ? 'waiting for a body' : 'moving';
+  }
+
+  private isStalled(): boolean {
+    const { socket } = this;
+    const unsentBytes = socket.writableLength;
+    if (unsentBytes === 0) {
+      this.stallDetector = undefined;
+      return false;
+    }
+    this.stallDetector ??= new StallDetector();
+    const sentBytes = socket.bytesWritten - unsentBytes;
+    return this.stallDetector.checkProgress({ unsentBytes, sentBytes }) === 'stalled';
   }
 
   private endRequest(res: ServerResponse): void {

@@ -162,7 +162,7 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
       if (body.isRead) runWhenClosed(res, body.release);
       else discardBody(req, clock);
       if (reply.stream === undefined) record(received, reply, route);
-      else forgetHeaders(req);
+      else forgetHeaders(req, res);
     } catch (thrown) {
       fail(res, received, thrown);
     }
@@ -171,11 +171,13 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
   /** Of what was received and sent it keeps what the log and the metrics say at the end: a stream stands for minutes. */
   function createStreamEnd(
     res: ServerResponse,
-    { request, receivedAt }: ReceivedRequest,
-    { headers: _headers, stream: _stream, ...reply }: Reply,
+    received: ReceivedRequest,
+    sent: Reply,
     route: string,
   ): OnStreamEnd {
-    const { method, path, clientIp } = request;
+    const { receivedAt } = received;
+    const { method, path, clientIp } = received.request;
+    const { headers: _headers, stream: _stream, ...reply } = sent;
     return (failure) => {
       if (failure !== undefined) breakOff(res, failure.cause);
       try {
@@ -212,12 +214,20 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
   }
 }
 
-/** Node keeps them until the reply has ended, the token among them: more than a kilobyte of each open stream. */
-function forgetHeaders(req: IncomingMessage): void {
+/**
+ * Those that were received and those that were sent: Node keeps both until the reply has ended, the token among them. That
+ * is two kilobytes of each open stream.
+ */
+function forgetHeaders(req: IncomingMessage, res: ServerResponse): void {
   req.rawHeaders.length = 0;
   // Who still needs them has the object that was there before.
-  req.headers = {};
+  req.headers = NO_HEADERS;
+  // By this member, which has no other name, Node tells that they are sent; that needs no more than some text.
+  if (res.headersSent) Reflect.set(res, '_header', HEADERS_SENT);
 }
+
+const NO_HEADERS = {};
+const HEADERS_SENT = 'sent';
 
 // §4.11: one log line and one count per request, after its reply.
 

@@ -216,7 +216,7 @@ function toReply(
   response: McpResponse,
   id: RequestId | null,
   session: SessionInfo,
-  describe: DescribeForLog = () => ({}),
+  describe: DescribeForLog = describeNothing,
 ): Reply {
   switch (response.kind) {
     case 'accepted':
@@ -227,7 +227,8 @@ function toReply(
         status: 200,
         headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, session),
         stream: events,
-        outcome: () => toAnswerLogMembers(answer?.()),
+        // Not of one that answers nothing: it would be kept for as long as that stands.
+        ...(answer && { outcome: () => toAnswerLogMembers(answer()) }),
         describe,
       };
     }
@@ -268,6 +269,8 @@ function toAnswerLogMembers(answer: Answer | undefined): Pick<Reply, 'error' | '
 }
 
 type DescribeForLog = () => Readonly<Record<string, unknown>>;
+
+const describeNothing: DescribeForLog = () => ({});
 
 /** What a message is about, for the log: `tools/call` of `service_ping`. Keeps nothing else of the record. */
 function createDescribe({ era, methodName, subject, trace }: CallRecord): DescribeForLog {

@@ -10,7 +10,7 @@ export interface CountedBus<Topic, Listener, Source = void> {
    */
   subscribe(topic: Topic, listener: Listener): () => void;
   unsubscribe(topic: Topic, listener: Listener): void;
-  /** From all its topics. */
+  /** From all its topics; for a bus with bounds, which counts them. */
   unsubscribeAll(listener: Listener): void;
   /** Calls `tell` with those who listen now, and still do when it is their turn. */
   publish(topic: Topic, tell: (listener: Listener) => void): void;
@@ -55,11 +55,12 @@ export function createCountedBus<Topic, Listener, Source = void>(
 ): CountedBus<Topic, Listener, Source> {
   const { start, stop, onError, bounds } = options;
   const topics = new Map<Topic, OpenTopic<Listener, Source>>();
-  const topicsByListener = new Map<Listener, Set<Topic>>();
+  /** Without bounds nobody asks for them, and a set for each open stream would be much. */
+  const topicsByListener = bounds && new Map<Listener, Set<Topic>>();
 
   function checkBounds(topic: Topic, listener: Listener): void {
     if (bounds === undefined || topics.get(topic)?.listeners.has(listener)) return;
-    const count = topicsByListener.get(listener)?.size ?? 0;
+    const count = topicsByListener?.get(listener)?.size ?? 0;
     if (count >= bounds.topicsOfListener) bounds.failFull('topicsOfListener');
     if (!topics.has(topic) && topics.size >= bounds.topics) bounds.failFull('topics');
   }
@@ -94,14 +95,14 @@ export function createCountedBus<Topic, Listener, Source = void>(
 
   function add({ listeners }: OpenTopic<Listener, Source>, topic: Topic, listener: Listener): void {
     listeners.add(listener);
-    topicsByListener.set(listener, (topicsByListener.get(listener) ?? new Set()).add(topic));
+    topicsByListener?.set(listener, (topicsByListener.get(listener) ?? new Set()).add(topic));
   }
 
   function unsubscribe(topic: Topic, listener: Listener): void {
     const open = topics.get(topic);
     if (!open?.listeners.delete(listener)) return;
-    const own = topicsByListener.get(listener);
-    if (own?.delete(topic) && own.size === 0) topicsByListener.delete(listener);
+    const own = topicsByListener?.get(listener);
+    if (own?.delete(topic) && own.size === 0) topicsByListener?.delete(listener);
     if (open.listeners.size > 0) return;
     topics.delete(topic);
     open.stop();
@@ -122,7 +123,7 @@ export function createCountedBus<Topic, Listener, Source = void>(
     },
     unsubscribe,
     unsubscribeAll(listener) {
-      for (const topic of topicsByListener.get(listener) ?? []) unsubscribe(topic, listener);
+      for (const topic of topicsByListener?.get(listener) ?? []) unsubscribe(topic, listener);
     },
     publish(topic, tell) {
       for (const listener of [...(topics.get(topic)?.listeners ?? [])]) {

@@ -20,6 +20,8 @@ export class SharedTimer<Item> {
   private first: Wait<Item> | undefined;
   private last: Wait<Item> | undefined;
   private cancel: (() => void) | undefined;
+  /** Who is due is called now, and may wait again: the timer is set for the first one after that. */
+  private isEndingDue = false;
 
   constructor(clock: Clock, ms: number, onPassed: (item: Item) => void) {
     this.clock = clock;
@@ -35,7 +37,7 @@ export class SharedTimer<Item> {
     if (last === undefined) this.first = wait;
     else last.later = wait;
     this.last = wait;
-    if (this.cancel === undefined) this.wakeAfter(this.ms);
+    if (this.cancel === undefined) this.setTimer();
     return wait;
   }
 
@@ -55,12 +57,16 @@ export class SharedTimer<Item> {
     this.cancel = undefined;
   }
 
-  private wakeAfter(ms: number): void {
-    this.cancel = this.clock.after(ms, () => {
+  private setTimer(): void {
+    if (this.isEndingDue || this.first === undefined) return;
+    this.cancel = this.clock.after(this.first.dueAt - this.clock.monotonic(), () => {
       this.cancel = undefined;
-      this.endDue();
-      if (this.first !== undefined && this.cancel === undefined) {
-        this.wakeAfter(this.first.dueAt - this.clock.monotonic());
+      this.isEndingDue = true;
+      try {
+        this.endDue();
+      } finally {
+        this.isEndingDue = false;
+        this.setTimer();
       }
     });
   }

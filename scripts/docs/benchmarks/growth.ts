@@ -2,7 +2,13 @@
 import { MOST_GROWTH } from '../../../bench/growth/measure-growth.ts';
 import { LOAD_GOAL_MB, REST_GOAL_MB } from '../../../bench/measure-memory.ts';
 import { START_GOAL_MS, STARTS } from '../../../bench/measure-start.ts';
-import type { GrowthResults, MemoryResults, StartResults } from '../../../bench/published.ts';
+import { STREAMS, STREAMS_GOAL_MB } from '../../../bench/measure-streams.ts';
+import type {
+  GrowthResults,
+  MemoryResults,
+  StartResults,
+  StreamsResults,
+} from '../../../bench/published.ts';
 import { renderTable } from '../table.ts';
 
 export function renderGrowth({ machine, results }: GrowthResults): string {
@@ -44,6 +50,24 @@ line through the samples after the first tenth of the requests; times ten, it sa
 add. Measured on ${machine.date}.
 
 ${renderTable(head, rows)}`;
+}
+
+export function renderStreams({ machine, results }: StreamsResults): string {
+  const toKb = (bytes: number) => `${(bytes / 1024).toFixed(1)} KB`;
+  const rows = results.map(({ store, residentMb, bytesEach, heapBytesEach }) => [
+    STORE_NAMES[store],
+    `${Math.round(residentMb)} MB, ${renderVerdict(residentMb <= STREAMS_GOAL_MB)}`,
+    toKb(bytesEach),
+    toKb(heapBytesEach),
+  ]);
+  const streams = STREAMS.toLocaleString('en');
+  return `### Open streams
+
+Resident memory of one process with ${streams} idle sessions whose clients keep a stream open (\`MCP_STREAMS\`), with a goal of at
+most ${STREAMS_GOAL_MB} MB; then what each stream takes with its session and connection, and how much of that is heap. Measured
+on ${machine.date}.
+
+${renderTable(['Store', `${streams} open streams`, 'Each', 'Of that, heap'], rows)}`;
 }
 
 export function renderStart({ machine, results }: StartResults): string {

@@ -1,13 +1,14 @@
 import { readPublished } from '../../../bench/published.ts';
 import { renderCalls } from './calls.ts';
-import { renderGrowth, renderMemory, renderStart } from './growth.ts';
+import { renderGrowth, renderMemory, renderStart, renderStreams } from './growth.ts';
 import { renderNodes } from './nodes.ts';
 import { renderProfile, renderRelayProfile } from './profile.ts';
 import { renderRelay } from './relay.ts';
 
 /** `docs/benchmarks.md`, from the results that `npm run bench -- --publish` left. */
 export function renderBenchmarksPage(): string {
-  const { calls, relay, relayProfile, profile, growth, memory, start, nodes } = readPublished();
+  const { calls, relay, relayProfile, profile, growth, memory, streams, start, nodes } =
+    readPublished();
   const sections = [
     INTRODUCTION,
     calls ? renderCalls(calls) : NOTHING_PUBLISHED,
@@ -16,6 +17,7 @@ export function renderBenchmarksPage(): string {
     relayProfile && renderRelayProfile(relayProfile),
     growth && renderGrowth(growth),
     memory && renderMemory(memory),
+    streams && renderStreams(streams),
     start && renderStart(start),
     nodes && renderNodes(nodes),
     METHOD,

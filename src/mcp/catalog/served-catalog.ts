@@ -256,12 +256,12 @@ const RESOURCES = 'resources';
 
 /** The catalogue is watched once for all, and only while somebody listens. */
 function createListen(catalog: Catalog, { clock, log }: ListeningDeps): ServedCatalog['listen'] {
-  const bus = createCountedBus<typeof RESOURCES, (uri: string) => void, () => void>({
+  const bus = createCountedBus<typeof RESOURCES, CatalogListener, () => void>({
     start() {
       let isWatching = true;
       const stop = catalog.watchResources(
         createThrottle(clock, UPDATE_INTERVAL_MS, (uri) => {
-          if (isWatching) bus.publish(RESOURCES, (tell) => tell(uri));
+          if (isWatching) bus.publish(RESOURCES, (listener) => listener.resourceUpdated(uri));
         }),
       );
       return () => {
@@ -278,18 +278,22 @@ function createListen(catalog: Catalog, { clock, log }: ListeningDeps): ServedCa
   });
 
   return function listen(caller, listener, uris) {
-    const stopUpdates = bus.subscribe(RESOURCES, (uri) => listener.resourceUpdated(uri));
+    bus.subscribe(RESOURCES, listener);
     try {
-      const stop = catalog.listen?.(caller, listener, uris);
-      return () => {
-        stopUpdates();
-        stop?.();
-      };
+      return createStop(listener, catalog.listen?.(caller, listener, uris));
     } catch (error) {
-      stopUpdates();
+      bus.unsubscribe(RESOURCES, listener);
       throw error;
     }
   };
+
+  /** Apart from its caller, so that an open stream does not keep that. */
+  function createStop(listener: CatalogListener, stop: (() => void) | undefined): () => void {
+    return () => {
+      bus.unsubscribe(RESOURCES, listener);
+      stop?.();
+    };
+  }
 }
 
 /** One page of a list, asked of a catalogue by its own method. */

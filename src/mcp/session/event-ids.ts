@@ -4,44 +4,35 @@
 import { hashSha256 } from '../../platform/ids.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 
-/** What an id says. Clients know it as a text without meaning. */
-export interface EventId {
+/** What all ids of a stream say. */
+export interface StreamId {
   /** The replica that has the stream, as it is called on the bus. */
   readonly replica: string;
   /** Of whose session it is: in another one it is no id. */
   readonly sessionTag: string;
-  readonly stream: string;
-  /** Of the event in its stream, from 0 on; `end` is that of the last one, after which nothing is left to be sent. */
-  readonly position: number | 'end';
+  readonly name: string;
   /** Of the call that the stream answers, where it is short: so that it can be told when its answer is lost. */
   readonly requestId: RequestId | undefined;
   /** It is the stream of the session (GET), which answers nothing. */
   readonly isOfSession: boolean;
 }
 
-/** What all ids of a stream have in common, written once. */
-export interface EventIdFrame {
-  readonly head: string;
-  readonly tail: string;
+/** What an id says. Clients know it as a text without meaning. */
+export interface EventId extends StreamId {
+  /** Of the event in its stream, from 0 on; `end` is that of the last one, after which nothing is left to be sent. */
+  readonly position: number | 'end';
 }
 
 const MAX_TEXT = 64;
 
 export const tagSession = (sessionId: string): string => hashSha256(sessionId).slice(0, 8);
 
-export const createEventIdFrame = ({
-  replica,
-  sessionTag,
-  stream,
-  requestId,
-  isOfSession,
-}: Omit<EventId, 'position'>): EventIdFrame => ({
-  head: `${replica}.${sessionTag}.${stream}.`,
-  tail: isOfSession ? '.g' : writeRequestId(requestId),
-});
-
-export const writeEventId = ({ head, tail }: EventIdFrame, position: EventId['position']): string =>
-  head + position + tail;
+/** Written anew for each event: what they have in common would take more memory than all else of a silent stream here. */
+export const writeEventId = (
+  { replica, sessionTag, name, requestId, isOfSession }: StreamId,
+  position: EventId['position'],
+): string =>
+  `${replica}.${sessionTag}.${name}.${position}${isOfSession ? '.g' : writeRequestId(requestId)}`;
 
 function writeRequestId(id: RequestId | undefined): string {
   if (id === undefined) return '';
@@ -54,13 +45,12 @@ const PATTERN =
 
 /** Undefined for what this gateway has not written. */
 export function readEventId(text: string): EventId | undefined {
-  const [, replica, sessionTag, stream, position, session, number, base64] =
-    PATTERN.exec(text) ?? [];
-  if (replica === undefined || sessionTag === undefined || stream === undefined) return undefined;
+  const [, replica, sessionTag, name, position, session, number, base64] = PATTERN.exec(text) ?? [];
+  if (replica === undefined || sessionTag === undefined || name === undefined) return undefined;
   return {
     replica,
     sessionTag,
-    stream,
+    name,
     position: position === 'end' ? position : Number(position),
     requestId: readRequestId(number, base64),
     isOfSession: session !== undefined,

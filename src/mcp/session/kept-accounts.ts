@@ -1,17 +1,13 @@
 // §15.1: who holds how much of what is kept of streams: each session, each user, and all.
 
-import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { EventQueue } from '../streaming/event-queue.ts';
-import { type EventIdFrame, tagSession } from './event-ids.ts';
+import { type StreamId, tagSession } from './event-ids.ts';
 import { type Droppable, OldestFirst } from './oldest-first.ts';
 import type { LoggedEvent, StreamName } from './stored-streams.ts';
 
 /** What is known of a stream while it is kept. */
-export interface KeptStream extends StreamName, Droppable {
+export interface KeptStream extends StreamName, StreamId, Droppable {
   readonly session: SessionAccount;
-  readonly requestId: RequestId | undefined;
-  readonly isOfSession: boolean;
-  readonly frame: EventIdFrame;
   readonly protocolVersion: string;
   /** Milliseconds of the monotonic clock, as all times here. */
   readonly startedAt: number;
@@ -60,7 +56,7 @@ export interface SessionAccount extends Account {
   readonly user: UserAccount;
   events: number;
   /** Not a Map: one that is filled and emptied again and again leaves old tables behind, which keep what was in them. */
-  readonly streams: KeptStream[];
+  streams: KeptStream[];
   /** How many are kept as bytes, and the number of the newest (short-streams.ts). */
   shortStreams: number;
   newestShort: number;
@@ -218,7 +214,7 @@ export function createKeptAccounts() {
     },
     /** One that begins. */
     add(stream: KeptStream): void {
-      stream.session.streams.push(stream);
+      addToSession(stream);
       countBytes(stream, countOwnBytes(stream), 0);
     },
     append(stream: KeptStream, event: LoggedEvent): void {
@@ -237,7 +233,7 @@ export function createKeptAccounts() {
     },
     /** One that ended before, with all its events. */
     addAgain(stream: KeptStream): void {
-      stream.session.streams.push(stream);
+      addToSession(stream);
       countBytes(stream, measure(stream), stream.events.length);
       holdBounds(stream, forgetOldest);
       noteFinished(stream);
@@ -264,6 +260,13 @@ export function createKeptAccounts() {
       return streams.filter(({ endedAt }) => endedAt === undefined);
     },
   };
+}
+
+/** An array that is added to takes room for sixteen more, and most sessions have one stream. */
+function addToSession(stream: KeptStream): void {
+  const { session } = stream;
+  if (session.streams.length === 0) session.streams = [stream];
+  else session.streams.push(stream);
 }
 
 /** What is removed is nearly always what came last. */

@@ -8,7 +8,6 @@ import type { RequestId } from '../../protocol/json-rpc.ts';
 import { renderResponse } from '../calls/outcome.ts';
 import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
 import type { EventChannel } from '../streaming/response-stream.ts';
-import { createEventIdFrame } from './event-ids.ts';
 import {
   createKeptAccounts,
   type KeptStream,
@@ -114,13 +113,8 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
       requestId,
       isOfSession,
       protocolVersion,
-      frame: createEventIdFrame({
-        replica: replicas.ownName,
-        sessionTag,
-        stream: name,
-        requestId,
-        isOfSession,
-      }),
+      replica: replicas.ownName,
+      sessionTag,
       startedAt,
       events,
       firstPosition: 1,
@@ -273,6 +267,23 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
     }
   }
 
+  const writing: StreamWriting = {
+    begin: (stream) => push(stream, ''),
+    send,
+    end,
+    disconnect(stream) {
+      if (stream.endedAt !== undefined || stream.queue === undefined) return;
+      push(stream, '');
+      stream.queue.end();
+      stream.queue = undefined;
+      noteBroken(stream);
+    },
+    close(stream) {
+      push(stream, '');
+      close(stream);
+    },
+  };
+
   return {
     find,
     start({ sessionId, user, protocolVersion, requestId, isOfSession, abandon }) {
@@ -289,25 +300,7 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
       scheduleSweep();
       const queue = openQueue(stream);
       stream.unsent = toPrimer(stream, 0);
-      return {
-        items: queue.items,
-        begin: () => push(stream, ''),
-        send: (json, isNotification) => send(stream, json, isNotification),
-        end: (json) => end(stream, json),
-        disconnect() {
-          if (stream.endedAt !== undefined || stream.queue === undefined) return;
-          push(stream, '');
-          stream.queue.end();
-          stream.queue = undefined;
-          noteBroken(stream);
-        },
-        isFull: () => stream.queue?.isFull() === true,
-        hasRoomToSpare: (characters) => stream.queue?.hasRoomToSpare(characters) !== false,
-        close() {
-          push(stream, '');
-          close(stream);
-        },
-      };
+      return new StreamChannel(stream, queue.items, writing);
     },
     attach(stream, position) {
       releaseReader(stream);
@@ -355,4 +348,54 @@ interface NewStream {
   readonly startedAt: number;
   readonly events: LoggedEvent[];
   readonly abandon: (() => void) | undefined;
+}
+
+/** What the channels of all streams have in common. */
+interface StreamWriting {
+  begin(stream: KeptStream): void;
+  send(stream: KeptStream, json: string, isNotification: boolean): void;
+  end(stream: KeptStream, json: string): void;
+  disconnect(stream: KeptStream): void;
+  close(stream: KeptStream): void;
+}
+
+/** A class: thousands of them stand for minutes, and closures would take ten times the memory. */
+class StreamChannel implements KeptChannel {
+  readonly items: ReplyStream;
+  private readonly stream: KeptStream;
+  private readonly writing: StreamWriting;
+
+  constructor(stream: KeptStream, items: ReplyStream, writing: StreamWriting) {
+    this.stream = stream;
+    this.items = items;
+    this.writing = writing;
+  }
+
+  begin(): void {
+    this.writing.begin(this.stream);
+  }
+
+  send(json: string, isNotification: boolean): void {
+    this.writing.send(this.stream, json, isNotification);
+  }
+
+  end(json: string): void {
+    this.writing.end(this.stream, json);
+  }
+
+  disconnect(): void {
+    this.writing.disconnect(this.stream);
+  }
+
+  isFull(): boolean {
+    return this.stream.queue?.isFull() === true;
+  }
+
+  hasRoomToSpare(characters: number): boolean {
+    return this.stream.queue?.hasRoomToSpare(characters) !== false;
+  }
+
+  close(): void {
+    this.writing.close(this.stream);
+  }
 }

@@ -1,16 +1,13 @@
 // §15.1: how the events of a stream that can be resumed are written (WHATWG HTML §9.2).
 
 import { GatewayError } from '../../errors/gateway-error.ts';
-import type { RequestId } from '../../protocol/json-rpc.ts';
 import { renderResponse } from '../calls/outcome.ts';
-import { type EventId, type EventIdFrame, readEventId, writeEventId } from './event-ids.ts';
+import { type EventId, readEventId, type StreamId, writeEventId } from './event-ids.ts';
 import type { StreamLog } from './stored-streams.ts';
 
-export interface WrittenStream {
-  readonly frame: EventIdFrame;
+export interface WrittenStream extends StreamId {
   /** Of the session. */
   readonly protocolVersion: string;
-  readonly requestId: RequestId | undefined;
 }
 
 /** For clients: when to come back. Two tries of the official SDKs outlast the restart of a gateway that is alone. */
@@ -26,11 +23,8 @@ export const isResumable = (protocolVersion: string): boolean => protocolVersion
 
 export const isPrimed = (protocolVersion: string): boolean => protocolVersion >= PRIMED_SINCE;
 
-export const toEvent = (
-  { frame }: Pick<WrittenStream, 'frame'>,
-  position: number | 'end',
-  json: string,
-): string => `${ID}${writeEventId(frame, position)}\nevent: message\ndata: ${json}\n\n`;
+export const toEvent = (stream: StreamId, position: number | 'end', json: string): string =>
+  `${ID}${writeEventId(stream, position)}\nevent: message\ndata: ${json}\n\n`;
 
 /** Events as they were sent, one after another, each by itself. JSON has no empty lines. */
 export const splitEvents = (text: string): readonly string[] => text.split(/(?<=\n\n)/);
@@ -51,9 +45,9 @@ const DATA = '\ndata: ';
  * What a connection begins with: an id to come back with, before there is anything to say. Clients of older revisions
  * would take an event without data for a message: they are told when to come back, and nothing else.
  */
-export const toPrimer = ({ frame, protocolVersion }: WrittenStream, position: number): string =>
-  isPrimed(protocolVersion)
-    ? `id: ${writeEventId(frame, position)}\nretry: ${RETRY_MS}\ndata:\n\n`
+export const toPrimer = (stream: WrittenStream, position: number): string =>
+  isPrimed(stream.protocolVersion)
+    ? `id: ${writeEventId(stream, position)}\nretry: ${RETRY_MS}\ndata:\n\n`
     : `retry: ${RETRY_MS}\n\n`;
 
 /** What came after the position; where an answer or a question among it is lost, that. */

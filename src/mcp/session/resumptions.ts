@@ -9,7 +9,7 @@ import { nameOwner, readOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
 import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
-import { createEventIdFrame, type EventId, readEventId, tagSession } from './event-ids.ts';
+import { type EventId, readEventId, tagSession } from './event-ids.ts';
 import { toLog } from './kept-saving.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import type { McpReplicas } from './replica-message.ts';
@@ -100,15 +100,15 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     if (reader.isOver) return;
     reader.isOver = true;
     reader.queue.end();
-    const key = toKey(reader.session.sessionId, reader.id.stream);
+    const key = toKey(reader.session.sessionId, reader.id.name);
     if (readers.get(key) === reader) readers.delete(key);
     tellNews(reader);
   }
 
   /** Who reads already goes on in place of that one. */
-  function hasRoom(session: SessionRecord, { stream }: EventId): boolean {
+  function hasRoom(session: SessionRecord, { name }: EventId): boolean {
     const { sessionId } = session;
-    if (readers.has(toKey(sessionId, stream))) return true;
+    if (readers.has(toKey(sessionId, name))) return true;
     if (readers.size >= MAX_READERS) return false;
     const user = nameUser(session);
     let ofSession = 0;
@@ -123,10 +123,10 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   /** Where there is room. */
   function openReader(session: SessionRecord, id: EventId, position: number): Reader {
     const { sessionId, protocolVersion } = session;
-    const key = toKey(sessionId, id.stream);
+    const key = toKey(sessionId, id.name);
     const older = readers.get(key);
     if (older !== undefined) endReader(older);
-    const stream = { frame: createEventIdFrame(id), protocolVersion, requestId: id.requestId };
+    const stream = { ...id, protocolVersion };
     const queue = createEventQueue(() => endReader(reader));
     const reader: Reader = {
       session: { sessionId },
@@ -157,7 +157,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     id: EventId,
     position: number,
   ): Promise<Missed> {
-    const own = kept.find(session.sessionId, id.stream);
+    const own = kept.find(session.sessionId, id.name);
     if (own !== undefined) return toMissed(toLog(own), position);
     // Where no more may be read here, it is as if nobody had it.
     const reader = hasRoom(session, id) ? openReader(session, id, position) : undefined;
@@ -212,7 +212,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const message = {
       about: 'resume',
       sessionId: session.sessionId,
-      stream: id.stream,
+      stream: id.name,
       replica: replicas.ownName,
     } as const;
     await replicas
@@ -225,7 +225,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
 
   async function read({ session, id }: Reader): Promise<StreamLog | undefined> {
     try {
-      return await stored.read({ sessionId: session.sessionId, name: id.stream });
+      return await stored.read({ sessionId: session.sessionId, name: id.name });
     } catch (cause) {
       log.debug('What a client came back for could not be read from the store.', { cause });
       return undefined;
@@ -270,7 +270,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
       if (id.isOfSession) {
         return { kind: 'earlier', readMissed: () => readMissed(session, id, position) };
       }
-      const own = kept.find(session.sessionId, id.stream);
+      const own = kept.find(session.sessionId, id.name);
       return {
         kind: 'stream',
         events:

@@ -10,10 +10,11 @@ import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
 import { isLessSevere, isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
 import { buildStreamNumberKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { SessionRecord } from '../../store/store.ts';
+import type { Owner, SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
 import type { FindClientId } from '../calls/run-call.ts';
+import type { CatalogListener } from '../catalog/catalog.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import type { McpReplicas } from './replica-message.ts';
@@ -102,31 +103,28 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
     await subscriptions.renew(sessionId, uri, savedAt);
   }
 
-  function listen(
-    stream: NotificationStream,
-    { sessionId, caller, catalog }: StreamOwner,
-  ): () => void {
-    // Most sessions hear no message of a server: made for the first one.
-    let streamLog: ReturnType<typeof createStreamLog> | undefined;
-    const openLog = () =>
-      createStreamLog({
-        clock: deps.clock,
-        stream,
-        readLevel: () => sessions.readLogLevel(sessionId, caller.user),
-      });
-    return catalog.listen(caller, {
-      listChanged: (list) =>
-        stream.send({ method: `notifications/${list}/list_changed`, params: {} }),
-      resourceUpdated: (uri) =>
-        void sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure),
-      logged(params) {
-        streamLog ??= openLog();
-        streamLog(params);
-      },
-      elicitationCompleted: (elicitationId) =>
-        stream.send({ method: 'notifications/elicitation/complete', params: { elicitationId } }),
-    });
+  /** Until the result is called; of the owner it keeps no more than the catalogue does. */
+  function listen(id: string, stream: NotificationStream, owner: StreamOwner): () => void {
+    const { sessionId, caller, catalog } = owner;
+    const user = caller.user && { sub: caller.user.sub, issuer: caller.user.issuer };
+    const listener = new SessionListener(stream, sessionId, user, surroundings);
+    return createStop(sessionId, id, catalog.listen(caller, listener));
   }
+
+  /** Apart from its caller, so that an open stream does not keep that. */
+  function createStop(sessionId: string, id: string, stopListening: () => void): () => void {
+    return () => {
+      if (openStreams.get(sessionId)?.id === id) openStreams.delete(sessionId);
+      stopListening();
+    };
+  }
+
+  const surroundings: ListenerSurroundings = {
+    clock: deps.clock,
+    readLevel: (sessionId, user) => sessions.readLogLevel(sessionId, user),
+    tellUpdate: (sessionId, stream, uri) =>
+      void sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure),
+  };
 
   function noteSuccess(): void {
     isFailing = false;
@@ -142,17 +140,18 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
   }
 
   return {
-    async open({ sessionId, caller, catalog }, earlier) {
+    async open(owner, earlier) {
+      const { sessionId, caller } = owner;
       const id = await generateId(sessionId);
       const { protocolVersion = '' } = caller.session ?? {};
-      const openKept = (abandon: () => void) =>
+      const openKept = (opened: Pick<NotificationStream, 'end'>) =>
         keptStreams.start({
           sessionId,
           user: caller.user && nameOwner(caller.user),
           protocolVersion,
           requestId: undefined,
           isOfSession: true,
-          abandon,
+          abandon: createAbandon(opened),
         });
       let sendMissed: (() => Promise<void>) | undefined;
       // First, so that it does not count against the new one.
@@ -163,11 +162,7 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
         listen(opened) {
           const { heard, release } = holdBack(opened, earlier);
           sendMissed = release;
-          const stopListening = listen(heard, { sessionId, caller, catalog });
-          return () => {
-            if (openStreams.get(sessionId)?.id === id) openStreams.delete(sessionId);
-            stopListening();
-          };
+          return listen(id, heard, owner);
         },
       });
       openStreams.set(sessionId, { id, stream });
@@ -194,6 +189,62 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
   };
 }
 
+/** Apart from its caller, so that an open stream does not keep that. */
+const createAbandon = (stream: Pick<NotificationStream, 'end'>) => () => stream.end();
+
+// What a session hears while its stream is open.
+
+/** What the listeners of all streams have in common. */
+interface ListenerSurroundings {
+  readonly clock: Clock;
+  readLevel(sessionId: string, user: Owner | undefined): Promise<LogSeverity | undefined>;
+  tellUpdate(sessionId: string, stream: NotificationStream, uri: string): void;
+}
+
+/** A class: thousands of them stand for minutes, and closures would take four times the memory. */
+class SessionListener implements CatalogListener {
+  private readonly stream: NotificationStream;
+  private readonly sessionId: string;
+  private readonly user: Owner | undefined;
+  private readonly surroundings: ListenerSurroundings;
+  /** Most sessions hear no message of a server: made for the first one. */
+  private log: ((params: JsonObject) => void) | undefined;
+
+  constructor(
+    stream: NotificationStream,
+    sessionId: string,
+    user: Owner | undefined,
+    surroundings: ListenerSurroundings,
+  ) {
+    this.stream = stream;
+    this.sessionId = sessionId;
+    this.user = user;
+    this.surroundings = surroundings;
+  }
+
+  listChanged(list: 'tools' | 'prompts' | 'resources'): void {
+    this.stream.send({ method: `notifications/${list}/list_changed`, params: {} });
+  }
+
+  resourceUpdated(uri: string): void {
+    this.surroundings.tellUpdate(this.sessionId, this.stream, uri);
+  }
+
+  logged(params: JsonObject): void {
+    const { stream, sessionId, user, surroundings } = this;
+    this.log ??= createStreamLog({
+      clock: surroundings.clock,
+      stream,
+      readLevel: () => surroundings.readLevel(sessionId, user),
+    });
+    this.log(params);
+  }
+
+  elicitationCompleted(elicitationId: string): void {
+    this.stream.send({ method: 'notifications/elicitation/complete', params: { elicitationId } });
+  }
+}
+
 // §15.1: a client that comes back gets first what it has missed.
 
 /** As much as is kept of a session. */
@@ -215,7 +266,12 @@ function holdBack(
     };
 
   return {
-    heard: { ...stream, send: hold(stream.send), sendIfRoom: hold(stream.sendIfRoom) },
+    heard: {
+      response: stream.response,
+      send: hold((message) => stream.send(message)),
+      sendIfRoom: hold((message) => stream.sendIfRoom(message)),
+      end: () => stream.end(),
+    },
     async release() {
       const { messages, isIncomplete } = await earlier.readMissed();
       for (const message of messages) stream.send(JSON.parse(message));

@@ -75,7 +75,7 @@ export interface Sessions {
    */
   setLogLevel(id: string, user: User, logLevel: LogSeverity): Promise<void>;
   /** Which log messages the client of the user's session wants now; undefined where it has ended. */
-  readLogLevel(id: string, user: User): Promise<LogSeverity | undefined>;
+  readLogLevel(id: string, owner: Owner | undefined): Promise<LogSeverity | undefined>;
   /** Ends the user's session. False when there is none. */
   end(id: string, user: User): Promise<boolean>;
   /** Ends anybody's session. False when there is none. */
@@ -116,8 +116,8 @@ export function createSessions(
   const toOwner = (user: User): Owner | undefined =>
     user && { sub: user.sub, issuer: user.issuer ?? defaultIssuer };
 
-  const isOwn = (record: SessionRecord, user: User): boolean =>
-    isOwnedBy(record, user, defaultIssuer);
+  const isOwn = (record: SessionRecord, owner: Owner | undefined): boolean =>
+    isOwnedBy(record, owner, defaultIssuer);
 
   async function sweep(): Promise<void> {
     metrics.recordSessions('expired', await store.sweepSessions());
@@ -174,9 +174,9 @@ export function createSessions(
       if (!isSet) fail('session_not_found');
     },
 
-    async readLogLevel(id, user) {
+    async readLogLevel(id, owner) {
       const record = await find(id);
-      return record && isOwn(record, user) ? readLogLevel(record.logLevel) : undefined;
+      return record && isOwn(record, owner) ? readLogLevel(record.logLevel) : undefined;
     },
 
     async end(id, user) {

@@ -58,9 +58,9 @@ export function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscriptio
     const options: NotificationStreamOptions = {
       user: caller.user,
       lastMessage: { jsonrpc: '2.0', result, id },
-      listen({ send }) {
+      listen(stream) {
         const notify = (name: string, members: object) =>
-          send({ method: `notifications/${name}`, params: withSubscription(members) });
+          stream.send({ method: `notifications/${name}`, params: withSubscription(members) });
         notify('subscriptions/acknowledged', { notifications });
         const stopListening = catalog.listen(
           caller,

@@ -24,7 +24,8 @@ type NextEvent = IteratorResult<string, undefined>;
 /** A class: thousands of them stand for minutes, and closures would take four times the memory. */
 class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, undefined> {
   private readonly onLeave: () => void;
-  private waiting: string[] = [];
+  /** Undefined where nothing waits: an array that has lost its members would keep their room. */
+  private waiting: string[] | undefined;
   private waitingCharacters = 0;
   private hasEnded = false;
   private watcher: WaitingWatcher | undefined;
@@ -45,7 +46,8 @@ class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, un
       this.passToReader({ done: false, value: event });
       return;
     }
-    this.waiting.push(event);
+    if (this.waiting === undefined) this.waiting = [event];
+    else this.waiting.push(event);
     this.countWaiting(event.length);
   }
 
@@ -72,8 +74,9 @@ class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, un
   }
 
   next(): Promise<NextEvent> {
-    const event = this.waiting.shift();
+    const event = this.waiting?.shift();
     if (event !== undefined) {
+      if (this.waiting?.length === 0) this.waiting = undefined;
       this.countWaiting(-event.length);
       return Promise.resolve({ done: false, value: event });
     }
@@ -86,7 +89,7 @@ class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, un
   async return(): Promise<NextEvent> {
     const isEarly = !this.hasEnded;
     this.hasEnded = true;
-    this.waiting.length = 0;
+    this.waiting = undefined;
     this.countWaiting(-this.waitingCharacters);
     this.passToReader({ done: true, value: undefined });
     if (isEarly) this.onLeave();

@@ -6,6 +6,7 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { EndedGrants } from '../../grants/ended-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
+import { SharedTimer, type Wait } from '../../platform/shared-timer.ts';
 import { toSseEvent } from '../../platform/sse.ts';
 import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
 import { nameOwner } from '../../store/owner.ts';
@@ -31,8 +32,8 @@ export interface NotificationStreamOptions {
   listen(stream: NotificationStream): () => void;
   /** Sent last, where it is not the client that leaves. */
   readonly lastMessage?: object;
-  /** On which it is sent, in place of one that ends when its connection does; called with what ends it. */
-  openChannel?(end: () => void): NotificationChannel;
+  /** On which it is sent, in place of one that ends when its connection does. */
+  openChannel?(stream: Pick<NotificationStream, 'end'>): NotificationChannel;
 }
 
 export interface NotificationChannel {
@@ -86,15 +87,15 @@ export interface NotificationStreamsDeps {
 
 export function createNotificationStreams(deps: NotificationStreamsDeps): NotificationStreams {
   const { clock, log, endedGrants } = deps;
-  /** Those that are open, by what ends them. */
-  const open = new Map<() => void, OpenStream>();
+  const open = new Set<OpenStream>();
   /** How many of them each user has. */
   const counts = new Map<string, number>();
   const places = countPlaces(deps.maxConnections);
+  const lifetimes = new SharedTimer<OpenStream>(clock, LIFETIME_MS, (stream) => stream.end());
   let isClosed = false;
 
   endedGrants?.listen((grantId) => {
-    for (const [end, { user }] of open) if (user?.grant?.id === grantId) end();
+    for (const stream of open) if (stream.grantId === grantId) stream.end();
   });
 
   function checkRoom(user: UserContext | undefined): void {
@@ -104,77 +105,125 @@ export function createNotificationStreams(deps: NotificationStreamsDeps): Notifi
     fail('too_many_streams');
   }
 
-  function countStreams(user: UserContext | undefined, change: 1 | -1): void {
-    if (user === undefined) return;
-    const name = nameOwner(user);
-    const count = (counts.get(name) ?? 0) + change;
-    if (count === 0) counts.delete(name);
-    else counts.set(name, count);
+  function countStreams(userName: string | undefined, change: 1 | -1): void {
+    if (userName === undefined) return;
+    const count = (counts.get(userName) ?? 0) + change;
+    if (count === 0) counts.delete(userName);
+    else counts.set(userName, count);
   }
+
+  const surroundings: StreamSurroundings = {
+    lifetimes,
+    log,
+    tryForget(stream) {
+      const wasOpen = open.delete(stream);
+      if (wasOpen) countStreams(stream.userName, -1);
+      return wasOpen;
+    },
+  };
 
   return {
     open({ user, listen, lastMessage, openChannel = createPlainChannel }) {
       checkRoom(user);
-      const channel = openChannel(end);
-      const cancelTimeout = clock.after(LIFETIME_MS, end);
-      open.set(end, { user, channel });
-      countStreams(user, 1);
-      let stopListening = () => {};
+      const stream = new OpenStream(surroundings, user, lastMessage, openChannel);
+      open.add(stream);
+      countStreams(stream.userName, 1);
       // The process stops: the client is told at once, and comes again elsewhere.
-      if (isClosed) queueMicrotask(end);
-
-      function end(): void {
-        if (!open.delete(end)) return;
-        countStreams(user, -1);
-        cancelTimeout();
-        try {
-          stopListening();
-        } catch (cause) {
-          log.error('A stream has ended, but what it listened to could not be stopped.', { cause });
-        }
-        if (lastMessage !== undefined) channel.send(JSON.stringify(lastMessage), true);
-        channel.close();
-      }
-
-      const toJson = (message: OutgoingMessage) => JSON.stringify({ jsonrpc: '2.0', ...message });
-
-      const stream: NotificationStream = {
-        response: { kind: 'stream', events: channel.items },
-        send(message) {
-          if (!channel.isFull()) channel.send(toJson(message), true);
-        },
-        sendIfRoom(message) {
-          if (!channel.hasRoomToSpare(0)) return;
-          const json = toJson(message);
-          if (channel.hasRoomToSpare(json.length)) channel.send(json, true);
-        },
-        end,
-      };
-      try {
-        stopListening = listen(stream);
-        channel.begin();
-      } catch (error) {
-        end();
-        throw error;
-      }
+      if (isClosed) queueMicrotask(() => stream.end());
+      stream.begin(listen);
       return stream;
     },
     disconnect() {
       isClosed = true;
-      for (const { channel } of open.values()) channel.disconnect();
+      for (const stream of open) stream.disconnect();
     },
     close() {
-      for (const end of open.keys()) end();
+      for (const stream of open) stream.end();
     },
   };
 }
 
-interface OpenStream {
-  readonly user: UserContext | undefined;
-  readonly channel: NotificationChannel;
+interface StreamSurroundings {
+  readonly lifetimes: SharedTimer<OpenStream>;
+  readonly log: Log;
+  /** False where it has ended already. */
+  tryForget(stream: OpenStream): boolean;
 }
 
-function createPlainChannel(end: () => void): NotificationChannel {
+/** A class, and nothing of the user but names: thousands of them stand for minutes. */
+class OpenStream implements NotificationStream {
+  readonly userName: string | undefined;
+  readonly grantId: string | undefined;
+  private readonly surroundings: StreamSurroundings;
+  private readonly lastMessage: object | undefined;
+  private readonly channel: NotificationChannel;
+  private readonly lifetime: Wait<OpenStream>;
+  private stopListening: (() => void) | undefined;
+
+  constructor(
+    surroundings: StreamSurroundings,
+    user: UserContext | undefined,
+    lastMessage: object | undefined,
+    openChannel: (stream: Pick<NotificationStream, 'end'>) => NotificationChannel,
+  ) {
+    this.userName = user && nameOwner(user);
+    this.grantId = user?.grant?.id;
+    this.surroundings = surroundings;
+    this.lastMessage = lastMessage;
+    this.channel = openChannel(this);
+    this.lifetime = surroundings.lifetimes.add(this);
+  }
+
+  get response(): StreamResponse {
+    return { kind: 'stream', events: this.channel.items };
+  }
+
+  /** @throws what `listen` throws. */
+  begin(listen: NotificationStreamOptions['listen']): void {
+    try {
+      this.stopListening = listen(this);
+      this.channel.begin();
+    } catch (error) {
+      this.end();
+      throw error;
+    }
+  }
+
+  send(message: OutgoingMessage): void {
+    if (!this.channel.isFull()) this.channel.send(toJson(message), true);
+  }
+
+  sendIfRoom(message: OutgoingMessage): void {
+    const { channel } = this;
+    if (!channel.hasRoomToSpare(0)) return;
+    const json = toJson(message);
+    if (channel.hasRoomToSpare(json.length)) channel.send(json, true);
+  }
+
+  disconnect(): void {
+    this.channel.disconnect();
+  }
+
+  end(): void {
+    const { surroundings, channel, lastMessage } = this;
+    if (!surroundings.tryForget(this)) return;
+    surroundings.lifetimes.remove(this.lifetime);
+    try {
+      this.stopListening?.();
+    } catch (cause) {
+      surroundings.log.error('A stream has ended, but what it listened to could not be stopped.', {
+        cause,
+      });
+    }
+    if (lastMessage !== undefined) channel.send(JSON.stringify(lastMessage), true);
+    channel.close();
+  }
+}
+
+const toJson = (message: OutgoingMessage): string => JSON.stringify({ jsonrpc: '2.0', ...message });
+
+function createPlainChannel(stream: Pick<NotificationStream, 'end'>): NotificationChannel {
+  const end = () => stream.end();
   const queue = createEventQueue(end);
   return {
     items: queue.items,

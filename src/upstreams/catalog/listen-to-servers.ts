@@ -47,7 +47,7 @@ export function listenToServers(
     stopHub = hub.add({
       caller: who.upstream,
       hears: (server) => view.findServer(server.name) === server,
-      listChanged: listener.listChanged,
+      listChanged: (list) => listener.listChanged(list),
       serversChanged() {
         listenToAll(who).catch(() => {});
         builtIn.follow();
