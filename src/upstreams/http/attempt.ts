@@ -62,7 +62,7 @@ export interface AttemptDeps {
   readonly judge: Pick<Judge, 'noteOutcome' | 'noteFailure'>;
   /** Undefined where what the server says of a token changes nothing. */
   readonly noteRefusal: NoteRefusal | undefined;
-  onStray(words: string): void;
+  readonly onStray: (words: string) => void;
   tryCall<Result>(tried: Tried<Result>): Promise<Result>;
   /** Undefined once the server may no longer be asked. */
   reopen(
@@ -83,6 +83,7 @@ export class Attempt<Result> implements ServerCall<Result> {
   readonly timeoutMs: number;
   readonly signal: CancelSignal | undefined;
   readonly canReopen: boolean;
+  readonly onStray: AttemptDeps['onStray'];
 
   constructor(
     deps: AttemptDeps,
@@ -97,6 +98,7 @@ export class Attempt<Result> implements ServerCall<Result> {
     this.timeoutMs = tried.sending.timeoutMs;
     this.signal = tried.sending.signal;
     this.canReopen = tried.sending.resumeHeaders !== undefined;
+    this.onStray = deps.onStray;
   }
 
   reopen(lastEventId: string, listener: ExchangeListener): Promise<() => void> | undefined {
@@ -115,10 +117,6 @@ export class Attempt<Result> implements ServerCall<Result> {
 
   onAbandon(reason: string): void {
     this.tried.sending.onAbandon?.(this.id, reason);
-  }
-
-  onStray(words: string): void {
-    this.deps.onStray(words);
   }
 
   conclude(outcome: CallOutcome): Result | Promise<Result> {

@@ -34,8 +34,8 @@ export interface ServerCall<Result> {
   onNotification(message: ServerNotification): void;
   /** Nobody waits any more, or it took too long. */
   onAbandon(reason: string): void;
-  /** Something came that nobody waits for. */
-  onStray(words: string): void;
+  /** Something came that nobody waits for. Of the server, not of the call. */
+  readonly onStray: (words: string) => void;
   /** False in an era whose streams end with their connection. */
   readonly canReopen: boolean;
   readonly reopen: Reopen;
@@ -71,17 +71,24 @@ export const runCall = <Result>(
 
 const NOTHING = () => {};
 
-/** A class, since every call has one: closures took more of it than all else. */
+/**
+ * A class, since every call has one: closures took more of it than all else.
+ *
+ * Once the call has ended, nothing of it is kept, nor of its exchange. Where the collector found one of them in the old
+ * generation, it took all that came after it there, too: each collection moved the calls of a second, and took 18 ms in place
+ * of 4.
+ */
 class OpenCall<Result> implements ExchangeListener {
   private readonly clock: Clock;
-  private readonly call: ServerCall<Result>;
+  private readonly onStray: ServerCall<Result>['onStray'];
+  /** Undefined once it has ended. */
+  private call: ServerCall<Result> | undefined;
   private readonly resolve: (result: Result | Promise<Result>) => void;
   private readonly reject: (thrown: unknown) => void;
   private deadline: Deadline | undefined;
   private exchange: Pick<Resumption, 'stop'> | undefined;
   private onAbort = NOTHING;
   private cancelLinger = NOTHING;
-  private isSettled = false;
   private openRequests = 0;
   /** Most answers are never read on. */
   private resumption: Resumption | undefined;
@@ -93,6 +100,7 @@ class OpenCall<Result> implements ExchangeListener {
     reject: (thrown: unknown) => void,
   ) {
     this.clock = clock;
+    this.onStray = call.onStray;
     this.call = call;
     this.resolve = resolve;
     this.reject = reject;
@@ -100,6 +108,7 @@ class OpenCall<Result> implements ExchangeListener {
 
   start(route: Route): void {
     const { call, clock } = this;
+    if (call === undefined) return;
     const { signal, timeoutMs } = call;
     if (signal?.aborted) {
       this.fail(createAbortedError());
@@ -108,77 +117,88 @@ class OpenCall<Result> implements ExchangeListener {
     this.deadline = new Deadline(clock, timeoutMs, () =>
       this.abandon(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
     );
-    this.exchange = startExchange(route, call.exchange, this);
-    if (signal === undefined || this.isSettled) return;
+    const exchange = startExchange(route, call.exchange, this);
+    // What could not even be sent has ended by now.
+    if (this.call === undefined) return;
+    this.exchange = exchange;
+    if (signal === undefined) return;
     this.onAbort = () => this.abandon(createAbortedError());
     signal.addEventListener('abort', this.onAbort);
   }
 
-  /** False where the call has ended before. */
-  private settle(): boolean {
-    if (this.isSettled) return false;
-    this.isSettled = true;
+  /** The call, which ends by this; undefined where it has ended before. */
+  private settle(): ServerCall<Result> | undefined {
+    const { call } = this;
+    this.call = undefined;
     this.deadline?.clear();
-    this.call.signal?.removeEventListener('abort', this.onAbort);
-    return true;
+    call?.signal?.removeEventListener('abort', this.onAbort);
+    return call;
   }
 
-  private succeed(outcome: CallOutcome): void {
+  private succeed(call: ServerCall<Result>, outcome: CallOutcome): void {
     try {
-      this.resolve(this.call.conclude(outcome));
+      this.resolve(call.conclude(outcome));
     } catch (thrown) {
       this.reject(thrown);
     }
   }
 
   private fail(error: UpstreamError): void {
-    if (!this.settle()) return;
+    const call = this.settle();
+    if (call === undefined) return;
     try {
-      this.resolve(this.call.concludeFailure(error));
+      this.resolve(call.concludeFailure(error));
     } catch (thrown) {
       this.reject(thrown);
     }
   }
 
   private abandon(error: UpstreamError): void {
-    if (this.isSettled) return;
+    const { call } = this;
+    if (call === undefined) return;
     this.exchange?.stop();
+    this.exchange = undefined;
     this.fail(error);
-    this.call.onAbandon(error.message);
+    call.onAbandon(error.message);
   }
 
-  private async answer(request: ServerRequest): Promise<void> {
+  private async answer(call: ServerCall<Result>, request: ServerRequest): Promise<void> {
     if (this.openRequests >= MAX_OPEN_REQUESTS) {
-      this.call.onStray(`it asks more than ${MAX_OPEN_REQUESTS} things at once`);
+      call.onStray(`it asks more than ${MAX_OPEN_REQUESTS} things at once`);
       return;
     }
     this.openRequests += 1;
     const resume = this.deadline?.pause();
-    await this.call.onRequest(request);
+    await call.onRequest(request);
     resume?.();
     this.openRequests -= 1;
   }
 
   onMessage(value: unknown, headers: IncomingHttpHeaders): number {
-    if (this.isSettled) {
-      this.call.onStray('it went on after its answer');
+    const { call } = this;
+    if (call === undefined) {
+      this.onStray('it went on after its answer');
       return 1;
     }
     const message = readServerMessage(value);
     if (message?.kind === 'request') {
-      void this.answer(message);
+      void this.answer(call, message);
       return 1;
     }
     const taken =
-      message === undefined ? createNoMessageError(value) : this.takeMessage(message, headers);
+      message === undefined
+        ? createNoMessageError(value)
+        : this.takeMessage(call, message, headers);
     if (taken === undefined) return 1;
     if (taken instanceof UpstreamError) {
       this.exchange?.stop();
+      this.exchange = undefined;
       this.fail(taken);
-    } else if (this.settle()) {
-      if (isEventStream(headers)) this.linger();
-      this.succeed(taken);
+      return 0;
     }
+    this.settle();
+    if (isEventStream(headers)) this.linger();
+    this.succeed(call, taken);
     return 0;
   }
 
@@ -188,10 +208,11 @@ class OpenCall<Result> implements ExchangeListener {
 
   /** How the call ends by this message: undefined where it goes on. */
   private takeMessage(
+    call: ServerCall<Result>,
     message: Exclude<ServerMessage, ServerRequest>,
     headers: IncomingHttpHeaders,
   ): CallOutcome | UpstreamError | undefined {
-    const { call, resumption } = this;
+    const { resumption } = this;
     if (message.kind === 'notification') {
       if (message.method === 'notifications/progress') this.deadline?.renew();
       call.onNotification(message);
@@ -210,8 +231,10 @@ class OpenCall<Result> implements ExchangeListener {
 
   onEnd(end: ExchangeEnd): void {
     this.cancelLinger();
+    this.exchange = undefined;
+    const { call } = this;
     // Nearly always the result has come before: an error is not made for nobody, since its stack is dear.
-    if (this.isSettled) return;
+    if (call === undefined) return;
     if (this.resumption?.goOn(end)) {
       this.exchange = this.resumption;
       return;
@@ -219,12 +242,15 @@ class OpenCall<Result> implements ExchangeListener {
     if (end.kind === 'failed') this.fail(end.error);
     else if (end.kind !== 'refused')
       this.fail(createInvalidError('it ended its answer before the result'));
-    else if (this.settle()) this.succeed(end);
+    else {
+      this.settle();
+      this.succeed(call, end);
+    }
   }
 
   openCursor(): EventCursor | undefined {
     const { clock, call } = this;
-    if (!call.canReopen) return undefined;
+    if (call === undefined || !call.canReopen) return this.resumption?.cursor;
     this.resumption ??= createResumption({
       clock,
       reopen: (lastEventId, listener) => call.reopen(lastEventId, listener),
