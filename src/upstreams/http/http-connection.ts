@@ -132,8 +132,7 @@ export function createHttpConnection(
     const id = lastId;
     const { caller, sending } = tried;
     const headers = joinHeaders(posted, credentials, sending.headers);
-    const message = { jsonrpc: '2.0', id, method: sending.method, params: sending.toParams(id) };
-    const exchange = toExchange(caller, 'POST', headers, JSON.stringify(message));
+    const exchange = toExchange(caller, 'POST', headers, writeRequest(id, sending));
     return runCall(route, clock, new Attempt(attemptDeps, tried, { id, exchange, credentials }));
   }
 
@@ -218,6 +217,17 @@ const createRoute = (dispatcher: Dispatcher): Route => ({
   runAtTurnEnd: createTurnEnd(),
   underWay: 0,
 });
+
+/** A module that guards calls may have put in what JSON has no word for: then nothing is sent, and nothing stays open for it. */
+function writeRequest<Result>(id: number, sending: Sending<Result>): string {
+  const params = sending.toParams(id);
+  try {
+    return JSON.stringify({ jsonrpc: '2.0', id, method: sending.method, params });
+  } catch (thrown) {
+    sending.onSettled?.();
+    throw thrown;
+  }
+}
 
 /** Of a header: services have names of their own beside Authorization, such as X-API-Key. */
 const isTokenName = (name: string): boolean => /auth|token|key|secret/i.test(name);

@@ -246,6 +246,17 @@ describe('what a session is asked for', () => {
     await expect.poll(() => server.count('DELETE')).toBe(1);
   });
 
+  test('§18.3 a shared session ends after its time, also where a request could not be written', async () => {
+    const caller = statelessCaller();
+    await call(caller);
+    // As a module that guards calls may make of one.
+    const args = { amount: 1n };
+    const failing = callTool(opened.upstream, caller, 'any', args);
+    await expect(failing).rejects.toThrow(TypeError);
+    clock.advance(FIFTEEN_MINUTES_MS + 120_000);
+    await expect.poll(() => server.count('DELETE')).toBe(1);
+  });
+
   test('§18.3 a server that forgets each session gets the request twice, not more', async () => {
     server.answer('tools/call', (res) => void res.writeHead(404).end());
     await expect(call()).rejects.toMatchObject({ failure: 'unavailable' });
