@@ -34,9 +34,19 @@ const local = createLocalCatalog({
   ],
 });
 
+/** As a catalogue does that passes calls on. */
+async function passOn({ relay }: Context) {
+  if (relay.era !== 'session') throw new Error('Not a session');
+  const { ask } = relay;
+  return { content: [{ type: 'text' as const, text: JSON.stringify(await ask(QUESTION)) }] };
+}
+
+const QUESTION = { method: 'roots/list', params: {} };
+
 const catalog: Catalog = {
   ...local,
-  callTool(name, args, context) {
+  async callTool(name, args, context) {
+    if (args.isPassedOn === true) return passOn(context);
     const log: Context['log'] = (level, data) => context.log(level, `changed: ${data}`);
     return local.callTool(name, args, Object.create(context, { log: { value: log } }));
   },
@@ -62,4 +72,14 @@ test('§2 a tool gets an object that was made from the context, and all else of 
     era: 'session',
     disconnect: 'function',
   });
+});
+
+test('§2 a catalogue that passes calls on asks by the function that it took off the relay', async () => {
+  const client = await openClient(gateway, { capabilities: { roots: {} } });
+  const answer = await client.call('looks', { isPassedOn: true });
+  const question = await answer.next();
+  expect(question).toMatchObject(QUESTION);
+  await client.answer(question.id, { roots: [] });
+  const { result } = await answer.next();
+  expect(JSON.parse(result.content[0].text)).toEqual({ result: { roots: [] } });
 });
