@@ -1,5 +1,6 @@
 // What many wait for equally long, by one timer for all of them: an open stream has two such waits, and for each a timer of
 // Node.js with its closures would take five times the memory.
+import { AsyncResource } from 'node:async_hooks';
 import type { Clock } from './clock.ts';
 
 /** One that waits. For `SharedTimer` alone, but for giving it back to that. */
@@ -20,6 +21,8 @@ export class SharedTimer<Item> {
   private first: Wait<Item> | undefined;
   private last: Wait<Item> | undefined;
   private cancel: (() => void) | undefined;
+  /** Node.js takes what is done in a timer for a part of the request that set it: here that would be another one's trace. */
+  private readonly origin = new AsyncResource('SharedTimer');
   /** Who is due is called now, and may wait again: the timer is set for the first one after that. */
   private isEndingDue = false;
 
@@ -59,16 +62,19 @@ export class SharedTimer<Item> {
 
   private setTimer(): void {
     if (this.isEndingDue || this.first === undefined) return;
-    this.cancel = this.clock.after(this.first.dueAt - this.clock.monotonic(), () => {
-      this.cancel = undefined;
-      this.isEndingDue = true;
-      try {
-        this.endDue();
-      } finally {
-        this.isEndingDue = false;
-        this.setTimer();
-      }
-    });
+    const delay = this.first.dueAt - this.clock.monotonic();
+    this.cancel = this.origin.runInAsyncScope(() => this.clock.after(delay, () => this.pass()));
+  }
+
+  private pass(): void {
+    this.cancel = undefined;
+    this.isEndingDue = true;
+    try {
+      this.endDue();
+    } finally {
+      this.isEndingDue = false;
+      this.setTimer();
+    }
   }
 
   private endDue(): void {

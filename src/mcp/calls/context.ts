@@ -274,26 +274,33 @@ class ClientContext implements CallContext {
     this.#meta = meta;
   }
 
+  /** Authors' catalogues may pass on an object that has it as its prototype, with some members of their own. */
+  static #find(made: object): ClientContext {
+    let context = made;
+    while (!(#access in context)) context = Object.getPrototypeOf(context);
+    return context;
+  }
+
   get client(): ClientCapabilities {
-    return this.#access.client.capabilities();
+    return ClientContext.#find(this).#access.client.capabilities();
   }
 
   get signal(): AbortSignal {
-    return this.#access.source.abortSignal();
+    return ClientContext.#find(this).#access.source.abortSignal();
   }
 
   get progress(): Context['progress'] {
-    const access = this.#access;
+    const access = ClientContext.#find(this).#access;
     return (done, total, message) => access.progress(done, total, message);
   }
 
   get log(): Context['log'] {
-    const access = this.#access;
+    const access = ClientContext.#find(this).#access;
     return (level, data, logger) => access.log(level, data, logger);
   }
 
   get ask(): Context['ask'] {
-    const access = this.#access;
+    const access = ClientContext.#find(this).#access;
     return (requests) => {
       const answers = access.ask(requests);
       // A tool may look at it later, or never: that must not end the process.
@@ -303,19 +310,20 @@ class ClientContext implements CallContext {
   }
 
   get disconnect(): Context['disconnect'] {
-    const { stream } = this.#access.source;
+    const { stream } = ClientContext.#find(this).#access.source;
     return () => stream.disconnect();
   }
 
   get providerToken(): Context['providerToken'] {
     const { user } = this;
-    const { getProviderToken } = this.#access.deps;
+    const { getProviderToken } = ClientContext.#find(this).#access.deps;
     return () => (user === undefined ? Promise.resolve(undefined) : getProviderToken(user));
   }
 
   get relay(): Relay {
-    this.#relay ??= this.#access.createRelay(this.#meta);
-    return this.#relay;
+    const context = ClientContext.#find(this);
+    context.#relay ??= context.#access.createRelay(context.#meta);
+    return context.#relay;
   }
 
   get approvalRounds(): ApprovalRounds | undefined {

@@ -280,7 +280,7 @@ function createListen(catalog: Catalog, { clock, log }: ListeningDeps): ServedCa
   return function listen(caller, listener, uris) {
     bus.subscribe(RESOURCES, listener);
     try {
-      return createStop(listener, catalog.listen?.(caller, listener, uris));
+      return createStop(listener, catalog.listen?.(caller, bindListener(listener), uris));
     } catch (error) {
       bus.unsubscribe(RESOURCES, listener);
       throw error;
@@ -295,6 +295,14 @@ function createListen(catalog: Catalog, { clock, log }: ListeningDeps): ServedCa
     };
   }
 }
+
+/** For authors, who may take its functions off it: in a handler of their own a `this` that is missing ends the process. */
+const bindListener = (listener: CatalogListener): CatalogListener => ({
+  listChanged: (list) => listener.listChanged(list),
+  resourceUpdated: (uri) => listener.resourceUpdated(uri),
+  elicitationCompleted: (elicitationId) => listener.elicitationCompleted?.(elicitationId),
+  logged: (params) => listener.logged?.(params),
+});
 
 /** One page of a list, asked of a catalogue by its own method. */
 const LISTS: Readonly<

@@ -260,12 +260,16 @@ class RelayInSession implements SessionRelay {
     this.client = client;
   }
 
-  ask(request: RawRequest, cancelled?: CancelSignal): Promise<RawAnswer> {
-    return this.client.askRaw(request, cancelled);
+  // Functions made when they are looked at, as those of the context: authors' catalogues may take them off.
+
+  get ask(): SessionRelay['ask'] {
+    const { client } = this;
+    return (request, cancelled) => client.askRaw(request, cancelled);
   }
 
-  completeElicitation(elicitationId: string): void {
-    this.client.completeElicitation(elicitationId);
+  get completeElicitation(): SessionRelay['completeElicitation'] {
+    const { client } = this;
+    return (elicitationId) => client.completeElicitation(elicitationId);
   }
 }
 

@@ -1,5 +1,7 @@
 // One timer for all that wait equally long: open streams, for their next comment and for their end.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { SharedTimer } from '../../../src/platform/shared-timer.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 
@@ -84,4 +86,13 @@ test('§4.4 streams: a thousand need one timer, and none of them needs none', ()
   expect(countTimers()).toBe(1);
   clock.advance(15_000);
   expect(countTimers()).toBe(0);
+});
+
+test('§4.4 streams: what one does when its time has passed belongs to the request of no other', async () => {
+  const requests = new AsyncLocalStorage<string>();
+  const seen: unknown[] = [];
+  const timer = new SharedTimer<string>(systemClock, 1, () => seen.push(requests.getStore()));
+  requests.run('of a', () => timer.add('a'));
+  requests.run('of b', () => timer.add('b'));
+  await expect.poll(() => seen).toEqual([undefined, undefined]);
 });
