@@ -109,7 +109,7 @@ const WITH_CLASSES = [
   'auth/parse-token.ts',
   'edge/(connection|connection-table|reply-writer|send-stream|limits/limiter).ts',
   'mcp/calls/(call|context).ts',
-  'mcp/session/(kept-streams|session-era|session-streams).ts',
+  'mcp/session/(kept-channel|session-era|session-listener).ts',
   'mcp/streaming/(event-queue|notification-streams|response-stream).ts',
   'platform/(cancellation|clock|shared-timer).ts',
   'upstreams/catalog/server-target.ts',

@@ -7,7 +7,6 @@ import type { GatewayError } from '../../errors/gateway-error.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import { renderResponse } from '../calls/outcome.ts';
 import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
-import type { EventChannel } from '../streaming/response-stream.ts';
 import {
   createKeptAccounts,
   type KeptStream,
@@ -15,6 +14,7 @@ import {
   SESSION_EVENTS,
   type SessionAccount,
 } from './kept-accounts.ts';
+import { type KeptChannel, StreamChannel, type StreamWriting } from './kept-channel.ts';
 import { createKeptSaving, type KeptSavingDeps, toLog } from './kept-saving.ts';
 import { readIdOf, splitEvents, toEvent, toPrimer, toReplay } from './resumable-events.ts';
 import { createShortStreams, type ShortStream } from './short-streams.ts';
@@ -31,13 +31,6 @@ export interface StreamOptions {
   readonly isOfSession: boolean;
   /** Nobody came back in time. */
   abandon(): void;
-}
-
-export interface KeptChannel extends EventChannel {
-  isFull(): boolean;
-  hasRoomToSpare(characters: number): boolean;
-  /** Ends it without a last event. */
-  close(): void;
 }
 
 export interface KeptStreams {
@@ -348,54 +341,4 @@ interface NewStream {
   readonly startedAt: number;
   readonly events: LoggedEvent[];
   readonly abandon: (() => void) | undefined;
-}
-
-/** What the channels of all streams have in common. */
-interface StreamWriting {
-  begin(stream: KeptStream): void;
-  send(stream: KeptStream, json: string, isNotification: boolean): void;
-  end(stream: KeptStream, json: string): void;
-  disconnect(stream: KeptStream): void;
-  close(stream: KeptStream): void;
-}
-
-/** A class: thousands of them stand for minutes, and closures would take ten times the memory. */
-class StreamChannel implements KeptChannel {
-  readonly items: ReplyStream;
-  private readonly stream: KeptStream;
-  private readonly writing: StreamWriting;
-
-  constructor(stream: KeptStream, items: ReplyStream, writing: StreamWriting) {
-    this.stream = stream;
-    this.items = items;
-    this.writing = writing;
-  }
-
-  begin(): void {
-    this.writing.begin(this.stream);
-  }
-
-  send(json: string, isNotification: boolean): void {
-    this.writing.send(this.stream, json, isNotification);
-  }
-
-  end(json: string): void {
-    this.writing.end(this.stream, json);
-  }
-
-  disconnect(): void {
-    this.writing.disconnect(this.stream);
-  }
-
-  isFull(): boolean {
-    return this.stream.queue?.isFull() === true;
-  }
-
-  hasRoomToSpare(characters: number): boolean {
-    return this.stream.queue?.hasRoomToSpare(characters) !== false;
-  }
-
-  close(): void {
-    this.writing.close(this.stream);
-  }
 }

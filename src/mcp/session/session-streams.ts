@@ -2,24 +2,20 @@
 // has the stream, and whatever replica took the subscription.
 
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../platform/clock.ts';
-import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
 import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
-import { isLessSevere, isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
 import { buildStreamNumberKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { Owner, SessionRecord } from '../../store/store.ts';
+import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
 import type { FindClientId } from '../calls/run-call.ts';
-import type { CatalogListener } from '../catalog/catalog.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import type { McpReplicas } from './replica-message.ts';
 import { isResumable } from './resumable-events.ts';
 import type { EarlierStream } from './resumptions.ts';
+import { type ListenerSurroundings, SessionListener } from './session-listener.ts';
 import {
   createSessionSubscriptions,
   type SessionSubscriptions,
@@ -192,59 +188,6 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
 /** Apart from its caller, so that an open stream does not keep that. */
 const createAbandon = (stream: Pick<NotificationStream, 'end'>) => () => stream.end();
 
-// What a session hears while its stream is open.
-
-/** What the listeners of all streams have in common. */
-interface ListenerSurroundings {
-  readonly clock: Clock;
-  readLevel(sessionId: string, user: Owner | undefined): Promise<LogSeverity | undefined>;
-  tellUpdate(sessionId: string, stream: NotificationStream, uri: string): void;
-}
-
-/** A class: thousands of them stand for minutes, and closures would take four times the memory. */
-class SessionListener implements CatalogListener {
-  private readonly stream: NotificationStream;
-  private readonly sessionId: string;
-  private readonly user: Owner | undefined;
-  private readonly surroundings: ListenerSurroundings;
-  /** Most sessions hear no message of a server: made for the first one. */
-  private log: ((params: JsonObject) => void) | undefined;
-
-  constructor(
-    stream: NotificationStream,
-    sessionId: string,
-    user: Owner | undefined,
-    surroundings: ListenerSurroundings,
-  ) {
-    this.stream = stream;
-    this.sessionId = sessionId;
-    this.user = user;
-    this.surroundings = surroundings;
-  }
-
-  listChanged(list: 'tools' | 'prompts' | 'resources'): void {
-    this.stream.send({ method: `notifications/${list}/list_changed`, params: {} });
-  }
-
-  resourceUpdated(uri: string): void {
-    this.surroundings.tellUpdate(this.sessionId, this.stream, uri);
-  }
-
-  logged(params: JsonObject): void {
-    const { stream, sessionId, user, surroundings } = this;
-    this.log ??= createStreamLog({
-      clock: surroundings.clock,
-      stream,
-      readLevel: () => surroundings.readLevel(sessionId, user),
-    });
-    this.log(params);
-  }
-
-  elicitationCompleted(elicitationId: string): void {
-    this.stream.send({ method: 'notifications/elicitation/complete', params: { elicitationId } });
-  }
-}
-
 // §15.1: a client that comes back gets first what it has missed.
 
 /** As much as is kept of a session. */
@@ -322,38 +265,5 @@ function createGenerateId({
         return `${String(number).padStart(DIGITS, '0')}-${randomUUID()}`;
       }
     }
-  };
-}
-
-// MCP "Logging": messages that belong to no call, on the stream of a session.
-
-interface StreamLogDeps {
-  readonly clock: Clock;
-  readonly stream: Pick<NotificationStream, 'sendIfRoom'>;
-  /** What the session's client asked for last; undefined where the session has ended. */
-  readLevel(): Promise<LogSeverity | undefined>;
-}
-
-interface LogMessage {
-  readonly level: LogSeverity;
-  readonly logger: string | undefined;
-  readonly data: unknown;
-}
-
-/** Takes params of `notifications/message` as a server wrote them; what does not fit is dropped. */
-function createStreamLog(deps: StreamLogDeps): (params: JsonObject) => void {
-  const { clock, stream, readLevel } = deps;
-  const passWhenKnown = createPassWhenKnown<LogMessage, LogSeverity | undefined>({
-    clock,
-    learn: readLevel,
-    pass(params, wanted) {
-      if (wanted === undefined || isLessSevere(params.level, wanted)) return;
-      stream.sendIfRoom({ method: 'notifications/message', params });
-    },
-  });
-
-  return function log({ level, logger, data }) {
-    if (!isLogSeverity(level)) return;
-    passWhenKnown({ level, logger: typeof logger === 'string' ? logger : undefined, data });
   };
 }
