@@ -1,5 +1,6 @@
 // JSON from elsewhere, read without trust.
 import { isAscii } from 'node:buffer';
+import { openWorkspace } from './scan/workspace.ts';
 
 /** The members of a JSON object; of each nothing is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -66,21 +67,23 @@ const toBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
 export const decodePieces = (pieces: readonly Uint8Array[]): string | undefined =>
   decodeUtf8(joinPieces(pieces));
 
-/** Pieces that follow one another, as one. It is good until the next call. */
+/** Pieces that follow one another, as one. It is good until others are joined, or scanned. */
 export function joinPieces(pieces: readonly Uint8Array[]): Buffer {
   const [first] = pieces;
   if (pieces.length === 1 && first !== undefined) return toBuffer(first);
-  let bytes = 0;
+  const length = countBytes(pieces);
+  const workspace = openWorkspace(length)?.bytes;
+  if (workspace === undefined) return Buffer.concat(pieces, length);
+  let at = 0;
   for (const piece of pieces) {
-    if (bytes + piece.length > workspace.length) return Buffer.concat(pieces);
-    workspace.set(piece, bytes);
-    bytes += piece.length;
+    workspace.set(piece, at);
+    at += piece.length;
   }
-  return workspace.subarray(0, bytes);
+  return workspace.subarray(0, length);
 }
 
-/** A buffer of its own for each body would be most of what its call allocates, and the collector would run for it. */
-const workspace = Buffer.allocUnsafeSlow(262_144);
+const countBytes = (pieces: readonly Uint8Array[]): number =>
+  pieces.reduce((sum, piece) => sum + piece.length, 0);
 
 /** Whether every `%` of the text begins an encoded character (RFC 3986 §2.1), in UTF-8. */
 export function isPercentDecodable(text: string): boolean {
@@ -241,7 +244,7 @@ export function cutPieces(
   start: number,
   end: number,
 ): readonly Uint8Array[] {
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  const length = countBytes(pieces);
   let at = 0;
   return pieces.map((piece) => {
     const from = Math.max(0, start - at);

@@ -8,7 +8,7 @@ import {
   noteWritten,
   parseObject,
 } from '../../platform/json.ts';
-import { type ScannedMember, scanObject } from '../../platform/scan-json.ts';
+import { type ScannedMember, scanObject } from '../../platform/scan/scan-json.ts';
 
 /** Bytes of a response, in one piece and as they came, and where its result stands in them. */
 export interface ResultBytes {
@@ -30,7 +30,7 @@ export function createUnreadResult({
   start,
   end,
 }: ResultBytes): JsonObject | undefined {
-  const members = scanObject(bytes, start, end, RESOURCE);
+  const members = scanObject(bytes, start, end, SCAN_RULES);
   if (members === undefined || members.some(({ name }) => READ.has(name))) return undefined;
   const written = cutPieces(pieces, start, bytes.length - end);
   const result = new Proxy(readShortMembers(bytes, members), createReader(written));
@@ -46,8 +46,11 @@ const unread = new WeakSet<object>();
 
 /** Members by which it is told how a call goes on, and what of a result is not the client's. */
 const READ: ReadonlySet<string> = new Set(['resultType', 'cache']);
-/** How the types of links and of embedded resources begin. */
-const RESOURCE = 'resource';
+/**
+ * How the types of links and of embedded resources begin; and fewer values than a response may have, since all are parsed as soon
+ * as somebody asks for one.
+ */
+const SCAN_RULES = { sought: Buffer.from('resource').readBigUInt64LE(), maxValues: 400_000 };
 
 /** Long enough for a flag or a number, and for a list without items. */
 const MAX_SHORT = 32;

@@ -1,12 +1,14 @@
 // Where members stand in the bytes of JSON is told as the parser would, whatever is written there.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type ScannedMember, scanObject } from '../../../src/platform/scan-json.ts';
+import { type ScannedMember, scanObject } from '../../../src/platform/scan/scan-json.ts';
 import { chooseCount, LONG_MS } from '../../support/tools/long-run.ts';
+
+const RULES = { sought: Buffer.from('resource').readBigUInt64LE(), maxValues: 1000 };
 
 const scan = (text: string) => {
   const bytes = Buffer.from(text);
-  return scanObject(bytes, 0, bytes.length, 'sought');
+  return scanObject(bytes, 0, bytes.length, RULES);
 };
 
 const parseEach = (text: string, members: readonly ScannedMember[]) =>
