@@ -39,15 +39,17 @@ export function scanObject(
   if (!isPlaced) workspace.bytes.set(bytes);
   const origin = isPlaced ? bytes.byteOffset : TEXT;
   const count = workspace.scan(origin + start, origin + end, sought, maxValues);
-  const members = Array.from({ length: Math.max(0, count) }, (_, index) => {
-    const [nameStart = 0, nameEnd = 0, valueStart = 0, valueEnd = 0] = workspace.table
-      .subarray(4 * index, 4 * index + 4)
-      .map((address) => address - origin);
-    const name = bytes.toString('utf8', nameStart, nameEnd);
-    return { name, start: valueStart, end: valueEnd };
-  });
-  const isFound = count !== NONE && new Set(members.map(({ name }) => name)).size === count;
-  return isFound ? members : undefined;
+  if (count === NONE) return undefined;
+  const positionOf = (entry: number) => (workspace.table[entry] ?? 0) - origin;
+  const members: ScannedMember[] = [];
+  for (let entry = 0; entry < 4 * count; entry += 4) {
+    const name = bytes.toString('utf8', positionOf(entry), positionOf(entry + 1));
+    members.push({ name, start: positionOf(entry + 2), end: positionOf(entry + 3) });
+  }
+  return hasTwice(members) ? undefined : members;
 }
 
 const NONE = -1;
+
+const hasTwice = (members: readonly ScannedMember[]): boolean =>
+  members.length > 1 && new Set(members.map(({ name }) => name)).size < members.length;
