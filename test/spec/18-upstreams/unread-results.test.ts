@@ -79,6 +79,39 @@ test.each([
   expect(result).toEqual(JSON.parse(`{${member},"x":"${LONG}"}`));
 });
 
+/** As a body comes in. */
+function cut(text: string, length: number): readonly Buffer[] {
+  const bytes = Buffer.from(text);
+  const count = Math.ceil(bytes.length / length);
+  return Array.from({ length: count }, (_, n) => bytes.subarray(n * length, (n + 1) * length));
+}
+
+const ROWS = Array.from({ length: 2000 }, (_, n) => ({ id: n, name: `"${n}"`, tags: ['ä', ''] }));
+
+test.each([
+  ['JSON within a text', { content: [{ type: 'text', text: JSON.stringify(ROWS) }] }],
+  ['many small values', { content: [], structuredContent: { rows: ROWS } }],
+  ['a megabyte', { content: [{ type: 'text', text: 'large ä\n'.repeat(2 ** 17) }] }],
+])('§18.3 results: one with %s is unread, in whatever pieces it came', (_what, result) => {
+  const text = respond(1, JSON.stringify(result));
+  for (const length of [65_536, 10_007, text.length * 2]) {
+    const response = Object(parseServerBytes(cut(text, length))?.value);
+    // Others take the place of its bytes before somebody asks.
+    expect(isUnread(Object(parseServerBytes(cut(respond(2, RESULT), 999))?.value).result)).toBe(
+      true,
+    );
+    expect(isUnread(response.result)).toBe(true);
+    expect(response.result).toEqual(result);
+  }
+});
+
+test('§18.3 results: one with more values than a response may have is refused, however short they are', () => {
+  const respondWith = (count: number) =>
+    parseServerBytes([Buffer.from(respond(1, `{"a":[${'1,'.repeat(count)}1]}`))]);
+  expect(respondWith(450_000)).toBeDefined();
+  expect(respondWith(500_000)).toBeUndefined();
+});
+
 test('§18.3 results: a client of an older revision, a stateless one, and a stream get all of a long one', async () => {
   const whole = JSON.parse(RESULT);
   const older = await call('ann', '2025-03-26');
