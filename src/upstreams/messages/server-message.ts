@@ -75,7 +75,7 @@ export const parseServerJson = (text: string): ParsedJson | undefined => parseTe
 /** As `parseServerJson`, of bytes as they came. */
 export function parseServerBytes(pieces: readonly Uint8Array[]): ParsedJson | undefined {
   const bytes = joinPieces(pieces);
-  const response = bytes.length < MIN_PIECES ? undefined : readUsualResponse(bytes, pieces);
+  const response = bytes.length < MIN_UNREAD ? undefined : readUsualResponse(bytes, pieces);
   if (response !== undefined) return { value: response };
   const text = decodeUtf8(bytes);
   return text === undefined ? undefined : parseText(text, pieces);
@@ -101,6 +101,8 @@ function parseText(
 
 /** Characters. A shorter result is written again as soon as it is found in its response. */
 const MIN_NOTED = 512;
+/** Bytes. To look for members in a shorter one costs as much as to parse it. */
+const MIN_UNREAD = 2048;
 /** From here on writing bytes is cheaper than making them of text. */
 const MIN_PIECES = 16_384;
 
@@ -141,7 +143,12 @@ function readUsualResponse(bytes: Buffer, pieces: readonly Uint8Array[]): JsonOb
   if (envelope === undefined || !isUtf8(bytes)) return undefined;
   const { id, before, behind } = envelope;
   const end = bytes.length - behind;
-  const result = createUnreadResult({ bytes, pieces, start: before, end });
+  const result = createUnreadResult({
+    bytes,
+    pieces: bytes.length < MIN_PIECES ? undefined : pieces,
+    start: before,
+    end,
+  });
   return result && { jsonrpc: '2.0', id, result };
 }
 

@@ -1,19 +1,22 @@
-// A long result in which the gateway has nothing to look at: its bytes go on, and nobody parses them, unless somebody asks for
+// A long result in which the gateway has nothing to look at: it goes on as it came, and nobody parses it, unless somebody asks for
 // a member after all.
 import { fail } from '../../errors/gateway-error.ts';
 import {
   cutPieces,
-  decodePieces,
+  decodeUtf8,
   type JsonObject,
+  joinPieces,
   noteWritten,
   parseObject,
+  type Written,
 } from '../../platform/json.ts';
 import { type ScannedMember, scanObject } from '../../platform/scan/scan-json.ts';
 
-/** Bytes of a response, in one piece and as they came, and where its result stands in them. */
+/** Bytes of a response, and where its result stands in them. */
 export interface ResultBytes {
   readonly bytes: Buffer;
-  readonly pieces: readonly Uint8Array[];
+  /** As they came, if the result goes on in them, and not as text. */
+  readonly pieces: readonly Uint8Array[] | undefined;
   readonly start: number;
   readonly end: number;
 }
@@ -32,7 +35,10 @@ export function createUnreadResult({
 }: ResultBytes): JsonObject | undefined {
   const members = scanObject(bytes, start, end, SCAN_RULES);
   if (members === undefined || members.some(({ name }) => READ.has(name))) return undefined;
-  const written = cutPieces(pieces, start, bytes.length - end);
+  const written = pieces
+    ? cutPieces(pieces, start, bytes.length - end)
+    : decodeUtf8(bytes.subarray(start, end));
+  if (written === undefined) return undefined;
   const result = new Proxy(readShortMembers(bytes, members), createReader(written));
   unread.add(result);
   noteWritten(result, written);
@@ -72,18 +78,21 @@ function parseShort(text: string): unknown {
   }
 }
 
-function createReader(written: readonly Uint8Array[]): ProxyHandler<JsonObject> {
+function createReader(written: Written): ProxyHandler<JsonObject> {
   let whole: JsonObject | undefined;
   return {
     get(members, name) {
       if (typeof name === 'symbol' || !Object.hasOwn(members, name))
         return Reflect.get(members, name);
       if (whole === undefined && members[name] !== undefined) return members[name];
-      whole ??= parseObject(decodePieces(written) ?? '') ?? failToRead();
+      whole ??= parseWritten(written) ?? failToRead();
       return whole[name];
     },
   };
 }
+
+const parseWritten = (written: Written): JsonObject | undefined =>
+  parseObject(typeof written === 'string' ? written : joinPieces(written));
 
 const failToRead = (): never =>
   fail('upstream_error', {
