@@ -63,10 +63,6 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
 const toBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength);
 
-/** As `decodeUtf8`, of bytes in pieces. */
-export const decodePieces = (pieces: readonly Uint8Array[]): string | undefined =>
-  decodeUtf8(joinPieces(pieces));
-
 /** Pieces that follow one another, as one. It is good until others are joined, or scanned. */
 export function joinPieces(pieces: readonly Uint8Array[]): Buffer {
   const [first] = pieces;

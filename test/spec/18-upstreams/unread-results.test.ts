@@ -52,6 +52,15 @@ test('§18.3 results: a long one is unread, and reaches its client to the letter
   expect(text).toBe(`{"jsonrpc":"2.0","result":${RESULT},"id":"i"}`);
 });
 
+test('§18.3 results: one of 2 KiB is unread, too, and reaches its client to the letter', async () => {
+  const result = RESULT.replace('ä'.repeat(20_000), 'ä'.repeat(1024));
+  expect(isUnread(parse(result).result)).toBe(true);
+  expect({ ...parse(result).result }).toEqual(JSON.parse(result));
+  write = (id) => respond(id, result);
+  const { text } = await call();
+  expect(text).toBe(`{"jsonrpc":"2.0","result":${result},"id":"i"}`);
+});
+
 test('§18.3 results: one that is unread is read where somebody asks, or copies it', () => {
   const { result } = parse(`{"isError":true,${RESULT.slice(1)}`);
   const whole = { isError: true, ...JSON.parse(RESULT) };
