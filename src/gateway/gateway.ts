@@ -379,7 +379,7 @@ export async function createGateway(
     ...site.endpoints,
     ...createServerCardEndpoints(config, namedPaths),
   ];
-  const server = await createTransport(config, {
+  const server = createTransport(config, {
     endpoints,
     corsHeaders: mcp.corsHeaders,
     authenticate: auth.authenticate,
