@@ -27,7 +27,7 @@ What:
   collector    how often and for how long the garbage collector pauses it, with other options of node beside
   relay        what it costs to pass a call on to a server behind the gateway: table, calls, lists, sessions, connections, profile (--only)
   profile      where the CPU time of a call goes
-  start        from the start of the process to its first answer
+  start        from the start of the process to its first answer, and of postern dev to its banner
   rules        one decision of the rules about who may use what
   guards       what guards add to a call
   replay       postern rules replay over 100,000 lines
@@ -42,7 +42,7 @@ Options:
   --rounds n            rounds of each contestant (5)
   --seconds n           length of a round (3)
   --requests n          requests of memory, for each store (1000000)
-  --node 24,26          calls: on these versions of Node.js, beside the one that runs (about 5 minutes)
+  --node 24,26          calls and start: on these versions of Node.js, beside the one that runs (about 5 minutes)
   --promotion           measure promotion with --quick, --only or --connections, too
   --publish             write the results into docs/benchmarks.md
   --help                this text`;

@@ -29,7 +29,7 @@ export interface StartOptions {
 }
 
 /** The servers' core. Load, Redis and this process are on LOAD_CORE. */
-const SERVER_CORE = '0';
+export const SERVER_CORE = '0';
 export const LOAD_CORE = '1';
 
 /** Linux counts CPU time in ticks of 10 ms. */

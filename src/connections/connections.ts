@@ -1,6 +1,6 @@
 // §24: what others do with connections.
 import type { CancelSignal } from '../platform/cancellation.ts';
-import { createUnseenPattern, UNSEEN } from '../platform/invisible.ts';
+import { removeUnseen } from '../platform/invisible.ts';
 import type {
   ConnectionInfo,
   ConnectionOwner,
@@ -156,8 +156,6 @@ export interface Connecting {
   listPublicKeys(): Promise<Readonly<Record<string, unknown>>>;
 }
 
-const unseen = createUnseenPattern(UNSEEN);
-
 /** What the person and the operator are told where a connection cannot be made. Never a secret. */
 export class ConnectionProblem extends Error {
   override readonly name = 'ConnectionProblem';
@@ -171,7 +169,7 @@ export class ConnectionProblem extends Error {
     options: { readonly cause?: unknown } = {},
   ) {
     // Servers write parts of it.
-    super(message.replace(unseen, ''), { cause: options.cause });
+    super(removeUnseen(message), { cause: options.cause });
     this.fault = fault;
   }
 }

@@ -47,14 +47,14 @@ export interface TransportParts {
 }
 
 /** The server, and all that a request meets before and after its endpoint. */
-export async function createTransport(config: Config, parts: TransportParts): Promise<HttpServer> {
+export function createTransport(config: Config, parts: TransportParts): HttpServer {
   const { clock, metrics, log, tracing } = parts;
   const { http } = config;
   const { baseUrl } = config.server;
   const securityHeaders = createSecurityHeaders(config.server);
   const router = createRouter(
     tracing === undefined ? parts.endpoints : tracePublicEndpoints(parts.endpoints),
-    await createSite({
+    createSite({
       baseUrl,
       log,
       logoOrigin: findLogoOrigin(config),

@@ -16,18 +16,30 @@ const PICTURE_FORM = '(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]';
 export const createUnseenPattern = (unseen: string, allowed = PICTURE_FORM): RegExp =>
   new RegExp(`(?=[${unseen}])(?!${allowed})[${unseen}]`, 'gu');
 
+/** Without what people do not see. */
+export function removeUnseen(text: string): string {
+  unseenAnywhere ??= createUnseenPattern(UNSEEN);
+  return text.replace(unseenAnywhere, '');
+}
+
 /** As JSON, with what has no shape of its own, or changes that of others, as `\u` and four digits. */
 export const toVisibleJson = (value: unknown): string => escapeInvisible(JSON.stringify(value));
 
 /** The same for JSON that is written already, with its line feeds. */
-export const escapeInvisible = (json: string): string => json.replace(INVISIBLE, escapeUnits);
+export function escapeInvisible(json: string): string {
+  invisible ??= createUnseenPattern(`${UNSEEN}\\p{Zs}`, `[\\n ]|${PICTURE_FORM}`);
+  return json.replace(invisible, escapeUnits);
+}
 
 /** The same for what must not be taken for anything else: only ASCII is shown as it is. */
 export const toAsciiJson = (value: unknown): string =>
   JSON.stringify(value).replace(/[^\x20-\x7e]/gu, escapeUnits);
 
+// Each takes milliseconds to make, which a start need not wait for.
+
+let unseenAnywhere: RegExp | undefined;
 /** With the spaces that are not the usual one, and without line feeds. */
-const INVISIBLE = createUnseenPattern(`${UNSEEN}\\p{Zs}`, `[\\n ]|${PICTURE_FORM}`);
+let invisible: RegExp | undefined;
 
 const escapeUnits = (character: string): string =>
   character

@@ -1,6 +1,6 @@
-// §4.1: the site, read once at start and served from memory.
+// §4.1: the site: its files are listed at start, each is read when it is first asked for, and served from memory.
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { createEtag, createNotModifiedReply, matchesEtag } from '../endpoint/etag.ts';
 import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
@@ -34,15 +34,15 @@ interface SiteOptions {
 
 const BUILT_PAGES = new URL('dist/site/', PACKAGE_ROOT);
 
-/** Reads the pages. Without a build there are none, and the service runs all the same. */
-export async function createSite({
+/** Lists the pages. Without a build there are none, and the service runs all the same. */
+export function createSite({
   baseUrl,
   log,
   logoOrigin,
   hasOperatorsPage = false,
   folder = BUILT_PAGES,
-}: SiteOptions): Promise<Site> {
-  const built = await readPages(folder);
+}: SiteOptions): Site {
+  const built = listFiles(folder);
   const files = hasOperatorsPage ? built : built.filter(({ path }) => !OPERATORS_FILE.test(path));
   if (files.length === 0) {
     log.info('There are no documentation pages to serve; npm run build makes them.');
@@ -57,12 +57,14 @@ export async function createSite({
   const unfinished = new Map(files.map((file) => [file.path, file]));
   const finished = new Map<string, Page>();
 
-  /** Filled in when it is first asked for: that need not delay the start. */
+  /** Read and filled in when it is first asked for: all of them would be a fifth of the start. */
   function getPage(path: string): Page | undefined {
     const file = unfinished.get(path);
     if (file !== undefined) {
       unfinished.delete(path);
-      finished.set(path, createPage(file, fillSlots, logoOrigin));
+      const bytes = readIfPresent(file.url);
+      if (bytes !== undefined)
+        finished.set(path, createPage(file, bytes, { fillSlots, logoOrigin }));
     }
     return finished.get(path);
   }
@@ -132,12 +134,17 @@ interface Page {
   readonly reply: Reply & { readonly headers: ReplyHeaders; readonly body: Buffer };
 }
 
+interface PageOptions extends Pick<SiteOptions, 'logoOrigin'> {
+  readonly fillSlots: FillSlots;
+}
+
 function createPage(
-  { path, type, isText, bytes }: SiteFile,
-  fillSlots: FillSlots,
-  logoOrigin: string | undefined,
+  { path, type }: SiteFile,
+  bytes: Buffer,
+  { fillSlots, logoOrigin }: PageOptions,
 ): Page {
-  const body = isText ? Buffer.from(fillSlots(bytes.toString('utf8'))) : bytes;
+  // Text may have slots to fill in.
+  const body = type.includes('charset') ? Buffer.from(fillSlots(bytes.toString('utf8'))) : bytes;
   const isFinal = NAME_WITH_HASH.test(path) && body.equals(bytes);
   const etag = createEtag(body);
   const policy = type === HTML && {
@@ -192,9 +199,7 @@ interface SiteFile {
   readonly path: string;
   /** Value of Content-Type. */
   readonly type: string;
-  /** May have slots to fill in. */
-  readonly isText: boolean;
-  readonly bytes: Buffer;
+  readonly url: URL;
 }
 
 const HTML = 'text/html; charset=utf-8';
@@ -209,29 +214,33 @@ const TYPES: Readonly<Record<string, string>> = {
   '.ico': 'image/x-icon',
 };
 
-/** Every file of the folder and the folders in it; none when there is no such folder. */
-async function readPages(folder: URL): Promise<readonly SiteFile[]> {
-  const names = await listFiles(folder);
-  const files = names.flatMap((name) => {
+/** What is served of the folder and the folders in it; nothing when there is no such folder. */
+const listFiles = (folder: URL): readonly SiteFile[] =>
+  listNames(folder).flatMap((name) => {
     const type = TYPES[extname(name)];
-    return type === undefined ? [] : [{ name, type }];
+    return type === undefined ? [] : [{ path: toPath(name), type, url: new URL(name, folder) }];
   });
-  return Promise.all(
-    files.map(async ({ name, type }) => ({
-      path: toPath(name),
-      type,
-      isText: type.includes('charset'),
-      bytes: await readFile(new URL(name, folder)),
-    })),
-  );
-}
 
-async function listFiles(folder: URL): Promise<readonly string[]> {
+/** By the types of the entries: with `recursive` alone, Node asks the system for the type of each. */
+function listNames(folder: URL): readonly string[] {
   try {
-    const names = await readdir(folder, { recursive: true });
-    return names.map((name) => name.replaceAll('\\', '/'));
+    return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
+      entry.isDirectory()
+        ? listNames(new URL(`${entry.name}/`, folder)).map((name) => `${entry.name}/${name}`)
+        : [entry.name],
+    );
   } catch (error) {
     if (getErrorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** Another build may have taken it away since it was listed. */
+function readIfPresent(file: URL): Buffer | undefined {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    if (getErrorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
 }

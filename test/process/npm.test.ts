@@ -111,7 +111,7 @@ test('§9 npm run build: packages that are not those of package-lock.json are on
   const script = fileURLToPath(new URL('../../scripts/build.mjs', import.meta.url));
   await cp(script, join(checkout, 'scripts', 'build.mjs'));
   for (const name of ['src', 'node_modules']) await mkdir(join(checkout, name));
-  for (const tool of ['typescript', 'tsx', 'esbuild', 'vitepress'])
+  for (const tool of ['typescript', 'tsx', 'esbuild', 'rollup', 'vitepress'])
     await mkdir(join(checkout, 'node_modules', tool));
   const wanted = { '': {}, 'node_modules/a': { version: '2.0.0' }, b: { optional: true } };
   await writeFileIn(checkout, 'package-lock.json', JSON.stringify({ packages: wanted }));

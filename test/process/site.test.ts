@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -95,7 +95,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'postern-site-'));
   await cp(new URL('dist/site/', root), folder, { recursive: true });
   await writeFile(join(folder, 'notes.txt'), 'not for the public');
-  site = await open('http://localhost:3000');
+  site = open('http://localhost:3000');
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
@@ -150,7 +150,7 @@ describe('documentation pages', () => {
   ])(
     '§4.12 the policy of every page has the hash of each of its inline scripts, BASE_URL $name',
     async ({ baseUrl }) => {
-      const served = await open(baseUrl);
+      const served = open(baseUrl);
       for (const path of PAGES) {
         const page = served.findPage(path);
         const inline = [...textOf(page).matchAll(/<script([^>]*)>([\s\S]*?)<\/script>/g)].filter(
@@ -174,7 +174,7 @@ describe('documentation pages', () => {
   );
 
   test('§4.12 a logo from elsewhere is allowed in the pages that show it, and nothing else is', async () => {
-    const shown = await createSite({
+    const shown = createSite({
       baseUrl: 'http://localhost:3000',
       log: collectLog().log,
       folder: pathToFileURL(`${folder}/`),
@@ -228,7 +228,7 @@ describe('documentation pages', () => {
   });
 
   test('§4.1 the front page names the address to give to a client', async () => {
-    const other = await open('https://mcp.example.com');
+    const other = open('https://mcp.example.com');
     expect(textOf(other.findPage('/'))).toContain('https://mcp.example.com/mcp<');
   });
 
@@ -271,7 +271,7 @@ describe('documentation pages', () => {
   });
 
   test('§4.1 links, and what scripts load, stay below the path of BASE_URL', async () => {
-    const below = await open('https://example.com/tools/mcp-gateway');
+    const below = open('https://example.com/tools/mcp-gateway');
     const html = textOf(below.findPage('/'));
     expect(html).toContain('href="/tools/mcp-gateway/clients"');
     expect(html).not.toMatch(/(?:href|src)="\/(?!tools\/mcp-gateway\/)/);
@@ -283,7 +283,7 @@ describe('documentation pages', () => {
   });
 
   test('§4.1 BASE_URL is no code in pages, nor in their scripts', async () => {
-    const odd = await open("https://example.com/'><script>alert(1)</script>`${a}&lt");
+    const odd = open("https://example.com/'><script>alert(1)</script>`${a}&lt");
     const html = textOf(odd.findPage('/clients'));
     expect(html).toContain(
       'https://example.com/%27%3E%3Cscript%3Ealert(1)%3C/script%3E%60$%7Ba%7D%26lt',
@@ -308,7 +308,7 @@ describe('documentation pages', () => {
   });
 
   test('§4.1 a file whose name has the hash of all that is in it is kept for ever, and no other is', async () => {
-    const below = await open('https://example.com/tools');
+    const below = open('https://example.com/tools');
     const immutable = 'public, max-age=31536000, immutable';
     const names = readdirSync(join(folder, 'assets'), { recursive: true, encoding: 'utf8' });
     const kept = names.filter((name) => {
@@ -344,9 +344,24 @@ describe('documentation pages', () => {
     expect(site.findPage(path)).toBeUndefined();
   });
 
+  test('§4.1 a page that another build has taken away is none, and one that was asked for before is served on', async () => {
+    const file = join(folder, 'settings.html');
+    const asked = open('http://localhost:3000');
+    const unasked = open('http://localhost:3000');
+    expect(asked.findPage('/settings')?.status).toBe(200);
+    await rename(file, `${file}.old`);
+    try {
+      expect(asked.findPage('/settings')?.status).toBe(200);
+      expect(unasked.findPage('/settings')).toBeUndefined();
+      expect(unasked.findPage('/')?.status).toBe(200);
+    } finally {
+      await rename(`${file}.old`, file);
+    }
+  });
+
   test('§4.1 without built pages the service runs, and says once how to make them', async () => {
     const { log, lines } = collectLog();
-    const bare = await createSite({
+    const bare = createSite({
       baseUrl: 'http://localhost:3000',
       log,
       folder: pathToFileURL(`${folder}/nowhere/`),

@@ -71,16 +71,27 @@ ${renderTable(['Store', `${streams} open streams`, 'Each', 'Of that, heap'], row
 }
 
 export function renderStart({ machine, results }: StartResults): string {
-  const rows = results.map(({ store, medianMs, slowestMs }) => [
+  // Results from before a start was compared with that of Node.js itself have neither.
+  const isCompared = results.every(({ version, ratio }) => version && ratio);
+  const rows = results.map(({ store, version = '', medianMs, slowestMs, ratio = 0 }) => [
     STORE_NAMES[store],
+    ...(isCompared ? [version] : []),
     `${Math.round(medianMs)} ms, ${renderVerdict(medianMs <= START_GOAL_MS)}`,
     `${Math.round(slowestMs)} ms`,
+    ...(isCompared ? [ratio.toFixed(1)] : []),
   ]);
+  const header = [
+    'Store',
+    ...(isCompared ? ['Node.js'] : []),
+    `Median of ${STARTS} starts`,
+    'Slowest',
+    ...(isCompared ? ['Times `node -e 0`'] : []),
+  ];
   return `## Start
 
 From the start of the process to the first answer of \`/health\`, with a goal of at most ${START_GOAL_MS} ms. Measured on ${machine.date}.
 
-${renderTable(['Store', `Median of ${STARTS} starts`, 'Slowest'], rows)}`;
+${renderTable(header, rows)}`;
 }
 
 const STORE_NAMES = { redis: 'Redis', embedded: 'embedded' } as const;

@@ -48,8 +48,12 @@ export function describeWatchedFiles({ folder, envFile, configFiles }: WatchedFi
   const [configFile] = configFiles;
   const code = folder === undefined ? [] : [`code in ${describePath(folder) || 'this folder'}`];
   const files = configFile === undefined ? [envFile] : [configFile, envFile];
-  return new Intl.ListFormat('en-GB').format([...code, ...files.map(describePath)]);
+  return joinWithAnd([...code, ...files.map(describePath)]);
 }
+
+/** As Intl.ListFormat, for which Node would load its data of languages before it prints the banner. */
+const joinWithAnd = (texts: readonly string[]): string =>
+  [texts.slice(0, -1).join(', '), ...texts.slice(-1)].filter((text) => text !== '').join(' and ');
 
 export const describePath = (path: string): string => relative(process.cwd(), path);
 

@@ -1,6 +1,6 @@
 // §24, RFC 6749 §5: what a token endpoint answers, read without trust: many do not keep to the RFC.
 
-import { createUnseenPattern, UNSEEN } from '../../platform/invisible.ts';
+import { removeUnseen } from '../../platform/invisible.ts';
 import {
   decodeUtf8,
   isObject,
@@ -118,11 +118,9 @@ export const redact = (text: string, sent: readonly FormPair[]): string =>
     .flatMap(([, value]) => [value, encodeURIComponent(value), formEncode(value)])
     .reduce((redacted, spelling) => redacted.replaceAll(spelling, '…'), text);
 
-const unseen = createUnseenPattern(UNSEEN);
-
 /** On one line, and with what people see only. */
 export const cleanText = (text: string, max: number): string =>
-  shorten(text.replace(/\s+/g, ' ').replace(unseen, '').trim(), max);
+  shorten(removeUnseen(text.replace(/\s+/g, ' ')).trim(), max);
 
 // What was issued.
 

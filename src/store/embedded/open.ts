@@ -36,10 +36,8 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
     if (isClosing) throw new StoreUnavailable('The store is closed');
   };
   const watched = { ...unwatched, ensureOpen };
-  const { write, ensureWritable } = watchWrites(watched, { dataDir, clock, log });
-  const folder: OpenFolder = { ...watched, write };
-  const { sweepValues, lookUpGrant, ...keyValue } = createEmbeddedKeyValue({ ...folder, clock });
-  const embeddedSessions = createEmbeddedSessions({ ...options, ...folder });
+  const { folder, ensureWritable, values, embeddedSessions } = openDatabases(watched, options);
+  const { sweepValues, lookUpGrant, ...keyValue } = values;
   const { accessSession, close: closeSessions, ...sessions } = embeddedSessions;
   const slidingWindows = createSlidingWindows(clock);
   const { sweepBudgets, ...byteBudgets } = createByteBudgets(clock);
@@ -111,6 +109,19 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
     }
   }
 }
+
+/** In one transaction: for each that the first start creates, the disk would be waited for. */
+const openDatabases = (watched: OpenFolder, options: EmbeddedOptions) =>
+  watched.root.transactionSync(() => {
+    const { write, ensureWritable } = watchWrites(watched, options);
+    const folder: OpenFolder = { ...watched, write };
+    return {
+      folder,
+      ensureWritable,
+      values: createEmbeddedKeyValue({ ...folder, clock: options.clock }),
+      embeddedSessions: createEmbeddedSessions({ ...options, ...folder }),
+    };
+  });
 
 // §4.3: the service is not ready while DATA_DIR cannot be written, and is again once it can.
 

@@ -55,7 +55,8 @@ const ofPlainSchemas = once(() => createDraft7({ ...OPTIONS, meta: false, valida
 
 /** To load it takes longer than a call should: once the start is over, unless a call comes before. */
 const loadSoon = once(() => setTimeout(ofPlainSchemas, LOAD_AFTER_MS).unref());
-const LOAD_AFTER_MS = 500;
+/** Longer than a start takes on a slow machine. */
+const LOAD_AFTER_MS = 2000;
 
 function once<Value>(create: () => Value): () => Value {
   let value: Value | undefined;
