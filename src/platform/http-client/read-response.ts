@@ -32,8 +32,9 @@ const HEAD = new RegExp(
   `^HTTP/1\\.([01]) ([1-9]\\d\\d)(?: [\\t\\x20-\\x7e\\x80-\\xff]*)?\\r\\n(?:${FIELD})*$`,
 );
 const TRAILERS = new RegExp(`^(?:${FIELD})*$`);
-/** Extensions (RFC 9112 §7.1.1) mean nothing to anybody; those in quotes are refused. */
-const CHUNK_LINE = new RegExp(`^([0-9A-Fa-f]{1,12})(?:;${TOKEN}(?:=${TOKEN})?)*$`);
+/** Behind the size of a chunk (RFC 9112 §7.1.1): they mean nothing to anybody. Those in quotes are refused. */
+const EXTENSIONS = new RegExp(`^(?:;${TOKEN}(?:=${TOKEN})?)*$`);
+const MAX_DIGITS = 12;
 const LENGTH = /^\d{1,15}$/;
 
 type State =
@@ -61,6 +62,9 @@ export class ResponseReader {
   private held: Buffer | undefined;
   /** Bytes of the body, or of the chunk, that are still to come. */
   private left = 0;
+  /** What was read of the body since the last bytes came: a chunk may be one byte, and each one told would cost far more. */
+  private body = NOTHING;
+  private bodyLength = 0;
   private isReusable = false;
 
   constructor(sink: ResponseSink) {
@@ -87,16 +91,14 @@ export class ResponseReader {
     if (!this.isReading()) fail('it sent what no request asked for');
     const input = this.held === undefined ? bytes : Buffer.concat([this.held, bytes]);
     this.held = undefined;
-    let at = 0;
-    while (at < input.length && this.isReading()) {
-      const next = this.readPart(input, at);
-      if (next === NOT_YET) {
-        this.held = copy(input, at, input.length);
-        return;
-      }
-      at = next;
+    let end = 0;
+    try {
+      end = this.readParts(input);
+    } finally {
+      // What comes before a mistake is passed on.
+      this.passOn();
     }
-    if (this.state === 'complete') this.complete(this.isReusable && at === input.length);
+    if (this.state === 'complete') this.complete(this.isReusable && end === input.length);
   }
 
   /** The server has closed the connection. Returns whether that is how the answer ends. */
@@ -104,6 +106,29 @@ export class ResponseReader {
     if (this.state !== 'until-close') return false;
     this.complete(false);
     return true;
+  }
+
+  /** Returns where the answer ends, or the input. */
+  private readParts(input: Buffer): number {
+    let at = 0;
+    while (at < input.length && this.isReading()) {
+      const next = this.readPart(input, at);
+      if (next === NOT_YET) {
+        // Copied, since the input may be read into again.
+        this.held = Buffer.from(input.subarray(at));
+        return input.length;
+      }
+      at = next;
+    }
+    return at;
+  }
+
+  private passOn(): void {
+    const { body, bodyLength } = this;
+    if (bodyLength === 0) return;
+    this.body = NOTHING;
+    this.bodyLength = 0;
+    this.sink.onBody(body.subarray(0, bodyLength));
   }
 
   private isReading(): boolean {
@@ -168,32 +193,39 @@ export class ResponseReader {
     const end = isSized ? Math.min(input.length, at + this.left) : input.length;
     if (isSized) this.left -= end - at;
     if (isSized && this.left === 0) this.state = this.state === 'chunk' ? 'chunk-end' : 'complete';
-    this.sink.onBody(copy(input, at, end));
+    if (this.bodyLength === 0) this.body = Buffer.allocUnsafe(input.length - at);
+    this.bodyLength += input.copy(this.body, this.bodyLength, at, end);
     return end;
   }
 
-  private readChunkLine(input: Buffer, at: number): number {
-    const end = input.indexOf(LINE_END, at);
-    if ((end === NOT_YET ? input.length : end) - at > MAX_CHUNK_LINE) fail(BAD_CHUNK);
+  private readChunkLine(input: Buffer, start: number): number {
+    let at = start;
+    let size = 0;
+    for (; at < input.length; at += 1) {
+      const digit = HEX[input[at] ?? 0] ?? NO_DIGIT;
+      if (digit === NO_DIGIT) break;
+      size = size * 16 + digit;
+    }
+    const end = isLineEnd(input, at) ? at : input.indexOf(LINE_END, at);
+    if ((end === NOT_YET ? input.length : end) - start > MAX_CHUNK_LINE) fail(BAD_CHUNK);
     if (end === NOT_YET) return NOT_YET;
-    const [, size = ''] = CHUNK_LINE.exec(input.toString('latin1', at, end)) ?? fail(BAD_CHUNK);
-    this.left = Number.parseInt(size, 16);
-    this.state = this.left === 0 ? 'trailers' : 'chunk';
+    if (at === start || at - start > MAX_DIGITS) fail(BAD_CHUNK);
+    if (end > at && !EXTENSIONS.test(input.toString('latin1', at, end))) fail(BAD_CHUNK);
+    this.left = size;
+    this.state = size === 0 ? 'trailers' : 'chunk';
     return end + LINE_END.length;
   }
 
   private readChunkEnd(input: Buffer, at: number): number {
-    const end = at + LINE_END.length;
-    if (input.length < end) return NOT_YET;
-    if (input.compare(LINE_END, 0, LINE_END.length, at, end) !== 0) fail(BAD_CHUNK);
+    if (input.length < at + LINE_END.length) return NOT_YET;
+    if (!isLineEnd(input, at)) fail(BAD_CHUNK);
     this.state = 'chunk-line';
-    return end;
+    return at + LINE_END.length;
   }
 
   /** Nobody wants to know them; but they have an end. */
   private readTrailers(input: Buffer, at: number): number {
-    const hasNone = input[at] === LINE_END[0] && input[at + 1] === LINE_END[1];
-    const end = hasNone ? at - LINE_END.length : input.indexOf(HEAD_END, at);
+    const end = isLineEnd(input, at) ? at - LINE_END.length : input.indexOf(HEAD_END, at);
     if ((end === NOT_YET ? input.length : end) - at > MAX_HEAD) fail('its trailers are too long');
     if (end === NOT_YET) return NOT_YET;
     const text = input.toString('latin1', at, end + LINE_END.length);
@@ -212,12 +244,18 @@ function fail(words: string): never {
   throw new InvalidResponse(words);
 }
 
-/** Read from what may be read into again. */
-function copy(input: Buffer, start: number, end: number): Buffer {
-  const bytes = Buffer.allocUnsafe(end - start);
-  input.copy(bytes, 0, start, end);
-  return bytes;
-}
+const isLineEnd = (input: Buffer, at: number): boolean =>
+  input[at] === 0x0d && input[at + 1] === 0x0a;
+
+const NOTHING = Buffer.alloc(0);
+
+const NO_DIGIT = -1;
+/** What each byte is as a hexadecimal digit. */
+const HEX = Int8Array.from({ length: 256 }, (_, byte) =>
+  /[0-9A-Fa-f]/.test(String.fromCharCode(byte))
+    ? Number.parseInt(String.fromCharCode(byte), 16)
+    : NO_DIGIT,
+);
 
 /**
  * Of a head that is known to be well-formed and begins at `start`. Values are texts of their own: a part of the head's text,
