@@ -179,8 +179,8 @@ export class ResponseReader {
   private frame(status: number, headers: IncomingHttpHeaders, isCurrent: boolean): State {
     const { 'transfer-encoding': coding, 'content-length': length } = headers;
     if (coding !== undefined && (length !== undefined || !isCurrent || !CHUNKED.test(coding)))
-      fail('its Transfer-Encoding is not understood');
-    if (length !== undefined && !LENGTH.test(length)) fail('its Content-Length is no number');
+      fail(BAD_LENGTH);
+    if (length !== undefined && !LENGTH.test(length)) fail(BAD_LENGTH);
     if (status === 204 || status === 304) return 'complete';
     if (coding !== undefined) return 'chunk-line';
     if (length === undefined) return 'until-close';
@@ -238,6 +238,7 @@ export class ResponseReader {
 const CHUNKED = /^chunked$/i;
 /** One of the options of a connection (RFC 9110 §7.6.1). */
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
+const BAD_LENGTH = 'how long its answer is can be read in more than one way';
 const BAD_CHUNK = 'a chunk of its answer is malformed';
 
 function fail(words: string): never {
@@ -269,6 +270,8 @@ function readFields(head: string, input: Buffer, start: number): IncomingHttpHea
     const colon = head.indexOf(':', at);
     const lineEnd = head.indexOf('\r\n', colon);
     const name = head.slice(at, colon).toLowerCase();
+    // Some take a tab there for a part of the value, and so another length for the right one.
+    if (isFraming(name) && head.slice(colon, lineEnd).includes('\t')) fail(BAD_LENGTH);
     const value = readValue(head, input, start, colon + 1, lineEnd);
     const former = headers[name];
     headers[name] = former === undefined ? value : `${former}, ${value}`;
@@ -284,5 +287,8 @@ function readValue(head: string, input: Buffer, start: number, from: number, to:
   while (end > first && isBlank(head.charCodeAt(end - 1))) end -= 1;
   return input.toString('latin1', start + first, start + end);
 }
+
+const isFraming = (name: string): boolean =>
+  name === 'content-length' || name === 'transfer-encoding';
 
 const isBlank = (character: number): boolean => character === 0x20 || character === 0x09;

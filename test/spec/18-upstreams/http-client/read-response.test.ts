@@ -81,6 +81,8 @@ const REFUSED: Readonly<Record<string, string>> = {
   'a length with a plus': `${OK}Content-Length: +5\r\n\r\nhello`,
   'a length in hexadecimal digits': `${OK}Content-Length: 0x5\r\n\r\nhello`,
   'a length with a point': `${OK}Content-Length: 5.0\r\n\r\nhello`,
+  'a tab behind a length': `${OK}Content-Length: 5\t\r\n\r\nhello`,
+  'a tab behind a coding': `${OK}Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n`,
   'an empty length': `${OK}Content-Length:\r\n\r\nhello`,
   'a length that no number can hold': `${OK}Content-Length: 99999999999999999999\r\n\r\nhello`,
   'a length and chunks': `${OK}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
@@ -169,9 +171,6 @@ test('RFC 9112: what is read twice is the same twice: no more than the reader’
   );
 });
 
-/** Space may stand there (RFC 9110 §5.5); llhttp takes no tab. */
-const TAB_BEHIND_LENGTH = /content-length:[^\r\n]*\t *\r/i;
-
 const MUTATIONS = 6000;
 const SEED = 20_261_127;
 const ODD = [
@@ -249,7 +248,7 @@ test('RFC 9112: of thousands of answers that are almost right none is read in an
       ...understood,
       isReusable: undefined,
     });
-    if (understood === undefined || TAB_BEHIND_LENGTH.test(text)) continue;
+    if (understood === undefined) continue;
     accepted += 1;
     const byNode = await readByNode(bytes);
     expect({ text, status: byNode?.status, body: byNode?.body, headers: byNode?.headers }).toEqual({
