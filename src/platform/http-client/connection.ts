@@ -73,7 +73,7 @@ export class Connection implements ResponseSink, SentRequest {
     try {
       this.reader.read(bytes);
     } catch (error) {
-      this.end(error instanceof Error ? error : new Error(String(error)));
+      this.end(toError(error));
     }
   }
 
@@ -119,7 +119,12 @@ export class Connection implements ResponseSink, SentRequest {
     // An answer may come before all of its request is sent: the rest of that would be taken for the next one.
     if (isReusable && socket?.writableLength === 0) this.owner.release(this, this.keptMs);
     else this.close();
-    handler?.onEnd();
+    try {
+      handler?.onEnd();
+    } catch (error) {
+      // By now the connection may be that of another request, which it must not fail.
+      handler?.onError(toError(error));
+    }
   }
 
   private attach(socket: Socket): void {
@@ -163,6 +168,9 @@ export class Connection implements ResponseSink, SentRequest {
     this.owner.forget(this);
   }
 }
+
+const toError = (thrown: unknown): Error =>
+  thrown instanceof Error ? thrown : new Error(String(thrown));
 
 const KEPT = /(?:^|[ ,;])timeout=(\d{1,9})(?![\d.])/i;
 const CLOSED = 'the server closed the connection';

@@ -8,7 +8,7 @@ import { closeAfterTest } from '../../../support/lifetimes.ts';
 import { startProxy } from '../../../support/oauth/proxy.ts';
 import { issueCertificate } from '../../../support/upstreams/certificates.ts';
 import { startRawConnections } from '../../../support/upstreams/raw-connections.ts';
-import { sendOver } from '../../../support/upstreams/sent-requests.ts';
+import { sendOver, type Told } from '../../../support/upstreams/sent-requests.ts';
 
 const NO_PROXY = { httpProxy: undefined, httpsProxy: undefined, noProxy: [] };
 const answer = (text: string, headers = '') =>
@@ -180,6 +180,22 @@ test('§18.3 a handler that fails ends its own request', async () => {
   expect((await mine.failed()).message).toBe('a mistake');
   second.write(answer('theirs'));
   expect(await others.ended()).toBe('theirs');
+});
+
+test('§18.3 a handler that fails at the end of its answer does not end the request after it', async () => {
+  const { server, pool } = await openRaw();
+  const mine = sendOver(pool);
+  let others: Told | undefined;
+  mine.onEnd = () => {
+    others = sendOver(pool);
+    throw new Error('a mistake');
+  };
+  const connection = await server.connection(0);
+  connection.write(answer('mine'));
+  expect((await mine.failed()).message).toBe('a mistake');
+  await connection.requests(2);
+  connection.write(answer('theirs'));
+  expect(await others?.ended()).toBe('theirs');
 });
 
 test('§18.3 who no longer waits is told nothing, and ends nobody else’s request', async () => {

@@ -11,7 +11,7 @@ const read = (text: string) => readByGateway([bytesOf(text)]);
 
 const USUAL: Readonly<Record<string, string>> = {
   'a length': `${OK}Content-Type: application/json\r\nContent-Length: 5\r\n\r\nhello`,
-  'a length in other letters, with space around it': `${OK}CONTENT-LENGTH: \t 5  \r\n\r\nhello`,
+  'a length in other letters, with space around it': `${OK}CONTENT-LENGTH:  5  \r\n\r\nhello`,
   'no space before a value': `${OK}Content-Length:5\r\n\r\nhello`,
   'no body': `${OK}Content-Length: 0\r\n\r\n`,
   'no reason': 'HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok',
