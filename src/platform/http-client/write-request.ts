@@ -4,8 +4,8 @@ export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   /** Where the request goes within its server: path and query. */
   readonly path: string;
-  /** Names and values in turn. */
-  readonly headers: readonly string[];
+  /** Lists of names and values in turn, one behind the other: to join them would cost each request an array. */
+  readonly headers: readonly (readonly string[])[];
   readonly body: string | null;
 }
 
@@ -44,14 +44,20 @@ export function writeHead(
   own: string,
 ): string {
   let head = `${method} ${target} HTTP/1.1\r\n${own}`;
-  for (let at = 0; at + 1 < headers.length; at += 2) {
-    const name = headers[at] ?? '';
-    const value = headers[at + 1] ?? '';
-    if (!TOKEN.test(name) || UNSENDABLE.test(value) || OWN.has(name.toLowerCase()))
-      throw new UnsendableHeader('a header of the request cannot be sent');
-    head += `${name}: ${value}\r\n`;
-  }
+  for (const list of headers) head += writeHeaders(list);
   return body === null
     ? `${head}\r\n`
     : `${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n`;
+}
+
+function writeHeaders(list: readonly string[]): string {
+  let lines = '';
+  for (let at = 0; at + 1 < list.length; at += 2) {
+    const name = list[at] ?? '';
+    const value = list[at + 1] ?? '';
+    if (!TOKEN.test(name) || UNSENDABLE.test(value) || OWN.has(name.toLowerCase()))
+      throw new UnsendableHeader('a header of the request cannot be sent');
+    lines += `${name}: ${value}\r\n`;
+  }
+  return lines;
 }

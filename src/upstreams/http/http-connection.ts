@@ -94,7 +94,7 @@ export function createHttpConnection(
     caller: UpstreamCaller,
     basis: HeaderList,
     headers: HeaderList,
-  ): Promise<string[]> {
+  ): Promise<readonly HeaderList[]> {
     return joinHeaders(basis, await deps.getHeaders(caller), headers);
   }
 
@@ -146,7 +146,7 @@ export function createHttpConnection(
   const toExchange = (
     caller: UpstreamCaller,
     method: ExchangeRequest['method'],
-    headers: string[],
+    headers: readonly HeaderList[],
     body: string | null,
   ): ExchangeRequest => ({ server, caller, path, method, headers, body, isAnswered: true });
 
@@ -210,11 +210,11 @@ function joinHeaders(
   basis: HeaderList,
   credentials: CredentialHeaders,
   headers: HeaderList,
-): string[] {
+): readonly HeaderList[] {
   const names = Object.keys(credentials);
   return names.length === 0
-    ? basis.concat(headers)
-    : [...withoutNames(basis, names), ...toHeaderList(credentials), ...headers];
+    ? [basis, headers]
+    : [withoutNames(basis, names), toHeaderList(credentials), headers];
 }
 
 /** Credentials win over what the configuration says. */
