@@ -154,15 +154,10 @@ export class Attempt<Result> implements ServerCall<Result> {
   concludeFailure(error: UpstreamError): Promise<Result> {
     const { sending, mayBreak } = this.tried;
     sending.onSettled?.();
-    if (mayBreak && !sending.signal?.aborted && isBroken(error)) return this.repeat();
+    if (mayBreak && !sending.signal?.aborted && isBroken(error))
+      return this.deps.tryCall({ ...this.tried, mayBreak: false });
     this.deps.judge.noteFailure(error);
     throw error;
-  }
-
-  private async repeat(): Promise<Result> {
-    // Undici still has the broken connection in hand.
-    await Promise.resolve();
-    return this.deps.tryCall({ ...this.tried, mayBreak: false });
   }
 }
 

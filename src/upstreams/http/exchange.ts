@@ -1,7 +1,8 @@
 // MCP "Streamable HTTP": one request, and the messages that answer it, as JSON or as a stream of events.
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Dispatcher } from 'undici';
-import { getErrorCode } from '../../platform/error-code.ts';
+import type { ResponseHandler, SentRequest } from '../../platform/http-client/connection.ts';
+import { type HttpPool, PoolClosed } from '../../platform/http-client/http-pool.ts';
+import type { HttpRequest } from '../../platform/http-client/write-request.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { parseServerBytes, parseServerJson } from '../messages/server-message.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
@@ -20,7 +21,6 @@ import { createInvalidError, createNoJsonError, toConnectionError } from './fail
 
 /** What is the same for all requests to a server. */
 export interface ExchangeServer {
-  readonly origin: string;
   /** Bytes of an answer; of a stream, of each of its events. */
   readonly maxBytes: number;
   /** Among the headers of its requests is a token of the configuration file, and none of a user. */
@@ -31,14 +31,9 @@ export interface ExchangeServer {
   openPace(caller: UpstreamCaller): StreamPace;
 }
 
-export interface ExchangeRequest {
+export interface ExchangeRequest extends HttpRequest {
   readonly server: ExchangeServer;
   readonly caller: UpstreamCaller;
-  readonly path: string;
-  readonly method: 'POST' | 'GET' | 'DELETE';
-  /** Names and values in turn. */
-  readonly headers: string[];
-  readonly body: string | null;
   /** What has no answer is accepted by its status, whatever the body. */
   readonly isAnswered: boolean;
 }
@@ -86,7 +81,7 @@ const parseReceived = (received: Received) =>
 
 /** How requests get to a server. */
 export interface Route {
-  readonly dispatcher: Dispatcher;
+  readonly pool: HttpPool;
   /** As `createTurnEnd` returns it. */
   readonly runAtTurnEnd: (task: () => void) => void;
   /** Requests that have no answer yet; streams that the gateway listens to aside. */
@@ -105,17 +100,17 @@ export function startExchange(
 }
 
 /**
- * A class, since every call has one: undici, the body and the pace call its methods, where closures of each exchange took some
- * 2 KB of it.
+ * A class, since every call has one: the connection, the body and the pace call its methods, where closures of each exchange
+ * took some 2 KB of it.
  */
-class Exchange implements Dispatcher.DispatchHandler, PacedStream<Received>, BodyReader {
+class Exchange implements ResponseHandler, PacedStream<Received>, BodyReader {
   private readonly route: Route;
   private readonly request: ExchangeRequest;
   private readonly listener: ExchangeListener;
   private readonly counted: CountedAnswer;
   private readonly pace: StreamPace;
   private readonly messages: PacedMessages<Received>;
-  private controller: Dispatcher.DispatchController | undefined;
+  private sent: SentRequest | undefined;
   private body: AnswerBody | undefined;
   private status = 0;
   private answerHeaders: IncomingHttpHeaders = NO_HEADERS;
@@ -144,20 +139,18 @@ class Exchange implements Dispatcher.DispatchHandler, PacedStream<Received>, Bod
   /** Ends it, whatever has come by then; the listener is told nothing more. */
   stop(): void {
     this.close();
-    this.controller?.abort(STOPPED);
+    this.sent?.abort(this);
   }
 
   private isCounted(): boolean {
     return this.request.method === 'POST';
   }
 
-  /** What undici throws at once, as for a header that a proxy may not be sent, concerns this request alone. */
+  /** What cannot be sent at all, as for a header that is the connection's, concerns this request alone. */
   private send(): void {
     if (this.isOver) return;
-    const { server, path, method, headers, body } = this.request;
     try {
-      const options = { origin: server.origin, path, method, headers, body };
-      this.route.dispatcher.dispatch(options, this);
+      this.sent = this.route.pool.send(this.request, this);
     } catch (cause) {
       this.end({ kind: 'failed', error: toConnectionError(cause, false) });
     }
@@ -178,24 +171,19 @@ class Exchange implements Dispatcher.DispatchHandler, PacedStream<Received>, Bod
 
   private fail(error: UpstreamError): void {
     this.end({ kind: 'failed', error });
-    this.controller?.abort(STOPPED);
+    this.sent?.abort(this);
   }
 
-  // What undici tells.
+  // What the connection tells.
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.controller = controller;
-    if (this.isOver) controller.abort(STOPPED);
-  }
-
-  onResponseStart(_controller: unknown, status: number, headers: IncomingHttpHeaders): void {
-    if (status < 200 || this.isOver) return;
+  onStart(status: number, headers: IncomingHttpHeaders): void {
+    if (this.isOver) return;
     this.status = status;
     this.answerHeaders = headers;
     this.body = this.createBody();
   }
 
-  onResponseData(_controller: unknown, chunk: Buffer): void {
+  onData(chunk: Buffer): void {
     const { body, messages } = this;
     if (this.isOver || body === undefined) return;
     const problem = body.add(chunk);
@@ -209,17 +197,14 @@ class Exchange implements Dispatcher.DispatchHandler, PacedStream<Received>, Bod
     this.counted.note(chunk.length, body.keptBytes() + messages.waitingBytes);
   }
 
-  onResponseEnd(): void {
-    // From now on the connection may be that of another request.
-    this.controller = undefined;
+  onEnd(): void {
     if (!this.isOver) this.body?.end();
   }
 
-  onResponseError(_controller: unknown, cause: unknown): void {
-    this.controller = undefined;
+  onError(cause: Error): void {
     const hasAnswered = this.body !== undefined;
     const error = toConnectionError(cause, hasAnswered);
-    const isCut = hasAnswered && getErrorCode(cause) !== CLOSED_FROM_HERE;
+    const isCut = hasAnswered && !(cause instanceof PoolClosed);
     this.endAfterMessages({ kind: 'failed', error, isCut });
   }
 
@@ -289,12 +274,12 @@ class Exchange implements Dispatcher.DispatchHandler, PacedStream<Received>, Bod
   }
 
   pause(): void {
-    this.controller?.pause();
+    this.sent?.pause(this);
   }
 
   resume(): void {
     this.counted.note(0, this.body?.keptBytes() ?? 0);
-    this.controller?.resume();
+    this.sent?.resume(this);
   }
 
   giveUp(): void {
@@ -309,12 +294,6 @@ class Exchange implements Dispatcher.DispatchHandler, PacedStream<Received>, Bod
 const NO_HEADERS: IncomingHttpHeaders = {};
 
 const TOO_FAST = 'it sent more messages than the gateway takes, for a minute';
-
-/** The gateway no longer uses the server, and has closed all connections to it. */
-const CLOSED_FROM_HERE = 'UND_ERR_DESTROYED';
-
-/** What undici is told; nobody sees it, since the listener is told nothing more. */
-const STOPPED = new Error('Nobody waits for the answer any more');
 
 export const isEventStream = (headers: IncomingHttpHeaders): boolean =>
   headers['content-type']?.toLowerCase().startsWith('text/event-stream') ?? false;

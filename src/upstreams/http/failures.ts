@@ -2,6 +2,8 @@
 // of the server.
 import type { IncomingHttpHeaders } from 'node:http';
 import { getErrorCode } from '../../platform/error-code.ts';
+import { InvalidResponse } from '../../platform/http-client/read-response.ts';
+import { UnsendableHeader } from '../../platform/http-client/write-request.ts';
 import { isObject } from '../../platform/json.ts';
 import { UpstreamError } from '../upstream.ts';
 
@@ -10,18 +12,17 @@ export function toConnectionError(cause: unknown, hasAnswered: boolean): Upstrea
   const code = findCode(cause) ?? '';
   const wrong = hasAnswered
     ? 'it closed the connection in the middle of its answer'
-    : findMistake(code, cause);
+    : findMistake(cause);
   return wrong === undefined
     ? new ConnectionError(describeConnectionError(code), code, cause)
     : new UpstreamError('invalid', wrong, { cause });
 }
 
 /** What concerns one request, and not the server as a whole. */
-function findMistake(code: string, cause: unknown): string | undefined {
-  const isNoHttp = cause instanceof Error && cause.name === 'HTTPParserError';
-  if (isNoHttp || /^UND_ERR_(HEADERS_OVERFLOW|RES_)/.test(code)) return 'it answered no valid HTTP';
+function findMistake(cause: unknown): string | undefined {
+  if (cause instanceof InvalidResponse) return `it answered no valid HTTP: ${cause.message}`;
   // A header may have been asked for by the server (x-mcp-header).
-  return code === 'UND_ERR_INVALID_ARG'
+  return cause instanceof UnsendableHeader
     ? 'the request has a header that cannot be sent'
     : undefined;
 }
@@ -42,11 +43,10 @@ const REASONS: Readonly<Record<string, string>> = {
   EHOSTUNREACH: 'its host cannot be reached',
   ENETUNREACH: 'its host cannot be reached',
   ETIMEDOUT: 'it does not answer',
-  UND_ERR_CONNECT_TIMEOUT: 'it does not answer',
   ECONNRESET: 'it closed the connection',
   EPIPE: 'it closed the connection',
   ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS: perhaps its address begins with http:',
-  UND_ERR_SOCKET: 'it closed the connection',
+  ERR_POOL_CLOSED: 'the gateway no longer uses it',
   EMFILE: 'the gateway has too many files open: raise its limit (ulimit -n, LimitNOFILE)',
   ENFILE: 'the system has too many files open',
   EADDRNOTAVAIL: 'the gateway has no port left to connect from',
@@ -64,7 +64,7 @@ export class ConnectionError extends UpstreamError {
 
   constructor(reason: string, code: string, cause: unknown) {
     super('unavailable', reason, { cause });
-    this.isBroken = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(code);
+    this.isBroken = ['ECONNRESET', 'EPIPE'].includes(code);
     this.isEverybodys = NOBODY_THERE.has(code) || TLS.test(code);
     this.isOwn = SHORTAGES.has(code);
   }

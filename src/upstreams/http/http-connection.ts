@@ -1,7 +1,7 @@
 // The way to one server: each request with the headers of the configuration, the credentials and the era.
 
-import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
+import type { HttpPool } from '../../platform/http-client/http-pool.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
@@ -49,7 +49,7 @@ export interface HttpConnection {
 }
 
 export interface HttpConnectionDeps {
-  readonly openPool: () => Promise<Dispatcher>;
+  readonly pool: HttpPool;
   /** What tells the server who calls. */
   readonly getHeaders: GetHeaders;
   /** Undefined where what the server says of a token changes nothing. */
@@ -73,7 +73,7 @@ export function createHttpConnection(
   deps: HttpConnectionDeps,
 ): HttpConnection {
   const { clock, log, maxBytes, answerMemory, messagePace } = deps;
-  const { origin, pathname, search } = new URL(config.url);
+  const { pathname, search } = new URL(config.url);
   const path = pathname + search;
   const configured = toHeaderList(config.headers);
   const hasToken = config.auth.type === 'none' && Object.keys(config.headers).some(isTokenName);
@@ -86,48 +86,27 @@ export function createHttpConnection(
       server: config.name,
     }),
   );
-  let opening: Promise<Route> | undefined;
-  let opened: Route | undefined;
+  const route: Route = { pool: deps.pool, runAtTurnEnd: createTurnEnd(), underWay: 0 };
   let isClosed = false;
   let lastId = 0;
-
-  /** What was begun before the end, such as a look at the lists, must not connect anew after it. */
-  async function openRoute(): Promise<Route> {
-    if (isClosed) throw new UpstreamError('unavailable', 'the gateway no longer uses it');
-    opening ??= deps.openPool().then(createRoute);
-    opened = await opening;
-    return opened;
-  }
 
   async function prepare(
     caller: UpstreamCaller,
     basis: HeaderList,
     headers: HeaderList,
-  ): Promise<string[]> {
+  ): Promise<readonly HeaderList[]> {
     return joinHeaders(basis, await deps.getHeaders(caller), headers);
   }
 
-  /** Where credentials and connections are at hand, as for nearly all calls, nothing is waited for. */
+  /** Where credentials are at hand, as for nearly all calls, nothing is waited for. */
   function tryCall<Result>(tried: Tried<Result>): Promise<Result> {
     const credentials = deps.getHeaders(tried.caller);
-    return opened === undefined || credentials instanceof Promise
-      ? tryLater(tried, credentials)
-      : sendCall(tried, opened, credentials);
+    return credentials instanceof Promise
+      ? credentials.then((given) => sendCall(tried, given))
+      : sendCall(tried, credentials);
   }
 
-  async function tryLater<Result>(
-    tried: Tried<Result>,
-    given: CredentialHeaders | Promise<CredentialHeaders>,
-  ): Promise<Result> {
-    const credentials = await given;
-    return sendCall(tried, opened ?? (await openRoute()), credentials);
-  }
-
-  function sendCall<Result>(
-    tried: Tried<Result>,
-    route: Route,
-    credentials: CredentialHeaders,
-  ): Promise<Result> {
+  function sendCall<Result>(tried: Tried<Result>, credentials: CredentialHeaders): Promise<Result> {
     lastId += 1;
     const id = lastId;
     const { caller, sending } = tried;
@@ -152,13 +131,11 @@ export function createHttpConnection(
   ): Promise<() => void> {
     const accepted = [...configured, 'accept', 'text/event-stream'];
     const headers = await prepare(caller, accepted, given);
-    const route = opened ?? (await openRoute());
     const started = startExchange(route, toExchange(caller, 'GET', headers, null), listener);
     return () => started.stop();
   }
 
   const server: ExchangeServer = {
-    origin,
     maxBytes,
     hasToken,
     countAnswer: (caller, onDrop) => answerMemory.open(findOwner(caller, config.name), onDrop),
@@ -169,7 +146,7 @@ export function createHttpConnection(
   const toExchange = (
     caller: UpstreamCaller,
     method: ExchangeRequest['method'],
-    headers: string[],
+    headers: readonly HeaderList[],
     body: string | null,
   ): ExchangeRequest => ({ server, caller, path, method, headers, body, isAnswered: true });
 
@@ -178,7 +155,6 @@ export function createHttpConnection(
 
     async send(caller, message, given, elsewhere = path) {
       const headers = await prepare(caller, message === null ? configured : posted, given);
-      const route = opened ?? (await openRoute());
       const body = message === null ? null : JSON.stringify(message);
       const method = message === null ? 'DELETE' : 'POST';
       const exchange = {
@@ -206,17 +182,10 @@ export function createHttpConnection(
 
     async close() {
       isClosed = true;
-      const route = await opening?.catch(() => undefined);
-      await route?.dispatcher.destroy();
+      deps.pool.close();
     },
   };
 }
-
-const createRoute = (dispatcher: Dispatcher): Route => ({
-  dispatcher,
-  runAtTurnEnd: createTurnEnd(),
-  underWay: 0,
-});
 
 /** A module that guards calls may have put in what JSON has no word for: then nothing is sent, and nothing stays open for it. */
 function writeRequest<Result>(id: number, sending: Sending<Result>): string {
@@ -241,11 +210,11 @@ function joinHeaders(
   basis: HeaderList,
   credentials: CredentialHeaders,
   headers: HeaderList,
-): string[] {
+): readonly HeaderList[] {
   const names = Object.keys(credentials);
   return names.length === 0
-    ? basis.concat(headers)
-    : [...withoutNames(basis, names), ...toHeaderList(credentials), ...headers];
+    ? [basis, headers]
+    : [withoutNames(basis, names), toHeaderList(credentials), headers];
 }
 
 /** Credentials win over what the configuration says. */

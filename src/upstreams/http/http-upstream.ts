@@ -28,8 +28,12 @@ export function createHttpUpstream(
   const availability = createAvailability({ name, probe, clock, log });
   const judge = createJudge(config, availability);
   const connection = createHttpConnection(config, {
-    openPool: () =>
-      openServerPool(url, { ca: config.ca, connectTimeoutMs: CONNECT_TIMEOUT_MS, outbound }),
+    pool: openServerPool(url, {
+      ca: config.ca,
+      connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      outbound,
+      clock,
+    }),
     getHeaders: (caller) =>
       caller.user === undefined && isForUsers ? {} : deps.getHeaders(caller),
     noteRefusal: deps.noteRefusal,

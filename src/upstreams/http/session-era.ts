@@ -220,8 +220,6 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     sent: SentInSession,
     attempt: SessionAttempt,
   ): Promise<JsonObject> {
-    // Undici still has the refusal in hand.
-    await Promise.resolve();
     return send(await sessions.renew(sent.caller, lost), sent, attempt);
   }
 

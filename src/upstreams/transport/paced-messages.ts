@@ -18,8 +18,8 @@ export interface PacedStream<Message> {
 }
 
 /**
- * Bytes that are still taken of a stream that is beyond its pace. With each pause undici reads 64 KiB more than it has
- * parsed: where fewer were taken from one pause to the next, what it keeps would grow without end.
+ * Bytes that are still taken of a stream that is beyond its pace. Of what a connection had read when it was
+ * paused, up to 64 KiB, all is still passed on: fewer would be reached again at once.
  */
 const MAX_BEYOND_PACE = 131_072;
 

@@ -1,0 +1,118 @@
+// A connection to one server: TCP, TLS where its address says so, and a tunnel where a proxy is between.
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { normalizeHost } from '../address.ts';
+import type { Clock } from '../clock.ts';
+
+/** Where connections lead, and how. */
+export interface Destination {
+  readonly host: string;
+  readonly port: number;
+  readonly isSecure: boolean;
+  /** PEM of the authorities that may have signed its certificate; undefined for the system's. */
+  readonly ca: string | undefined;
+  /** Milliseconds until a connection counts as failed, TLS and the proxy included. */
+  readonly timeoutMs: number;
+  /** A connection to it through a proxy; undefined where it is reached directly. */
+  readonly openTunnel: ((signal: AbortSignal) => Promise<Duplex>) | undefined;
+}
+
+/** No connection was made in time. */
+export class ConnectTimeout extends Error {
+  override readonly name = 'ConnectTimeout';
+  readonly code = 'ETIMEDOUT';
+}
+
+export interface Connecting {
+  readonly clock: Clock;
+  /** Ends the connection while it is made. */
+  readonly signal: AbortSignal;
+  /** Takes what the server sends; the bytes are good until it returns. */
+  readonly receive: (bytes: Buffer) => void;
+}
+
+/** Returns a function that makes connections. The TLS of one goes on from that of another, which saves a round trip. */
+export function createConnect(destination: Destination): (how: Connecting) => Promise<Socket> {
+  const host = normalizeHost(destination.host);
+  const { port, isSecure, ca, timeoutMs, openTunnel } = destination;
+  let session: Buffer | undefined;
+
+  const secure = { ALPNProtocols: ['http/1.1'], ...(ca !== undefined && { ca }) };
+  // TLS names no addresses (RFC 6066 §3).
+  const named = isIP(host) === 0 ? { host, servername: host } : { host };
+
+  function keepSession(socket: TLSSocket): TLSSocket {
+    return socket.on('session', (given) => {
+      session = given;
+    });
+  }
+
+  async function open({ receive }: Connecting, signal: AbortSignal): Promise<Socket> {
+    const options = { ...OPTIONS, port, onread: readInto(receive) };
+    if (!isSecure) return whenOpen(connectTcp({ ...options, host }), 'connect', signal);
+    const resumed = { ...secure, ...named, session };
+    if (openTunnel === undefined) {
+      const socket = connectTls({ ...options, ...resumed });
+      return whenOpen(keepSession(socket), 'secureConnect', signal);
+    }
+    const tunnel = await openTunnel(signal);
+    const socket = connectTls({ ...resumed, socket: tunnel }).on('data', receive);
+    return whenOpen(keepSession(socket), 'secureConnect', signal);
+  }
+
+  return async function connect(how) {
+    const timeout = new AbortController();
+    const cancel = how.clock.after(timeoutMs, () => timeout.abort(new ConnectTimeout(NO_ANSWER)));
+    try {
+      return await open(how, AbortSignal.any([how.signal, timeout.signal]));
+    } finally {
+      cancel();
+    }
+  };
+}
+
+const NO_ANSWER = 'the server took too long to connect';
+
+/** An idle connection is looked after by TCP, too: a firewall that forgets it shows before the next request. */
+const OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
+
+/**
+ * What all connections are read into: each read of Node's own makes a buffer of 64 KiB, and most answers are a kilobyte. What is
+ * kept of it is copied before the next read.
+ */
+const shared = Buffer.allocUnsafeSlow(65_536);
+
+const readInto = (receive: (bytes: Buffer) => void) => ({
+  buffer: shared,
+  callback(length: number) {
+    receive(shared.subarray(0, length));
+    return true;
+  },
+});
+
+function whenOpen<Kind extends Socket>(
+  socket: Kind,
+  event: 'connect' | 'secureConnect',
+  signal: AbortSignal,
+): Promise<Kind> {
+  return new Promise((resolve, reject) => {
+    const end = () => socket.destroy(toError(signal.reason));
+    const settle = () => signal.removeEventListener('abort', end);
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+    socket
+      .once(event, () => {
+        settle();
+        resolve(socket);
+      })
+      .once('error', (error) => {
+        settle();
+        reject(error);
+      })
+      .once('close', () => reject(new Error('the connection was closed')));
+  });
+}
+
+const toError = (reason: unknown): Error =>
+  reason instanceof Error ? reason : new Error('the connection is no longer needed');

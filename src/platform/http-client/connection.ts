@@ -1,0 +1,176 @@
+// One connection to a server: one request at a time, and its answer.
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Socket } from 'node:net';
+import { ResponseReader, type ResponseSink } from './read-response.ts';
+
+/** Who is told of the answer to one request. What it throws fails that request. */
+export interface ResponseHandler {
+  onStart(status: number, headers: IncomingHttpHeaders): void;
+  /** The bytes are the handler's own. */
+  onData(bytes: Buffer): void;
+  /** The last that is told, or else `onError` is. */
+  onEnd(): void;
+  onError(error: Error): void;
+}
+
+/** A request that was sent. Each does nothing once the handler was told of the end, whoever has the connection then. */
+export interface SentRequest {
+  pause(handler: ResponseHandler): void;
+  resume(handler: ResponseHandler): void;
+  /** Closes the connection; the handler is told nothing more. */
+  abort(handler: ResponseHandler): void;
+}
+
+/** The server closed the connection, before its answer or in the middle of it. */
+export class ConnectionClosed extends Error {
+  override readonly name = 'ConnectionClosed';
+  readonly code = 'ECONNRESET';
+}
+
+/** Who keeps the connections. */
+export interface ConnectionOwner {
+  connect(connection: Connection, signal: AbortSignal): Promise<Socket>;
+  /** Another request may be sent; for so many milliseconds, where the server says so (`Keep-Alive: timeout`). */
+  release(connection: Connection, keptMs: number | undefined): void;
+  /** Nothing can be sent any more. */
+  forget(connection: Connection): void;
+}
+
+/** A class: each request has one, mostly one that others had before. */
+export class Connection implements ResponseSink, SentRequest {
+  private readonly owner: ConnectionOwner;
+  private readonly reader = new ResponseReader(this);
+  private readonly connecting = new AbortController();
+  private socket: Socket | undefined;
+  private handler: ResponseHandler | undefined;
+  private keptMs: number | undefined;
+  private isPaused = false;
+  private isOver = false;
+  /** While it is idle: until when a request may be sent, by the clock's monotonic time. */
+  idleUntil = 0;
+
+  constructor(owner: ConnectionOwner) {
+    this.owner = owner;
+  }
+
+  send(head: string, body: string | null, handler: ResponseHandler): void {
+    this.handler = handler;
+    if (this.socket !== undefined) {
+      this.write(this.socket, head, body);
+      return;
+    }
+    this.owner.connect(this, this.connecting.signal).then(
+      (socket) => {
+        this.attach(socket);
+        if (!this.isOver) this.write(socket, head, body);
+      },
+      (error: Error) => this.end(error),
+    );
+  }
+
+  receive(bytes: Buffer): void {
+    if (this.isOver) return;
+    try {
+      this.reader.read(bytes);
+    } catch (error) {
+      this.end(toError(error));
+    }
+  }
+
+  /** Closes it; whoever waits for an answer is told why there is none. */
+  end(error: Error): void {
+    const { handler } = this;
+    this.close();
+    handler?.onError(error);
+  }
+
+  // What whoever sent the request says.
+
+  pause(handler: ResponseHandler): void {
+    if (this.handler !== handler) return;
+    this.isPaused = true;
+    this.socket?.pause();
+  }
+
+  resume(handler: ResponseHandler): void {
+    if (this.handler === handler) this.goOn();
+  }
+
+  abort(handler: ResponseHandler): void {
+    if (this.handler === handler) this.close();
+  }
+
+  // What is read.
+
+  onHead(status: number, headers: IncomingHttpHeaders): void {
+    const seconds = KEPT.exec(String(headers['keep-alive'] ?? ''))?.[1];
+    this.keptMs = seconds === undefined ? undefined : Number(seconds) * 1000;
+    this.handler?.onStart(status, headers);
+  }
+
+  onBody(bytes: Buffer): void {
+    this.handler?.onData(bytes);
+  }
+
+  onComplete(isReusable: boolean): void {
+    const { handler, socket } = this;
+    this.handler = undefined;
+    this.goOn();
+    // An answer may come before all of its request is sent: the rest of that would be taken for the next one.
+    if (isReusable && socket?.writableLength === 0) this.owner.release(this, this.keptMs);
+    else this.close();
+    try {
+      handler?.onEnd();
+    } catch (error) {
+      // By now the connection may be that of another request, which it must not fail.
+      handler?.onError(toError(error));
+    }
+  }
+
+  private attach(socket: Socket): void {
+    this.socket = socket;
+    socket
+      .on('error', (error) => this.end(error))
+      .on('end', () => this.endAnswer())
+      .on('close', () => this.end(new ConnectionClosed(CLOSED)));
+    if (this.isOver) socket.destroy();
+  }
+
+  private write(socket: Socket, head: string, body: string | null): void {
+    this.reader.begin();
+    // One text is written in one call of the system. Only what is ASCII has the same bytes in a header and in a body.
+    const isAscii = Buffer.byteLength(head) === head.length;
+    if (isAscii) {
+      socket.write(body === null ? head : head + body);
+      return;
+    }
+    socket.write(head, 'latin1');
+    if (body !== null) socket.write(body);
+  }
+
+  private endAnswer(): void {
+    if (!this.isOver && !this.reader.readEnd()) this.end(new ConnectionClosed(CLOSED));
+  }
+
+  private goOn(): void {
+    if (!this.isPaused) return;
+    this.isPaused = false;
+    this.socket?.resume();
+  }
+
+  private close(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.handler = undefined;
+    this.reader.stop();
+    this.connecting.abort();
+    this.socket?.destroy();
+    this.owner.forget(this);
+  }
+}
+
+const toError = (thrown: unknown): Error =>
+  thrown instanceof Error ? thrown : new Error(String(thrown));
+
+const KEPT = /(?:^|[ ,;])timeout=(\d{1,9})(?![\d.])/i;
+const CLOSED = 'the server closed the connection';

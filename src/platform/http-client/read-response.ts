@@ -1,0 +1,294 @@
+// RFC 9112: the answers of a server over one connection. Read strictly: what two readers could take for two different answers
+// is refused, and the connection with it, since what follows could be taken for the answer to somebody else's request.
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** What a server sent is no HTTP/1.1, or none that everybody reads the same. */
+export class InvalidResponse extends Error {
+  override readonly name = 'InvalidResponse';
+}
+
+/** Who is told what is read. */
+export interface ResponseSink {
+  /** Of the answer itself; those that only inform (1xx) are passed over. */
+  onHead(status: number, headers: IncomingHttpHeaders): void;
+  /** A part of the body. The bytes are the receiver's own. */
+  onBody(bytes: Buffer): void;
+  /** Once; `isReusable` says whether another request may be sent over the connection. */
+  onComplete(isReusable: boolean): void;
+}
+
+/** Bytes of a head: as many as Node's own client takes. Of the fields behind a body, too. */
+const MAX_HEAD = 16_384;
+/** Of the line with the size of a chunk. */
+const MAX_CHUNK_LINE = 256;
+
+const LINE_END = Buffer.from('\r\n');
+const HEAD_END = Buffer.from('\r\n\r\n');
+
+const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
+/** A line of a field (RFC 9110 §5): neither folded, nor with a space before its colon. */
+const FIELD = `${TOKEN}:[\\t\\x20-\\x7e\\x80-\\xff]*\\r\\n`;
+const HEAD = new RegExp(
+  `^HTTP/1\\.([01]) ([1-9]\\d\\d)(?: [\\t\\x20-\\x7e\\x80-\\xff]*)?\\r\\n(?:${FIELD})*$`,
+);
+const TRAILERS = new RegExp(`^(?:${FIELD})*$`);
+/** Behind the size of a chunk (RFC 9112 §7.1.1): they mean nothing to anybody. Those in quotes are refused. */
+const EXTENSIONS = new RegExp(`^(?:;${TOKEN}(?:=${TOKEN})?)*$`);
+const MAX_DIGITS = 12;
+const LENGTH = /^\d{1,15}$/;
+
+type State =
+  /** No request is under way, or nobody wants to know its answer. */
+  | 'idle'
+  | 'head'
+  /** A body whose length is known. */
+  | 'sized'
+  | 'chunk-line'
+  | 'chunk'
+  | 'chunk-end'
+  | 'trailers'
+  /** A body that ends with the connection. */
+  | 'until-close'
+  | 'complete';
+
+/** What is to be read has not come to its end yet. */
+const NOT_YET = -1;
+
+/** A class: each connection has one for all its answers. */
+export class ResponseReader {
+  private readonly sink: ResponseSink;
+  private state: State = 'idle';
+  /** The beginning of a head or a line whose end is still to come. */
+  private held: Buffer | undefined;
+  /** Bytes of the body, or of the chunk, that are still to come. */
+  private left = 0;
+  /** What was read of the body since the last bytes came: a chunk may be one byte, and each one told would cost far more. */
+  private body = NOTHING;
+  private bodyLength = 0;
+  private isReusable = false;
+
+  constructor(sink: ResponseSink) {
+    this.sink = sink;
+  }
+
+  /** A request is sent: what comes now answers it. */
+  begin(): void {
+    this.state = 'head';
+  }
+
+  /** Nothing more is read, not even of what is being read. */
+  stop(): void {
+    this.state = 'idle';
+    this.held = undefined;
+  }
+
+  /**
+   * The bytes are good until it returns.
+   *
+   * @throws InvalidResponse
+   */
+  read(bytes: Buffer): void {
+    if (!this.isReading()) fail('it sent what no request asked for');
+    const input = this.held === undefined ? bytes : Buffer.concat([this.held, bytes]);
+    this.held = undefined;
+    let end = 0;
+    try {
+      end = this.readParts(input);
+    } finally {
+      // What comes before a mistake is passed on.
+      this.passOn();
+    }
+    if (this.state === 'complete') this.complete(this.isReusable && end === input.length);
+  }
+
+  /** The server has closed the connection. Returns whether that is how the answer ends. */
+  readEnd(): boolean {
+    if (this.state !== 'until-close') return false;
+    this.complete(false);
+    return true;
+  }
+
+  /** Returns where the answer ends, or the input. */
+  private readParts(input: Buffer): number {
+    let at = 0;
+    while (at < input.length && this.isReading()) {
+      const next = this.readPart(input, at);
+      if (next === NOT_YET) {
+        // Copied, since the input may be read into again.
+        this.held = Buffer.from(input.subarray(at));
+        return input.length;
+      }
+      at = next;
+    }
+    return at;
+  }
+
+  private passOn(): void {
+    const { body, bodyLength } = this;
+    if (bodyLength === 0) return;
+    this.body = NOTHING;
+    this.bodyLength = 0;
+    this.sink.onBody(body.subarray(0, bodyLength));
+  }
+
+  private isReading(): boolean {
+    return this.state !== 'idle' && this.state !== 'complete';
+  }
+
+  private complete(isReusable: boolean): void {
+    this.state = 'idle';
+    this.sink.onComplete(isReusable);
+  }
+
+  /** Returns where what follows begins. */
+  private readPart(input: Buffer, at: number): number {
+    switch (this.state) {
+      case 'head':
+        return this.readHead(input, at);
+      case 'chunk-line':
+        return this.readChunkLine(input, at);
+      case 'chunk-end':
+        return this.readChunkEnd(input, at);
+      case 'trailers':
+        return this.readTrailers(input, at);
+      default:
+        return this.readBody(input, at);
+    }
+  }
+
+  private readHead(input: Buffer, at: number): number {
+    const end = input.indexOf(HEAD_END, at);
+    if ((end === NOT_YET ? input.length : end) - at > MAX_HEAD) fail('its headers are too long');
+    if (end === NOT_YET) return NOT_YET;
+    const text = input.toString('latin1', at, end + LINE_END.length);
+    const [, minor, digits] = HEAD.exec(text) ?? fail('its status line or a header is malformed');
+    const status = Number(digits);
+    const headers = readFields(text, input, at);
+    if (status === 101) fail('it changes to a protocol that nobody asked for');
+    if (status >= 200) this.start(status, headers, minor === '1');
+    return end + HEAD_END.length;
+  }
+
+  private start(status: number, headers: IncomingHttpHeaders, isCurrent: boolean): void {
+    this.isReusable = isCurrent && !CLOSE.test(headers.connection ?? '');
+    this.state = this.frame(status, headers, isCurrent);
+    this.sink.onHead(status, headers);
+  }
+
+  /** RFC 9112 §6.3: how long the body is. */
+  private frame(status: number, headers: IncomingHttpHeaders, isCurrent: boolean): State {
+    const { 'transfer-encoding': coding, 'content-length': length } = headers;
+    if (coding !== undefined && (length !== undefined || !isCurrent || !CHUNKED.test(coding)))
+      fail(BAD_LENGTH);
+    if (length !== undefined && !LENGTH.test(length)) fail(BAD_LENGTH);
+    if (status === 204 || status === 304) return 'complete';
+    if (coding !== undefined) return 'chunk-line';
+    if (length === undefined) return 'until-close';
+    this.left = Number(length);
+    return this.left === 0 ? 'complete' : 'sized';
+  }
+
+  private readBody(input: Buffer, at: number): number {
+    const isSized = this.state !== 'until-close';
+    const end = isSized ? Math.min(input.length, at + this.left) : input.length;
+    if (isSized) this.left -= end - at;
+    if (isSized && this.left === 0) this.state = this.state === 'chunk' ? 'chunk-end' : 'complete';
+    if (this.bodyLength === 0) this.body = Buffer.allocUnsafe(input.length - at);
+    this.bodyLength += input.copy(this.body, this.bodyLength, at, end);
+    return end;
+  }
+
+  private readChunkLine(input: Buffer, start: number): number {
+    let at = start;
+    let size = 0;
+    for (; at < input.length; at += 1) {
+      const digit = HEX[input[at] ?? 0] ?? NO_DIGIT;
+      if (digit === NO_DIGIT) break;
+      size = size * 16 + digit;
+    }
+    const end = isLineEnd(input, at) ? at : input.indexOf(LINE_END, at);
+    if ((end === NOT_YET ? input.length : end) - start > MAX_CHUNK_LINE) fail(BAD_CHUNK);
+    if (end === NOT_YET) return NOT_YET;
+    if (at === start || at - start > MAX_DIGITS) fail(BAD_CHUNK);
+    if (end > at && !EXTENSIONS.test(input.toString('latin1', at, end))) fail(BAD_CHUNK);
+    this.left = size;
+    this.state = size === 0 ? 'trailers' : 'chunk';
+    return end + LINE_END.length;
+  }
+
+  private readChunkEnd(input: Buffer, at: number): number {
+    if (input.length < at + LINE_END.length) return NOT_YET;
+    if (!isLineEnd(input, at)) fail(BAD_CHUNK);
+    this.state = 'chunk-line';
+    return at + LINE_END.length;
+  }
+
+  /** Nobody wants to know them; but they have an end. */
+  private readTrailers(input: Buffer, at: number): number {
+    const end = isLineEnd(input, at) ? at - LINE_END.length : input.indexOf(HEAD_END, at);
+    if ((end === NOT_YET ? input.length : end) - at > MAX_HEAD) fail('its trailers are too long');
+    if (end === NOT_YET) return NOT_YET;
+    const text = input.toString('latin1', at, end + LINE_END.length);
+    if (!TRAILERS.test(text)) fail('a trailer is malformed');
+    this.state = 'complete';
+    return end + HEAD_END.length;
+  }
+}
+
+const CHUNKED = /^chunked$/i;
+/** One of the options of a connection (RFC 9110 §7.6.1). */
+const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
+const BAD_LENGTH = 'how long its answer is can be read in more than one way';
+const BAD_CHUNK = 'a chunk of its answer is malformed';
+
+function fail(words: string): never {
+  throw new InvalidResponse(words);
+}
+
+const isLineEnd = (input: Buffer, at: number): boolean =>
+  input[at] === 0x0d && input[at + 1] === 0x0a;
+
+const NOTHING = Buffer.alloc(0);
+
+const NO_DIGIT = -1;
+/** What each byte is as a hexadecimal digit. */
+const HEX = Int8Array.from({ length: 256 }, (_, byte) =>
+  /[0-9A-Fa-f]/.test(String.fromCharCode(byte))
+    ? Number.parseInt(String.fromCharCode(byte), 16)
+    : NO_DIGIT,
+);
+
+/**
+ * Of a head that is known to be well-formed and begins at `start`. Values are texts of their own: a part of the head's text,
+ * kept as the id of a session is, would keep all of it.
+ */
+function readFields(head: string, input: Buffer, start: number): IncomingHttpHeaders {
+  // Whatever a server names its fields, none is inherited.
+  const headers: Record<string, string> = Object.create(null);
+  let at = head.indexOf('\r\n') + LINE_END.length;
+  while (at < head.length) {
+    const colon = head.indexOf(':', at);
+    const lineEnd = head.indexOf('\r\n', colon);
+    const name = head.slice(at, colon).toLowerCase();
+    // Some take a tab there for a part of the value, and so another length for the right one.
+    if (isFraming(name) && head.slice(colon, lineEnd).includes('\t')) fail(BAD_LENGTH);
+    const value = readValue(head, input, start, colon + 1, lineEnd);
+    const former = headers[name];
+    headers[name] = former === undefined ? value : `${former}, ${value}`;
+    at = lineEnd + LINE_END.length;
+  }
+  return headers;
+}
+
+function readValue(head: string, input: Buffer, start: number, from: number, to: number): string {
+  let first = from;
+  let end = to;
+  while (first < end && isBlank(head.charCodeAt(first))) first += 1;
+  while (end > first && isBlank(head.charCodeAt(end - 1))) end -= 1;
+  return input.toString('latin1', start + first, start + end);
+}
+
+const isFraming = (name: string): boolean =>
+  name === 'content-length' || name === 'transfer-encoding';
+
+const isBlank = (character: number): boolean => character === 0x20 || character === 0x09;
