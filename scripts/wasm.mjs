@@ -1,8 +1,19 @@
 // npm run wasm: compiles wasm/scan-json.ts, and writes what comes of it as a module of the source. With --check it writes
 // nothing and fails when that is out of date.
 // Plain JavaScript: the compiler is ten megabytes of it, which tsx would look through first.
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
-import asc from 'assemblyscript/asc';
+
+/** The compiler's own: it takes 100 MB, which nobody else needs. */
+const folder = new URL('../wasm/', import.meta.url);
+const compiler = new URL('node_modules/assemblyscript/dist/asc.js', folder);
+if (!existsSync(compiler)) {
+  console.log('Installing the compiler of wasm/scan-json.ts …');
+  const stdio = ['ignore', 'ignore', 'inherit'];
+  execFileSync('npm', ['ci', '--ignore-scripts', '--silent'], { cwd: folder, stdio });
+}
+const { default: asc } = await import(compiler.href);
 
 const SOURCE = 'wasm/scan-json.ts';
 const target = new URL('../src/platform/scan/scan-module.ts', import.meta.url);
