@@ -66,6 +66,10 @@ export function createConnect(destination: Destination): (how: Connecting) => Pr
     const cancel = how.clock.after(timeoutMs, () => timeout.abort(new ConnectTimeout(NO_ANSWER)));
     try {
       return await open(how, AbortSignal.any([how.signal, timeout.signal]));
+    } catch (error) {
+      // It may be what the server could not go on from.
+      session = undefined;
+      throw error;
     } finally {
       cancel();
     }
@@ -110,7 +114,10 @@ function whenOpen<Kind extends Socket>(
         settle();
         reject(error);
       })
-      .once('close', () => reject(new Error('the connection was closed')));
+      .once('close', () => {
+        settle();
+        reject(new Error('the connection was closed'));
+      });
   });
 }
 

@@ -117,8 +117,11 @@ export class Connection implements ResponseSink, SentRequest {
     this.handler = undefined;
     this.goOn();
     // An answer may come before all of its request is sent: the rest of that would be taken for the next one.
-    if (isReusable && socket?.writableLength === 0) this.owner.release(this, this.keptMs);
-    else this.close();
+    if (isReusable && socket?.writableLength === 0) {
+      // A command that has its answers need not wait until nobody wants the connection any more.
+      socket.unref();
+      this.owner.release(this, this.keptMs);
+    } else this.close();
     try {
       handler?.onEnd();
     } catch (error) {
@@ -134,10 +137,12 @@ export class Connection implements ResponseSink, SentRequest {
       .on('end', () => this.endAnswer())
       .on('close', () => this.end(new ConnectionClosed(CLOSED)));
     if (this.isOver) socket.destroy();
+    else if (socket.destroyed) this.end(new ConnectionClosed(CLOSED));
   }
 
   private write(socket: Socket, head: string, body: string | null): void {
     this.reader.begin();
+    socket.ref();
     // One text is written in one call of the system. Only what is ASCII has the same bytes in a header and in a body.
     const isAscii = Buffer.byteLength(head) === head.length;
     if (isAscii) {

@@ -364,6 +364,26 @@ test('§18.3 TLS goes on from that of an earlier connection, and answers come by
   expect(resumed).toEqual([false, true]);
 });
 
+test('§18.3 TLS begins anew after a connection that could not be made', async () => {
+  const own = await issueCertificate('127.0.0.1');
+  const server = closeAfterTest(await startRawConnections(own));
+  const pool = openPool(server.url, { ca: own.cert });
+  const resumed: boolean[] = [];
+  server.server.on('secureConnection', (socket) => resumed.push(socket.isSessionReused()));
+  const first = sendOver(pool);
+  const connection = await server.connection(0);
+  connection.write(answer('first'));
+  await first.ended();
+  connection.socket.destroy();
+  await expect.poll(connection.isClosed).toBe(true);
+  server.server.once('connection', (socket) => socket.destroy());
+  await sendOver(pool).failed();
+  const third = sendOver(pool);
+  (await server.connection(1)).write(answer('third'));
+  expect(await third.ended()).toBe('third');
+  expect(resumed).toEqual([false, false]);
+});
+
 test('§18.3 a certificate of somebody else, or for somebody else, is refused', async () => {
   const [own, other] = [
     await issueCertificate('127.0.0.1'),

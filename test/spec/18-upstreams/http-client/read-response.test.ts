@@ -1,6 +1,7 @@
 // RFC 9112: how the answers of servers are read. Whatever the gateway takes for an answer, Node's own parser (llhttp) takes for
 // the same one: then nobody between can have read two.
 import { expect, test } from 'vitest';
+import { ResponseReader } from '../../../../src/platform/http-client/read-response.ts';
 import { below, pick, type Random, randomOf } from '../../../support/fuzz/seeded-random.ts';
 import { readByGateway, readByNode } from '../../../support/upstreams/read-by-node.ts';
 
@@ -116,6 +117,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   'headers without end': `${OK}${'X: a\r\n'.repeat(4000)}`,
   'trailers without end': `${CHUNKED}0\r\n${'X: a\r\n'.repeat(4000)}`,
   'the size of a chunk without end': `${CHUNKED}${'0'.repeat(300)}`,
+  'what only informs, without end': `${'HTTP/1.1 100 Continue\r\n\r\n'.repeat(1001)}${OK}Content-Length: 0\r\n\r\n`,
   'half a head': 'HTTP/1.1 200 OK\r\nContent-Le',
   'half a body': `${OK}Content-Length: 6\r\n\r\nhello`,
   'half a chunk': `${CHUNKED}6\r\nhello`,
@@ -169,6 +171,21 @@ test('RFC 9112: what is read twice is the same twice: no more than the reader’
   expect(readByGateway([bytesOf(text.slice(0, 60)), bytesOf(text.slice(60))])?.body).toBe(
     'abcabcabc',
   );
+});
+
+test('RFC 9112: whoever keeps the few bytes of chunks with long extensions keeps no more than those', () => {
+  const kept: Buffer[] = [];
+  const reader = new ResponseReader({
+    onHead() {},
+    onBody: (bytes) => void kept.push(bytes),
+    onComplete() {},
+  });
+  reader.begin();
+  reader.read(bytesOf(CHUNKED));
+  reader.read(bytesOf(`1;${'a'.repeat(250)}\r\nx\r\n`.repeat(250)));
+  expect(Buffer.concat(kept).toString()).toBe('x'.repeat(250));
+  // Small ones are parts of a buffer that Node shares among them.
+  for (const { buffer } of kept) expect(buffer.byteLength).toBeLessThanOrEqual(Buffer.poolSize);
 });
 
 const MUTATIONS = 6000;
