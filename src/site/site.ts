@@ -60,11 +60,11 @@ export function createSite({
   /** Read and filled in when it is first asked for: all of them would be a fifth of the start. */
   function getPage(path: string): Page | undefined {
     const file = unfinished.get(path);
-    if (file !== undefined) {
+    const bytes = file && readIfPresent(file.url);
+    if (file !== undefined && bytes !== undefined) {
+      finished.set(path, createPage(file, bytes, { fillSlots, logoOrigin }));
+      // Not before: what could not be read now is tried again when it is next asked for.
       unfinished.delete(path);
-      const bytes = readIfPresent(file.url);
-      if (bytes !== undefined)
-        finished.set(path, createPage(file, bytes, { fillSlots, logoOrigin }));
     }
     return finished.get(path);
   }

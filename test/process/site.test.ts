@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { cp, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -357,6 +357,21 @@ describe('documentation pages', () => {
     } finally {
       await rename(`${file}.old`, file);
     }
+    expect(unasked.findPage('/settings')?.status).toBe(200);
+  });
+
+  test('§4.1 a page that could not be read once is served as soon as it can be', async () => {
+    const file = join(folder, 'settings.html');
+    const asked = open('http://localhost:3000');
+    await rename(file, `${file}.old`);
+    try {
+      await mkdir(file);
+      expect(() => asked.findPage('/settings')).toThrow('EISDIR');
+      await rm(file, { recursive: true });
+    } finally {
+      await rename(`${file}.old`, file);
+    }
+    expect(asked.findPage('/settings')?.status).toBe(200);
   });
 
   test('§4.1 without built pages the service runs, and says once how to make them', async () => {

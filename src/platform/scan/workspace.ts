@@ -40,9 +40,12 @@ export function openWorkspace(length: number): Workspace | undefined {
 let usual: Workspace | undefined;
 let large: WeakRef<Workspace> | undefined;
 let compiled: object | undefined;
+/** Each further try would cost a body the compiler, or the engine some collections of all memory before it gives up. */
+let isRefused = false;
 
-/** Undefined on a processor without vector instructions, and where there is no memory for it. */
+/** Undefined on a processor without vector instructions, and once there was no memory, or no address space, for it. */
 function createWorkspace(pages: number): Workspace | undefined {
+  if (isRefused) return undefined;
   try {
     compiled ??= new WebAssembly.Module(Buffer.from(SCAN_MODULE, 'base64'));
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
@@ -50,6 +53,7 @@ function createWorkspace(pages: number): Workspace | undefined {
     const bytes = Buffer.from(memory.buffer, TEXT, pages * PAGE - TEXT - READ_BEHIND);
     return { bytes, table: new Uint32Array(memory.buffer, 0, TEXT / 4), scan: exports.scanObject };
   } catch {
+    isRefused = true;
     return undefined;
   }
 }

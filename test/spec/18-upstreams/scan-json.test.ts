@@ -1,7 +1,7 @@
 // Where members stand in the bytes of JSON is told as the parser would, whatever is written there: what is taken for an object
 // that is none could bring a message of its own with it.
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import {
   SCAN_BOUNDS,
   type ScannedMember,
@@ -404,3 +404,58 @@ test('§18.3 results: numbers are compared as they are written, not as doubles',
     { name: 'b', start: 36, end: 44 },
   ]);
 });
+
+afterEach(() => vi.unstubAllGlobals());
+
+interface MemorySize {
+  readonly initial: number;
+  readonly maximum: number;
+}
+
+/** What of it is used here: the types of Node.js do not have it. */
+declare const WebAssembly: {
+  readonly Module: unknown;
+  readonly Instance: unknown;
+  readonly Memory: new (size: MemorySize) => object;
+};
+
+/** A scanner of its own, on an engine that has no memory for workspaces of more pages than these. */
+async function openScanner(pagesLeft: number) {
+  const refused: number[] = [];
+  class Memory extends WebAssembly.Memory {
+    constructor(size: MemorySize) {
+      if (size.initial > pagesLeft) {
+        refused.push(size.initial);
+        throw new RangeError('WebAssembly.Memory(): could not allocate memory');
+      }
+      super(size);
+    }
+  }
+  const { Module, Instance } = WebAssembly;
+  vi.stubGlobal('WebAssembly', { Module, Instance, Memory });
+  vi.resetModules();
+  const fresh = await import('../../../src/platform/scan/scan-json.ts');
+  const { joinPieces } = await import('../../../src/platform/json.ts');
+  const scanLength = (length: number) => {
+    const body = Buffer.from(`{"a":"${'x'.repeat(length - 8)}"}`);
+    const joined = joinPieces([body.subarray(0, 7), body.subarray(7)]);
+    expect(joined.equals(body)).toBe(true);
+    return fresh.scanObject(joined, 0, joined.length, RULES);
+  };
+  return { scanLength, refused };
+}
+
+test.each([
+  { pagesLeft: 0, scanned: undefined },
+  { pagesLeft: 5, scanned: [{ name: 'a', start: 5, end: 2999 }] },
+])(
+  '§18.3 results: an engine that has memory for $pagesLeft pages is asked for more only once',
+  async ({ pagesLeft, scanned }) => {
+    const { scanLength, refused } = await openScanner(pagesLeft);
+    for (const _ of Array.from({ length: 3 })) {
+      expect(scanLength(3000)).toEqual(scanned);
+      expect(scanLength(1_000_000)).toBeUndefined();
+    }
+    expect(refused).toHaveLength(1);
+  },
+);
