@@ -1,4 +1,5 @@
 // Two replicas with sockets of their own that issue their own tokens, for real clients: those know the first one only.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { loadConfig } from '../../../src/config/load.ts';
 import { createGateway, type Deps, type Gateway } from '../../../src/gateway/gateway.ts';
 import { specCatalog } from '../catalogs/spec-catalog.ts';
@@ -67,6 +68,9 @@ export async function startOwnTokenReplicas(
     elsewhere: createLoginSteps({ request: createHttpRequest(`http://localhost:${otherPort}`) }),
     async restart() {
       await first.close();
+      // Only in a later turn does a client in this process see that its connections have ended.
+      await nextTurn();
+      await nextTurn();
       first = await open(port);
     },
     async close() {

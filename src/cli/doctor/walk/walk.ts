@@ -1,4 +1,5 @@
 // What a client sees of a gateway of which it has only the URL.
+import { setTimeout as pause } from 'node:timers/promises';
 import { isOnThisMachine } from '../../../platform/address.ts';
 import { isObject } from '../../../platform/json.ts';
 import type { Answer, Instruments } from '../instruments.ts';
@@ -28,7 +29,15 @@ export function createWalk(options: WalkOptions) {
     return typeof details === 'string' && /another gateway issued it/.test(details);
   });
 
-  const readReadiness = memoize(() => probe(`${baseUrl}/health/ready`));
+  /** One that has just started still fetches the provider's keys: it is asked again for a second. */
+  const readReadiness = memoize(async () => {
+    let answer = await probe(`${baseUrl}/health/ready`);
+    for (let again = 0; answer.status === 503 && again < 5; again += 1) {
+      await pause(200);
+      answer = await probe(`${baseUrl}/health/ready`);
+    }
+    return answer;
+  });
 
   /** What the gateway says that it lacks (§4.3): `keySet`, `store`, `servers`. */
   const listLacking = async () => {
