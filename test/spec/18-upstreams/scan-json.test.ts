@@ -405,7 +405,11 @@ test('§18.3 results: numbers are compared as they are written, not as doubles',
   ]);
 });
 
-afterEach(() => vi.unstubAllGlobals());
+// Other files of this worker would get the modules that met with a refusal.
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.resetModules();
+});
 
 interface MemorySize {
   readonly initial: number;
