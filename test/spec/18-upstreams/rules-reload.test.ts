@@ -56,6 +56,8 @@ test('§18.5 of two files that are loaded at once the later one holds', async ()
     ),
   });
   const gateway = await startForTest({ file: file('*'), builtIn: local });
+  // The provider's keys come before the rules, which take the process for so long that it would miss them.
+  expect(await gateway.listNames('tools/list')).toEqual(['one', 'other']);
   const slow = {
     mcpServers: {},
     rules: Array.from({ length: 2_000 }, (_, index) => ({
