@@ -101,7 +101,7 @@ function whenOpen<Kind extends Socket>(
   signal: AbortSignal,
 ): Promise<Kind> {
   return new Promise((resolve, reject) => {
-    const end = () => socket.destroy(toError(signal.reason));
+    const end = () => socket.destroy(signal.reason);
     const settle = () => signal.removeEventListener('abort', end);
     signal.addEventListener('abort', end);
     if (signal.aborted) end();
@@ -120,6 +120,3 @@ function whenOpen<Kind extends Socket>(
       });
   });
 }
-
-const toError = (reason: unknown): Error =>
-  reason instanceof Error ? reason : new Error('the connection is no longer needed');

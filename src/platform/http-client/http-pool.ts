@@ -47,7 +47,7 @@ export class HttpPool implements ConnectionOwner {
   private readonly open: (how: Connecting) => Promise<Socket>;
   private readonly connections = new Set<Connection>();
   /** The one that was used last is at the end: it is used next, so that the others can be closed. */
-  private idle: Connection[] = [];
+  private readonly idle: Connection[] = [];
   private readonly sweep: () => void;
   private isClosed = false;
   /** A connection is nobody's: what is read on it must not count as a part of the request that happened to open it. */

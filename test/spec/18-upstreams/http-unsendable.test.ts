@@ -6,7 +6,7 @@ import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { callTool, sessionCaller } from '../../support/upstreams/requests.ts';
 import { startScriptedHttp } from '../../support/upstreams/scripted-http.ts';
 
-/** Undici throws at once where a request through a proxy has the header that is for the proxy. */
+/** The header is for the proxy: a request that brings its own is refused at once. */
 const UNSENDABLE = { 'proxy-authorization': 'Basic bWU6bXk=' };
 
 test('§18.4 a header that a proxy may not be sent fails the calls that have it, and no other', async () => {
