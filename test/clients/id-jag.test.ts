@@ -26,6 +26,7 @@ const own = useShared(async () => {
   });
   const provider = await startIdJagProvider({
     issuer: replicas.provider.issuer,
+    clock: replicas.clock,
     client: { ...AT_PROVIDER, idAtServer: 'agent' },
     approved: [replicas.mcpUrl.origin],
   });

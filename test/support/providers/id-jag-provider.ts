@@ -2,6 +2,7 @@
 // (RFC 8693, draft-ietf-oauth-identity-assertion-authz-grant §4.3), for those servers that its administrator has approved.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Clock } from '../../../src/platform/clock.ts';
 import { claimsOfUser, ID_JAG_TYPE } from '../oauth/id-jag.ts';
 import type { Issuer } from '../oauth/issuer.ts';
 
@@ -20,6 +21,8 @@ export interface IdJagProvider {
 
 export interface IdJagProviderOptions {
   readonly issuer: Issuer;
+  /** Of the gateway, too: one that stands still takes no assertion of later. */
+  readonly clock: Pick<Clock, 'now'>;
   /** The client by its names here and at the server that it calls. */
   readonly client: { readonly id: string; readonly secret: string; readonly idAtServer: string };
   /** Issuers of the servers that the client may call. */
@@ -28,6 +31,7 @@ export interface IdJagProviderOptions {
 
 export async function startIdJagProvider({
   issuer,
+  clock,
   client,
   approved,
 }: IdJagProviderOptions): Promise<IdJagProvider> {
@@ -55,7 +59,7 @@ export async function startIdJagProvider({
       resource: form.get('resource') ?? undefined,
       scope: form.get('scope') ?? undefined,
     };
-    const assertion = await issuer.sign(claimsOfUser(issuer.url, Date.now(), claims), {
+    const assertion = await issuer.sign(claimsOfUser(issuer.url, clock.now(), claims), {
       header: { typ: ID_JAG_TYPE },
     });
     given.push(assertion);
