@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { createSecondTimer } from '../platform/clock.ts';
+import type { Link } from '../platform/linked-list.ts';
 import {
   type Connection,
   type ConnectionProgress,
@@ -50,16 +51,16 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
     onBusy(connection) {
       // One that somebody else's server accepted is not ours to close.
       if (!all.has(connection)) return;
-      idle.delete(connection);
-      busy.add(connection);
+      idle.remove(connection.place);
+      connection.place = busy.add(connection);
       startMeasuring();
     },
     onIdle(connection) {
-      busy.delete(connection);
+      busy.remove(connection.place);
       waitingForBody.delete(connection);
       if (!all.has(connection)) return;
       if (isClosing) connection.socket.destroySoon();
-      else if (!beyondLimit.has(connection)) idle.add(connection);
+      else if (!beyondLimit.has(connection)) connection.place = idle.add(connection);
     },
     onClose: (connection) => forgetConnection(open, connection),
   };
@@ -75,7 +76,7 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
       const connection = create(socket);
       all.add(connection);
       makeRoomFor(connection);
-      if (!beyondLimit.has(connection)) idle.add(connection);
+      if (!beyondLimit.has(connection)) connection.place = idle.add(connection);
     },
     get: (socket) => known.get(socket) ?? create(socket),
     tryClaimPlace,
@@ -87,7 +88,8 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
       isClosing = true;
     },
     closeIdle() {
-      for (const connection of all) if (!busy.has(connection)) closeConnection(open, connection);
+      for (const connection of all)
+        if (connection.place?.list !== busy) closeConnection(open, connection);
     },
     closeAll() {
       for (const connection of all) closeConnection(open, connection);
@@ -113,6 +115,7 @@ class ServedConnection implements Connection {
   readonly socket: Socket;
   readonly address: string;
   isClosing = false;
+  place: Link<Connection> | undefined;
   private readonly events: ConnectionEvents;
   /** With the bytes of their replies. */
   private readonly pending = new Map<ServerResponse, number>();

@@ -1,6 +1,7 @@
 // What a connection is, when its caller reads too slowly to go on, and the connections that are open.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { type Link, LinkedList } from '../platform/linked-list.ts';
 
 export interface Connection {
   readonly socket: Socket;
@@ -8,6 +9,8 @@ export interface Connection {
   readonly address: string;
   /** Its last reply is on its way: nothing more of it is looked at. */
   isClosing: boolean;
+  /** Among those that are busy, or those that are idle. */
+  place: Link<Connection> | undefined;
   /** Adds a request; returns how many of them are pending. */
   startRequest(res: ServerResponse): number;
   /** Those of the pending requests, in their order. */
@@ -83,9 +86,9 @@ export class StallDetector {
 export interface OpenConnections {
   readonly all: Set<Connection>;
   /** With requests that have no reply yet. */
-  readonly busy: Set<Connection>;
+  readonly busy: LinkedList<Connection>;
   /** The one that is idle longest comes first. */
-  readonly idle: Set<Connection>;
+  readonly idle: LinkedList<Connection>;
   /** Accepted while all others were busy. */
   readonly beyondLimit: Set<Connection>;
   /** Busy ones that only wait for a body: next to be closed when none is idle. */
@@ -94,17 +97,16 @@ export interface OpenConnections {
 
 export const createOpenConnections = (): OpenConnections => ({
   all: new Set(),
-  busy: new Set(),
-  idle: new Set(),
+  busy: new LinkedList(),
+  idle: new LinkedList(),
   beyondLimit: new Set(),
   waitingForBody: new Set(),
 });
 
 /** A busy one stays busy until its requests are over. */
 export function forgetConnection(open: OpenConnections, connection: Connection): void {
-  for (const set of [open.all, open.idle, open.beyondLimit, open.waitingForBody]) {
-    set.delete(connection);
-  }
+  open.idle.remove(connection.place);
+  for (const set of [open.all, open.beyondLimit, open.waitingForBody]) set.delete(connection);
 }
 
 export function closeConnection(open: OpenConnections, connection: Connection): void {
@@ -115,7 +117,8 @@ export function closeConnection(open: OpenConnections, connection: Connection): 
 /** Closes those whose callers read too slowly, and finds those that only wait for a body. */
 export function closeStalledConnections(open: OpenConnections): void {
   const { all, busy, waitingForBody } = open;
-  for (const connection of busy) {
+  // A copy: one that is reset is removed.
+  for (const connection of [...busy]) {
     const progress = connection.checkProgress();
     if (progress === 'stalled') resetConnection(open, connection);
     else if (progress === 'waiting for a body' && all.has(connection)) {

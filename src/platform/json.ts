@@ -218,15 +218,19 @@ function isEscaped(text: string, quote: number): boolean {
  */
 export type Written = string | readonly Uint8Array[];
 
-/** A WeakMap, since a value is forgotten with the call that it belongs to. */
-const written = new WeakMap<object, Written>();
+/** A member that no copy has: whoever changes a value makes another of it, of which nothing is noted. */
+const WRITTEN = Symbol('written');
 
-/** Notes how the value was written. Whoever changes a value makes another of it, of which nothing is noted. */
+/**
+ * Notes how the value was written. In the value itself: a WeakMap that is as old as the process would keep each text until the
+ * next full garbage collection.
+ */
 export function noteWritten(value: object, how: Written): void {
-  written.set(value, how);
+  Object.defineProperty(value, WRITTEN, { value: how, configurable: true });
 }
 
-export const findWritten = (value: object): Written | undefined => written.get(value);
+export const findWritten = (value: { readonly [WRITTEN]?: Written }): Written | undefined =>
+  value[WRITTEN];
 
 /** What stands before and behind it. */
 export const surround = (before: string, content: Written, behind: string): Written =>

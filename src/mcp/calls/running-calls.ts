@@ -3,6 +3,7 @@
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { EndedGrants } from '../../grants/ended-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { LinkedList } from '../../platform/linked-list.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { Call, CallObserver } from './call.ts';
@@ -12,17 +13,12 @@ import type { Outcome } from './outcome.ts';
 const LONG_MS = 1000;
 const MAX_IN_ALL = 4096;
 
-/**
- * `call` is unset when it is over: a Set that grows and shrinks leaves old tables behind, which would keep all that it
- * held.
- */
 interface RunningCall {
   readonly startedAt: number;
-  call: CountedCall | undefined;
+  readonly call: CountedCall;
 }
 
-/** The oldest first. */
-type RunningCalls = Set<RunningCall>;
+type RunningCalls = LinkedList<RunningCall>;
 
 /**
  * Counts the call, and the bytes of its body, until what it returns is called.
@@ -44,13 +40,14 @@ export function createCountCall(
   clock: Clock,
   endedGrants?: Pick<EndedGrants, 'listen' | 'hasEnded'>,
 ): CountCall {
-  const all: RunningCalls = new Set();
+  const all: RunningCalls = new LinkedList();
   let isLooking = false;
   const byUser = new Map<string, RunningCalls>();
 
   endedGrants?.listen((grantId) => {
-    for (const { call } of all) {
-      if (call?.user?.grant?.id === grantId) call.abort(new GatewayError('token_revoked'));
+    // A copy: what ends is removed.
+    for (const { call } of [...all]) {
+      if (call.user?.grant?.id === grantId) call.abort(new GatewayError('token_revoked'));
     }
   });
 
@@ -73,17 +70,13 @@ export function createCountCall(
     const callsOfUser = name === undefined ? undefined : getRunningCalls(name);
     const running: RunningCall = { startedAt, call };
     const releaseBody = call.holdBody();
-    all.add(running);
-    callsOfUser?.add(running);
+    const link = all.add(running);
+    const linkOfUser = callsOfUser?.add(running);
     if (!isLooking) lookForLong();
 
     return function end() {
-      running.call = undefined;
-      all.delete(running);
-      callsOfUser?.delete(running);
-      if (name !== undefined && callsOfUser?.size === 0 && byUser.get(name) === callsOfUser) {
-        byUser.delete(name);
-      }
+      all.remove(link);
+      callsOfUser?.remove(linkOfUser);
       releaseBody();
     };
   };
@@ -96,16 +89,22 @@ export function createCountCall(
       const now = clock.monotonic();
       for (const { startedAt, call } of all) {
         if (now - startedAt < LONG_MS) break;
-        call?.stream.begin();
+        call.stream.begin();
       }
+      forgetIdleUsers();
       if (all.size > 0) lookForLong();
     });
+  }
+
+  /** Not at the end of each call: see LinkedList of Maps that grow and shrink with calls. */
+  function forgetIdleUsers(): void {
+    for (const [user, { size }] of byUser) if (size === 0) byUser.delete(user);
   }
 
   function getRunningCalls(user: string): RunningCalls {
     const known = byUser.get(user);
     if (known !== undefined) return known;
-    const none: RunningCalls = new Set();
+    const none: RunningCalls = new LinkedList();
     byUser.set(user, none);
     return none;
   }

@@ -3,6 +3,7 @@
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { type Link, LinkedList } from '../../platform/linked-list.ts';
 import {
   isRequestId,
   isShortId,
@@ -288,22 +289,19 @@ const FAILURE_RESULTS = '2025-11-25';
 
 type Cancellations = ReturnType<typeof createCancellations>;
 
-/**
- * `call` is unset when it is over. A Map that grows and shrinks leaves old tables behind, which survive several garbage
- * collections, and would keep all that the call held.
- */
 interface RunningCall {
-  readonly key: string;
-  call: Call | undefined;
+  readonly sessionId: string;
+  readonly id: RequestId;
+  readonly call: Call;
 }
 
 function createCancellations(replicas: McpReplicas) {
-  const running = new Map<string, RunningCall>();
+  const running = new LinkedList<RunningCall>();
 
   function cancelHere(sessionId: string, id: RequestId): boolean {
-    const runningCall = running.get(buildCallKey(sessionId, id));
-    runningCall?.call?.abort(new GatewayError('request_cancelled'));
-    return runningCall !== undefined;
+    const found = findNewest(running, sessionId, id);
+    found?.call.abort(new GatewayError('request_cancelled'));
+    return found !== undefined;
   }
 
   replicas.listen((message) => {
@@ -312,16 +310,9 @@ function createCancellations(replicas: McpReplicas) {
 
   return {
     /** Until it is removed, its client can cancel it: it is answered at once, with `request_cancelled`. */
-    add(call: Call, sessionId: string, id: RequestId): RunningCall {
-      const runningCall: RunningCall = { key: buildCallKey(sessionId, id), call };
-      running.set(runningCall.key, runningCall);
-      return runningCall;
-    },
-    remove(runningCall: RunningCall): void {
-      runningCall.call = undefined;
-      // A client that uses an id twice at once can cancel the later call only.
-      if (running.get(runningCall.key) === runningCall) running.delete(runningCall.key);
-    },
+    add: (call: Call, sessionId: string, id: RequestId): Link<RunningCall> =>
+      running.add({ sessionId, id, call }),
+    remove: (link: Link<RunningCall>): void => running.remove(link),
     /** Cancels the call wherever it runs; one that is over already, or never was, is no matter. */
     async cancel(sessionId: string, id: RequestId): Promise<void> {
       if (cancelHere(sessionId, id) || !isShortId(id)) return;
@@ -330,6 +321,16 @@ function createCancellations(replicas: McpReplicas) {
   };
 }
 
-/** 1 and "1" are two ids (JSON-RPC). */
-const buildCallKey = (sessionId: string, id: RequestId): string =>
-  typeof id === 'string' ? `${sessionId}"${id}` : `${sessionId}#${id}`;
+/**
+ * A client that uses an id twice at once cancels the later call. 1 and "1" are two ids (JSON-RPC). All calls that run are looked
+ * at, which are some thousands at most: cancelling is rare, and each call would pay for an index.
+ */
+function findNewest(
+  running: Iterable<RunningCall>,
+  sessionId: string,
+  id: RequestId,
+): RunningCall | undefined {
+  let newest: RunningCall | undefined;
+  for (const one of running) if (one.id === id && one.sessionId === sessionId) newest = one;
+  return newest;
+}
