@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { createSecondTimer } from '../platform/clock.ts';
-import type { Link } from '../platform/linked-list.ts';
+import type { Link, LinkedList } from '../platform/linked-list.ts';
 import {
   type Connection,
   type ConnectionProgress,
@@ -51,8 +51,7 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
     onBusy(connection) {
       // One that somebody else's server accepted is not ours to close.
       if (!all.has(connection)) return;
-      idle.remove(connection.place);
-      connection.place = busy.add(connection);
+      move(connection, busy);
       startMeasuring();
     },
     onIdle(connection) {
@@ -60,7 +59,7 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
       waitingForBody.delete(connection);
       if (!all.has(connection)) return;
       if (isClosing) connection.socket.destroySoon();
-      else if (!beyondLimit.has(connection)) connection.place = idle.add(connection);
+      else if (!beyondLimit.has(connection)) move(connection, idle);
     },
     onClose: (connection) => forgetConnection(open, connection),
   };
@@ -76,7 +75,7 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
       const connection = create(socket);
       all.add(connection);
       makeRoomFor(connection);
-      if (!beyondLimit.has(connection)) connection.place = idle.add(connection);
+      if (!beyondLimit.has(connection)) move(connection, idle);
     },
     get: (socket) => known.get(socket) ?? create(socket),
     tryClaimPlace,
@@ -95,6 +94,12 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
       for (const connection of all) closeConnection(open, connection);
     },
   };
+}
+
+/** Into the list, and out of the other one. */
+function move(connection: Connection, list: LinkedList<Connection>): void {
+  connection.place?.list?.remove(connection.place);
+  connection.place = list.add(connection);
 }
 
 // One connection: its requests that have no reply yet, in order, and what of the replies is not sent.

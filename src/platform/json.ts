@@ -229,8 +229,9 @@ export function noteWritten(value: object, how: Written): void {
   Object.defineProperty(value, WRITTEN, { value: how, configurable: true });
 }
 
+/** Undefined too for a value that only inherits from the one that was written. */
 export const findWritten = (value: { readonly [WRITTEN]?: Written }): Written | undefined =>
-  value[WRITTEN];
+  Object.hasOwn(value, WRITTEN) ? value[WRITTEN] : undefined;
 
 /** What stands before and behind it. */
 export const surround = (before: string, content: Written, behind: string): Written =>

@@ -295,11 +295,19 @@ interface RunningCall {
   readonly call: Call;
 }
 
+/**
+ * Calls are looked for in one part of so many, chosen by the last two digits of the session's id, a UUID: so few share it that all
+ * can be looked at. A Map would grow and shrink with each call (platform/linked-list.ts).
+ */
+const PARTS = 256;
+
 function createCancellations(replicas: McpReplicas) {
-  const running = new LinkedList<RunningCall>();
+  const parts = Array.from({ length: PARTS }, () => new LinkedList<RunningCall>());
+  const others = new LinkedList<RunningCall>();
+  const findPart = (sessionId: string) => parts[Number.parseInt(sessionId.slice(-2), 16)] ?? others;
 
   function cancelHere(sessionId: string, id: RequestId): boolean {
-    const found = findNewest(running, sessionId, id);
+    const found = findNewest(findPart(sessionId), sessionId, id);
     found?.call.abort(new GatewayError('request_cancelled'));
     return found !== undefined;
   }
@@ -311,8 +319,8 @@ function createCancellations(replicas: McpReplicas) {
   return {
     /** Until it is removed, its client can cancel it: it is answered at once, with `request_cancelled`. */
     add: (call: Call, sessionId: string, id: RequestId): Link<RunningCall> =>
-      running.add({ sessionId, id, call }),
-    remove: (link: Link<RunningCall>): void => running.remove(link),
+      findPart(sessionId).add({ sessionId, id, call }),
+    remove: (link: Link<RunningCall>): void => link.list?.remove(link),
     /** Cancels the call wherever it runs; one that is over already, or never was, is no matter. */
     async cancel(sessionId: string, id: RequestId): Promise<void> {
       if (cancelHere(sessionId, id) || !isShortId(id)) return;
@@ -321,10 +329,7 @@ function createCancellations(replicas: McpReplicas) {
   };
 }
 
-/**
- * A client that uses an id twice at once cancels the later call. 1 and "1" are two ids (JSON-RPC). All calls that run are looked
- * at, which are some thousands at most: cancelling is rare, and each call would pay for an index.
- */
+/** A client that uses an id twice at once cancels the later call. 1 and "1" are two ids (JSON-RPC). */
 function findNewest(
   running: Iterable<RunningCall>,
   sessionId: string,
