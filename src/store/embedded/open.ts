@@ -110,18 +110,17 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
   }
 }
 
-/** In one transaction: for each that the first start creates, the disk would be waited for. */
-const openDatabases = (watched: OpenFolder, options: EmbeddedOptions) =>
-  watched.root.transactionSync(() => {
-    const { write, ensureWritable } = watchWrites(watched, options);
-    const folder: OpenFolder = { ...watched, write };
-    return {
-      folder,
-      ensureWritable,
-      values: createEmbeddedKeyValue({ ...folder, clock: options.clock }),
-      embeddedSessions: createEmbeddedSessions({ ...options, ...folder }),
-    };
-  });
+/** Each by a transaction of its own: opened in a common one, a full disk later ends the process in lmdb (SIGABRT). */
+function openDatabases(watched: OpenFolder, options: EmbeddedOptions) {
+  const { write, ensureWritable } = watchWrites(watched, options);
+  const folder: OpenFolder = { ...watched, write };
+  return {
+    folder,
+    ensureWritable,
+    values: createEmbeddedKeyValue({ ...folder, clock: options.clock }),
+    embeddedSessions: createEmbeddedSessions({ ...options, ...folder }),
+  };
+}
 
 // §4.3: the service is not ready while DATA_DIR cannot be written, and is again once it can.
 
