@@ -1,21 +1,18 @@
 // npm run lab: starts, says what to copy, serves, and ends.
 import { afterEach, expect, test } from 'vitest';
 import { logInAs } from '../../scripts/demo/login.ts';
-import { freePort } from '../support/gateway/ports.ts';
+import { freePorts } from '../support/gateway/ports.ts';
 import { endPosterns, launch, runPostern } from '../support/gateway/process.ts';
 import { REDIRECT_URI } from '../support/gateway/service.ts';
 import { newPkce } from '../support/oauth/login-steps.ts';
 
 afterEach(endPosterns);
 
-/** The lab has the two dozen ports after it, too: none of them may be of another worker. */
-async function findPorts(): Promise<number> {
-  const port = await freePort();
-  return port % 1000 < 950 ? port : findPorts();
-}
+/** The page's, and two for each provider (scripts/lab/start-lab.ts). */
+const LAB_PORTS = 25;
 
 async function startLab(...args: readonly string[]) {
-  const port = await findPorts();
+  const port = await freePorts(LAB_PORTS);
   const lab = launch({}, { npm: true, args: ['-s', 'lab', '--', '--port', String(port), ...args] });
   await expect.poll(() => lab.stdout + lab.stderr).toContain('Press Ctrl+C to end.');
   return { lab, port };

@@ -14,13 +14,25 @@ const worker = Number(process.env.VITEST_POOL_ID ?? 0) % WORKERS;
 let next = randomInt(PORTS_PER_WORKER);
 
 /** A loopback port that nobody else uses. */
-export async function freePort(): Promise<number> {
+export const freePort = (): Promise<number> => freePorts(1);
+
+/** The first of `count` loopback ports, one beside the other, that nobody else uses. */
+export async function freePorts(count: number): Promise<number> {
   for (let attempt = 0; attempt < PORTS_PER_WORKER; attempt += 1) {
-    const port = FIRST_PORT + worker * PORTS_PER_WORKER + next;
-    next = (next + 1) % PORTS_PER_WORKER;
-    if (await isFree(port)) return port;
+    if (next + count > PORTS_PER_WORKER) next = 0;
+    const first = FIRST_PORT + worker * PORTS_PER_WORKER + next;
+    const taken = await findTaken(first, count);
+    next = (taken === undefined ? next + count : taken + 1 - first + next) % PORTS_PER_WORKER;
+    if (taken === undefined) return first;
   }
-  throw new Error(`No port is free from ${FIRST_PORT + worker * PORTS_PER_WORKER} on`);
+  throw new Error(`No ${count} ports are free from ${FIRST_PORT + worker * PORTS_PER_WORKER} on`);
+}
+
+async function findTaken(first: number, count: number): Promise<number | undefined> {
+  for (let port = first; port < first + count; port += 1) {
+    if (!(await isFree(port))) return port;
+  }
+  return undefined;
 }
 
 const isFree = (port: number): Promise<boolean> =>
