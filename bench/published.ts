@@ -103,8 +103,15 @@ export interface ScalingResults {
   readonly shared: readonly DeploymentResult[];
   readonly redis: readonly RedisCostRow[];
   readonly hotWindows: readonly HotWindowResult[];
-  /** Measured by themselves, on another day than the rest. */
+  /** Measured by themselves, on another day than the rest, as `ways` are. */
+  readonly relayed?: RelayedDeployments;
   readonly ways?: WaysResults;
+}
+
+/** One process and two whose calls go on to a server behind them. */
+export interface RelayedDeployments {
+  readonly machine: Machine;
+  readonly deployments: readonly DeploymentResult[];
 }
 
 /** The ways of asking Redis, against each other. */

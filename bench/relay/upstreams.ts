@@ -5,14 +5,18 @@ import { freePort } from '../../test/support/gateway/ports.ts';
 import type { Era } from '../contestants.ts';
 import { LOAD_CORE, type ServerProcess, startServer } from '../server-process.ts';
 
-/** Of either era; it runs beside the load. */
-export async function startUpstream(era: Era, tools = 1): Promise<ServerProcess> {
+/** Of either era; it runs beside the load unless other cores are given. */
+export async function startUpstream(
+  era: Era,
+  tools = 1,
+  cores = LOAD_CORE,
+): Promise<ServerProcess> {
   const port = await freePort();
   return startServer({
     args: ['bench/contestants/upstream.mjs'],
     env: { PORT: String(port), ERA: era, TOOLS: String(tools) },
     port,
-    cores: LOAD_CORE,
+    cores,
   });
 }
 

@@ -6,6 +6,9 @@ import { Redis } from 'ioredis';
 import { startHaproxy } from '../../scripts/chaos/servers/haproxy.ts';
 import { checkAnswers } from '../check-answers.ts';
 import { runPostern } from '../contestants.ts';
+import { TOOLS } from '../relay/contestants.ts';
+import { SMALL_CALL } from '../relay/measure-table.ts';
+import { nameInFile, startUpstream } from '../relay/upstreams.ts';
 import { computeMedian } from '../results.ts';
 import type { Plan } from '../rounds.ts';
 import { LOAD_CORE, type ServerProcess } from '../server-process.ts';
@@ -18,7 +21,7 @@ export interface DeploymentFigures {
   readonly requestsPerSecond: number;
   readonly gateway: number;
   readonly redis: number;
-  /** The load generator, and the load balancer where there is one. */
+  /** The load generator; with it the load balancer and the server behind, where there are some. */
   readonly load: number;
   /** Calls in each script. */
   readonly batch: number;
@@ -32,7 +35,10 @@ export interface DeploymentResult extends DeploymentFigures {
 }
 
 /** `apart`: the gateway has a core, everything else the other. `shared`: all run on both. */
-export type Placement = 'apart' | 'shared';
+type Placement = 'apart' | 'shared';
+
+/** Of the page. `relayed`: as `shared`, and calls go on to a server behind. */
+export type DeploymentPart = Placement | 'relayed';
 
 export interface Deployment {
   readonly name: string;
@@ -42,6 +48,8 @@ export interface Deployment {
   readonly users?: number;
   open(start: StartReplica): Promise<Opened>;
 }
+
+export const ONE_PROCESS = 'one process';
 
 /** A round also says what Redis did for a call. */
 export interface DeploymentRound extends DeploymentFigures {
@@ -84,28 +92,34 @@ async function openBehindHaproxy(start: StartReplica): Promise<Opened> {
   return { servers, urls: [`${balancer.url}/mcp`], close: balancer.close };
 }
 
-const DEPLOYMENTS: readonly Deployment[] = [
-  ...[1, 8, 32, 128].map((connections) => ({
-    name: 'one process',
-    placement: 'apart' as const,
+const openWorkers = (start: StartReplica): Promise<Opened> => openOne(start, { WORKERS: '2' });
+
+const onBothCores = (name: string, open: Deployment['open']): Deployment => ({
+  name,
+  placement: 'shared',
+  connections: 32,
+  open,
+});
+
+const ONE_AND_WORKERS: readonly Deployment[] = [
+  onBothCores(ONE_PROCESS, openOne),
+  onBothCores('`WORKERS=2`', openWorkers),
+];
+
+const DEPLOYMENTS: Readonly<Record<DeploymentPart, readonly Deployment[]>> = {
+  apart: [1, 8, 32, 128].map((connections) => ({
+    name: ONE_PROCESS,
+    placement: 'apart',
     connections,
     open: openOne,
   })),
-  { name: 'one process', placement: 'shared', connections: 32, open: openOne },
-  {
-    name: '`WORKERS=2`',
-    placement: 'shared',
-    connections: 32,
-    open: (start) => openOne(start, { WORKERS: '2' }),
-  },
-  { name: 'two replicas, clients in turn', placement: 'shared', connections: 32, open: openTwo },
-  {
-    name: 'two replicas behind HAProxy',
-    placement: 'shared',
-    connections: 32,
-    open: openBehindHaproxy,
-  },
-];
+  shared: [
+    ...ONE_AND_WORKERS,
+    onBothCores('two replicas, clients in turn', openTwo),
+    onBothCores('two replicas behind HAProxy', openBehindHaproxy),
+  ],
+  relayed: ONE_AND_WORKERS,
+};
 
 const BOTH_CORES = '0,1';
 /** Two processes share the calls, and V8 optimises each of them by itself. */
@@ -113,18 +127,20 @@ const WARM_UP_SECONDS = 12;
 const MAX_REPEATS = 4;
 
 export async function measureDeployments(
-  placement: Placement,
+  part: DeploymentPart,
   plan: Plan,
 ): Promise<readonly DeploymentResult[]> {
-  const deployments = DEPLOYMENTS.filter((deployment) => deployment.placement === placement);
+  const deployments = DEPLOYMENTS[part];
   const testbed = await openTestbed();
   const client = new Redis(testbed.redisUrl);
   const runners = [];
+  let behind: ServerProcess | undefined;
   try {
     const meter = createRedisMeter(client);
-    if (placement === 'shared') await allowBothCores(client);
+    if (part !== 'apart') await allowBothCores(client);
+    if (part === 'relayed') behind = await startUpstream('session', TOOLS, BOTH_CORES);
     for (const deployment of deployments) {
-      runners.push(await openDeployment(testbed, deployment, meter));
+      runners.push(await openDeployment(testbed, deployment, meter, behind));
     }
     const rounds = runners.map((): DeploymentRound[] => []);
     for (let round = 0; round < plan.rounds; round++) {
@@ -138,6 +154,7 @@ export async function measureDeployments(
   } finally {
     for (const { close } of runners) await close?.();
     client.disconnect();
+    await behind?.stop();
     await testbed.close();
     allowOnlyLoadCore();
   }
@@ -160,19 +177,23 @@ export async function openDeployment(
   testbed: Testbed,
   deployment: Deployment,
   meter: RedisMeter,
+  behind?: ServerProcess,
 ): Promise<OpenDeployment> {
   database += 1;
   const shared = { REDIS_URL: `${testbed.redisUrl}/${database}`, ALLOWED_HOSTS: '127.0.0.1' };
   const cores = deployment.placement === 'shared' ? { cores: BOTH_CORES } : {};
+  const file =
+    behind &&
+    (await nameInFile(testbed.folder, 'relayed', { bare: { url: behind.url, prefix: '' } }));
   const { servers, urls, close } = await deployment.open((settings = {}) =>
-    testbed.start(runPostern('redis', { ...shared, ...settings }), cores),
+    testbed.start(runPostern('redis', { ...shared, ...settings }, file), cores),
   );
   const [first] = servers;
   if (first === undefined) throw new Error('There is no server');
   // Any replica serves a session.
   const call =
     deployment.users === undefined
-      ? await testbed.createCall(first, 'session')
+      ? await testbed.createCall(first, 'session', behind && SMALL_CALL)
       : await testbed.createCallOfMany(first, deployment.users);
   const loads = await Promise.all(
     urls.map(async (url) => {
@@ -189,9 +210,10 @@ export async function openDeployment(
     repeats = MAX_REPEATS,
   ): Promise<DeploymentRound> {
     const readGateway = () => servers.reduce((sum, server) => sum + server.readCpuSeconds(), 0);
+    const readLoad = () => readEndedChildrenSeconds() + (behind?.readCpuSeconds() ?? 0);
     const [gatewayBefore, loadBefore, redisBefore] = [
       readGateway(),
-      readEndedChildrenSeconds(),
+      readLoad(),
       await meter.read(),
     ];
     const each = connections / urls.length;
@@ -210,7 +232,7 @@ export async function openDeployment(
       requestsPerSecond: results.reduce((sum, result) => sum + result.requestsPerSecond, 0),
       gateway: ((readGateway() - gatewayBefore) / requests) * 1e6,
       redis: redis.cpuMicroseconds,
-      load: ((readEndedChildrenSeconds() - loadBefore) / requests) * 1e6,
+      load: ((readLoad() - loadBefore) / requests) * 1e6,
       batch: 1 / redis.scripts,
       p50Ms: Math.max(...results.map(({ p50Ms }) => p50Ms)),
       p99Ms: Math.max(...results.map(({ p99Ms }) => p99Ms)),

@@ -9,6 +9,7 @@ import {
   computeMedians,
   type Deployment,
   type DeploymentRound,
+  ONE_PROCESS,
   type OpenDeployment,
   openDeployment,
   openOne,
@@ -34,7 +35,6 @@ interface ModeCase extends Pick<Deployment, 'name' | 'placement' | 'users'> {
   readonly settings: Readonly<Record<string, string>>;
 }
 
-export const ONE_PROCESS = 'one process';
 export const MANY_USERS = 'one process, a thousand users';
 export const EIGHT_PROCESSES = '`WORKERS=8`';
 

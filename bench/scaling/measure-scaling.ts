@@ -3,7 +3,7 @@ import { describeMachine } from '../machine.ts';
 import type { Options } from '../options.ts';
 import { publish, readPublished, type ScalingResults, type WaysResults } from '../published.ts';
 import { measureCallers } from './measure-callers.ts';
-import { measureDeployments, type Placement } from './measure-deployments.ts';
+import { measureDeployments } from './measure-deployments.ts';
 import { MODE_PARTS, measureModes } from './measure-modes.ts';
 import { type HotWindowResult, measureHotWindow, measureRedisCosts } from './measure-redis.ts';
 
@@ -14,21 +14,20 @@ const HOT_WINDOW_SECONDS = 62;
 
 /** Of what the upper part of the page shows. */
 const BASE_PARTS = ['apart', 'shared', 'redis', 'window'];
+const BASE_DEPLOYMENTS = ['apart', 'shared'] as const;
 /** Longer than a share lives, so that each begins and ends in it. */
 const CALLERS_SECONDS = 10;
 
-const PLACEMENTS: readonly Placement[] = ['apart', 'shared'];
-
-/** `--only` takes apart, shared, redis, window, modes, modes-users, modes-workers and callers; what is not measured stays as it was published. */
+/** `--only` takes apart, shared, relayed, redis, window, modes, modes-users, modes-workers and callers; what is not measured stays as it was published. */
 export async function measureScaling({ plan, only, isQuick, isPublished }: Options): Promise<void> {
   const isAsked = (part: string) => only.length === 0 || only.includes(part);
   const machine = describeMachine();
   let results: Partial<ScalingResults> = { ...readPublished().scaling };
-  for (const placement of PLACEMENTS) {
-    if (!isAsked(placement)) continue;
-    const deployments = await measureDeployments(placement, plan);
+  for (const part of BASE_DEPLOYMENTS) {
+    if (!isAsked(part)) continue;
+    const deployments = await measureDeployments(part, plan);
     console.table(deployments);
-    results = { ...results, [placement]: deployments };
+    results = { ...results, [part]: deployments };
   }
   if (isAsked('redis')) {
     const redis = await measureRedisCosts(plan.seconds);
@@ -44,6 +43,11 @@ export async function measureScaling({ plan, only, isQuick, isPublished }: Optio
     results = { ...results, hotWindows };
   }
   if (BASE_PARTS.some(isAsked)) results = { ...results, machine };
+  if (isAsked('relayed')) {
+    const deployments = await measureDeployments('relayed', plan);
+    console.table(deployments);
+    results = { ...results, relayed: { machine, deployments } };
+  }
   const asksModes = MODE_PARTS.some(isAsked);
   if (asksModes || isAsked('callers')) {
     let ways: WaysResults = { modes: [], callers: [], ...results.ways, machine };

@@ -98,7 +98,7 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
 
 /** Into the list, and out of the other one. */
 function move(connection: Connection, list: LinkedList<Connection>): void {
-  connection.place?.list?.remove(connection.place);
+  connection.place?.remove();
   connection.place = list.add(connection);
 }
 

@@ -58,4 +58,9 @@ export class Link<Value> {
     this.list = list;
     this.value = value;
   }
+
+  /** Out of the list that it is in. */
+  remove(): void {
+    this.list?.remove(this);
+  }
 }

@@ -1,7 +1,11 @@
 // docs/scaling.md, from the results that `npm run bench -- scaling --publish` left, and the model and the
 // simulation over them.
-import { readPublished, type ScalingResults } from '../../../bench/published.ts';
-import type { DeploymentResult } from '../../../bench/scaling/measure-deployments.ts';
+import {
+  type RelayedDeployments,
+  readPublished,
+  type ScalingResults,
+} from '../../../bench/published.ts';
+import { type DeploymentResult, ONE_PROCESS } from '../../../bench/scaling/measure-deployments.ts';
 import {
   type BatchCost,
   capacityOf,
@@ -18,14 +22,23 @@ import { show, showCount, showPercent } from './numbers.ts';
 import { renderWays } from './ways.ts';
 
 export function renderScalingPage(): string {
-  const { machine, apart, shared, redis, hotWindows, ways } = readPublished().scaling ?? {};
+  const { machine, apart, shared, redis, hotWindows, relayed, ways } =
+    readPublished().scaling ?? {};
   return machine === undefined ||
     apart === undefined ||
     shared === undefined ||
     redis === undefined ||
     hotWindows === undefined
     ? '# Scaling\n\nNothing was published yet.\n'
-    : renderResults({ machine, apart, shared, redis, hotWindows, ...(ways && { ways }) });
+    : renderResults({
+        machine,
+        apart,
+        shared,
+        redis,
+        hotWindows,
+        ...(relayed && { relayed }),
+        ...(ways && { ways }),
+      });
 }
 
 /** What a call costs, as the figures say it. */
@@ -45,7 +58,7 @@ const NETWORK_MICROSECONDS = 100;
 const MAX_SCRIPTS = 4;
 
 function renderResults(results: ScalingResults): string {
-  const { redis, apart, shared, machine, ways } = results;
+  const { redis, apart, shared, machine, relayed, ways } = results;
   const costs: Costs = {
     gateway: fitGateway(apart),
     redis: fitRedis(redis, 'session'),
@@ -138,7 +151,7 @@ ${renderTable(
 With two, each event loop gets half as many calls per iteration, so fewer share a script. “At most” is what these costs allow if nothing else
 runs on the two cores: one process has one of them, two have what Redis and the load generator leave.
 
-## The model
+${relayed === undefined ? '' : renderRelayed(relayed)}## The model
 
 CPU of a call, in microseconds, where *b* calls share an iteration of the event loop and a script:
 
@@ -247,6 +260,34 @@ npm run bench -- scaling --publish     # writes the results into this page
 `;
 }
 
+function renderRelayed({ machine, deployments }: RelayedDeployments): string {
+  const [one, two] = deployments;
+  if (one === undefined || two === undefined) return '';
+  return `### Calls that are passed on
+
+The same, with calls of a tool of a server behind the gateway, which answers with 1 KB. “Load” has the server behind in it, too. ${renderMachine(machine)}
+${renderTable(
+  ['Deployment', 'Gateway', 'Redis', 'Load', 'Calls/s here', 'With a core for each process', 'p99'],
+  deployments.map((row) => [
+    row.name,
+    show(row.gateway),
+    show(row.redis),
+    show(row.load),
+    showCount(row.requestsPerSecond),
+    showCount(computeFree(row)),
+    `${show(row.p99Ms)} ms`,
+  ]),
+)}
+“With a core for each process” is what the gateway's CPU of a call allows where the rest runs elsewhere: two processes pass on
+${show(computeFree(two) / computeFree(one))} times as many calls as one.
+
+`;
+}
+
+const countProcesses = ({ name }: DeploymentResult): number => (name === ONE_PROCESS ? 1 : 2);
+
+const computeFree = (row: DeploymentResult): number => (countProcesses(row) * 1e6) / row.gateway;
+
 /** Of the gateway's core. */
 const computeShare = ({ requestsPerSecond, gateway }: DeploymentResult): number =>
   (requestsPerSecond * gateway) / 1e6;
@@ -264,9 +305,9 @@ there calls per second and latencies are worse than on a quiet machine. The CPU 
 `;
 }
 
-function computeMost({ name, gateway, redis, load }: DeploymentResult): number {
-  const onBothCores = 2e6 / (gateway + redis + load);
-  return name === 'one process' ? Math.min(1e6 / gateway, onBothCores) : onBothCores;
+function computeMost(row: DeploymentResult): number {
+  const onBothCores = 2e6 / (row.gateway + row.redis + row.load);
+  return countProcesses(row) === 1 ? Math.min(computeFree(row), onBothCores) : onBothCores;
 }
 
 const LOOPBACK_MICROSECONDS = 20;

@@ -1,7 +1,8 @@
 // The part of docs/scaling.md about asking Redis less often, from its own measurements.
 import type { WaysResults } from '../../../bench/published.ts';
 import type { CallersRow } from '../../../bench/scaling/measure-callers.ts';
-import { type ModeResult, ONE_PROCESS } from '../../../bench/scaling/measure-modes.ts';
+import { ONE_PROCESS } from '../../../bench/scaling/measure-deployments.ts';
+import type { ModeResult } from '../../../bench/scaling/measure-modes.ts';
 import {
   type BatchCost,
   capacityOf,

@@ -75,8 +75,8 @@ export function createCountCall(
     if (!isLooking) lookForLong();
 
     return function end() {
-      all.remove(link);
-      callsOfUser?.remove(linkOfUser);
+      link.remove();
+      linkOfUser?.remove();
       releaseBody();
     };
   };

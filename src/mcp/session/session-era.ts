@@ -3,14 +3,11 @@
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { type Link, LinkedList } from '../../platform/linked-list.ts';
 import {
   isRequestId,
-  isShortId,
   type JsonRpcMessage,
   type JsonRpcNotification,
   type JsonRpcRequest,
-  type RequestId,
   readParams,
 } from '../../protocol/json-rpc.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
@@ -35,6 +32,7 @@ import { adaptContent, NEWEST_KINDS } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import type { QuestionGuards } from '../control/question-guards.ts';
 import type { EventChannel, KeepStream } from '../streaming/response-stream.ts';
+import { type Cancellations, createCancellations } from './cancellations.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import type { Questions, RawRequest } from './questions.ts';
 import type { McpReplicas } from './replica-message.ts';
@@ -160,11 +158,11 @@ function createRespondToRequest(deps: RequestDeps) {
     // One reaction for all that is left to do: each further promise would cost every call as much again.
     working.then(
       (outcome) => {
-        cancellations.remove(running);
+        running.remove();
         stream.end(answerInVersion(protocolVersion, outcome));
       },
       (thrown: unknown) => {
-        cancellations.remove(running);
+        running.remove();
         stream.end(toErrorAnswer(thrown));
       },
     );
@@ -283,59 +281,3 @@ function answerInVersion(version: string, outcome: Outcome): Answer {
 
 /** The revision that asks for results where a tool's arguments do not fit or it fails. Versions compare as text. */
 const FAILURE_RESULTS = '2025-11-25';
-
-// MCP "Cancellation": calls that run, by session and request id, so that they can be cancelled from
-// any replica.
-
-type Cancellations = ReturnType<typeof createCancellations>;
-
-interface RunningCall {
-  readonly sessionId: string;
-  readonly id: RequestId;
-  readonly call: Call;
-}
-
-/**
- * Calls are looked for in one part of so many, chosen by the last two digits of the session's id, a UUID: so few share it that all
- * can be looked at. A Map would grow and shrink with each call (platform/linked-list.ts).
- */
-const PARTS = 256;
-
-function createCancellations(replicas: McpReplicas) {
-  const parts = Array.from({ length: PARTS }, () => new LinkedList<RunningCall>());
-  const others = new LinkedList<RunningCall>();
-  const findPart = (sessionId: string) => parts[Number.parseInt(sessionId.slice(-2), 16)] ?? others;
-
-  function cancelHere(sessionId: string, id: RequestId): boolean {
-    const found = findNewest(findPart(sessionId), sessionId, id);
-    found?.call.abort(new GatewayError('request_cancelled'));
-    return found !== undefined;
-  }
-
-  replicas.listen((message) => {
-    if (message.about === 'cancelled') cancelHere(message.sessionId, message.id);
-  });
-
-  return {
-    /** Until it is removed, its client can cancel it: it is answered at once, with `request_cancelled`. */
-    add: (call: Call, sessionId: string, id: RequestId): Link<RunningCall> =>
-      findPart(sessionId).add({ sessionId, id, call }),
-    remove: (link: Link<RunningCall>): void => link.list?.remove(link),
-    /** Cancels the call wherever it runs; one that is over already, or never was, is no matter. */
-    async cancel(sessionId: string, id: RequestId): Promise<void> {
-      if (cancelHere(sessionId, id) || !isShortId(id)) return;
-      await replicas.send({ about: 'cancelled', sessionId, id });
-    },
-  };
-}
-
-/** A client that uses an id twice at once cancels the later call. 1 and "1" are two ids (JSON-RPC). */
-function findNewest(
-  running: Iterable<RunningCall>,
-  sessionId: string,
-  id: RequestId,
-): RunningCall | undefined {
-  let newest: RunningCall | undefined;
-  for (const one of running) if (one.id === id && one.sessionId === sessionId) newest = one;
-  return newest;
-}

@@ -201,6 +201,16 @@ describe('notifications/cancelled', () => {
     }
   });
 
+  test('§4.4 of two calls at once with one id the later ends first, then the earlier', async () => {
+    const [earlier, later] = [await held('twice'), await held('twice')];
+    for (const call of [later, earlier]) {
+      await client.cancel('twice');
+      await call.aborted;
+      expect(await lastOf(await call.answer)).toMatchObject({ error: CANCELLED });
+      call.go();
+    }
+  });
+
   test('§4.4 a second call with another id is not touched', async () => {
     const [first, second] = [await held('first'), await held('second')];
     await client.cancel('first');
