@@ -33,7 +33,7 @@ floor's. The floor checks the token's RS256 signature and sends the bytes on by 
 with 1 KB as JSON, with the same as an event of a stream (SSE), with 100 KB, or lists 300 tools; its own CPU does not count. The times
 are those of 1 KB.
 
-${renderMachine(machine)} ${plan.rounds} rounds of ${plan.seconds} s.
+${renderMachine(machine)} ${plan.rounds} rounds of ${plan.seconds} s, after ${plan.warmUpSeconds} s to warm up.
 
 ${renderTable(head, body)}
 ${renderTable(['Goal', 'Reached'], goals)}
