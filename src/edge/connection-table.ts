@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { createSecondTimer } from '../platform/clock.ts';
-import type { Link, LinkedList } from '../platform/linked-list.ts';
+import { type Link, LinkedList } from '../platform/linked-list.ts';
 import {
   type Connection,
   type ConnectionProgress,
@@ -112,6 +112,12 @@ interface ConnectionEvents {
   onClose(connection: Connection): void;
 }
 
+interface PendingReply {
+  readonly res: ServerResponse;
+  /** 0 until it is sent. */
+  bytes: number;
+}
+
 /** Bytes of replies not yet sent at which no more requests are worked on. */
 const MAX_UNSENT_BYTES = 1_048_576;
 
@@ -122,8 +128,7 @@ class ServedConnection implements Connection {
   isClosing = false;
   place: Link<Connection> | undefined;
   private readonly events: ConnectionEvents;
-  /** With the bytes of their replies. */
-  private readonly pending = new Map<ServerResponse, number>();
+  private readonly pending = new LinkedList<PendingReply>();
   private waitingTasks: (() => void)[] | undefined;
   /** While something waits for its caller. */
   private stallDetector: StallDetector | undefined;
@@ -139,20 +144,22 @@ class ServedConnection implements Connection {
       events.onClose(this);
       this.waitingTasks = undefined;
       // node:http tells only the first of the pending responses that its caller is gone.
-      for (const res of this.pending.keys()) if (res.socket === null) res.destroy().emit('close');
+      for (const res of this.pendingResponses()) {
+        if (res.socket === null) res.destroy().emit('close');
+      }
     });
   }
 
   startRequest(res: ServerResponse): number {
-    this.pending.set(res, 0);
+    const link = this.pending.add({ res, bytes: 0 });
     // Not once: the wrapper that takes the listener away again costs as much as ending the request.
-    res.on('close', () => this.endRequest(res));
+    res.on('close', () => this.endRequest(link));
     if (this.pending.size === 1) this.events.onBusy(this);
     return this.pending.size;
   }
 
   pendingResponses(): readonly ServerResponse[] {
-    return [...this.pending.keys()];
+    return [...this.pending].map(({ res }) => res);
   }
 
   runWhenDrained(task: () => void): void {
@@ -165,8 +172,9 @@ class ServedConnection implements Connection {
   }
 
   countReply(res: ServerResponse, bytes: number): void {
-    if (!this.pending.has(res)) return;
-    this.pending.set(res, bytes);
+    const reply = this.pending.find((one) => one.res === res);
+    if (reply === undefined) return;
+    reply.bytes = bytes;
     this.unsentBytes += bytes;
   }
 
@@ -175,8 +183,8 @@ class ServedConnection implements Connection {
     if (this.isStalled()) return 'stalled';
     const isSilent = socket.bytesRead === this.bytesReadBefore;
     this.bytesReadBefore = socket.bytesRead;
-    const [only] = pending.keys();
-    const isWaiting = isSilent && pending.size === 1 && only?.req.complete === false;
+    const [only] = pending;
+    const isWaiting = isSilent && pending.size === 1 && only?.res.req.complete === false;
     return isWaiting ? 'waiting for a body' : 'moving';
   }
 
@@ -192,11 +200,10 @@ class ServedConnection implements Connection {
     return this.stallDetector.checkProgress({ unsentBytes, sentBytes }) === 'stalled';
   }
 
-  private endRequest(res: ServerResponse): void {
-    const bytes = this.pending.get(res);
-    if (bytes === undefined) return;
-    this.unsentBytes -= bytes;
-    this.pending.delete(res);
+  private endRequest(link: Link<PendingReply>): void {
+    if (link.list === undefined) return;
+    this.unsentBytes -= link.value.bytes;
+    link.remove();
     this.runWaiting();
     if (this.pending.size === 0) this.events.onIdle(this);
   }

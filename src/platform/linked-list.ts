@@ -35,6 +35,13 @@ export class LinkedList<Value> implements Iterable<Value> {
     this.size -= 1;
   }
 
+  /** The oldest that is meant. */
+  find(isMeant: (value: Value) => boolean): Value | undefined {
+    let link = this.first;
+    while (link !== undefined && !isMeant(link.value)) link = link.next;
+    return link?.value;
+  }
+
   /** The oldest first. Of what is removed meanwhile, it may only be the value at hand: else go through a copy. */
   *[Symbol.iterator](): Iterator<Value> {
     let link = this.first;

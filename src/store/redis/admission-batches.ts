@@ -98,7 +98,8 @@ export function createAdmissionBatches({
     }
     queue.scripts -= 1;
     if (queue.pending.length > 0) sendBatches(slot, queue);
-    else if (queue.scripts === 0 && !queue.isScheduled) queues.delete(slot);
+    // On one server all requests share a slot; of a cluster's there are as many as keys.
+    else if (isCluster && queue.scripts === 0 && !queue.isScheduled) queues.delete(slot);
   }
 
   async function admit(batch: readonly PendingAdmission[]): Promise<void> {

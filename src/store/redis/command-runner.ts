@@ -1,5 +1,6 @@
 // Commands to Redis fail fast while it is down or frozen, and are answered again at once when it is back.
 import type { Clock } from '../../platform/clock.ts';
+import { LinkedList } from '../../platform/linked-list.ts';
 import type { Log } from '../../platform/log.ts';
 import { StoreUnavailable } from '../store.ts';
 import { type RedisClient, type RedisConnection, startTicking } from './connection.ts';
@@ -194,7 +195,7 @@ interface PendingOperation {
 
 /** Time is counted in ticks, by one timer for all operations: a stall of this process is not Redis's. */
 function createDeadline(): WithDeadline {
-  const pending = new Set<PendingOperation>();
+  const pending = new LinkedList<PendingOperation>();
   let stopTicking: (() => void) | undefined;
 
   function tick(): void {
@@ -214,18 +215,18 @@ function createDeadline(): WithDeadline {
       const operation: PendingOperation = {
         ticks: 0,
         expire() {
-          pending.delete(operation);
+          link.remove();
           reject(onTimeout());
         },
       };
-      pending.add(operation);
+      const link = pending.add(operation);
       work.then(
         (result) => {
-          pending.delete(operation);
+          link.remove();
           resolve(result);
         },
         (error: unknown) => {
-          pending.delete(operation);
+          link.remove();
           reject(error);
         },
       );
