@@ -94,17 +94,14 @@ async function openBehindHaproxy(start: StartReplica): Promise<Opened> {
 
 const openWorkers = (start: StartReplica): Promise<Opened> => openOne(start, { WORKERS: '2' });
 
-const onBothCores = (name: string, open: Deployment['open']): Deployment => ({
+const onBothCores = (name: string, open: Deployment['open'], connections = 32): Deployment => ({
   name,
   placement: 'shared',
-  connections: 32,
+  connections,
   open,
 });
 
-const ONE_AND_WORKERS: readonly Deployment[] = [
-  onBothCores(ONE_PROCESS, openOne),
-  onBothCores('`WORKERS=2`', openWorkers),
-];
+const WORKERS = '`WORKERS=2`';
 
 const DEPLOYMENTS: Readonly<Record<DeploymentPart, readonly Deployment[]>> = {
   apart: [1, 8, 32, 128].map((connections) => ({
@@ -114,16 +111,18 @@ const DEPLOYMENTS: Readonly<Record<DeploymentPart, readonly Deployment[]>> = {
     open: openOne,
   })),
   shared: [
-    ...ONE_AND_WORKERS,
+    onBothCores(ONE_PROCESS, openOne),
+    onBothCores(WORKERS, openWorkers),
     onBothCores('two replicas, clients in turn', openTwo),
     onBothCores('two replicas behind HAProxy', openBehindHaproxy),
   ],
-  relayed: ONE_AND_WORKERS,
+  // As many for each process: with fewer, less would share an iteration of the event loop.
+  relayed: [onBothCores(ONE_PROCESS, openOne), onBothCores(WORKERS, openWorkers, 64)],
 };
 
 const BOTH_CORES = '0,1';
 /** Two processes share the calls, and V8 optimises each of them by itself. */
-const WARM_UP_SECONDS = 12;
+const WARM_UP_SECONDS = 25;
 const MAX_REPEATS = 4;
 
 export async function measureDeployments(

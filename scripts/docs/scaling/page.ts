@@ -265,7 +265,10 @@ function renderRelayed({ machine, deployments }: RelayedDeployments): string {
   if (one === undefined || two === undefined) return '';
   return `### Calls that are passed on
 
-The same, with calls of a tool of a server behind the gateway, which answers with 1 KB. “Load” has the server behind in it, too. ${renderMachine(machine)}
+The same, with 32 connections for each process, and calls of a tool of a server behind the gateway, which answers with 1 KB. “Load” has the server behind in it, too.
+
+${renderMachine(machine)}
+
 ${renderTable(
   ['Deployment', 'Gateway', 'Redis', 'Load', 'Calls/s here', 'With a core for each process', 'p99'],
   deployments.map((row) => [
