@@ -137,6 +137,8 @@ export interface UpstreamDescription {
 export interface UpstreamListener {
   /** `notifications/<list>/list_changed`, and whenever such could have been missed. */
   listChanged(list: ListName): void;
+  /** The server said so to somebody else: it may be about a list that all share. */
+  listMayHaveChanged?(list: ListName): void;
   resourceUpdated(uri: string): void;
   /** What the user was sent to a URL for is done (MCP 2025-11-25 "Elicitation"). */
   elicitationCompleted?(elicitationId: string): void;

@@ -48,16 +48,32 @@ export function createConnect(destination: Destination): (how: Connecting) => Pr
     });
   }
 
-  async function open({ receive }: Connecting, signal: AbortSignal): Promise<Socket> {
+  function open({ clock, receive }: Connecting, signal: AbortSignal): Promise<Socket> {
+    if (isSecure && openTunnel !== undefined) return openThrough(openTunnel, receive, signal);
+    const begin = (ending: AbortSignal, onReached: () => void) =>
+      openDirectly(receive, ending, onReached);
+    return openOneOfTwo(begin, signal, (task) => clock.after(timeoutMs / 2, task));
+  }
+
+  /** `onReached` is called once the server has answered at all, TLS or not. */
+  function openDirectly(
+    receive: Connecting['receive'],
+    signal: AbortSignal,
+    onReached: () => void,
+  ): Promise<Socket> {
     const options = { ...OPTIONS, port, onread: readInto(receive) };
     if (!isSecure) return whenOpen(connectTcp({ ...options, host }), 'connect', signal);
-    const resumed = { ...secure, ...named, session };
-    if (openTunnel === undefined) {
-      const socket = connectTls({ ...options, ...resumed });
-      return whenOpen(keepSession(socket), 'secureConnect', signal);
-    }
-    const tunnel = await openTunnel(signal);
-    const socket = connectTls({ ...resumed, socket: tunnel }).on('data', receive);
+    const socket = connectTls({ ...options, ...secure, ...named, session });
+    return whenOpen(keepSession(socket).once('connect', onReached), 'secureConnect', signal);
+  }
+
+  async function openThrough(
+    tunnelling: NonNullable<Destination['openTunnel']>,
+    receive: Connecting['receive'],
+    signal: AbortSignal,
+  ): Promise<Socket> {
+    const tunnel = await tunnelling(signal);
+    const socket = connectTls({ ...secure, ...named, session, socket: tunnel }).on('data', receive);
     return whenOpen(keepSession(socket), 'secureConnect', signal);
   }
 
@@ -94,6 +110,44 @@ const readInto = (receive: (bytes: Buffer) => void) => ({
     return true;
   },
 });
+
+/**
+ * The packet that asks for a connection may be lost, be it on the way or by a server that has no room for more. The system sends
+ * it again after a second, when the request has failed. So a second connection is begun where nothing has come by then, and the
+ * one that stands first is taken. Nothing of a request was sent on either.
+ */
+function openOneOfTwo(
+  begin: (ending: AbortSignal, onReached: () => void) => Promise<Socket>,
+  signal: AbortSignal,
+  later: (task: () => void) => () => void,
+): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const over = new AbortController();
+    const ending = AbortSignal.any([signal, over.signal]);
+
+    function settle(): void {
+      cancel();
+      over.abort();
+    }
+
+    function attempt(): void {
+      begin(ending, () => cancel()).then(
+        (socket) => {
+          if (over.signal.aborted) socket.destroy();
+          else resolve(socket);
+          settle();
+        },
+        (error) => {
+          reject(error);
+          settle();
+        },
+      );
+    }
+
+    const cancel = later(attempt);
+    attempt();
+  });
+}
 
 function whenOpen<Kind extends Socket>(
   socket: Kind,

@@ -60,6 +60,8 @@ export interface ServerLists {
   peekProblem(caller: UpstreamCaller): string | undefined;
   /** The server says that a list has changed: for this caller, or for all. */
   invalidate(list: ListName, caller: UpstreamCaller): void;
+  /** It may have changed: it is fetched before it is served again, and only if it has clients are told. */
+  lookAgain(list: ListName, caller: UpstreamCaller): void;
   /** All that is kept, of whomever. */
   listKept(): readonly KeptList[];
   /** How many tools there are; undefined where they are not known, or differ between users. */
@@ -268,6 +270,14 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
       const { lists } = findHolder(caller);
       for (const kind of ALL_KINDS) if (LIST_KINDS[kind].list === list) lists[kind].invalidate();
       deps.onChange(list, getAudience(caller));
+    },
+    lookAgain(list, caller) {
+      const { lists } = findHolder(caller);
+      for (const kind of ALL_KINDS) {
+        if (LIST_KINDS[kind].list !== list) continue;
+        lists[kind].invalidate();
+        lists[kind].refresh();
+      }
     },
     refresh() {
       if (!isPersonal) findHolder(GATEWAY_CALLER);

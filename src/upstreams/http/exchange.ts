@@ -47,7 +47,7 @@ export interface ExchangeListener {
   /** Once, unless the exchange was ended from here. */
   onEnd(end: ExchangeEnd): void;
   /** Headers of a success. */
-  onStart?(headers: IncomingHttpHeaders): void;
+  onStart?(headers: IncomingHttpHeaders, status: number): void;
   /** An event of another name than that of messages. */
   onNamedEvent?(name: string, data: string): void;
   /** Where the position in a stream is kept; called once the server gives one. Undefined where none is read on. */
@@ -213,7 +213,7 @@ class Exchange implements ResponseHandler, PacedStream<Received>, BodyReader {
   private createBody(): AnswerBody {
     const { status, answerHeaders: headers, listener, request } = this;
     if (status >= 300) return createRefusalBody(this);
-    listener.onStart?.(headers);
+    listener.onStart?.(headers, status);
     if (!request.isAnswered) return createRefusalBody(this);
     const { maxBytes } = request.server;
     return isEventStream(headers)

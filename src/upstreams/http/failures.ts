@@ -10,9 +10,8 @@ import { UpstreamError } from '../upstream.ts';
 /** Why the connection failed. */
 export function toConnectionError(cause: unknown, hasAnswered: boolean): UpstreamError {
   const code = findCode(cause) ?? '';
-  const wrong = hasAnswered
-    ? 'it closed the connection in the middle of its answer'
-    : findMistake(cause);
+  const closed = hasAnswered ? 'it closed the connection in the middle of its answer' : undefined;
+  const wrong = findMistake(cause) ?? closed;
   return wrong === undefined
     ? new ConnectionError(describeConnectionError(code), code, cause)
     : new UpstreamError('invalid', wrong, { cause });
@@ -124,6 +123,9 @@ function describeRefusal({ status, headers, hadToken }: RefusedAnswer): string {
     const type = readMediaType(headers);
     const what = type === undefined ? status : `${status}, ${type}`;
     return `no MCP server answers at its address (${what}): ${CHECK_PATH}`;
+  }
+  if (status === 413) {
+    return 'the request is longer than it, or a proxy in front of it, takes (413)';
   }
   if (status === 429) return 'it gets too many requests (429)';
   return status >= 500 ? `it fails (${status})` : `it refuses the request (${status})`;

@@ -1,5 +1,6 @@
 // The way to one server: each request with the headers of the configuration, the credentials and the era.
 
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../platform/clock.ts';
 import type { HttpPool } from '../../platform/http-client/http-pool.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -65,6 +66,8 @@ export interface HttpConnectionDeps {
 
 /** What has no answer must not wait for long. */
 const SEND_TIMEOUT_MS = 10_000;
+/** The body of what was accepted, so that its connection can be used again. */
+const REST_MS = 1000;
 /** The gateway may be ending. */
 const DELETE_TIMEOUT_MS = 2000;
 
@@ -164,12 +167,18 @@ export function createHttpConnection(
       };
       return new Promise((resolve) => {
         const onMessage = () => 1;
+        /** Servers written by hand forget its length: then it ends with the connection. */
+        const onStart = (answered: IncomingHttpHeaders, status: number) => {
+          resolve({ kind: 'complete', status, headers: answered });
+          cancelTimer();
+          cancelTimer = clock.after(REST_MS, () => started.stop());
+        };
         const onEnd = (end: ExchangeEnd) => {
           cancelTimer();
           resolve(end);
         };
         let cancelTimer = () => {};
-        const started = startExchange(route, exchange, { onMessage, onEnd });
+        const started = startExchange(route, exchange, { onStart, onMessage, onEnd });
         const timeoutMs = message === null ? DELETE_TIMEOUT_MS : SEND_TIMEOUT_MS;
         cancelTimer = clock.after(timeoutMs, () => {
           started.stop();

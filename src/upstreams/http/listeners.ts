@@ -8,6 +8,7 @@ import { findListsThatChange } from '../messages/description.ts';
 import { readChange, tellListener } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import {
+  GATEWAY_CALLER,
   nameOwnSession,
   type UpstreamCaller,
   type UpstreamDescription,
@@ -65,6 +66,9 @@ interface Watch {
   readonly loop: RetryLoop;
 }
 
+/** Under this the gateway itself listens, where a server's lists are the same for all. */
+const GATEWAY_SHARER = nameSharer(GATEWAY_CALLER);
+
 export function createListeners(deps: ListenersDeps): Listeners {
   const { clock, open, describe } = deps;
   /** By the name of those who share a stream. */
@@ -105,6 +109,9 @@ export function createListeners(deps: ListenersDeps): Listeners {
   function tell(sharer: string, message: ServerNotification): void {
     const change = readChange(message);
     if (change === undefined) return;
+    // Many servers tell the session alone whose call has changed a list, or say it in the answer to that call.
+    if (change.kind === 'list' && sharer !== GATEWAY_SHARER)
+      bus.publish(GATEWAY_SHARER, ({ listener }) => listener.listMayHaveChanged?.(change.list));
     bus.publish(sharer, ({ listener, uris }) => {
       const isForeign = change.kind === 'resource' && uris?.includes(change.uri) === false;
       if (!isForeign) tellListener(listener, change);

@@ -157,6 +157,11 @@ const REFUSALS: readonly (readonly [what: string, respond: Respond, words: RegEx
     (res) => void res.writeHead(405, { 'content-type': '127.0.0.2 <secret>' }).end(),
     /^no MCP server answers at its address \(405\)/,
   ],
+  [
+    '413',
+    (res) => void res.writeHead(413).end(),
+    /longer than it, or a proxy in front of it, takes \(413\)/,
+  ],
   ['500', (res) => void res.writeHead(500).end(), /fails \(500\)/],
   ['503', (res) => void res.writeHead(503).end(), /fails \(503\)/],
   [

@@ -128,6 +128,17 @@ describe.each(['session', 'stateless'] as const)('a server of the %s era', (era)
     expect(opened.upstream.isUp).toBe(true);
   });
 
+  test('§18.4 a chunk that is none is what is said to be wrong, and no connection that was closed', async () => {
+    server.answer('tools/call', (res) => {
+      const head = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
+      res.socket?.write(`${head}Transfer-Encoding: chunked\r\n\r\n5\r\n{"jso\r\nxyz\r\n`);
+    });
+    await expect(call('any')).rejects.toMatchObject({
+      failure: 'invalid',
+      reason: 'it answered no valid HTTP: a chunk of its answer is malformed',
+    });
+  });
+
   test('§18.4 a second answer to a request changes nothing, and is logged', async () => {
     server.answer('tools/call', (res, request) => {
       startEvents(res, toResult(request, RESULT), toResult(request, { content: [] })).end();

@@ -1,0 +1,45 @@
+// §18.4: a connection that is not there at once.
+import { expect, test } from 'vitest';
+import { openServerPool } from '../../../../src/platform/outbound/outbound-network.ts';
+import { manualClock } from '../../../support/gateway/clock.ts';
+import { closeAfterTest } from '../../../support/lifetimes.ts';
+import { startFullServer } from '../../../support/upstreams/full-server.ts';
+import { sendOver } from '../../../support/upstreams/sent-requests.ts';
+
+const NO_PROXY = { httpProxy: undefined, httpsProxy: undefined, noProxy: [] };
+
+async function openFull() {
+  const server = closeAfterTest(await startFullServer());
+  const clock = manualClock();
+  const options = { ca: undefined, connectTimeoutMs: 900, outbound: NO_PROXY, clock };
+  return { server, clock, pool: closeAfterTest(openServerPool(server.url, options)) };
+}
+
+test.runIf(process.platform === 'linux')(
+  '§18.4 a connection whose first packet is lost is asked for once more in time',
+  async () => {
+    const { server, clock, pool } = await openFull();
+    const sent = sendOver(pool);
+    await expect.poll(server.countWaiting).toBe(1);
+    // The system itself asks again after a second, when the call has failed.
+    clock.advance(450);
+    await expect.poll(server.countWaiting).toBe(2);
+    server.accept();
+    expect(await sent.ended()).toBe('accepted');
+    await expect.poll(server.countWaiting).toBe(0);
+  },
+);
+
+test.runIf(process.platform === 'linux')(
+  '§18.4 a server that accepts nothing fails the request in time, and nothing is left of it',
+  async () => {
+    const { server, clock, pool } = await openFull();
+    const sent = sendOver(pool);
+    await expect.poll(server.countWaiting).toBe(1);
+    clock.advance(450);
+    await expect.poll(server.countWaiting).toBe(2);
+    clock.advance(450);
+    expect(await sent.failed()).toMatchObject({ name: 'ConnectTimeout', code: 'ETIMEDOUT' });
+    await expect.poll(server.countWaiting).toBe(0);
+  },
+);
