@@ -124,6 +124,7 @@ function openOneOfTwo(
   return new Promise((resolve, reject) => {
     const over = new AbortController();
     const ending = AbortSignal.any([signal, over.signal]);
+    let underWay = 0;
 
     function settle(): void {
       cancel();
@@ -131,6 +132,7 @@ function openOneOfTwo(
     }
 
     function attempt(): void {
+      underWay += 1;
       begin(ending, () => cancel()).then(
         (socket) => {
           if (over.signal.aborted) socket.destroy();
@@ -138,6 +140,8 @@ function openOneOfTwo(
           settle();
         },
         (error) => {
+          underWay -= 1;
+          if (underWay > 0) return;
           reject(error);
           settle();
         },
