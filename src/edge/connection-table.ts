@@ -114,7 +114,7 @@ interface ConnectionEvents {
 
 interface PendingReply {
   readonly res: ServerResponse;
-  /** 0 until it is sent. */
+  /** Of its reply; 0 while there is none. */
   bytes: number;
 }
 

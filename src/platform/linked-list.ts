@@ -23,7 +23,7 @@ export class LinkedList<Value> implements Iterable<Value> {
     return link;
   }
 
-  /** Takes it out; nothing happens where it is not, or no longer, in this list. */
+  /** Takes it out if it is in this list; {@link Link.remove} does so whichever list it is in. */
   remove(link: Link<Value> | undefined): void {
     if (link?.list !== this) return;
     const { previous, next } = link;
@@ -35,7 +35,7 @@ export class LinkedList<Value> implements Iterable<Value> {
     this.size -= 1;
   }
 
-  /** The oldest that is meant. */
+  /** The oldest for which `isMeant` is true. */
   find(isMeant: (value: Value) => boolean): Value | undefined {
     let link = this.first;
     while (link !== undefined && !isMeant(link.value)) link = link.next;

@@ -12,7 +12,7 @@ import { describeCommand, describeWithPort } from '../command/invocation.ts';
 import { handleProcessEnd } from '../command/process-end.ts';
 import type { EnvFile } from '../command/read-env-file.ts';
 import { type ConfigFile, logConfigFile } from '../setup/config-file/open-config-file.ts';
-import { growYoungGenerationInOneStep } from './young-generation.ts';
+import { growYoungGenerationFast } from './young-generation.ts';
 
 interface ServeOptions extends Pick<RunOptions, 'alsoClose' | 'configFile' | 'onReload'> {
   /** Instead of the built-in one. */
@@ -80,7 +80,7 @@ export async function runGateway(
     const place = { host, port, describeWithPort: options.describeWithPort };
     throw new StartError([describeListenError(error, place)]);
   });
-  growYoungGenerationInOneStep();
+  growYoungGenerationFast();
   return gateway;
 }
 

@@ -50,21 +50,34 @@ export function createConnect(destination: Destination): (how: Connecting) => Pr
 
   function open({ clock, receive }: Connecting, signal: AbortSignal): Promise<Socket> {
     if (isSecure && openTunnel !== undefined) return openThrough(openTunnel, receive, signal);
-    const begin = (ending: AbortSignal, onReached: () => void) =>
-      openDirectly(receive, ending, onReached);
-    return openOneOfTwo(begin, signal, (task) => clock.after(timeoutMs / 2, task));
+    let hasAddress = isIP(host) !== 0;
+    const begin = (ending: AbortSignal, onReached: () => void) => {
+      const onAddress = () => {
+        hasAddress = true;
+      };
+      return openDirectly(receive, ending, { onAddress, onReached });
+    };
+    return openOneOfTwo(begin, signal, (task) =>
+      afterReading(clock, timeoutMs / 2, () => {
+        // A second question for its address would only make all wait longer.
+        if (hasAddress) task();
+      }),
+    );
   }
 
-  /** `onReached` is called once the server has answered at all, TLS or not. */
-  function openDirectly(
+  async function openDirectly(
     receive: Connecting['receive'],
     signal: AbortSignal,
-    onReached: () => void,
+    { onAddress, onReached }: Progress,
   ): Promise<Socket> {
     const options = { ...OPTIONS, port, onread: readInto(receive) };
-    if (!isSecure) return whenOpen(connectTcp({ ...options, host }), 'connect', signal);
+    if (!isSecure) {
+      const socket = connectTcp({ ...options, host }).on('lookup', onAddress);
+      return whenOpen(socket, 'connect', signal);
+    }
     const socket = connectTls({ ...options, ...secure, ...named, session });
-    return whenOpen(keepSession(socket).once('connect', onReached), 'secureConnect', signal);
+    keepSession(socket).on('lookup', onAddress).once('connect', onReached);
+    return whenOpen(socket, 'secureConnect', signal);
   }
 
   async function openThrough(
@@ -111,6 +124,26 @@ const readInto = (receive: (bytes: Buffer) => void) => ({
   },
 });
 
+/** Of a connection that is made. */
+interface Progress {
+  /** The name of the server has been resolved. */
+  onAddress(): void;
+  /** The server has answered at all, TLS or not. */
+  onReached(): void;
+}
+
+/** After a pause of the process, what has come meanwhile is read before the task. Returns what cancels it. */
+function afterReading(clock: Clock, ms: number, task: () => void): () => void {
+  let waiting: NodeJS.Immediate | undefined;
+  const cancelTimer = clock.after(ms, () => {
+    waiting = setImmediate(task);
+  });
+  return () => {
+    cancelTimer();
+    clearImmediate(waiting);
+  };
+}
+
 /**
  * The packet that asks for a connection may be lost, be it on the way or by a server that has no room for more. The system sends
  * it again after a second, when the request has failed. So a second connection is begun where nothing has come by then, and the
@@ -125,6 +158,7 @@ function openOneOfTwo(
     const over = new AbortController();
     const ending = AbortSignal.any([signal, over.signal]);
     let underWay = 0;
+    let failure: unknown;
 
     function settle(): void {
       cancel();
@@ -139,10 +173,12 @@ function openOneOfTwo(
           else resolve(socket);
           settle();
         },
-        (error) => {
+        (error: unknown) => {
           underWay -= 1;
+          // The first says most: the other one may only have had no more time.
+          failure ??= error;
           if (underWay > 0) return;
-          reject(error);
+          reject(failure);
           settle();
         },
       );

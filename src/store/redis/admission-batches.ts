@@ -81,6 +81,15 @@ export function createAdmissionBatches({
       queue.scripts += 1;
       void runScript(slot, queue, batch);
     }
+    forgetUnused(slot, queue);
+  }
+
+  /**
+   * Of a cluster's slots there are as many as keys. The one of a single server stays: a Map that is emptied with each script
+   * leaves a table behind each time (platform/linked-list.ts).
+   */
+  function forgetUnused(slot: string, { pending, scripts, isScheduled }: Queue): void {
+    if (isCluster && pending.length === 0 && scripts === 0 && !isScheduled) queues.delete(slot);
   }
 
   async function runScript(
@@ -98,8 +107,7 @@ export function createAdmissionBatches({
     }
     queue.scripts -= 1;
     if (queue.pending.length > 0) sendBatches(slot, queue);
-    // On one server all requests share a slot; of a cluster's there are as many as keys.
-    else if (isCluster && queue.scripts === 0 && !queue.isScheduled) queues.delete(slot);
+    else forgetUnused(slot, queue);
   }
 
   async function admit(batch: readonly PendingAdmission[]): Promise<void> {

@@ -14,6 +14,11 @@ export interface ListCache {
   invalidate(): void;
   /** It may have changed, or can be had now: it is asked for at once, and nobody waits. */
   refresh(): void;
+  /**
+   * It may have changed, says somebody who could say so without end: it is asked for soon, and what there is goes on being
+   * served. The less often that was true, the later.
+   */
+  lookAgain(): void;
 }
 
 interface ListCacheDeps {
@@ -34,12 +39,15 @@ const CHANGED_WAIT_MS = 15_000;
 /** A server that takes longer is not waited for again so soon, however often it says that its list has changed. */
 const QUICK_MS = 1_000;
 const WAIT_AGAIN_MS = 300_000;
+/** From one look to the next; twice as long after each that found the same list. */
+const LOOK_MS = 1_000;
+const MAX_LOOK_MS = 60_000;
 /** Nobody asks again so soon after a failure. */
 const RETRY_MS = 1_000;
 
 interface Flight {
-  /** Those that came before it was asked for. */
-  changes: number | undefined;
+  /** Those that came before it was asked for; undefined while it waits for the one before it. */
+  reasons: number | undefined;
   done: Promise<void>;
   readonly startedAt: number;
 }
@@ -53,9 +61,13 @@ export function createListCache(deps: ListCacheDeps): ListCache {
   /** Counts the changes; a list counts as current if none came after it was asked for. */
   let changes = 0;
   let changesSeen = 0;
+  /** Counts what a list must have been asked for after: changes, and what may be some. */
+  let reasons = 0;
   let changedWait: { readonly time: WaitingTime; readonly startedAt: number } | undefined;
-  /** Without `changes` it waits for the one before it. */
   let flight: Flight | undefined;
+  let lookEveryMs = LOOK_MS;
+  let nextLookAt = Number.NEGATIVE_INFINITY;
+  let isLookPlanned = false;
 
   const isCurrent = () => list !== undefined && changesSeen === changes;
 
@@ -83,7 +95,7 @@ export function createListCache(deps: ListCacheDeps): ListCache {
   async function run(own: Flight, before: Promise<void> | undefined): Promise<void> {
     await before;
     const changesBefore = changes;
-    own.changes = changesBefore;
+    own.reasons = reasons;
     try {
       keep(await fetch(), changesBefore);
     } catch {
@@ -96,9 +108,9 @@ export function createListCache(deps: ListCacheDeps): ListCache {
 
   /** One at a time, and one that waits: of those who wait for the same list, all wait for the same answer. */
   function refresh(): Promise<void> {
-    if (flight === undefined || (flight.changes !== undefined && flight.changes !== changes)) {
+    if (flight === undefined || (flight.reasons !== undefined && flight.reasons !== reasons)) {
       const own: Flight = {
-        changes: undefined,
+        reasons: undefined,
         done: Promise.resolve(),
         startedAt: clock.monotonic(),
       };
@@ -106,6 +118,15 @@ export function createListCache(deps: ListCacheDeps): ListCache {
       flight = own;
     }
     return flight.done;
+  }
+
+  async function look(): Promise<void> {
+    isLookPlanned = false;
+    nextLookAt = clock.monotonic() + lookEveryMs;
+    const before = list?.fingerprint;
+    await refresh();
+    const isSame = list?.fingerprint === before;
+    lookEveryMs = isSame ? Math.min(2 * lookEveryMs, MAX_LOOK_MS) : LOOK_MS;
   }
 
   async function wait(): Promise<FetchedList | undefined> {
@@ -133,12 +154,21 @@ export function createListCache(deps: ListCacheDeps): ListCache {
     peek: () => list,
     invalidate() {
       changes += 1;
+      reasons += 1;
       if (waitedMs() >= WAIT_AGAIN_MS) changedWait = undefined;
       retryAt = Number.NEGATIVE_INFINITY;
     },
     refresh() {
       retryAt = Number.NEGATIVE_INFINITY;
       void refresh();
+    },
+    lookAgain() {
+      reasons += 1;
+      if (isLookPlanned) return;
+      const waitMs = nextLookAt - clock.monotonic();
+      isLookPlanned = waitMs > 0;
+      if (isLookPlanned) clock.after(waitMs, () => void look());
+      else void look();
     },
   };
 }

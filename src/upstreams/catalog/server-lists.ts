@@ -60,7 +60,7 @@ export interface ServerLists {
   peekProblem(caller: UpstreamCaller): string | undefined;
   /** The server says that a list has changed: for this caller, or for all. */
   invalidate(list: ListName, caller: UpstreamCaller): void;
-  /** It may have changed: it is fetched before it is served again, and only if it has clients are told. */
+  /** It may have changed: it is fetched behind the one that is served, and clients are told only if it differs. */
   lookAgain(list: ListName, caller: UpstreamCaller): void;
   /** All that is kept, of whomever. */
   listKept(): readonly KeptList[];
@@ -273,11 +273,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     },
     lookAgain(list, caller) {
       const { lists } = findHolder(caller);
-      for (const kind of ALL_KINDS) {
-        if (LIST_KINDS[kind].list !== list) continue;
-        lists[kind].invalidate();
-        lists[kind].refresh();
-      }
+      for (const kind of ALL_KINDS) if (LIST_KINDS[kind].list === list) lists[kind].lookAgain();
     },
     refresh() {
       if (!isPersonal) findHolder(GATEWAY_CALLER);

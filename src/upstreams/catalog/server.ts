@@ -4,7 +4,6 @@ import type { ConnectionOwner } from '../../connections/connection.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { createThrottle } from '../../platform/throttle.ts';
 import { LIST_NAMES, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
@@ -71,9 +70,6 @@ export interface ServerDeps {
   ): void;
 }
 
-/** One caller can have a server say so without end: everybody else must not pay for it. */
-const LOOK_AGAIN_MS = 1_000;
-
 export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDeps): Server {
   const { config } = upstream;
   const isPersonal = dependsOnUser(config);
@@ -133,9 +129,7 @@ export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDep
     ? () => {}
     : upstream.listen(GATEWAY_CALLER, {
         listChanged: (list) => lists.invalidate(list, GATEWAY_CALLER),
-        listMayHaveChanged: createThrottle(deps.clock, LOOK_AGAIN_MS, (list) =>
-          lists.lookAgain(list, GATEWAY_CALLER),
-        ),
+        listMayHaveChanged: (list) => lists.lookAgain(list, GATEWAY_CALLER),
         // Nobody subscribes for the gateway itself.
         resourceUpdated() {},
       });

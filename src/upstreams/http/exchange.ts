@@ -187,7 +187,11 @@ class Exchange implements ResponseHandler, PacedStream<Received>, BodyReader {
     const { body, messages } = this;
     if (this.isOver || body === undefined) return;
     const problem = body.add(chunk);
-    if (this.isOver) return;
+    if (this.isOver) {
+      // Over by what has come; what more would come nobody reads.
+      if (problem !== undefined) this.sent?.abort(this);
+      return;
+    }
     if (problem !== undefined) {
       this.fail(createInvalidError(problem));
       return;

@@ -49,7 +49,7 @@ test.each(['session', 'stateless'] as const)(
   },
 );
 
-test('§18.4 list_changed in answers: the list is fetched once a second at most, and nobody is told of what is the same', async () => {
+test('§18.4 list_changed in answers: the list is fetched once a second at most, less often while it is the same, and nobody is told of that', async () => {
   const clock = manualClock();
   const server = await serveGrowing('session');
   const gateway = await startForTest({
@@ -66,11 +66,30 @@ test('§18.4 list_changed in answers: the list is fetched once a second at most,
   await expect.poll(() => server.count('tools/list')).toBe(before + 1);
   clock.advance(1_000);
   await expect.poll(() => server.count('tools/list')).toBe(before + 2);
-  clock.advance(1_000);
+  // Twice as long after each time that it was the same.
+  clock.advance(2_000);
   await gateway.call(caller.session, 'tools/call', { name: 'a__grow' });
   await expect.poll(() => server.count('tools/list')).toBe(before + 3);
   // The first that it hears of.
   expect(await stream.next()).toMatchObject(CHANGED);
   expect(await gateway.listNames('tools/list', other.session)).toContain('a__grown-2');
   stream.hangUp();
+});
+
+test('§18.4 list_changed in answers: while the list is fetched anew, nobody waits for it', async () => {
+  const server = await serveGrowing('session');
+  // Whoever waited would do so for ever.
+  const gateway = await startForTest({
+    file: { mcpServers: { a: server.url } },
+    clock: manualClock(),
+  });
+  const [caller, other] = [await openClient(gateway), await openClient(gateway)];
+  const before = await gateway.listNames('tools/list', other.session);
+  // From now on it is asked for the list, and says nothing.
+  server.answer('tools/list', () => {});
+  const asked = server.count('tools/list');
+  await gateway.call(caller.session, 'tools/call', { name: 'a__stay' });
+  await expect.poll(() => server.count('tools/list')).toBe(asked + 1);
+  expect(await gateway.listNames('tools/list', other.session)).toEqual(before);
+  await gateway.call(other.session, 'tools/call', { name: 'a__stay' });
 });

@@ -1,4 +1,4 @@
-// A server that accepts a notification with a status alone: without a length its answer ends with the connection, which it keeps.
+// Answers without an end, of which the gateway needs only the status: without a length an answer ends with its connection.
 import { expect, test } from 'vitest';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
@@ -22,3 +22,24 @@ test('§18.3 a notification is accepted by the status of its answer, whose end n
   clock.advance(1000);
   await expect.poll(() => closed).toBe(server.count('notifications/initialized'));
 });
+
+test.each([
+  { to: 'notifications/initialized', status: '202 Accepted' },
+  { to: 'tools/call', status: '500 Internal Server Error' },
+])(
+  '§18.4 an answer $status that goes on and on to $to: its connection is closed at 64 KiB',
+  async ({ to, status }) => {
+    const server = closeAfterTest(await startScriptedHttp('session'));
+    const closed = new Promise<void>((resolve) => {
+      server.answer(to, ({ socket }) => {
+        socket?.on('close', resolve);
+        socket?.write(`HTTP/1.1 ${status}\r\n\r\n${'x'.repeat(70_000)}`);
+      });
+    });
+    const { upstream } = closeAfterTest(await openHttpUpstream({ url: server.url }));
+    const called = callTool(upstream, sessionCaller(), 'any');
+    if (to === 'tools/call') await expect(called).rejects.toThrow('it fails (500)');
+    else expect(await called).toEqual({ content: [] });
+    await closed;
+  },
+);

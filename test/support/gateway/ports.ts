@@ -21,18 +21,16 @@ export async function freePorts(count: number): Promise<number> {
   for (let attempt = 0; attempt < PORTS_PER_WORKER; attempt += 1) {
     if (next + count > PORTS_PER_WORKER) next = 0;
     const first = FIRST_PORT + worker * PORTS_PER_WORKER + next;
-    const taken = await findTaken(first, count);
-    next = (taken === undefined ? next + count : taken + 1 - first + next) % PORTS_PER_WORKER;
-    if (taken === undefined) return first;
+    // Before anything is waited for: another call may begin meanwhile.
+    next = (next + count) % PORTS_PER_WORKER;
+    if (await areFree(first, count)) return first;
   }
   throw new Error(`No ${count} ports are free from ${FIRST_PORT + worker * PORTS_PER_WORKER} on`);
 }
 
-async function findTaken(first: number, count: number): Promise<number | undefined> {
-  for (let port = first; port < first + count; port += 1) {
-    if (!(await isFree(port))) return port;
-  }
-  return undefined;
+async function areFree(first: number, count: number): Promise<boolean> {
+  const ports = Array.from({ length: count }, (_, at) => first + at);
+  return (await Promise.all(ports.map(isFree))).every(Boolean);
 }
 
 const isFree = (port: number): Promise<boolean> =>
