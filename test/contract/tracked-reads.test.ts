@@ -464,7 +464,8 @@ describe('Redis that fails', () => {
       const asked = await countQuestions();
       if (asked === scripts) silentCalls += 1;
       scripts = asked;
-      if (startedAt - createdAt >= 3000) {
+      // Redis reads its clock before a script, and on a busy machine may stand still between the two.
+      if (startedAt - createdAt >= 3100) {
         expect(isIn).toBe(false);
         goneCalls += 1;
       }
