@@ -8,22 +8,23 @@ import { sendOver } from '../../../support/upstreams/sent-requests.ts';
 
 const NO_PROXY = { httpProxy: undefined, httpsProxy: undefined, noProxy: [] };
 
-async function openFull() {
+/** A request whose connection was asked for twice, and is not there. */
+async function sendToFull() {
   const server = closeAfterTest(await startFullServer());
   const clock = manualClock();
   const options = { ca: undefined, connectTimeoutMs: 900, outbound: NO_PROXY, clock };
-  return { server, clock, pool: closeAfterTest(openServerPool(server.url, options)) };
+  const sent = sendOver(closeAfterTest(openServerPool(server.url, options)));
+  await expect.poll(server.countWaiting).toBe(1);
+  // The system itself asks again after a second, when the call has failed.
+  clock.advance(450);
+  await expect.poll(server.countWaiting).toBe(2);
+  return { server, clock, sent };
 }
 
 test.runIf(process.platform === 'linux')(
   '§18.4 a connection whose first packet is lost is asked for once more in time',
   async () => {
-    const { server, clock, pool } = await openFull();
-    const sent = sendOver(pool);
-    await expect.poll(server.countWaiting).toBe(1);
-    // The system itself asks again after a second, when the call has failed.
-    clock.advance(450);
-    await expect.poll(server.countWaiting).toBe(2);
+    const { server, sent } = await sendToFull();
     server.accept();
     expect(await sent.ended()).toBe('accepted');
     await expect.poll(server.countWaiting).toBe(0);
@@ -33,11 +34,7 @@ test.runIf(process.platform === 'linux')(
 test.runIf(process.platform === 'linux')(
   '§18.4 a server that accepts nothing fails the request in time, and nothing is left of it',
   async () => {
-    const { server, clock, pool } = await openFull();
-    const sent = sendOver(pool);
-    await expect.poll(server.countWaiting).toBe(1);
-    clock.advance(450);
-    await expect.poll(server.countWaiting).toBe(2);
+    const { server, clock, sent } = await sendToFull();
     clock.advance(450);
     expect(await sent.failed()).toMatchObject({ name: 'ConnectTimeout', code: 'ETIMEDOUT' });
     await expect.poll(server.countWaiting).toBe(0);
