@@ -12,6 +12,11 @@ export interface Plan {
   readonly rounds: number;
   readonly seconds: number;
   readonly warmUpSeconds: number;
+  /**
+   * Of the same load before each round, which does not count: while the others have their turn, caches forget a server and V8 takes
+   * memory back, and the beginning of each round would be its 99th percentile.
+   */
+  readonly leadInSeconds: number;
 }
 
 export interface Round extends LoadResult {
@@ -61,7 +66,7 @@ export async function prepareRunner(
 export async function runRounds(
   testbed: Testbed,
   runners: readonly Runner[],
-  { connections: counts, rounds, seconds }: Plan,
+  { connections: counts, rounds, seconds, leadInSeconds }: Plan,
 ): Promise<readonly Series[]> {
   const series: Series[] = [];
   for (const connections of counts) {
@@ -70,6 +75,8 @@ export async function runRounds(
       for (let place = 0; place < byRunner.length; place++) {
         const entry = byRunner[(place + n) % byRunner.length];
         if (entry === undefined) continue;
+        const { call, expected } = entry.runner;
+        await runWrk(testbed.folder, { call, expected, connections, seconds: leadInSeconds });
         entry.rounds.push(await runRound(testbed, entry.runner, connections, seconds));
       }
     }
