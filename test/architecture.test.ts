@@ -94,11 +94,10 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   '@opentelemetry/exporter-trace-otlp-proto': /^telemetry\/tracing\//,
   '@opentelemetry/resources': /^telemetry\/tracing\//,
   '@opentelemetry/sdk-trace': /^telemetry\/tracing\//,
-  undici: /^platform\/outbound\//,
   tokenx: /^upstreams\/budget\/count-tokens\.ts$/,
   'eventsource-parser': /^upstreams\/http\/answer-body\.ts$/,
-  'node:http': /^(edge\/server\.ts$|cli\/)/,
-  'node:https': /^(platform\/outbound\/public-request\.ts$|cli\/)/,
+  'node:http': /^(platform\/outbound\/tunnel\.ts$|cli\/)/,
+  'node:https': /^(platform\/outbound\/(public-request|tunnel)\.ts$|cli\/)/,
   'node:child_process': /^(upstreams\/stdio\/child\.ts$|cli\/)/,
   // For nextTick: when all microtasks have run; for signals to groups of processes.
   'node:process': /^(edge\/run-queue\.ts$|upstreams\/stdio\/child\.ts$|cli\/)/,

@@ -136,7 +136,7 @@ export async function createGateway(
   const clock = overrides.clock ?? systemClock;
   const log =
     overrides.log ?? createLog(config.server.logLevel, { format: config.server.logFormat });
-  const outbound = await openOutboundNetwork(config.outbound);
+  const outbound = openOutboundNetwork({ outbound: config.outbound, clock });
   const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog, { clock, log });
   const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
   const observation = await openObservation(config, {
@@ -429,7 +429,7 @@ export async function createGateway(
       approvals.close();
       auth.close();
       authorization.close();
-      await outbound.close();
+      outbound.close();
       await store.close();
       await observation.close();
     },

@@ -1,11 +1,32 @@
+import type { HttpRequest } from './http-client/write-request.ts';
 import { stripUri } from './strip-uri.ts';
 
-/** `fetch`, as much of it as the gateway needs; tests and embedders may bring their own. */
-export type Fetch = (url: string, init: FetchInit) => Promise<Response>;
+/** `fetch`, as much of it as the gateway needs; tests and embedders may bring their own. A redirect is an answer like any other. */
+export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
 
-export interface FetchInit extends Pick<RequestInit, 'method' | 'redirect' | 'signal'> {
+export interface FetchInit {
+  readonly method?: HttpRequest['method'];
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface FetchResponse {
+  readonly status: number;
+  readonly headers: FetchHeaders;
+  /** To be read to its end, or cancelled. Null where there is none. */
+  readonly body: FetchBody | null;
+}
+
+/** Leaving a loop over it cancels it. */
+export interface FetchBody extends AsyncIterable<Uint8Array> {
+  /** Closes the connection. */
+  cancel(): Promise<void>;
+}
+
+export interface FetchHeaders {
+  /** Whatever the case of the name; those of one name are joined. Null where there is none. */
+  get(name: string): string | null;
 }
 
 export interface FetchLimits {
@@ -20,7 +41,7 @@ export interface FetchLimits {
 
 export interface FetchedResponse {
   readonly status: number;
-  readonly headers: Headers;
+  readonly headers: FetchHeaders;
   readonly body: Buffer;
 }
 
@@ -44,7 +65,7 @@ export async function fetchWithLimits(
   const timeLimit = AbortSignal.timeout(timeoutMs);
   const signal = ended === undefined ? timeLimit : AbortSignal.any([timeLimit, ended]);
   try {
-    const response = await fetch(url, { ...init, signal, redirect: 'manual' });
+    const response = await fetch(url, { ...init, signal });
     if (!acceptsRedirects && response.status >= 300 && response.status < 400) {
       await response.body?.cancel();
       throw new Error(`answered with a redirect (${response.status}), which is not followed`);
@@ -59,10 +80,9 @@ export async function fetchWithLimits(
   }
 }
 
-async function readBody(response: Response, maxBytes: number): Promise<Buffer> {
+async function readBody(response: FetchResponse, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  // Leaving the loop by a throw cancels the stream, which closes the connection.
   for await (const chunk of response.body ?? []) {
     length += chunk.byteLength;
     if (length > maxBytes) throw new Error(`answered with more than ${maxBytes} bytes`);

@@ -96,7 +96,7 @@ function createStandardDestination(): DestinationStream {
 const renderLoss = (lostLines: number): string =>
   `${JSON.stringify({ level: 'warn', time: new Date(systemClock.now()).toISOString(), lostLines, msg: 'Nobody read standard output for a while, and lines of this log are lost.' })}\n`;
 
-/** The chain of messages of an error ("fetch failed: connect ECONNREFUSED …"), without stacks, and fit for a page, too. */
+/** The chain of messages of an error ("the key set cannot be used: connect ECONNREFUSED …"), without stacks, and fit for a page, too. */
 export function describeCause(cause: unknown): string {
   const messages: string[] = [];
   for (let at: unknown = cause; at !== undefined && messages.length < 5; ) {

@@ -1,9 +1,17 @@
 // With what doctor asks: requests that go out as the gateway's do, and what is noted of the answers.
 import { type Clock, systemClock } from '../../platform/clock.ts';
-import { type Fetch, type FetchInit, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
+import {
+  type Fetch,
+  type FetchHeaders,
+  type FetchInit,
+  fetchWithLimits,
+} from '../../platform/fetch-with-limits.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { Facts, Log, LogLevel } from '../../platform/log.ts';
-import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
+import {
+  type OutboundNetwork,
+  openOutboundNetwork,
+} from '../../platform/outbound/outbound-network.ts';
 import { createProxyChoice, type OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 
 export type Instruments = ReturnType<typeof createInstruments>;
@@ -14,11 +22,12 @@ export async function useInstruments<Result>(
   token: string | undefined,
   run: (instruments: Instruments) => Promise<Result>,
 ): Promise<Result> {
-  const network = await openOutboundNetwork(outbound);
+  // Behind one address may stand several replicas: a new connection may reach another one.
+  const network = openOutboundNetwork({ outbound, clock: systemClock, keepsConnections: false });
   try {
     return await run(createInstruments(outbound, token, network));
   } finally {
-    await network.close();
+    network.close();
   }
 }
 
@@ -26,7 +35,7 @@ function createInstruments(
   outbound: OutboundConfig,
   /** Of a user. A secret. */
   token: string | undefined,
-  { fetch, openTunnel }: Awaited<ReturnType<typeof openOutboundNetwork>>,
+  { fetch, openTunnel }: OutboundNetwork,
 ) {
   const clock = systemClock;
   const clocks = observeClocks(fetch, clock);
@@ -71,7 +80,7 @@ export function createCollectingLog() {
 export interface Answer {
   readonly url: string;
   readonly status: number;
-  readonly headers: Headers;
+  readonly headers: FetchHeaders;
   /** Where the browser would go on; undefined where it would not. */
   readonly location: URL | undefined;
   readonly text: string;
@@ -89,9 +98,7 @@ const createProbe =
   (fetch: Fetch, clock: Clock): Probe =>
   async (url, init = {}) => {
     const start = clock.monotonic();
-    // Behind one address may stand several replicas: a new connection may reach another one.
-    const headers = { ...init.headers, Connection: 'close' };
-    const { body, ...answer } = await fetchWithLimits(fetch, url, { ...init, headers }, LIMITS);
+    const { body, ...answer } = await fetchWithLimits(fetch, url, init, LIMITS);
     const location = answer.headers.get('location');
     return {
       url,

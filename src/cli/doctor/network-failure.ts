@@ -48,7 +48,7 @@ const SIGNS: readonly Sign[] = [
       `The TLS certificate of ${host} is not trusted here (${reason}).`,
   },
   {
-    pattern: /the proxy answered|Proxy response|proxy/i,
+    pattern: /proxy/i,
     kind: 'proxy',
     describe: ({ host }, reason) =>
       `The outbound proxy did not let a request to ${host} through (${reason}).`,
@@ -64,7 +64,7 @@ const SIGNS: readonly Sign[] = [
     describe: ({ host }) => `${host} does not answer in time.`,
   },
   {
-    pattern: /ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|ENETUNREACH|EHOSTUNREACH/,
+    pattern: /ETIMEDOUT|ENETUNREACH|EHOSTUNREACH/,
     kind: 'timeout',
     describe: ({ host }, reason) => `${host} cannot be reached (${reason}).`,
   },
@@ -75,7 +75,7 @@ const SIGNS: readonly Sign[] = [
   },
   {
     // What a server that wants TLS does with plain HTTP.
-    pattern: /other side closed|ECONNRESET|HPE_INVALID/,
+    pattern: /ECONNRESET|InvalidResponse/,
     kind: 'tls-only',
     scheme: 'http:',
     describe: ({ host }) => `${host} does not speak plain HTTP there.`,
@@ -86,7 +86,7 @@ export function describeNetworkFailure(error: unknown, url: string) {
   const address = new URL(url);
   // A FetchError says only that the URL failed, and the URL may have any words in it.
   const cause = error instanceof FetchError ? error.cause : error;
-  const reason = describeCause(cause).replace(/^fetch failed: /, '');
+  const reason = describeCause(cause);
   const signs = [reason, ...listCodes(cause)].join(' ');
   const found = SIGNS.find(
     ({ pattern, scheme = address.protocol }) => scheme === address.protocol && pattern.test(signs),

@@ -2,6 +2,7 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
+import { systemClock } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
@@ -70,11 +71,11 @@ async function addLoginsOver(
   outbound: OutboundConfig,
   imported: ImportedServers,
 ): Promise<ImportedServers> {
-  const network = await openOutboundNetwork(outbound);
+  const network = openOutboundNetwork({ outbound, clock: systemClock });
   try {
     return await addLogins(imported, network.fetch);
   } finally {
-    await network.close();
+    network.close();
   }
 }
 

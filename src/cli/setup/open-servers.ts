@@ -58,7 +58,7 @@ export async function openServers(
   if (userProblems.length > 0)
     throw new CommandError('The programs cannot be started:', userProblems.map(formatProblem));
   const { store, getSeal, close } = await openRecords(config, servers, shared);
-  const outbound = await openOutboundNetwork(config.outbound);
+  const outbound = openOutboundNetwork({ outbound: config.outbound, clock: systemClock });
   const { fetch } = outbound;
   const provider = config.auth.required ? config.auth.provider : undefined;
   const { openUpstream } = createUpstreamOpener(config, {
@@ -75,7 +75,7 @@ export async function openServers(
     /** For what the file names beside servers. */
     fetch,
     async close() {
-      await outbound.close();
+      outbound.close();
       await close();
     },
   };

@@ -5,6 +5,7 @@ import { isOnThisMachine, isSafeForTokens } from '../../platform/address.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
+import { ConnectTimeout } from '../../platform/http-client/connect.ts';
 import type { Network } from '../../platform/outbound/public-network.ts';
 import { requestPublicHost } from '../../platform/outbound/public-request.ts';
 import { quote } from '../../platform/text.ts';
@@ -102,7 +103,6 @@ export function createOutbound({ fetch, network, clock }: OutboundDeps): Outboun
       try {
         const response = await fetch(url, {
           method: 'POST',
-          redirect: 'manual',
           signal: AbortSignal.timeout(CHALLENGE_MS),
           headers: {
             'Content-Type': 'application/json',
@@ -144,11 +144,11 @@ const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
 
 /** Where these stand in the chain of causes, no connection came about. */
 const NOT_CONNECTED =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*|UNABLE_TO_\w+|EPROTO)$/;
+  /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_PROXY_CLOSED|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*|UNABLE_TO_\w+|EPROTO)$/;
 
 function isArrivalPossible(error: unknown): boolean {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
-    if (NOT_CONNECTED.test(getErrorCode(at) ?? '')) return false;
+    if (at instanceof ConnectTimeout || NOT_CONNECTED.test(getErrorCode(at) ?? '')) return false;
     if (at instanceof AggregateError) return at.errors.some(isArrivalPossible);
   }
   return true;

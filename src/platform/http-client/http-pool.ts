@@ -20,6 +20,8 @@ export interface HttpPoolOptions {
   readonly targetPrefix: string;
   /** For a proxy that is asked; undefined where there is none. */
   readonly proxyAuthorization: string | undefined;
+  /** False where each request is to have a connection of its own. */
+  readonly keepsConnections: boolean;
   readonly clock: Clock;
 }
 
@@ -42,6 +44,7 @@ const MAX_IDLE_MS = 600_000;
 export class HttpPool implements ConnectionOwner {
   private readonly clock: Clock;
   private readonly targetPrefix: string;
+  private readonly keepsConnections: boolean;
   /** The headers that are the connection's. */
   private readonly own: string;
   private readonly open: (how: Connecting) => Promise<Socket>;
@@ -54,12 +57,15 @@ export class HttpPool implements ConnectionOwner {
   private readonly origin = new AsyncResource('HttpPool');
 
   constructor(options: HttpPoolOptions) {
-    const { destination, host, targetPrefix, proxyAuthorization, clock } = options;
+    const { destination, host, targetPrefix, proxyAuthorization, keepsConnections, clock } =
+      options;
     this.clock = clock;
     this.targetPrefix = targetPrefix;
+    this.keepsConnections = keepsConnections;
     const authorization =
       proxyAuthorization === undefined ? '' : `proxy-authorization: ${proxyAuthorization}\r\n`;
-    this.own = `host: ${host}\r\nconnection: keep-alive\r\n${authorization}`;
+    const connection = keepsConnections ? 'keep-alive' : 'close';
+    this.own = `host: ${host}\r\nconnection: ${connection}\r\n${authorization}`;
     this.open = createConnect(destination);
     this.sweep = createSecondTimer(clock, {
       isNeeded: () => this.idle.length > 0,
@@ -81,6 +87,10 @@ export class HttpPool implements ConnectionOwner {
     return connection;
   }
 
+  isEmpty(): boolean {
+    return this.connections.size === 0;
+  }
+
   /** Closes all connections: requests that are under way fail with PoolClosed. */
   close(): void {
     this.isClosed = true;
@@ -100,6 +110,10 @@ export class HttpPool implements ConnectionOwner {
   }
 
   release(connection: Connection, keptMs: number | undefined): void {
+    if (!this.keepsConnections) {
+      connection.end(EXPIRED);
+      return;
+    }
     const ms = keptMs === undefined ? IDLE_MS : Math.min(keptMs - EARLIER_MS, MAX_IDLE_MS);
     connection.idleUntil = this.clock.monotonic() + ms;
     this.idle.push(connection);

@@ -1,7 +1,7 @@
 // RFC 9112: a request, as it is written. What could make two of it is refused.
 
 export interface HttpRequest {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'DELETE' | 'OPTIONS';
   /** Where the request goes within its server: path and query. */
   readonly path: string;
   /** Lists of names and values in turn, one behind the other: to join them would cost each request an array. */

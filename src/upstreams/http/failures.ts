@@ -45,7 +45,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ECONNRESET: 'it closed the connection',
   EPIPE: 'it closed the connection',
   ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS: perhaps its address begins with http:',
-  UND_ERR_SOCKET: 'the proxy closed the connection',
+  ERR_PROXY_CLOSED: 'the proxy closed the connection',
   ERR_POOL_CLOSED: 'the gateway no longer uses it',
   EMFILE: 'the gateway has too many files open: raise its limit (ulimit -n, LimitNOFILE)',
   ENFILE: 'the system has too many files open',

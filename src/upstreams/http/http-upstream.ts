@@ -1,6 +1,6 @@
 // §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
 
-import { openServerPool } from '../../platform/outbound/outbound-network.ts';
+import { openServerPool } from '../../platform/outbound/server-pool.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { needsUser } from '../credentials/server-credentials.ts';
 import { createUsage } from '../transport/usage.ts';

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/config/problem.ts';
 import { createClientDocuments } from '../../../src/oauth/client-id-metadata/client-documents.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import {
   type OutboundNetwork,
   openOutboundNetwork,
@@ -256,7 +257,12 @@ describe.each([
     });
 
     async function open(env: Readonly<Record<string, string>> = { HTTPS_PROXY: proxy.url }) {
-      outbound = closeAfterTest(await openOutboundNetwork(loadConfig({ ...ENV, ...env }).outbound));
+      outbound = closeAfterTest(
+        openOutboundNetwork({
+          outbound: loadConfig({ ...ENV, ...env }).outbound,
+          clock: systemClock,
+        }),
+      );
       const clock = manualClock(1_800_000_000_000);
       const { log, lines } = collectLog();
       const documents = createClientDocuments({
@@ -288,7 +294,7 @@ describe.each([
       expect((await (await open(env)).documents.find(ID)).client_id).toBe(ID);
       expect(host.dialled).toEqual([PUBLIC]);
       host.resolveTo(async () => ['10.0.0.1']);
-      await outbound.close();
+      outbound.close();
       await expect((await open(env)).documents.find(ID)).rejects.toThrow(/public addresses only/);
       expect(proxy.asked).toEqual([]);
     });
@@ -326,11 +332,12 @@ test('§14 proxies: the environment of the process is not read behind the settin
   const before = process.env.NO_PROXY;
   process.env.NO_PROXY = '*';
   try {
-    const outbound = await openOutboundNetwork(
-      loadConfig({ ...ENV, HTTPS_PROXY: proxy.url }).outbound,
-    );
+    const outbound = openOutboundNetwork({
+      outbound: loadConfig({ ...ENV, HTTPS_PROXY: proxy.url }).outbound,
+      clock: systemClock,
+    });
     await expect(outbound.fetch('https://id.example/', {})).rejects.toThrow();
-    await outbound.close();
+    outbound.close();
     expect(proxy.asked).toEqual(['CONNECT id.example:443']);
   } finally {
     if (before === undefined) delete process.env.NO_PROXY;

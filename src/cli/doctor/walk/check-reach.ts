@@ -43,7 +43,7 @@ async function judgeAnswer(answer: Answer, walk: Walk): Promise<Finding> {
   const { endpoint } = walk;
   const { status, headers, milliseconds } = answer;
   if (readReason(answer) === 'invalid_host') return explainHost(walk.baseUrl);
-  if (headers.has('location')) return explainRedirect(answer, endpoint);
+  if (headers.get('location') !== null) return explainRedirect(answer, endpoint);
   if (status === 404)
     return failure(ENDPOINT, {
       what: `There is no MCP endpoint at ${endpoint} (404).`,

@@ -59,7 +59,7 @@ export const createCall = (
   params: JsonObject = {},
   headers: Readonly<Record<string, string>> = {},
 ) => ({
-  method: 'POST',
+  method: 'POST' as const,
   headers: {
     'Content-Type': 'application/json',
     Accept: 'application/json, text/event-stream',
