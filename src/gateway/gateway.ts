@@ -136,7 +136,7 @@ export async function createGateway(
   const clock = overrides.clock ?? systemClock;
   const log =
     overrides.log ?? createLog(config.server.logLevel, { format: config.server.logFormat });
-  const outbound = openOutboundNetwork({ outbound: config.outbound, clock });
+  const outbound = openOutboundNetwork({ outbound: config.outbound });
   const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog, { clock, log });
   const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
   const observation = await openObservation(config, {

@@ -9,6 +9,8 @@ export interface FetchInit {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal?: AbortSignal;
+  /** For those that would follow one. */
+  readonly redirect?: 'manual';
 }
 
 export interface FetchResponse {
@@ -65,7 +67,7 @@ export async function fetchWithLimits(
   const timeLimit = AbortSignal.timeout(timeoutMs);
   const signal = ended === undefined ? timeLimit : AbortSignal.any([timeLimit, ended]);
   try {
-    const response = await fetch(url, { ...init, signal });
+    const response = await fetch(url, { ...init, signal, redirect: 'manual' });
     if (!acceptsRedirects && response.status >= 300 && response.status < 400) {
       await response.body?.cancel();
       throw new Error(`answered with a redirect (${response.status}), which is not followed`);

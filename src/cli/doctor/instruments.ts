@@ -23,7 +23,7 @@ export async function useInstruments<Result>(
   run: (instruments: Instruments) => Promise<Result>,
 ): Promise<Result> {
   // Behind one address may stand several replicas: a new connection may reach another one.
-  const network = openOutboundNetwork({ outbound, clock: systemClock, keepsConnections: false });
+  const network = openOutboundNetwork({ outbound, keepsConnections: false });
   try {
     return await run(createInstruments(outbound, token, network));
   } finally {

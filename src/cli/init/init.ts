@@ -2,7 +2,6 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
-import { systemClock } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
@@ -71,7 +70,7 @@ async function addLoginsOver(
   outbound: OutboundConfig,
   imported: ImportedServers,
 ): Promise<ImportedServers> {
-  const network = openOutboundNetwork({ outbound, clock: systemClock });
+  const network = openOutboundNetwork({ outbound });
   try {
     return await addLogins(imported, network.fetch);
   } finally {

@@ -58,7 +58,7 @@ export async function openServers(
   if (userProblems.length > 0)
     throw new CommandError('The programs cannot be started:', userProblems.map(formatProblem));
   const { store, getSeal, close } = await openRecords(config, servers, shared);
-  const outbound = openOutboundNetwork({ outbound: config.outbound, clock: systemClock });
+  const outbound = openOutboundNetwork({ outbound: config.outbound });
   const { fetch } = outbound;
   const provider = config.auth.required ? config.auth.provider : undefined;
   const { openUpstream } = createUpstreamOpener(config, {

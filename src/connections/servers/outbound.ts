@@ -103,6 +103,7 @@ export function createOutbound({ fetch, network, clock }: OutboundDeps): Outboun
       try {
         const response = await fetch(url, {
           method: 'POST',
+          redirect: 'manual',
           signal: AbortSignal.timeout(CHALLENGE_MS),
           headers: {
             'Content-Type': 'application/json',

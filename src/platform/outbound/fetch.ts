@@ -3,6 +3,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Duplex, pipeline, Readable } from 'node:stream';
+import { systemClock } from '../clock.ts';
 import type { Fetch, FetchBody, FetchInit, FetchResponse } from '../fetch-with-limits.ts';
 import type { ResponseHandler } from '../http-client/connection.ts';
 import { type HttpPool, PoolClosed } from '../http-client/http-pool.ts';
@@ -25,7 +26,7 @@ export interface OpenFetch {
   close(): void;
 }
 
-export type FetchOptions = Pick<ServerPoolOptions, 'outbound' | 'clock' | 'keepsConnections'>;
+export type FetchOptions = Pick<ServerPoolOptions, 'outbound' | 'keepsConnections'>;
 
 export function openFetch(options: FetchOptions): OpenFetch {
   /** By origin. */
@@ -39,6 +40,8 @@ export function openFetch(options: FetchOptions): OpenFetch {
     for (const [origin, pool] of pools) if (pool.isEmpty()) pools.delete(origin);
     const pool = opener.runInAsyncScope(openServerPool, undefined, url, {
       ...options,
+      // As the limits of an exchange, by the time of the network.
+      clock: systemClock,
       ca: undefined,
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
     });

@@ -7,7 +7,6 @@ import {
   fetchWithLimits,
 } from '../../../src/platform/fetch-with-limits.ts';
 import { openFetch } from '../../../src/platform/outbound/fetch.ts';
-import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import {
   type RawConnection,
@@ -20,9 +19,7 @@ const LIMITS = { timeoutMs: 60_000, maxBytes: 1000 };
 async function open({ keepsConnections = true, isProxy = false } = {}) {
   const server = closeAfterTest(await startRawConnections());
   const outbound = isProxy ? { ...NO_PROXY, httpsProxy: server.url.origin } : NO_PROXY;
-  const { fetch, close } = closeAfterTest(
-    openFetch({ outbound, clock: manualClock(), keepsConnections }),
-  );
+  const { fetch, close } = closeAfterTest(openFetch({ outbound, keepsConnections }));
   return { server, fetch, close, url: server.url.href };
 }
 

@@ -3,7 +3,6 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/config/problem.ts';
 import { createClientDocuments } from '../../../src/oauth/client-id-metadata/client-documents.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
 import {
   type OutboundNetwork,
   openOutboundNetwork,
@@ -260,7 +259,6 @@ describe.each([
       outbound = closeAfterTest(
         openOutboundNetwork({
           outbound: loadConfig({ ...ENV, ...env }).outbound,
-          clock: systemClock,
         }),
       );
       const clock = manualClock(1_800_000_000_000);
@@ -334,7 +332,6 @@ test('§14 proxies: the environment of the process is not read behind the settin
   try {
     const outbound = openOutboundNetwork({
       outbound: loadConfig({ ...ENV, HTTPS_PROXY: proxy.url }).outbound,
-      clock: systemClock,
     });
     await expect(outbound.fetch('https://id.example/', {})).rejects.toThrow();
     outbound.close();
