@@ -10,7 +10,7 @@ import { type HttpPool, PoolClosed } from '../http-client/http-pool.ts';
 import { quote } from '../text.ts';
 import { openServerPool, type ServerPoolOptions } from './server-pool.ts';
 
-/** A limit of the whole exchange is the caller's: this is for connections that others wait for, too. */
+/** The caller's limit is for the whole exchange, and mostly shorter. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Of each request, unless it says otherwise. Some hosts turn away whoever does not say what they are. */
@@ -107,7 +107,8 @@ function exchange(
         method,
         path: url.pathname + url.search,
         headers: [...Object.entries(headers), ...defaults],
-        body: content ?? null,
+        // Some servers refuse a POST that does not say that it has no body.
+        body: content ?? (method === 'POST' ? '' : null),
       },
       handler,
     );

@@ -111,6 +111,14 @@ test('§14 a request says who asks, wants no compression, and what is given goes
   expect(Buffer.from(body ?? '', 'latin1').toString()).toBe('ä');
 });
 
+test('§14 a POST without a body says so', async () => {
+  const opened = await open();
+  const asked = opened.fetch(opened.url, { method: 'POST' });
+  const connection = await answerOn(opened, 0, answer(''));
+  expect((await asked).status).toBe(200);
+  expect(connection.received()).toMatch(/\r\ncontent-length: 0\r\n/);
+});
+
 test('§14 a redirect is an answer; names of headers have no case, and two of one name are joined', async () => {
   const opened = await open();
   const asked = opened.fetch(opened.url, {});
