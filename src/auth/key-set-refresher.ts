@@ -56,7 +56,8 @@ export function createKeySetRefresher(options: KeySetRefresherOptions): KeySetRe
     running ??= tryLoad().then((outcome) => {
       running = undefined;
       lastOutcome = outcome;
-      onOutcome(outcome);
+      // That it was ended by a stop is nobody's alarm.
+      if (!isClosed) onOutcome(outcome);
       failures = outcome.ok ? 0 : failures + 1;
       cancelRefresh();
       const waitMs = outcome.ok ? REFRESH_EVERY_MS : computePauseMs(BACK_OFF, failures);

@@ -236,6 +236,18 @@ describe('doctor without a URL: planted mistakes', () => {
     expect(find('provider.reachable').setting).toBe('HTTPS_PROXY');
   });
 
+  test('§20.2 doctor: a proxy that is not there is named, and not the provider', async () => {
+    const { failures, find } = await diagnose({
+      OIDC_ISSUER: 'https://login.example',
+      HTTPS_PROXY: `http://127.0.0.1:${await freePort()}`,
+    });
+    expect(failures).toEqual(['provider.reachable']);
+    expect(find('provider.reachable')).toMatchObject({
+      what: expect.stringContaining('The outbound proxy did not let a request to login.example'),
+      setting: 'HTTPS_PROXY',
+    });
+  });
+
   test('§20.2 doctor: a realm that is not there', async () => {
     const { failures, find } = await diagnose({ OIDC_ISSUER: `${provider.issuer}/realms/none` });
     expect(failures).toEqual(['provider.discovery']);

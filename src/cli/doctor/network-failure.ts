@@ -26,6 +26,12 @@ interface Sign {
 /** The first that fits counts. */
 const SIGNS: readonly Sign[] = [
   {
+    pattern: /\bProxyError\b/,
+    kind: 'proxy',
+    describe: ({ host }, reason) =>
+      `The outbound proxy did not let a request to ${host} through (${reason}).`,
+  },
+  {
     pattern: /ENOTFOUND|EAI_AGAIN|ENODATA/,
     kind: 'name',
     describe: ({ hostname }) => `The name ${hostname} cannot be resolved here (DNS).`,
@@ -46,12 +52,6 @@ const SIGNS: readonly Sign[] = [
     kind: 'certificate',
     describe: ({ host }, reason) =>
       `The TLS certificate of ${host} is not trusted here (${reason}).`,
-  },
-  {
-    pattern: /proxy/i,
-    kind: 'proxy',
-    describe: ({ host }, reason) =>
-      `The outbound proxy did not let a request to ${host} through (${reason}).`,
   },
   {
     pattern: /ECONNREFUSED/,
@@ -75,7 +75,7 @@ const SIGNS: readonly Sign[] = [
   },
   {
     // What a server that wants TLS does with plain HTTP.
-    pattern: /ECONNRESET|InvalidResponse/,
+    pattern: /ECONNRESET/,
     kind: 'tls-only',
     scheme: 'http:',
     describe: ({ host }) => `${host} does not speak plain HTTP there.`,

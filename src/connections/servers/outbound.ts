@@ -6,6 +6,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { ConnectTimeout } from '../../platform/http-client/connect.ts';
+import { UnsendableHeader } from '../../platform/http-client/write-request.ts';
 import type { Network } from '../../platform/outbound/public-network.ts';
 import { requestPublicHost } from '../../platform/outbound/public-request.ts';
 import { quote } from '../../platform/text.ts';
@@ -143,13 +144,16 @@ const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
     signal.addEventListener('abort', () => reject(signal.reason));
   });
 
+const isUnsent = (error: Error): boolean =>
+  error instanceof ConnectTimeout || error instanceof UnsendableHeader;
+
 /** Where these stand in the chain of causes, no connection came about. */
 const NOT_CONNECTED =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_PROXY_CLOSED|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*|UNABLE_TO_\w+|EPROTO)$/;
+  /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_PROXY_\w+|ERR_POOL_CLOSED|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*|UNABLE_TO_\w+|EPROTO)$/;
 
 function isArrivalPossible(error: unknown): boolean {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
-    if (at instanceof ConnectTimeout || NOT_CONNECTED.test(getErrorCode(at) ?? '')) return false;
+    if (isUnsent(at) || NOT_CONNECTED.test(getErrorCode(at) ?? '')) return false;
     if (at instanceof AggregateError) return at.errors.some(isArrivalPossible);
   }
   return true;

@@ -19,7 +19,7 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/;
 
 /** What says where a message ends, or what becomes of its connection, and what is for a proxy: only the client itself says that. */
-const OWN = new Set([
+const OWN: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
   'expect',
@@ -31,6 +31,9 @@ const OWN = new Set([
   'transfer-encoding',
   'upgrade',
 ]);
+
+/** Whether a header cannot be given to a request, whatever its value. */
+export const isConnectionHeader = (name: string): boolean => OWN.has(name.toLowerCase());
 
 /**
  * The head of a request with its end. `target` is what stands in its first line (RFC 9112 §3.2), `own` the lines of the
@@ -55,7 +58,7 @@ function writeHeaders(list: readonly string[]): string {
   for (let at = 0; at + 1 < list.length; at += 2) {
     const name = list[at] ?? '';
     const value = list[at + 1] ?? '';
-    if (!TOKEN.test(name) || UNSENDABLE.test(value) || OWN.has(name.toLowerCase()))
+    if (!TOKEN.test(name) || UNSENDABLE.test(value) || isConnectionHeader(name))
       throw new UnsendableHeader('a header of the request cannot be sent');
     lines += `${name}: ${value}\r\n`;
   }

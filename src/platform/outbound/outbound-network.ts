@@ -10,7 +10,7 @@ export interface OutboundNetwork {
   readonly fetch: Fetch;
   /** For the hosts that client ID metadata documents name. */
   readonly openTunnel: OpenTunnel;
-  /** Ends what is under way. */
+  /** Ends requests that are under way; a tunnel is its owner's. */
   close(): void;
 }
 

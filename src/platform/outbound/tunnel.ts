@@ -1,13 +1,21 @@
 // §14: through a proxy to a server with TLS (CONNECT, RFC 9110 §9.3.6).
+import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { normalizeHost } from '../address.ts';
-import { getErrorCode } from '../error-code.ts';
 
-/** The proxy ended the connection in place of an answer. */
-export class ProxyClosed extends Error {
-  override readonly name = 'ProxyClosed';
-  readonly code = 'ERR_PROXY_CLOSED';
+/** There is no way through the proxy: nothing has reached the server. */
+export class ProxyError extends Error {
+  override readonly name = 'ProxyError';
+  readonly code: 'ERR_PROXY_REFUSED' | 'ERR_PROXY_UNREACHABLE';
+
+  constructor(code: ProxyError['code'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
 }
+
+/** As for other connections (http-client/connect.ts). */
+const KEEP_ALIVE_MS = 60_000;
 
 /** A connection to `host:port` through the proxy. */
 export async function connectThrough(
@@ -20,15 +28,19 @@ export async function connectThrough(
   const { request } =
     protocol === 'https:' ? await import('node:https') : await import('node:http');
   signal.throwIfAborted();
+  const host = normalizeHost(hostname);
   const authorization = createProxyAuthorization(proxy);
   return new Promise((resolve, reject) => {
     const asking = request({
       method: 'CONNECT',
-      host: normalizeHost(hostname),
+      host,
+      // Else it would have to be the server's: Node takes it from the Host header. TLS names no addresses (RFC 6066 §3).
+      servername: isIP(host) === 0 ? host : '',
       port,
       path: target,
       headers: {
         host: target,
+        connection: 'keep-alive',
         ...(authorization !== undefined && { 'proxy-authorization': authorization }),
       },
       agent: false,
@@ -41,16 +53,20 @@ export async function connectThrough(
         signal.removeEventListener('abort', end);
         if (statusCode === 200) {
           if (begun.length > 0) socket.unshift(begun);
-          resolve(socket);
+          resolve(socket.setKeepAlive(true, KEEP_ALIVE_MS));
           return;
         }
         socket.on('error', () => {}).destroy();
-        reject(new Error(`the proxy answered ${statusCode} to CONNECT ${target}`));
+        const words = `the proxy answered ${statusCode} to CONNECT ${target}`;
+        reject(new ProxyError('ERR_PROXY_REFUSED', words));
       })
       .on('error', (error) => {
         signal.removeEventListener('abort', end);
-        const isClosed = getErrorCode(error) === 'ECONNRESET';
-        reject(isClosed ? new ProxyClosed('the proxy closed the connection') : error);
+        reject(
+          signal.aborted
+            ? error
+            : new ProxyError('ERR_PROXY_UNREACHABLE', 'the proxy cannot be used', { cause: error }),
+        );
       })
       .end();
   });

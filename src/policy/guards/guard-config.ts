@@ -12,6 +12,7 @@ import {
 import type { Place, Shape } from '../../config/file/shapes/shape.ts';
 import { httpUrl } from '../../config/rules.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
+import { isConnectionHeader } from '../../platform/http-client/write-request.ts';
 import { GUARD_POINTS, type GuardPoint } from './guards.ts';
 
 /** What the file says of who looks at what goes through. */
@@ -104,10 +105,13 @@ const httpMembers = {
     'headers',
     record(warnOfBareVariable(headerValue), {
       allowed: `an object of headers, such as { "Authorization": "Bearer \${TOKEN}" }`,
-      checkName: (name) =>
-        /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name)
-          ? undefined
-          : 'A header’s name consists of letters, digits and hyphens, without a colon or a space.',
+      checkName(name) {
+        if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name))
+          return 'A header’s name consists of letters, digits and hyphens, without a colon or a space.';
+        return isConnectionHeader(name)
+          ? `The header ${name} cannot be set: it belongs to the connection, or Postern sets it itself.`
+          : undefined;
+      },
     }),
     'Headers of each request to the guard.',
   ),

@@ -17,7 +17,7 @@ import {
 import { createProviderApi } from '../../oauth/provider/provider-api.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import { describeCause, type Log } from '../../platform/log.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { CredentialError } from '../upstream.ts';
@@ -237,11 +237,3 @@ const UNREACHABLE = 'the identity provider could not be asked for access to it';
 
 const REFUSED =
   'the identity provider gives this login no access to it; only the operator of this service can change that';
-
-/** What happened, with what lies beneath: a message names no token. */
-function describeCause(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error
-    ? `${error.message} (${describeCause(error.cause)})`
-    : error.message;
-}

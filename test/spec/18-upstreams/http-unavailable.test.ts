@@ -283,7 +283,7 @@ describe('a connection that fails', () => {
     },
   );
 
-  test.each(['ETIMEDOUT', 'ERR_PROXY_CLOSED', 'EAI_AGAIN', 'ECONNRESET', 'EPROTO'])(
+  test.each(['ETIMEDOUT', 'ERR_PROXY_REFUSED', 'EAI_AGAIN', 'ECONNRESET', 'EPROTO'])(
     '§18.4 by %s has the gateway look for itself',
     async (code) => {
       const there = useJudge();

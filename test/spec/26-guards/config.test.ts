@@ -87,6 +87,14 @@ const BAD = [
     problem: 'timeout says nothing here',
   },
   { guard: { name: 'a', on: ['tools/call'], use: { http: {} } }, problem: '"url" is missing' },
+  ...['Host', 'TE', 'Connection', 'content-length'].map((name) => ({
+    guard: {
+      name: 'a',
+      on: ['tools/call'],
+      use: { http: { url: 'https://a.example', headers: { [name]: '1' } } },
+    },
+    problem: `The header ${name} cannot be set`,
+  })),
   {
     guard: { name: 'a', on: ['tools/call'], use: { mcp: 'wikis' } },
     problem: 'there is no server "wikis" in this file. Did you mean wiki?',

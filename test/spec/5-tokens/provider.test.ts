@@ -7,9 +7,10 @@ import {
   type TestGateway,
   type TestResponse,
 } from '../../support/gateway/gateway.ts';
+import { flushLoopback } from '../../support/gateway/manual-connection.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
-import type { Behaviour } from '../../support/oauth/issuer.ts';
+import { type Behaviour, startIssuer } from '../../support/oauth/issuer.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -193,6 +194,16 @@ describe('fetching the key set', () => {
     await start('ok');
     await eventually(() => refreshes('success')).toBe(1);
     expect((await gateway.request({ path: '/health/ready' })).status).toBe(200);
+  });
+
+  test('§5 a stop in the middle of it is no alarm', async () => {
+    const issuer = closeAfterTest(await startIssuer());
+    issuer.behave('slow');
+    const stopped = await startGateway({ env: { OIDC_ISSUER: issuer.url } });
+    await eventually(() => issuer.fetches.keys).toBe(1);
+    await stopped.close();
+    await flushLoopback();
+    expect(stopped.log.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([]);
   });
 
   test('§5 a refresh in the background every 10 minutes finds a new key before its token', async () => {
