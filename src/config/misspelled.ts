@@ -1,5 +1,5 @@
 // Variables that look like misspelled settings.
-import { computeEditDistance } from '../platform/nearest-name.ts';
+import { computeEditDistance, createCountShared } from '../platform/nearest-name.ts';
 import { type Env, listVariables } from './setting.ts';
 import { SETTINGS } from './settings.ts';
 
@@ -38,27 +38,32 @@ function findNearestSetting(variable: string): string | undefined {
   const upper = variable.toUpperCase();
   const whole = NAMES.find((name) => isWithoutLastWord(upper, name));
   if (whole !== undefined) return whole;
-  const [ours = ''] = OURS.exec(variable) ?? [];
-  // Comparing all of them with each variable of a crowded environment would be a tenth of the start.
-  const candidates = NAMES.filter((name) =>
-    ours === '' ? isNear(variable, countMissing(variable, name)) : name.startsWith(ours),
-  );
-  const [best] = candidates
-    .map((name) => ({ name, edits: computeEditDistance(upper, name) }))
-    .sort((a, b) => a.edits - b.edits);
-  return best && (ours !== '' || isNear(variable, best)) ? best.name : undefined;
+  const [ours] = OURS.exec(variable) ?? [];
+  const countShared = createCountShared(upper);
+  let nearest: string | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const name of NAMES) {
+    const longest = Math.max(upper.length, name.length);
+    const most = Math.min(countAllowed(name, longest, ours), least);
+    // Comparing all of them with each variable of a crowded environment would be a tenth of the start.
+    if (Math.abs(upper.length - name.length) > most || longest - countShared(name) > most) continue;
+    const edits = computeEditDistance(upper, name, most);
+    if (edits >= least) continue;
+    nearest = name;
+    least = edits;
+  }
+  return nearest;
+}
+
+/** How many edits may lie between the two; below zero where they have nothing to do with each other. */
+function countAllowed(name: string, longest: number, ours: string | undefined): number {
+  if (ours !== undefined) return name.startsWith(ours) ? Number.POSITIVE_INFINITY : -1;
+  // One edit in four characters. Short names such as HOST have too many neighbours.
+  return name.length > 4 ? longest / 4 : -1;
 }
 
 /** `MCP_RATE_LIMIT` for `MCP_RATE_LIMIT_MAX`; one word alone says too little. */
 const isWithoutLastWord = (variable: string, name: string): boolean =>
-  variable.includes('_') && name.replace(/_[A-Z]+$/, '') === variable;
-
-/** The fewest edits that there can be between the two. */
-const countMissing = (variable: string, name: string) => ({
-  name,
-  edits: Math.abs(variable.length - name.length),
-});
-
-/** One edit in four characters. Short names such as HOST have too many neighbours. */
-const isNear = (variable: string, { name, edits }: { name: string; edits: number }): boolean =>
-  name.length > 4 && edits <= Math.max(variable.length, name.length) / 4;
+  name.startsWith(variable) &&
+  variable.includes('_') &&
+  /^_[A-Z]+$/.test(name.slice(variable.length));

@@ -48,8 +48,8 @@ const normalize = (name: string) => name.toLowerCase().replace(/[_\-. ]/g, '');
 /** Letters that share a place are taken for the same one: then it is no more than a guess that is too high. */
 const PLACES = 256;
 
-/** How many letters of a text are in `wanted`, too, or more. */
-function createCountShared(wanted: string): (text: string) => number {
+/** How many letters of a text are in `wanted`, too, or more: whatever is beyond takes an edit. */
+export function createCountShared(wanted: string): (text: string) => number {
   const counts = new Uint8Array(PLACES);
   for (let index = 0; index < wanted.length; index += 1) {
     const place = wanted.charCodeAt(index) % PLACES;
