@@ -115,7 +115,7 @@ function exchange(
   });
 }
 
-/** As `fetch` does (Fetch §2.2.2): a secret may have come from a file, with its line end. */
+/** As `fetch` does: a secret may have come from a file, with its line end. */
 const trimValue = ([name, value]: readonly [string, string]) => [name, value.trim()];
 
 interface EncodedResponse {
