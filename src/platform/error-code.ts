@@ -3,3 +3,8 @@ export const getErrorCode = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string'
     ? error.code
     : undefined;
+
+/** Whether it is this machine that lacks files, ports or memory: that says nothing about the other side. */
+export const isShortage = (code: string): boolean => SHORTAGES.has(code);
+
+const SHORTAGES = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);

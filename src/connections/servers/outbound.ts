@@ -149,7 +149,7 @@ const isUnsent = (error: Error): boolean =>
 
 /** Where these stand in the chain of causes, no connection came about. */
 const NOT_CONNECTED =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_PROXY_\w+|ERR_POOL_CLOSED|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*|UNABLE_TO_\w+|EPROTO)$/;
+  /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*|UNABLE_TO_\w+|EPROTO)$/;
 
 function isArrivalPossible(error: unknown): boolean {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { normalizeHost } from '../address.ts';
 import type { Clock } from '../clock.ts';
+import { toProxyError } from './proxy-error.ts';
 
 /** Where connections lead, and how. */
 export interface Destination {
@@ -14,8 +15,10 @@ export interface Destination {
   readonly ca: string | undefined;
   /** Milliseconds until a connection counts as failed, TLS and the proxy included. */
   readonly timeoutMs: number;
-  /** A connection to it through a proxy; undefined where it is reached directly. */
+  /** A connection to it through a proxy; undefined where there is none. */
   readonly openTunnel: ((signal: AbortSignal) => Promise<Duplex>) | undefined;
+  /** It is itself a proxy, which is asked for what lies at other servers. */
+  readonly isProxy: boolean;
 }
 
 /** No connection was made in time. */
@@ -35,7 +38,7 @@ export interface Connecting {
 /** Returns a function that makes connections. The TLS of one goes on from that of another, which saves a round trip. */
 export function createConnect(destination: Destination): (how: Connecting) => Promise<Socket> {
   const host = normalizeHost(destination.host);
-  const { port, isSecure, ca, timeoutMs, openTunnel } = destination;
+  const { port, isSecure, ca, timeoutMs, openTunnel, isProxy } = destination;
   let session: Buffer | undefined;
 
   const secure = { ALPNProtocols: ['http/1.1'], ...(ca !== undefined && { ca }) };
@@ -98,7 +101,7 @@ export function createConnect(destination: Destination): (how: Connecting) => Pr
     } catch (error) {
       // It may be what the server could not go on from.
       session = undefined;
-      throw error;
+      throw isProxy && !how.signal.aborted && error instanceof Error ? toProxyError(error) : error;
     } finally {
       cancel();
     }

@@ -116,7 +116,10 @@ function exchange(
 }
 
 /** As `fetch` does: a secret may have come from a file, with its line end. */
-const trimValue = ([name, value]: readonly [string, string]) => [name, value.trim()];
+const trimValue = ([name, value]: readonly [string, string]) => [
+  name,
+  value.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, ''),
+];
 
 interface EncodedResponse {
   readonly status: number;

@@ -32,7 +32,7 @@ export function openServerPool(url: URL, options: ServerPoolOptions): HttpPool {
   // Plain http is asked for by its whole URL: most proxies let CONNECT reach port 443 only.
   return new HttpPool({
     ...shared,
-    destination: toDestination(new URL(proxy), { ...options, ca: undefined }),
+    destination: { ...toDestination(new URL(proxy), { ...options, ca: undefined }), isProxy: true },
     targetPrefix: url.origin,
     proxyAuthorization: createProxyAuthorization(proxy),
   });
@@ -50,5 +50,6 @@ function toDestination(
     ca,
     timeoutMs: connectTimeoutMs,
     openTunnel: undefined,
+    isProxy: false,
   };
 }

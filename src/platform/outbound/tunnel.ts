@@ -2,17 +2,8 @@
 import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { normalizeHost } from '../address.ts';
-
-/** There is no way through the proxy: nothing has reached the server. */
-export class ProxyError extends Error {
-  override readonly name = 'ProxyError';
-  readonly code: 'ERR_PROXY_REFUSED' | 'ERR_PROXY_UNREACHABLE';
-
-  constructor(code: ProxyError['code'], message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
-}
+import { ConnectTimeout } from '../http-client/connect.ts';
+import { ProxyError, toProxyError } from '../http-client/proxy-error.ts';
 
 /** As for other connections (http-client/connect.ts). */
 const KEEP_ALIVE_MS = 60_000;
@@ -51,7 +42,7 @@ export async function connectThrough(
     asking
       .once('connect', ({ statusCode }, socket, begun) => {
         signal.removeEventListener('abort', end);
-        if (statusCode === 200) {
+        if (statusCode !== undefined && statusCode >= 200 && statusCode < 300) {
           if (begun.length > 0) socket.unshift(begun);
           resolve(socket.setKeepAlive(true, KEEP_ALIVE_MS));
           return;
@@ -62,11 +53,8 @@ export async function connectThrough(
       })
       .on('error', (error) => {
         signal.removeEventListener('abort', end);
-        reject(
-          signal.aborted
-            ? error
-            : new ProxyError('ERR_PROXY_UNREACHABLE', 'the proxy cannot be used', { cause: error }),
-        );
+        const isGivenUp = signal.aborted && !(error instanceof ConnectTimeout);
+        reject(isGivenUp ? error : toProxyError(error));
       })
       .end();
   });

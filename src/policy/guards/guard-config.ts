@@ -109,7 +109,7 @@ const httpMembers = {
         if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name))
           return 'A header’s name consists of letters, digits and hyphens, without a colon or a space.';
         return isConnectionHeader(name)
-          ? `The header ${name} cannot be set: it belongs to the connection, or Postern sets it itself.`
+          ? `The header ${name} cannot be set: it belongs to the connection. Remove it.`
           : undefined;
       },
     }),

@@ -5,6 +5,7 @@ import { defineMember, type Member, type MemberReader } from '../../config/file/
 import { freeText, text, warnOfBareVariable } from '../../config/file/shapes/scalar.ts';
 import { httpUrl } from '../../config/rules.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
+import { isConnectionHeader } from '../../platform/http-client/write-request.ts';
 import { authShape, findCredentialType } from '../credentials/credentials.ts';
 import { type CompletionDeps, commonMembers, readCommon } from './common-members.ts';
 import type { HttpUpstreamConfig } from './upstream-config.ts';
@@ -35,37 +36,25 @@ const headerValue = text(
 /** RFC 9110 §5.6.2. */
 const TOKEN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 
-/** What belongs to one connection (RFC 9110 §7.6.1), to the message, or to the protocol. */
+/** What belongs to the message, or to the protocol. */
 const OWN: ReadonlySet<string> = new Set([
   'accept',
   'accept-encoding',
-  'connection',
   'content-encoding',
-  'content-length',
   'content-type',
   'cookie',
-  'expect',
-  'host',
-  'keep-alive',
   'last-event-id',
   'mcp-method',
   'mcp-name',
   'mcp-protocol-version',
   'mcp-session-id',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
 ]);
 
 /** Never repeats a name that is none: somebody may have put a token there. */
 function checkHeaderName(name: string): string | undefined {
   if (!TOKEN.test(name))
     return 'A header’s name consists of letters, digits and hyphens, without a colon or a space.';
-  return OWN.has(name.toLowerCase())
+  return OWN.has(name.toLowerCase()) || isConnectionHeader(name)
     ? `The header ${name} cannot be set: it belongs to the connection, or Postern sets it itself.`
     : undefined;
 }

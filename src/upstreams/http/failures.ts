@@ -1,7 +1,7 @@
 // §18.4: what went wrong, in words for the log and for the client's model: no address, no header, no text
 // of the server.
 import type { IncomingHttpHeaders } from 'node:http';
-import { getErrorCode } from '../../platform/error-code.ts';
+import { getErrorCode, isShortage } from '../../platform/error-code.ts';
 import { InvalidResponse } from '../../platform/http-client/read-response.ts';
 import { UnsendableHeader } from '../../platform/http-client/write-request.ts';
 import { isObject } from '../../platform/json.ts';
@@ -46,7 +46,8 @@ const REASONS: Readonly<Record<string, string>> = {
   EPIPE: 'it closed the connection',
   ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS: perhaps its address begins with http:',
   ERR_PROXY_REFUSED: 'the proxy does not let the gateway through to it',
-  ERR_PROXY_UNREACHABLE: 'the proxy to it cannot be used',
+  ERR_PROXY_UNREACHABLE: 'the proxy to it cannot be reached',
+  ERR_PROXY_FAILED: 'the proxy to it cannot be used',
   ERR_POOL_CLOSED: 'the gateway no longer uses it',
   EMFILE: 'the gateway has too many files open: raise its limit (ulimit -n, LimitNOFILE)',
   ENFILE: 'the system has too many files open',
@@ -67,12 +68,17 @@ export class ConnectionError extends UpstreamError {
     super('unavailable', reason, { cause });
     this.isBroken = ['ECONNRESET', 'EPIPE'].includes(code);
     this.isEverybodys = NOBODY_THERE.has(code) || TLS.test(code);
-    this.isOwn = SHORTAGES.has(code);
+    this.isOwn = isShortage(code);
   }
 }
 
-const NOBODY_THERE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH']);
-const SHORTAGES = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);
+const NOBODY_THERE = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ERR_PROXY_UNREACHABLE',
+]);
 
 /** Whether a status says that the server as a whole cannot be used now. */
 export const isDownStatus = (status: number): boolean =>

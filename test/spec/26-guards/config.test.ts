@@ -93,7 +93,7 @@ const BAD = [
       on: ['tools/call'],
       use: { http: { url: 'https://a.example', headers: { [name]: '1' } } },
     },
-    problem: `The header ${name} cannot be set`,
+    problem: `The header ${name} cannot be set: it belongs to the connection. Remove it.`,
   })),
   {
     guard: { name: 'a', on: ['tools/call'], use: { mcp: 'wikis' } },

@@ -4,12 +4,18 @@ import type { AddressInfo } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { createOutbound } from '../../../src/connections/servers/outbound.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import {
+  type Fetch,
   FetchError,
   type FetchResponse,
   fetchWithLimits,
 } from '../../../src/platform/fetch-with-limits.ts';
+import { toProxyError } from '../../../src/platform/http-client/proxy-error.ts';
 import { openFetch } from '../../../src/platform/outbound/fetch.ts';
+import { toConnectionError } from '../../../src/upstreams/http/failures.ts';
+import { freePort } from '../../support/gateway/ports.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { issueCertificate } from '../../support/upstreams/certificates.ts';
 import {
@@ -215,8 +221,8 @@ describe('an end before its time', () => {
 
 describe('a proxy', () => {
   test.each([
-    { what: 'closes the connection', bytes: '', code: 'ERR_PROXY_UNREACHABLE' },
-    { what: 'speaks no HTTP', bytes: 'SSH-2.0\r\n', code: 'ERR_PROXY_UNREACHABLE' },
+    { what: 'closes the connection', bytes: '', code: 'ERR_PROXY_FAILED' },
+    { what: 'speaks no HTTP', bytes: 'SSH-2.0\r\n', code: 'ERR_PROXY_FAILED' },
     { what: 'refuses', bytes: 'HTTP/1.1 407 No\r\n\r\n', code: 'ERR_PROXY_REFUSED' },
   ])('§14 one that $what is named, and not the server', async ({ bytes, code }) => {
     const opened = await open({ isProxy: true });
@@ -226,6 +232,26 @@ describe('a proxy', () => {
     connection.socket.end(bytes);
     await expect(asked).rejects.toMatchObject({ name: 'ProxyError', code });
     await expect.poll(connection.isClosed).toBe(true);
+  });
+
+  test.each(['http://id.example/keys', 'https://id.example/keys'])(
+    '§14 one that is not there is named, and not the server: %s',
+    async (url) => {
+      const proxy = `http://127.0.0.1:${await freePort()}`;
+      const outbound = { httpProxy: proxy, httpsProxy: proxy, noProxy: [] };
+      const { fetch } = closeAfterTest(openFetch({ outbound }));
+      await expect(fetch(url, {})).rejects.toMatchObject({
+        name: 'ProxyError',
+        code: 'ERR_PROXY_UNREACHABLE',
+        cause: { code: 'ECONNREFUSED' },
+      });
+    },
+  );
+
+  test('§14 that this machine has no more files is no fault of the proxy', () => {
+    const shortage = Object.assign(new Error('connect'), { code: 'EMFILE' });
+    expect(toProxyError(shortage)).toBe(shortage);
+    expect(toConnectionError(toProxyError(shortage), false)).toMatchObject({ isOwn: true });
   });
 
   test('§14 one that says nothing is left by whoever gives up', async () => {
@@ -260,11 +286,35 @@ describe('a proxy', () => {
     const outbound = { ...NO_PROXY, httpsProxy: `https://localhost:${port}` };
     const { fetch } = closeAfterTest(openFetch({ outbound }));
     await expect(fetch('https://id.example/keys', {})).rejects.toMatchObject({
-      code: 'ERR_PROXY_UNREACHABLE',
+      code: 'ERR_PROXY_FAILED',
       cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' },
     });
     expect(names).toEqual(['localhost']);
     proxy.close();
+  });
+});
+
+describe('whether the server may have got a request that failed', () => {
+  const server = { name: 'a', url: 'http://127.0.0.1/', auth: { allowPrivate: true } };
+  const sendBy = (fetch: Fetch, url: string) =>
+    createOutbound({ fetch, network: {} as never, clock: systemClock })
+      .send(url, { method: 'POST', body: 'refresh_token=r' }, server as never)
+      .catch((error: unknown) => error);
+
+  test('§24 it may, where the gateway stops while it waits for the answer', async () => {
+    const opened = await open();
+    const sent = sendBy(opened.fetch, opened.url);
+    const connection = await opened.server.connection(0);
+    await expect.poll(connection.received).toContain('refresh_token=r');
+    opened.close();
+    expect(await sent).toMatchObject({ name: 'NoAnswer', mayHaveArrived: true });
+  });
+
+  test('§24 it has not, where the proxy let nothing through', async () => {
+    const opened = await open({ isProxy: true });
+    const sent = sendBy(opened.fetch, 'https://id.example/token');
+    await answerOn(opened, 0, 'HTTP/1.1 403 No\r\n\r\n');
+    expect(await sent).toMatchObject({ name: 'NoAnswer', mayHaveArrived: false });
   });
 });
 

@@ -4,6 +4,7 @@ import { openServerPool } from '../../../../src/platform/outbound/server-pool.ts
 import { manualClock } from '../../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../../support/lifetimes.ts';
 import { startFullServer } from '../../../support/upstreams/full-server.ts';
+import { startRawConnections } from '../../../support/upstreams/raw-connections.ts';
 import { sendOver } from '../../../support/upstreams/sent-requests.ts';
 
 const NO_PROXY = { httpProxy: undefined, httpsProxy: undefined, noProxy: [] };
@@ -30,6 +31,21 @@ test.runIf(process.platform === 'linux')(
     await expect.poll(server.countWaiting).toBe(0);
   },
 );
+
+test('§14 a proxy that says nothing is named, and not the server', async () => {
+  const proxy = closeAfterTest(await startRawConnections());
+  const clock = manualClock();
+  const outbound = { ...NO_PROXY, httpsProxy: proxy.url.origin };
+  const options = { ca: undefined, connectTimeoutMs: 900, outbound, clock };
+  const sent = sendOver(closeAfterTest(openServerPool(new URL('https://a.example/'), options)));
+  await proxy.connection(0);
+  clock.advance(900);
+  expect(await sent.failed()).toMatchObject({
+    name: 'ProxyError',
+    code: 'ERR_PROXY_FAILED',
+    cause: { name: 'ConnectTimeout' },
+  });
+});
 
 test.runIf(process.platform === 'linux')(
   '§18.4 a server that accepts nothing fails the request in time, and nothing is left of it',
