@@ -78,7 +78,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
       rounds: readNumber('--rounds', values.rounds ?? (isQuick ? '3' : '5')),
       seconds: readNumber('--seconds', values.seconds ?? (isQuick ? '1' : '3')),
       warmUpSeconds: isQuick ? 1 : 5,
-      leadInSeconds: 1,
+      leadInSeconds: 2,
     },
     nodes: splitList(values.node),
     requests: readNumber('--requests', values.requests),

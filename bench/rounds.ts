@@ -13,8 +13,8 @@ export interface Plan {
   readonly seconds: number;
   readonly warmUpSeconds: number;
   /**
-   * Of the same load before each round, which does not count: while the others have their turn, caches forget a server and V8 takes
-   * memory back, and the beginning of each round would be its 99th percentile.
+   * Of the same load before each round, which does not count: while the others have their turn, caches forget a server, and what its
+   * timers and V8 would have done meanwhile is done now. The beginning of each round would be its 99th percentile.
    */
   readonly leadInSeconds: number;
 }
@@ -70,16 +70,20 @@ export async function runRounds(
 ): Promise<readonly Series[]> {
   const series: Series[] = [];
   for (const connections of counts) {
+    for (const { server } of runners) server.suspend();
     const byRunner = runners.map((runner) => ({ runner, rounds: [] as Round[] }));
     for (let n = 0; n < rounds; n++) {
       for (let place = 0; place < byRunner.length; place++) {
         const entry = byRunner[(place + n) % byRunner.length];
         if (entry === undefined) continue;
-        const { call, expected } = entry.runner;
+        const { call, expected, server } = entry.runner;
+        server.resume();
         await runWrk(testbed.folder, { call, expected, connections, seconds: leadInSeconds });
         entry.rounds.push(await runRound(testbed, entry.runner, connections, seconds));
+        server.suspend();
       }
     }
+    for (const { server } of runners) server.resume();
     for (const { runner, rounds: done } of byRunner) {
       const flaw = await findFlaw(runner, done);
       const { name } = runner.contestant;

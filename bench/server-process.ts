@@ -13,6 +13,9 @@ export interface ServerProcess {
   readResidentMb(): number;
   /** What it printed to stdout. */
   readOutput(): string;
+  /** Until it is resumed neither it nor what it has started takes any CPU: timers of one do not run in the round of another. */
+  suspend(): void;
+  resume(): void;
   stop(): Promise<void>;
 }
 
@@ -66,6 +69,8 @@ export async function startServer({
     readCpuSeconds: () => (ownCpuOnly ? readCpuSeconds(child.pid) : readCpuSecondsOfAll(child.pid)),
     readResidentMb: () => readResidentMb(child),
     readOutput: () => output,
+    suspend: () => signalAll(child.pid, 'SIGSTOP'),
+    resume: () => signalAll(child.pid, 'SIGCONT'),
     stop: () => stopProcess(child),
   };
 }
@@ -83,13 +88,18 @@ async function waitForAnswer(url: string, child: ChildProcess): Promise<void> {
 }
 
 /** Of a process and of those that it has started and that still run. */
-export function readCpuSecondsOfAll(pid: number | string | undefined): number {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-  return children
-    .split(' ')
-    .filter((child) => child !== '')
-    .reduce((sum, child) => sum + readCpuSecondsOfAll(child), readCpuSeconds(pid));
+export const readCpuSecondsOfAll = (pid: number | string | undefined): number =>
+  listChildren(pid).reduce((sum, child) => sum + readCpuSecondsOfAll(child), readCpuSeconds(pid));
+
+function signalAll(pid: number | string | undefined, signal: 'SIGSTOP' | 'SIGCONT'): void {
+  process.kill(Number(pid), signal);
+  for (const child of listChildren(pid)) signalAll(child, signal);
 }
+
+const listChildren = (pid: number | string | undefined): readonly string[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    .split(' ')
+    .filter((child) => child.trim() !== '');
 
 function readCpuSeconds(pid: number | string | undefined): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')

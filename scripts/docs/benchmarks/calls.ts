@@ -17,8 +17,9 @@ export function renderCalls(results: CallResults): string {
 ${renderMachine(machine)}
 
 Each figure is the median of ${plan.rounds} rounds of ${plan.seconds} s, each after ${plan.leadInSeconds} s of the same load that does not count. While the others
-have their turn a server waits, and for a third of a second after such a pause each of them, the floor too, serves half as many calls: caches have
-forgotten it, and memory is new. Without that second, such beginnings are the 99th percentile of a round.
+have their turn a server is suspended (SIGSTOP), so that no timer of one runs in the round of another. For a third of a second after such a pause each
+of them, the floor too, serves half as many calls: caches have forgotten it, memory is new, and timers are late. Without that lead, such beginnings
+are the 99th percentile of a round.
 
 **× floor** is the floor's CPU per request divided by the row's, **× bare** that of bare \`node:http\`: higher is better, 2 means half
 the CPU. Absolute figures differ between machines; compare ratios.

@@ -33,16 +33,20 @@ floor's. The floor checks the token's RS256 signature and sends the bytes on by 
 with 1 KB as JSON, with the same as an event of a stream (SSE), with 100 KB, or lists 300 tools; its own CPU does not count. The times
 are those of 1 KB.
 
-${renderMachine(machine)} ${plan.rounds} rounds of ${plan.seconds} s, after ${plan.warmUpSeconds} s to warm up, each after ${plan.leadInSeconds} s of the same load that does not count.
+${renderMachine(machine)} ${plan.rounds} rounds of ${plan.seconds} s, after ${plan.warmUpSeconds} s to warm up${renderLeadIn(plan.leadInSeconds)}.
 
 ${renderTable(head, body)}
 ${renderTable(['Goal', 'Reached'], goals)}
 mcp-proxy passes on to a process over stdio, and checks no token.
 
-**The 99th percentile with 32 connections** is that of pauses. Each server has one core here: a full collection of the garbage collector takes 10 ms, after
-about 50 ms in which V8 marks on the same core. Three such moments in a round of 3 s are the percentile. With a second core for V8 they are fewer.
+**The 99th percentile with 32 connections** is that of pauses. Each server has one core here, and between its rounds it waits for the others. When its load
+begins anew, V8 compiles and the memory that calls left behind is collected: 10 ms for a full collection, after about 50 ms in which V8 marks on the same core.
+Three such moments in a round of 3 s are the percentile. With a second core for V8, or under a load that goes on, they are fewer.
 `;
 }
+
+const renderLeadIn = (seconds: number): string =>
+  seconds === 0 ? '' : `, each after ${seconds} s of the same load that does not count`;
 
 function renderCpu(row: RelayRow | undefined, rows: readonly RelayRow[]): string {
   if (row === undefined) return '';
