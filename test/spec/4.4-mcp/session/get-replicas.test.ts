@@ -4,6 +4,7 @@ import { createChangingResources, updated } from '../../../support/catalogs/chan
 import type { EventStream } from '../../../support/clients/event-stream.ts';
 import { openClient, type SessionClient } from '../../../support/clients/session-client.ts';
 import { manualClock } from '../../../support/gateway/clock.ts';
+import type { TestGateway } from '../../../support/gateway/gateway.ts';
 import { startTwoReplicas } from '../../../support/gateway/two-replicas.ts';
 import { useFresh, useShared } from '../../../support/lifetimes.ts';
 
@@ -64,16 +65,30 @@ describe('one stream for each session among replicas', () => {
     expect(await stream.next()).toEqual(updated('b'));
     stream.hangUp();
   });
+});
 
-  test('§16 of two that are opened at one moment, one stays', async () => {
+describe('streams of a session that are opened at one moment', () => {
+  const pair = useShared(() => startTwoReplicas({ env: STREAMS, deps: { catalog } }));
+
+  test('§16 of two at two replicas, one stays', async () => {
+    // Each replica tells a change in its own time: the streams of a round must not hear of the one before.
+    const witnesses = await Promise.all([pair.one, pair.other].map(watchA));
     for (let round = 0; round < 10; round++) {
       const client = await openClient(pair.one);
       const elsewhere = await client.at(pair.other);
       await client.ask('resources/subscribe', { uri: 'watched://a' });
       const streams = await Promise.all([client.watch(), elsewhere.watch()]);
       await expectOneStays(client, streams);
+      for (const witness of witnesses) expect(await witness.next()).toEqual(updated('a'));
     }
+    for (const witness of witnesses) witness.hangUp();
   });
+
+  async function watchA(replica: TestGateway): Promise<EventStream> {
+    const client = await openClient(replica);
+    await client.ask('resources/subscribe', { uri: 'watched://a' });
+    return client.watch();
+  }
 });
 
 describe('one stream for each session where the clock of a replica is behind', () => {
