@@ -85,7 +85,7 @@ describe('streams of a session that are opened at one moment', () => {
   });
 
   async function watchA(replica: TestGateway): Promise<EventStream> {
-    const client = await openClient(replica);
+    const client = await (await openClient(pair.one)).at(replica);
     await client.ask('resources/subscribe', { uri: 'watched://a' });
     return client.watch();
   }
