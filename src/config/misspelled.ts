@@ -1,5 +1,5 @@
 // Variables that look like misspelled settings.
-import { computeEditDistance, createCountShared } from '../platform/nearest-name.ts';
+import { createCountEdits } from '../platform/nearest-name.ts';
 import { type Env, listVariables } from './setting.ts';
 import { SETTINGS } from './settings.ts';
 
@@ -39,15 +39,12 @@ function findNearestSetting(variable: string): string | undefined {
   const whole = NAMES.find((name) => isWithoutLastWord(upper, name));
   if (whole !== undefined) return whole;
   const [ours] = OURS.exec(variable) ?? [];
-  const countShared = createCountShared(upper);
+  const countEdits = createCountEdits(upper);
   let nearest: string | undefined;
   let least = Number.POSITIVE_INFINITY;
   for (const name of NAMES) {
     const longest = Math.max(upper.length, name.length);
-    const most = Math.min(countAllowed(name, longest, ours), least);
-    // Comparing all of them with each variable of a crowded environment would be a tenth of the start.
-    if (Math.abs(upper.length - name.length) > most || longest - countShared(name) > most) continue;
-    const edits = computeEditDistance(upper, name, most);
+    const edits = countEdits(name, Math.min(countAllowed(name, longest, ours), least));
     if (edits >= least) continue;
     nearest = name;
     least = edits;

@@ -7,4 +7,8 @@ export const getErrorCode = (error: unknown): string | undefined =>
 /** Whether it is this machine that lacks files, ports or memory: that says nothing about the other side. */
 export const isShortage = (code: string): boolean => SHORTAGES.has(code);
 
+/** Whether nobody else gets a connection there, either. */
+export const isNobodyThere = (code: string): boolean => NOBODY_THERE.has(code);
+
+const NOBODY_THERE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH']);
 const SHORTAGES = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);

@@ -29,17 +29,24 @@ export type JudgeLikeness = (candidate: string, least: number) => number;
 export function createJudgeLikeness(name: string): JudgeLikeness | undefined {
   if (name.length > MAX_LENGTH) return undefined;
   const wanted = normalize(name);
-  const countShared = createCountShared(wanted);
+  const countEdits = createCountEdits(wanted);
   return function judgeLikeness(candidate, least) {
     if (candidate.length > MAX_LENGTH) return Number.POSITIVE_INFINITY;
     const normalized = normalize(candidate);
     const allowed = Math.min(Math.max(wanted.length, normalized.length) / 3, MAX_MISTAKES);
-    const most = Math.min(allowed, least);
-    // What they have in common, in whatever order, says so of nearly all names of a long list.
-    const atLeast = Math.max(wanted.length, normalized.length) - countShared(normalized);
-    return atLeast > most
-      ? Number.POSITIVE_INFINITY
-      : computeEditDistance(wanted, normalized, most);
+    return countEdits(normalized, Math.min(allowed, least));
+  };
+}
+
+/** As `computeEditDistance`, for many texts, of which few are near. */
+export function createCountEdits(wanted: string): (text: string, most: number) => number {
+  const countShared = createCountShared(wanted);
+  return function countEdits(text, most) {
+    // What they have in common, in whatever order, says so of nearly all of a long list.
+    const isFar =
+      Math.abs(wanted.length - text.length) > most ||
+      Math.max(wanted.length, text.length) - countShared(text) > most;
+    return isFar ? Number.POSITIVE_INFINITY : computeEditDistance(wanted, text, most);
   };
 }
 
@@ -49,7 +56,7 @@ const normalize = (name: string) => name.toLowerCase().replace(/[_\-. ]/g, '');
 const PLACES = 256;
 
 /** How many letters of a text are in `wanted`, too, or more: whatever is beyond takes an edit. */
-export function createCountShared(wanted: string): (text: string) => number {
+function createCountShared(wanted: string): (text: string) => number {
   const counts = new Uint8Array(PLACES);
   for (let index = 0; index < wanted.length; index += 1) {
     const place = wanted.charCodeAt(index) % PLACES;

@@ -1,5 +1,5 @@
 // What goes wrong between the gateway and its proxy. It is not the server's fault, and nothing has reached the server.
-import { getErrorCode, isShortage } from '../error-code.ts';
+import { getErrorCode, isNobodyThere, isShortage } from '../error-code.ts';
 
 export type ProxyErrorCode =
   /** It answers, and lets nothing through to the server. */
@@ -23,9 +23,7 @@ export class ProxyError extends Error {
 export function toProxyError(cause: Error): Error {
   const code = getErrorCode(cause) ?? '';
   if (isShortage(code)) return cause;
-  return NOBODY_THERE.has(code)
+  return isNobodyThere(code)
     ? new ProxyError('ERR_PROXY_UNREACHABLE', 'the proxy cannot be reached', { cause })
     : new ProxyError('ERR_PROXY_FAILED', 'the proxy cannot be used', { cause });
 }
-
-const NOBODY_THERE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH']);

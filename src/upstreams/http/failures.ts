@@ -1,7 +1,7 @@
 // §18.4: what went wrong, in words for the log and for the client's model: no address, no header, no text
 // of the server.
 import type { IncomingHttpHeaders } from 'node:http';
-import { getErrorCode, isShortage } from '../../platform/error-code.ts';
+import { getErrorCode, isNobodyThere, isShortage } from '../../platform/error-code.ts';
 import { InvalidResponse } from '../../platform/http-client/read-response.ts';
 import { UnsendableHeader } from '../../platform/http-client/write-request.ts';
 import { isObject } from '../../platform/json.ts';
@@ -67,18 +67,10 @@ export class ConnectionError extends UpstreamError {
   constructor(reason: string, code: string, cause: unknown) {
     super('unavailable', reason, { cause });
     this.isBroken = ['ECONNRESET', 'EPIPE'].includes(code);
-    this.isEverybodys = NOBODY_THERE.has(code) || TLS.test(code);
+    this.isEverybodys = isNobodyThere(code) || code === 'ERR_PROXY_UNREACHABLE' || TLS.test(code);
     this.isOwn = isShortage(code);
   }
 }
-
-const NOBODY_THERE = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ERR_PROXY_UNREACHABLE',
-]);
 
 /** Whether a status says that the server as a whole cannot be used now. */
 export const isDownStatus = (status: number): boolean =>
