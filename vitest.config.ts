@@ -71,6 +71,8 @@ export default defineConfig({
     // A worker loads the source once, and keeps what is dear to make: keys, a browser, tools.
     isolate: false,
     sequence: { sequencer: LongestFirst },
+    // The line that names a failure shows the values, not how many there were.
+    chaiConfig: { truncateThreshold: 0 },
     reporters: ['default', './test/support/tools/summary-reporter.ts'],
     // A browser on a busy machine takes its time; nothing here asserts by the clock.
     testTimeout: 60_000,

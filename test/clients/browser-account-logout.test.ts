@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { useShared } from '../support/lifetimes.ts';
 import { startOwnTokenReplicas } from '../support/oauth/own-token-replicas.ts';
+import { collectErrors } from '../support/site/own-pages.ts';
 import { INSTALLATION_MS, openBrowser } from '../support/tools/chromium.ts';
 
 /** The page of the provider, which asks nothing: it sends the browser back at once. */
@@ -33,13 +34,12 @@ test('§13.5 account: a browser logs out at the provider, comes back, and is ask
   issuer.document = { ...issuer.document, end_session_endpoint: `http://${logoutPage.host}/end` };
   own.clock.advance(300_001);
   const page = await browser.newPage();
-  const blocked: string[] = [];
-  page.on('console', (message) => void blocked.push(message.text()));
+  const errors = collectErrors(page);
   const account = new URL('/account', own.mcpUrl).href;
   await page.goto(account);
   await page.getByRole('button', { name: `log out at ${logoutPage.host}` }).click();
   await page.getByRole('heading', { name: 'You are logged out' }).waitFor();
-  expect(blocked).toEqual([]);
+  expect(errors).toEqual([]);
   expect(logoutPage.asked).toHaveLength(1);
   expect(logoutPage.asked[0]?.get('post_logout_redirect_uri')).toBe(account);
   expect(logoutPage.asked[0]?.get('id_token_hint')).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+$/);

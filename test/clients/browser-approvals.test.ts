@@ -36,7 +36,7 @@ test.each(SCREENS)(
   async ({ screen, ...options }) => {
     const person = `Ada ${screen}`;
     const user = await own.gateway.logIn(person);
-    const { page, blocked } = await openPage(
+    const { page, errors } = await openPage(
       browser,
       readApprovalLink((await user.call(WRITE, LONG)).text),
       options,
@@ -47,7 +47,7 @@ test.each(SCREENS)(
     await page.getByRole('button', { name: 'Approve' }).click();
     await expectGoodLooks(page, 'Approved');
     expect(await user.call(WRITE, LONG)).toEqual({ isError: false, text: 'written' });
-    expect(blocked).toEqual([]);
+    expect(errors).toEqual([]);
   },
 );
 
@@ -57,7 +57,7 @@ test.each(SCREENS)(
     const person = `Bob ${screen}`;
     const user = await own.gateway.logIn(person);
     await user.call(WRITE, ARGS);
-    const { page, blocked } = await openPage(browser, `${own.gateway.baseUrl}/approvals`, options);
+    const { page, errors } = await openPage(browser, `${own.gateway.baseUrl}/approvals`, options);
     await logInAs(page, person);
     await expectGoodLooks(page, 'Waiting for an approval');
     await page.getByRole('link', { name: `See what it would do: ${WRITE}` }).click();
@@ -66,7 +66,7 @@ test.each(SCREENS)(
     await page.getByRole('link', { name: 'What waits for you' }).click();
     await page.getByText('There is nothing to decide.').waitFor();
     expect((await user.call(WRITE, ARGS)).text).toContain('was not approved');
-    expect(blocked).toEqual([]);
+    expect(errors).toEqual([]);
   },
 );
 

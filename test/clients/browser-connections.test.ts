@@ -31,11 +31,7 @@ async function allow(page: Page, account: string): Promise<void> {
 test.each(SCREENS)(
   '§24.3 door 3 in a browser ($screen): connect, log in at the server, be led back, disconnect',
   async ({ screen, ...options }) => {
-    const { page, blocked } = await openPage(
-      browser,
-      `${own.gateway.baseUrl}/connections`,
-      options,
-    );
+    const { page, errors } = await openPage(browser, `${own.gateway.baseUrl}/connections`, options);
     await logInAs(page, `Ada ${screen}`);
     await expectGoodLooks(page, 'Your connections');
     await page.getByText('Not connected').waitFor();
@@ -49,7 +45,7 @@ test.each(SCREENS)(
     await page.getByRole('link', { name: 'Apps that act for you' }).click();
     await page.getByRole('link', { name: 'Your connections to servers' }).click();
     await expectGoodLooks(page, 'Your connections');
-    expect(blocked).toEqual([]);
+    expect(errors).toEqual([]);
   },
 );
 
@@ -59,7 +55,7 @@ test.each(SCREENS)(
     const person = `Bob ${screen}`;
     const user = await own.gateway.logIn(person);
     const link = readLink((await user.call('wiki__whoami')).text);
-    const { page, blocked } = await openPage(browser, link, options);
+    const { page, errors } = await openPage(browser, link, options);
     await logInAs(page, person);
     await expectGoodLooks(page, 'Connect wiki?');
     await page.getByText(new URL(own.server.url).host).waitFor();
@@ -67,7 +63,7 @@ test.each(SCREENS)(
     await allow(page, 'bob@work');
     await expectGoodLooks(page, 'You are connected to wiki');
     expect(await user.call('wiki__whoami')).toEqual({ isError: false, text: 'bob@work' });
-    expect(blocked).toEqual([]);
+    expect(errors).toEqual([]);
   },
 );
 

@@ -10,17 +10,25 @@ export const SCREENS = [
   { screen: '320 px', colorScheme: 'light', viewport: { width: 320, height: 700 } },
 ] as const;
 
-/** `blocked` is what the page's policy kept from it, as the console says. */
+/** `errors` are those of the page's console: what its policy blocked, what could not be loaded. */
 export async function openPage(
   browser: Pick<Awaited<ReturnType<typeof openBrowser>>, 'newPage'>,
   url: string,
   options: BrowserContextOptions,
 ) {
   const page = await browser.newPage(options);
-  const blocked: string[] = [];
-  page.on('console', (message) => void blocked.push(message.text()));
+  const errors = collectErrors(page);
   await page.goto(url);
-  return { page, blocked };
+  return { page, errors };
+}
+
+/** The console also tells what is none: that a field was typed into before `autofocus` came to it. */
+export function collectErrors(page: Page): readonly string[] {
+  const errors: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error') errors.push(message.text());
+  });
+  return errors;
 }
 
 /** At the page of the development provider. */
