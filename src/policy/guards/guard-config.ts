@@ -1,18 +1,12 @@
 // §26.1: `guards` of the configuration file.
 
-import { list, record } from '../../config/file/shapes/collection.ts';
+import { list } from '../../config/file/shapes/collection.ts';
 import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
-import {
-  choice,
-  freeText,
-  text,
-  warnOfBareVariable,
-  wholeNumber,
-} from '../../config/file/shapes/scalar.ts';
+import { requestHeaders } from '../../config/file/shapes/request-headers.ts';
+import { choice, freeText, text, wholeNumber } from '../../config/file/shapes/scalar.ts';
 import type { Place, Shape } from '../../config/file/shapes/shape.ts';
 import { httpUrl } from '../../config/rules.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
-import { isConnectionHeader } from '../../platform/http-client/write-request.ts';
 import { GUARD_POINTS, type GuardPoint } from './guards.ts';
 
 /** What the file says of who looks at what goes through. */
@@ -83,14 +77,8 @@ const version = defineMember(
   'The shapes that are spoken: sep-2624, those of the interceptors proposal of MCP.',
 );
 
-/** RFC 9110 §5.5, §5.6.2. */
-const headerValue = text(
-  {
-    parse: (given) => (/^[\t\x20-\x7e\x80-\xff]*$/.test(given) ? given.trim() : undefined),
-    allowed: 'one line of Latin-1 text',
-  },
-  { schema: { type: 'string' }, isSecret: true },
-);
+/** What each request to a guard has. */
+const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type', 'traceparent']);
 
 const httpMembers = {
   url: defineMember(
@@ -103,16 +91,7 @@ const httpMembers = {
   ),
   headers: defineMember(
     'headers',
-    record(warnOfBareVariable(headerValue), {
-      allowed: `an object of headers, such as { "Authorization": "Bearer \${TOKEN}" }`,
-      checkName(name) {
-        if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name))
-          return 'A header’s name consists of letters, digits and hyphens, without a colon or a space.';
-        return isConnectionHeader(name)
-          ? `The header ${name} cannot be set: it belongs to the connection. Remove it.`
-          : undefined;
-      },
-    }),
+    requestHeaders(OWN_HEADERS),
     'Headers of each request to the guard.',
   ),
   timeout,

@@ -1,11 +1,10 @@
 // A server of the configuration file that is reached by its URL: its members, and what they come to.
 import { X509Certificate } from 'node:crypto';
-import { createRecord, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
-import { freeText, text, warnOfBareVariable } from '../../config/file/shapes/scalar.ts';
+import { requestHeaders } from '../../config/file/shapes/request-headers.ts';
+import { freeText, text } from '../../config/file/shapes/scalar.ts';
 import { httpUrl } from '../../config/rules.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
-import { isConnectionHeader } from '../../platform/http-client/write-request.ts';
 import { authShape, findCredentialType } from '../credentials/credentials.ts';
 import { type CompletionDeps, commonMembers, readCommon } from './common-members.ts';
 import type { HttpUpstreamConfig } from './upstream-config.ts';
@@ -20,24 +19,8 @@ const addressShape = text(
   },
 );
 
-/** RFC 9110 §5.5: visible characters, spaces and tabs; no line breaks, which would begin another header. */
-const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-
-const headerValue = text(
-  {
-    parse: (given) => (VALUE.test(given) ? given.trim() : undefined),
-    allowed: 'one line of Latin-1 text',
-    explain: (given) =>
-      /[\r\n]/.test(given) ? 'It contains a line break, perhaps at its end.' : undefined,
-  },
-  { schema: { type: 'string' }, isSecret: true },
-);
-
-/** RFC 9110 §5.6.2. */
-const TOKEN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
-
 /** What belongs to the message, or to the protocol. */
-const OWN: ReadonlySet<string> = new Set([
+const OWN_HEADERS: ReadonlySet<string> = new Set([
   'accept',
   'accept-encoding',
   'content-encoding',
@@ -50,26 +33,13 @@ const OWN: ReadonlySet<string> = new Set([
   'mcp-session-id',
 ]);
 
-/** Never repeats a name that is none: somebody may have put a token there. */
-function checkHeaderName(name: string): string | undefined {
-  if (!TOKEN.test(name))
-    return 'A header’s name consists of letters, digits and hyphens, without a colon or a space.';
-  return OWN.has(name.toLowerCase()) || isConnectionHeader(name)
-    ? `The header ${name} cannot be set: it belongs to the connection, or Postern sets it itself.`
-    : undefined;
-}
-
 export const httpMembers = {
   url: defineMember('url', addressShape, 'The address of the server.'),
   serverUrl: defineMember('serverUrl', addressShape, 'As url, as other programs call it.'),
   httpUrl: defineMember('httpUrl', addressShape, 'As url, as other programs call it.'),
   headers: defineMember(
     'headers',
-    record(warnOfBareVariable(headerValue), {
-      allowed: `an object of headers, such as { "Authorization": "Bearer \${TOKEN}" }`,
-      checkName: checkHeaderName,
-      names: { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" },
-    }),
+    requestHeaders(OWN_HEADERS),
     'Headers of each request to the server.',
   ),
   auth: defineMember('auth', authShape, 'What tells the server who calls.'),
@@ -105,7 +75,7 @@ export function buildHttp(members: MemberReader): UnnamedHttpServer | undefined 
     report('"sse" has sessions always. Remove "era", or the type.', commonMembers.era);
   const [address = httpMembers.url] = addressMembers.filter(members.has);
   const url = read(address);
-  const headers = readHeaders(members);
+  const headers = read(httpMembers.headers) ?? {};
   const auth = read(httpMembers.auth) ?? ({ type: 'none' } as const);
   const ca = read(httpMembers.ca);
   const credentials = findCredentialType(auth);
@@ -129,16 +99,6 @@ export function buildHttp(members: MemberReader): UnnamedHttpServer | undefined 
         roots: read(commonMembers.roots) ?? credentials !== undefined,
         ...common,
       };
-}
-
-/** By their names in lower case. */
-function readHeaders({ read, report }: MemberReader): Readonly<Record<string, string>> {
-  const given = Object.entries(read(httpMembers.headers) ?? {});
-  const names = given.map(([name]) => name.toLowerCase());
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined)
-    report(`The header ${twice} is given twice: case does not count.`, httpMembers.headers);
-  return createRecord(given.map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 /** With what its paths lead to. Reports what is wrong with that, and what its `auth` needs of the settings. */

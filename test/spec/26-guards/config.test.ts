@@ -87,14 +87,22 @@ const BAD = [
     problem: 'timeout says nothing here',
   },
   { guard: { name: 'a', on: ['tools/call'], use: { http: {} } }, problem: '"url" is missing' },
-  ...['Host', 'TE', 'Connection', 'content-length'].map((name) => ({
+  ...['Host', 'TE', 'content-length', 'Content-Type', 'accept', 'Traceparent'].map((name) => ({
     guard: {
       name: 'a',
       on: ['tools/call'],
       use: { http: { url: 'https://a.example', headers: { [name]: '1' } } },
     },
-    problem: `The header ${name} cannot be set: it belongs to the connection. Remove it.`,
+    problem: `The header ${name} cannot be set: it belongs to the connection, or Postern sets it itself.`,
   })),
+  {
+    guard: {
+      name: 'a',
+      on: ['tools/call'],
+      use: { http: { url: 'https://a.example', headers: { 'X-Key': '1', 'x-key': '2' } } },
+    },
+    problem: 'The header x-key is given twice: case does not count.',
+  },
   {
     guard: { name: 'a', on: ['tools/call'], use: { mcp: 'wikis' } },
     problem: 'there is no server "wikis" in this file. Did you mean wiki?',
