@@ -59,10 +59,13 @@ export interface DeploymentRound extends DeploymentFigures {
   readonly bytesOut: number;
 }
 
+/** Suspended but for its rounds. */
 export interface OpenDeployment {
-  run(seconds: number, connections?: number): Promise<DeploymentRound>;
-  readonly close: (() => Promise<void>) | undefined;
+  run(length: RoundLength, connections?: number): Promise<DeploymentRound>;
+  close(): Promise<void>;
 }
+
+type RoundLength = Pick<Plan, 'leadInSeconds' | 'seconds'>;
 
 type StartReplica = (settings?: Readonly<Record<string, string>>) => Promise<ServerProcess>;
 
@@ -143,7 +146,7 @@ export async function measureDeployments(
     }
     const rounds = runners.map((): DeploymentRound[] => []);
     for (let round = 0; round < plan.rounds; round++) {
-      for (const [at, { run }] of runners.entries()) rounds[at]?.push(await run(plan.seconds));
+      for (const [at, { run }] of runners.entries()) rounds[at]?.push(await run(plan));
     }
     return deployments.map(({ name, connections }, at) => ({
       name,
@@ -151,7 +154,7 @@ export async function measureDeployments(
       ...computeMedians(rounds[at] ?? []),
     }));
   } finally {
-    for (const { close } of runners) await close?.();
+    for (const { close } of runners) await close();
     client.disconnect();
     await behind?.stop();
     await testbed.close();
@@ -202,10 +205,30 @@ export async function openDeployment(
     }),
   );
 
-  /** Where other work on the machine makes the service refuse calls, a round says nothing, and is repeated. */
+  const sendLoad = (connections: number, seconds: number) =>
+    Promise.all(
+      loads.map(({ folder, ...load }) =>
+        runWrk(folder, { ...load, connections: connections / urls.length, seconds }),
+      ),
+    );
+
   async function run(
-    seconds: number,
+    length: RoundLength,
     connections = deployment.connections,
+  ): Promise<DeploymentRound> {
+    for (const server of servers) server.resume();
+    try {
+      await sendLoad(connections, length.leadInSeconds);
+      return await measure(length.seconds, connections);
+    } finally {
+      for (const server of servers) server.suspend();
+    }
+  }
+
+  /** Where other work on the machine makes the service refuse calls, a round says nothing, and is repeated. */
+  async function measure(
+    seconds: number,
+    connections: number,
     repeats = MAX_REPEATS,
   ): Promise<DeploymentRound> {
     const readGateway = () => servers.reduce((sum, server) => sum + server.readCpuSeconds(), 0);
@@ -215,13 +238,10 @@ export async function openDeployment(
       readLoad(),
       await meter.read(),
     ];
-    const each = connections / urls.length;
-    const results = await Promise.all(
-      loads.map(({ folder, ...load }) => runWrk(folder, { ...load, connections: each, seconds })),
-    );
+    const results = await sendLoad(connections, seconds);
     const requests = results.reduce((sum, result) => sum + result.requests, 0);
     const failures = results.reduce((sum, result) => sum + result.failures, 0);
-    if (failures > 0 && repeats > 0) return run(seconds, connections, repeats - 1);
+    if (failures > 0 && repeats > 0) return measure(seconds, connections, repeats - 1);
     if (failures > 0) {
       const logs = servers.map((server) => server.readOutput()).join('');
       throw new Error(`${deployment.name}: ${failures} wrong answers\n${logs}`);
@@ -242,8 +262,15 @@ export async function openDeployment(
     };
   }
 
-  await run(WARM_UP_SECONDS);
-  return { run, close };
+  await sendLoad(deployment.connections, WARM_UP_SECONDS);
+  for (const server of servers) server.suspend();
+  return {
+    run,
+    async close() {
+      for (const server of servers) server.resume();
+      await close?.();
+    },
+  };
 }
 
 /** CPU of wrk: of the children of this process that have ended. */

@@ -104,7 +104,7 @@ async function measureCase(one: ModeCase, plan: Plan): Promise<readonly ModeResu
       for (let round = 0; round < plan.rounds; round++) {
         for (let place = 0; place < opened.length; place++) {
           const at = (place + round) % opened.length;
-          const next = await opened[at]?.deployment.run(plan.seconds, connections);
+          const next = await opened[at]?.deployment.run(plan, connections);
           if (next !== undefined) series[at]?.rounds.push(next);
         }
       }
@@ -128,7 +128,7 @@ async function measureCase(one: ModeCase, plan: Plan): Promise<readonly ModeResu
     }
     return results;
   } finally {
-    for (const { deployment } of opened) await deployment.close?.();
+    for (const { deployment } of opened) await deployment.close();
     client.disconnect();
     await testbed.close();
     allowOnlyLoadCore();

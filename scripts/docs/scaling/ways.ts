@@ -72,9 +72,10 @@ function renderMeasured(
 
 ${renderMachine(machine)}
 
-In each round each way was measured once; **× log** is the median of the ratios within a round, which says more than the microseconds where other
-work runs. Compare the rows with each other, not with the tables above: those are of another run. In the first rows all calls are of one address and
-session. No limit was near: they were set to 1,000,000,000.
+In each round each way was measured once, after two seconds of the same load that do not count; processes that wait for their turn are suspended.
+**× log** is the median of the ratios within a round, which says more than the microseconds where other work runs. Compare the rows with each other, not
+with the tables above: those are of another run. In the first rows all calls are of one address and session. No limit was near: they were set to
+1,000,000,000.
 
 ${renderTable(
   [
@@ -93,7 +94,7 @@ ${renderTable(
   ],
   modes.map(renderMode),
 )}
-${isQuietMachine(ways) ? '' : `${BUSY_MACHINE}\n`}Scripts, commands and bytes are those of a call. A process that tracks reads also sends Redis 50 small commands a second while it is called, whatever
+${isFarSlower(ways, costs, batch) ? `${BUSY_MACHINE}\n` : ''}Scripts, commands and bytes are those of a call. A process that tracks reads also sends Redis 50 small commands a second while it is called, whatever
 the number of calls; the fewer there are, the more that is of each.
 
 What this saves depends on how often a caller comes back. ${showCount(callers[0]?.callsPerSecond ?? 0)} calls per second at one process, of so many users in turn, each with
@@ -161,14 +162,21 @@ ${renderTable(
 `;
 }
 
-/** Above it, microseconds are far from those of a quiet machine. */
-const QUIET_LOAD_AVERAGE = 2;
+/** Rows of one process, by their way. */
+const findRow = ({ modes }: WaysResults, name: StoreMode['name']): ModeResult | undefined =>
+  modes.find(
+    ({ mode, deployment, connections }) =>
+      mode === name && deployment === ONE_PROCESS && connections === MODEL_CONNECTIONS,
+  );
 
-const isQuietMachine = ({ machine }: WaysResults): boolean =>
-  (machine.loadAverage ?? Number.POSITIVE_INFINITY) <= QUIET_LOAD_AVERAGE;
+/** Above it, the microseconds of two runs are not of the same machine. */
+const FAR_SLOWER = 2;
 
-const BUSY_MACHINE = `Because of that other work, all microseconds here are several times those of a quiet machine, and calls per second far below: compare ratios, commands
-and bytes. A process that gets no CPU for 100 ms is not certain of what it knows, and asks Redis again. With eight processes on two cores that share
+const isFarSlower = (ways: WaysResults, costs: Costs, batch: number): boolean =>
+  (findRow(ways, DEFAULT_MODE)?.gateway ?? 0) > FAR_SLOWER * costOf(costs.gateway, batch);
+
+const BUSY_MACHINE = `Other work took so much of the machine that all microseconds here are several times those of a quiet one, and calls per second far below: compare
+ratios, commands and bytes. A process that gets no CPU for 100 ms is not certain of what it knows, and asks Redis again. With eight processes on two cores that share
 them with other work, that happens all the time: give processes that track reads cores of their own.
 `;
 
@@ -211,12 +219,7 @@ STORE_READS=tracked          # then: one Redis or Sentinel, Redis 6 or later
 /** In proportion to what log cost in the same run: a busy machine makes all of them dearer. */
 function deriveWay(mode: StoreMode, ways: WaysResults, costs: Costs, batch: number): Way {
   if (mode.name === DEFAULT_MODE) return { ...costs, mode, askedShare: 1 };
-  const row = ways.modes.find(
-    (one) =>
-      one.mode === mode.name &&
-      one.deployment === ONE_PROCESS &&
-      one.connections === MODEL_CONNECTIONS,
-  );
+  const row = findRow(ways, mode.name);
   const callers = ways.callers.find((one) => one.mode === mode.name && one.users === MODEL_USERS);
   if (row === undefined || callers === undefined) throw new Error(`${mode.name} was not measured`);
   const gateway = scaleCost(costs.gateway, row.gatewayRatio);
