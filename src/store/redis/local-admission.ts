@@ -59,19 +59,6 @@ export function createLocalAdmission({
   const take = (windows: readonly LimitWindow[]): TakenPermits =>
     shares?.take(windows) ?? { missing: windows, shares: [], verdict: undefined, entry: undefined };
 
-  /** Redis counts in the windows that are left, and tells what is not known. */
-  async function askRedis(
-    windows: readonly LimitWindow[],
-    access: SessionAccess | undefined,
-    grantKey: string | undefined,
-    known: KnownRecords | undefined,
-  ): Promise<Admission> {
-    if (known !== undefined) return countOnly(windows, access, grantKey, known);
-    const admission = await admitInRedis(windows, access, grantKey);
-    records?.learn(access, grantKey, admission);
-    return admission;
-  }
-
   /** What is known may have changed while Redis counted. */
   async function countOnly(
     windows: readonly LimitWindow[],
@@ -82,9 +69,8 @@ export function createLocalAdmission({
     const counted = await admitInRedis(windows, undefined);
     // A grant that was not asked for reads like one that has ended.
     if (counted.verdict?.isAdmitted === false) return { ...counted, grant: knownGrant };
-    const { session, grant } =
-      findRecords(access, grantKey) ?? (await readRecords(access, grantKey));
-    return { ...counted, session, grant };
+    const found = findRecords(access, grantKey) ?? (await readRecords(access, grantKey));
+    return complete(counted, found, counted.limitFailure);
   }
 
   async function readRecords(
@@ -100,36 +86,63 @@ export function createLocalAdmission({
     }
   }
 
-  const admitOnce: AdmitRequest = async (windows, access, grantKey) => {
+  /** What is all known here is answered at once: nobody waits for a promise. */
+  const admitOnce: AdmitRequest = (windows, access, grantKey) => {
     const known = findRecords(access, grantKey);
     const taken = take(windows);
-    const isCounted = taken.missing.length === 0;
-    const counted = { verdict: taken.verdict, entry: taken.entry };
-    if (known !== undefined && isCounted) return { ...counted, ...known };
+    return known !== undefined && taken.missing.length === 0
+      ? complete(taken, known)
+      : askRedis(taken, access, grantKey, known);
+  };
+
+  /** Redis counts in the windows that are left, and tells what is not known. */
+  async function askRedis(
+    taken: TakenPermits,
+    access: SessionAccess | undefined,
+    grantKey: string | undefined,
+    known: KnownRecords | undefined,
+  ): Promise<Admission> {
+    const { missing, verdict } = taken;
+    const isCounted = missing.length === 0;
     let admission: Admission;
     try {
-      admission = await askRedis(taken.missing, access, grantKey, known);
+      admission = await (known === undefined
+        ? admitInRedis(missing, access, grantKey)
+        : countOnly(missing, access, grantKey, known));
     } catch (failure) {
-      if (taken.verdict !== undefined && isCounted) return { ...counted, ...toFailed(failure) };
+      if (verdict !== undefined && isCounted) return complete(taken, toFailed(failure));
       shares?.giveBack(taken);
       throw failure;
     }
+    if (known === undefined) records?.learn(access, grantKey, admission);
     // Where there is no grant, nothing is counted.
     const isLetIn = isCounted
       ? grantKey === undefined || !isMissingGrant(admission.grant)
       : admission.verdict?.isAdmitted === true;
     if (!isLetIn) shares?.giveBack(taken);
-    if (!isLetIn || taken.verdict === undefined) return admission;
-    return { ...admission, ...counted };
-  };
+    if (!isLetIn || verdict === undefined) return admission;
+    return complete(taken, admission, admission.limitFailure);
+  }
 
   /** Redis refuses for what this process took meanwhile, too: while some of it is left, the request gets that. */
-  return async function admitRequest(windows, access, grantKey) {
-    const admission = await admitOnce(windows, access, grantKey);
+  async function admitOrRefuse(
+    admitting: Promise<Admission>,
+    windows: readonly LimitWindow[],
+    access: SessionAccess | undefined,
+    grantKey: string | undefined,
+  ): Promise<Admission> {
+    const admission = await admitting;
     const refusing = findRefusing(windows, admission);
     return refusing !== undefined && shares?.hasLeft(refusing)
       ? markRefusal(windows, await admitOnce(windows, access, grantKey))
       : markRefusal(windows, admission);
+  }
+
+  return function admitRequest(windows, access, grantKey) {
+    const admitting = admitOnce(windows, access, grantKey);
+    return admitting instanceof Promise
+      ? admitOrRefuse(admitting, windows, access, grantKey)
+      : admitting;
   };
 
   /** What others have taken of the window may come back. */
@@ -140,6 +153,19 @@ export function createLocalAdmission({
     return { ...admission, verdict: { ...verdict, holdsForMs: toShareLife(refusing.windowMs) } };
   }
 }
+
+/**
+ * By literals, as other admissions are: V8 gives the result of two spreads a shape of its own each time, and whoever reads
+ * many shapes is slow.
+ */
+const complete = (
+  { verdict, entry }: Pick<Admission, 'verdict' | 'entry'>,
+  { session, grant }: KnownRecords,
+  limitFailure?: unknown,
+): Admission =>
+  limitFailure === undefined
+    ? { verdict, entry, session, grant }
+    : { verdict, entry, limitFailure, session, grant };
 
 const findRefusing = (
   windows: readonly LimitWindow[],
