@@ -169,18 +169,19 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
 
   function showResult({ result, cache }: MethodResult, info: JsonObject): JsonObject {
     const hint = cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope };
-    const shown = withServerInfo({ ...COMPLETE, ...result, ...hint }, info);
+    // By a literal that begins with a member: on Node.js 20, V8 gives each object that begins with a spread, and then gets a
+    // member that was not in it, a shape of its own (0.5 µs, and whoever reads it is slow).
+    const shown = {
+      resultType: 'complete',
+      ...result,
+      ...hint,
+      _meta: addServerInfo(result, info),
+    };
     // As it is written it goes on, between what is added.
     const written = isAddedTo(result) ? findWritten(result) : undefined;
     const complete = written && addMembers(written, COMPLETE, { ...hint, _meta: info });
     if (complete !== undefined) noteWritten(shown, complete);
     return shown;
-  }
-
-  /** Every result says whose it is. */
-  function withServerInfo(result: JsonObject, info: JsonObject): JsonObject {
-    const { _meta: meta } = result;
-    return { ...result, _meta: isObject(meta) ? { ...meta, ...info } : info };
   }
 
   /** A view (§25.1) has a title of its own. */
@@ -219,6 +220,17 @@ function checkDeclaresTasks(client: ClientCapabilities): void {
     details: `Tasks need a client that declares the extension ${TASKS}.`,
     data: { requiredCapabilities: { extensions: { [TASKS]: {} } } },
   });
+}
+
+const withServerInfo = (result: JsonObject, info: JsonObject): JsonObject => ({
+  ...result,
+  _meta: addServerInfo(result, info),
+});
+
+/** Every result says whose it is. */
+function addServerInfo(result: object, info: JsonObject): JsonObject {
+  const meta = '_meta' in result ? result._meta : undefined;
+  return isObject(meta) ? { ...meta, ...info } : info;
 }
 
 /** What depends on the caller is private. */

@@ -181,5 +181,5 @@ export async function runAdmissionScript(
   const { keys, args, grantIndexes } = encodeRequests(requests, batch);
   const script = batch.slidesRarely ? sparingScript : plainScript;
   const reply = await script.run(client, keys, [batch.suffix, batch.now, ...args]);
-  return readReply(reply, requests, { ...batch, grantIndexes });
+  return readReply(reply, requests, { grantIndexes, ...batch });
 }
