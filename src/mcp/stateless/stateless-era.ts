@@ -169,8 +169,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
 
   function showResult({ result, cache }: MethodResult, info: JsonObject): JsonObject {
     const hint = cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope };
-    // By a literal that begins with a member: on Node.js 20, V8 gives each object that begins with a spread, and then gets a
-    // member that was not in it, a shape of its own (0.5 µs, and whoever reads it is slow).
+    // Begins with a member, so that all results have one shape (docs/decisions/0024).
     const shown = {
       resultType: 'complete',
       ...result,

@@ -154,10 +154,7 @@ export function createLocalAdmission({
   }
 }
 
-/**
- * By literals, as other admissions are: V8 gives the result of two spreads a shape of its own each time, and whoever reads
- * many shapes is slow.
- */
+/** By literals, as other admissions are, so that all have one shape (docs/decisions/0024). */
 const complete = (
   { verdict, entry }: Pick<Admission, 'verdict' | 'entry'>,
   { session, grant }: KnownRecords,
