@@ -61,15 +61,22 @@ export function createRunQueue(clock: Clock): RunQueue {
   function endTurn(): void {
     isTurn = false;
     const now = clock.monotonic();
-    const msPerRun = Math.max(measuredMs, 0.001) / Math.max(measuredRuns, 1);
-    // Whatever else the turn did, calls get as much time.
-    const otherMs = now - turnStartedAt - runs * msPerRun;
-    const turnMs = hasNewConnection ? ACCEPTING_TURN_MS : Math.max(TURN_MS, otherMs);
+    maxRuns = Math.max(1, hasNewConnection ? limitWhileAccepting(now) : limitUsually(now));
     hasNewConnection = false;
-    maxRuns = Math.max(1, turnMs / msPerRun);
     busyTurns = waiting.length === 0 || isStalled(now) ? 0 : busyTurns + 1;
     if (waiting.length > 0) runWaiting(now);
   }
+
+  function limitUsually(now: number): number {
+    const msPerRun = Math.max(measuredMs, 0.001) / Math.max(measuredRuns, 1);
+    // Whatever else the turn did, calls get as much time.
+    const otherMs = now - turnStartedAt - runs * msPerRun;
+    return Math.max(TURN_MS, otherMs) / msPerRun;
+  }
+
+  /** By all that the turn did: of most calls, all but the beginning comes in later ticks, and with their answers the next are read. */
+  const limitWhileAccepting = (now: number): number =>
+    (ACCEPTING_TURN_MS * Math.max(runs, 1)) / Math.max(now - turnStartedAt, 0.001);
 
   const isStalled = (now: number) => now - turnStartedAt >= STALL_MS;
 

@@ -71,3 +71,26 @@ test('§12 a stall while many calls wait is no such case, either', async () => {
   expect(queue.getWait(clock.monotonic())).toBe(0);
   await Promise.all(results);
 });
+
+test('§12 while connections come, few calls run per turn, even where they take their time in later ticks', async () => {
+  const clock = manualClock();
+  const queue = createRunQueue(clock);
+  let ran = 0;
+  // As a call does: its body is read first.
+  const runTask = () =>
+    queue.run(async () => {
+      ran += 1;
+      for (let tick = 0; tick < 10; tick += 1) await new Promise<void>(process.nextTick);
+      clock.advance(0.1);
+    });
+  const results = Array.from({ length: 300 }, runTask);
+  const runs: number[] = [];
+  for (let turn = 0; turn < 20; turn += 1) {
+    const before = ran;
+    queue.noteConnection();
+    await nextTurn();
+    runs.push(ran - before);
+  }
+  expect(Math.max(...runs)).toBeLessThan(4);
+  await Promise.all(results);
+});
