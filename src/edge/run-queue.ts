@@ -37,6 +37,9 @@ export function createRunQueue(clock: Clock): RunQueue {
   /** What the first of them took, and how many these were: the costs of a call. */
   let measuredRuns = 1;
   let measuredMs = TURN_MS;
+  /** The same with all that they did in later ticks; none where nothing had waited for the turn. */
+  let wholeRuns = 0;
+  let wholeMs = 0;
   /** How many a turn may run. */
   let maxRuns = 1;
   /** Turns in a row that left some waiting. */
@@ -47,8 +50,9 @@ export function createRunQueue(clock: Clock): RunQueue {
   function startTurn(now: number): void {
     isTurn = true;
     turnStartedAt = now;
-    runs = 0;
+    runs = wholeRuns = 0;
     setImmediate(endTurn);
+    setImmediate(noteWholeCosts);
     // A tick that a microtask asks for comes when all microtasks have run: the tasks' own work is done then.
     queueMicrotask(() => nextTick(noteCosts));
   }
@@ -56,6 +60,13 @@ export function createRunQueue(clock: Clock): RunQueue {
   function noteCosts(): void {
     measuredRuns = runs;
     measuredMs = clock.monotonic() - turnStartedAt;
+  }
+
+  /** Comes right after `endTurn` and all ticks of the calls that it started. */
+  function noteWholeCosts(): void {
+    if (!isTurn) return;
+    wholeRuns = runs;
+    wholeMs = clock.monotonic() - turnStartedAt;
   }
 
   function endTurn(): void {
@@ -74,9 +85,17 @@ export function createRunQueue(clock: Clock): RunQueue {
     return Math.max(TURN_MS, otherMs) / msPerRun;
   }
 
-  /** By all that the turn did: of most calls, all but the beginning comes in later ticks, and with their answers the next are read. */
-  const limitWhileAccepting = (now: number): number =>
-    (ACCEPTING_TURN_MS * Math.max(runs, 1)) / Math.max(now - turnStartedAt, 0.001);
+  /**
+   * Of most calls, all but the beginning comes in later ticks. Calls get as much time as whatever else the turn did, so that
+   * who opens connections, or sends what is refused, takes no more than half of it from them.
+   */
+  function limitWhileAccepting(now: number): number {
+    const turnMs = Math.max(now - turnStartedAt, 0.001);
+    const msPerRun =
+      wholeRuns > 0 ? Math.max(wholeMs, 0.001) / wholeRuns : turnMs / Math.max(runs, 1);
+    const otherMs = Math.min(TURN_MS, turnMs - runs * msPerRun);
+    return Math.max(ACCEPTING_TURN_MS, otherMs) / msPerRun;
+  }
 
   const isStalled = (now: number) => now - turnStartedAt >= STALL_MS;
 

@@ -45,7 +45,7 @@ export function requestHeaders(
       const headers = Object.entries(given).map(
         ([name, value]) => [name.toLowerCase(), value] as const,
       );
-      const names = headers.map(([name]) => name);
+      const names = headers.map(([name]) => name).filter((name) => NAME.test(name));
       const twice = names.find((name, index) => names.indexOf(name) !== index);
       if (twice !== undefined)
         report(place, node.line, `The header ${twice} is given twice: case does not count.`);
