@@ -21,8 +21,11 @@ interface WaitingTask {
 
 /** What the calls of a turn should take. */
 const TURN_MS = 4;
-/** The same while connections come. */
+/** The same while connections come, with whatever else the turn does. */
 const ACCEPTING_TURN_MS = 0.25;
+/** So many turns may be that short at once, and then so many in a second: who opens connections all the time slows calls no more than that. */
+const MAX_ACCEPTING_TURNS = 512;
+const ACCEPTING_TURNS_PER_MS = 0.05;
 /** So many turns in a row must have left some waiting: one slow tool, or a stall, leaves them few. */
 const BUSY_TURNS = 20;
 /** A turn that takes so long is a stall (a slow tool, a stopped container): what waited meanwhile waited for that. */
@@ -37,22 +40,21 @@ export function createRunQueue(clock: Clock): RunQueue {
   /** What the first of them took, and how many these were: the costs of a call. */
   let measuredRuns = 1;
   let measuredMs = TURN_MS;
-  /** The same with all that they did in later ticks; none where nothing had waited for the turn. */
-  let wholeRuns = 0;
-  let wholeMs = 0;
   /** How many a turn may run. */
   let maxRuns = 1;
   /** Turns in a row that left some waiting. */
   let busyTurns = 0;
+  /** As they were at `creditedAt`. */
+  let acceptingTurns = MAX_ACCEPTING_TURNS;
+  let creditedAt = clock.monotonic();
   /** Whether one came since the last turn ended. */
   let hasNewConnection = false;
 
   function startTurn(now: number): void {
     isTurn = true;
     turnStartedAt = now;
-    runs = wholeRuns = 0;
+    runs = 0;
     setImmediate(endTurn);
-    setImmediate(noteWholeCosts);
     // A tick that a microtask asks for comes when all microtasks have run: the tasks' own work is done then.
     queueMicrotask(() => nextTick(noteCosts));
   }
@@ -62,20 +64,23 @@ export function createRunQueue(clock: Clock): RunQueue {
     measuredMs = clock.monotonic() - turnStartedAt;
   }
 
-  /** Comes right after `endTurn` and all ticks of the calls that it started. */
-  function noteWholeCosts(): void {
-    if (!isTurn) return;
-    wholeRuns = runs;
-    wholeMs = clock.monotonic() - turnStartedAt;
-  }
-
   function endTurn(): void {
     isTurn = false;
     const now = clock.monotonic();
-    maxRuns = Math.max(1, hasNewConnection ? limitWhileAccepting(now) : limitUsually(now));
+    const isAccepting = hasNewConnection && takeAcceptingTurn(now);
     hasNewConnection = false;
+    maxRuns = Math.max(1, isAccepting ? limitWhileAccepting(now) : limitUsually(now));
     busyTurns = waiting.length === 0 || isStalled(now) ? 0 : busyTurns + 1;
     if (waiting.length > 0) runWaiting(now);
+  }
+
+  function takeAcceptingTurn(now: number): boolean {
+    const added = (now - creditedAt) * ACCEPTING_TURNS_PER_MS;
+    acceptingTurns = Math.min(MAX_ACCEPTING_TURNS, acceptingTurns + added);
+    creditedAt = now;
+    if (acceptingTurns < 1) return false;
+    acceptingTurns -= 1;
+    return true;
   }
 
   function limitUsually(now: number): number {
@@ -85,17 +90,9 @@ export function createRunQueue(clock: Clock): RunQueue {
     return Math.max(TURN_MS, otherMs) / msPerRun;
   }
 
-  /**
-   * Of most calls, all but the beginning comes in later ticks. Calls get as much time as whatever else the turn did, so that
-   * who opens connections, or sends what is refused, takes no more than half of it from them.
-   */
-  function limitWhileAccepting(now: number): number {
-    const turnMs = Math.max(now - turnStartedAt, 0.001);
-    const msPerRun =
-      wholeRuns > 0 ? Math.max(wholeMs, 0.001) / wholeRuns : turnMs / Math.max(runs, 1);
-    const otherMs = Math.min(TURN_MS, turnMs - runs * msPerRun);
-    return Math.max(ACCEPTING_TURN_MS, otherMs) / msPerRun;
-  }
+  /** By all that the turn did: of most calls, all but the beginning comes in later ticks, and with their answers the next are read. */
+  const limitWhileAccepting = (now: number): number =>
+    (ACCEPTING_TURN_MS * Math.max(runs, 1)) / Math.max(now - turnStartedAt, 0.001);
 
   const isStalled = (now: number) => now - turnStartedAt >= STALL_MS;
 
