@@ -67,9 +67,11 @@ export function createRunQueue(clock: Clock): RunQueue {
   function endTurn(): void {
     isTurn = false;
     const now = clock.monotonic();
-    const isAccepting = hasNewConnection && takeAcceptingTurn(now);
+    maxRuns = Math.max(1, hasNewConnection ? limitWhileAccepting(now) : limitUsually(now));
+    // Where fewer calls come, it is no shorter than they are.
+    const isShort = hasNewConnection && runs + waiting.length > maxRuns;
+    if (isShort && !takeAcceptingTurn(now)) maxRuns = Math.max(1, limitUsually(now));
     hasNewConnection = false;
-    maxRuns = Math.max(1, isAccepting ? limitWhileAccepting(now) : limitUsually(now));
     busyTurns = waiting.length === 0 || isStalled(now) ? 0 : busyTurns + 1;
     if (waiting.length > 0) runWaiting(now);
   }

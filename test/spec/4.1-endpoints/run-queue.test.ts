@@ -73,9 +73,12 @@ test('§12 a stall while many calls wait is no such case, either', async () => {
 });
 
 /** Runs of each turn: calls that take 0.1 ms in later ticks, as those do whose body is read first, while connections come. */
-async function countRunsWhileAccepting(calls: number, turns: number): Promise<readonly number[]> {
-  const clock = manualClock();
-  const queue = createRunQueue(clock);
+async function countRunsWhileAccepting(
+  calls: number,
+  turns: number,
+  clock = manualClock(),
+  queue = createRunQueue(clock),
+): Promise<readonly number[]> {
   let ran = 0;
   const runTask = () =>
     queue.run(async () => {
@@ -103,4 +106,15 @@ test('§12 who goes on to open connections slows the calls of others no more', a
   const runs = await countRunsWhileAccepting(3000, 600);
   expect(Math.max(...runs.slice(0, 500))).toBeLessThan(4);
   expect(runs.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(2900);
+});
+
+test('§12 connections that come with few calls leave the short turns to those that come at once', async () => {
+  const clock = manualClock();
+  const queue = createRunQueue(clock);
+  for (let turn = 0; turn < 1000; turn += 1) {
+    queue.noteConnection();
+    await queue.run(() => clock.advance(0.1));
+    await nextTurn();
+  }
+  expect(Math.max(...(await countRunsWhileAccepting(300, 20, clock, queue)))).toBeLessThan(4);
 });
