@@ -12,6 +12,8 @@ export interface Options {
   /** How many the measurement of memory makes. */
   readonly requests: number;
   readonly hasPromotion: boolean;
+  /** Another checkout, built, for compare. */
+  readonly against: string | undefined;
   /** Whether the results replace those of docs/benchmarks.md. */
   readonly isPublished: boolean;
 }
@@ -20,6 +22,7 @@ export const HELP = `npm run bench [-- <what>] [options]
 
 What:
   calls        contestants against each other (the default; about 18 minutes)
+  compare      this version and another one in alternating rounds (--against): the ratio of their CPU (about 25 minutes)
   growth       whether a call costs the same with much of something (about 10 minutes)
   scaling      one process and two, and what Redis takes (about 5 minutes)
   memory       at rest, under load, and whether it grows with the requests
@@ -37,7 +40,8 @@ What:
 
 Options:
   --quick               under a minute: 32 connections, 3 short rounds, main contestants
-  --only a,b            only these contestants (by name or by the beginning of it), cases of growth or collector, or parts of memory, scaling, relay or tokens
+  --only a,b            only these contestants (by name or by the beginning of it), rows of compare (by a part of the name), cases of growth or collector, or parts of memory, scaling, relay or tokens
+  --against folder      compare: another checkout of Postern, built
   --connections 1,32    only so many connections
   --rounds n            rounds of each contestant (5)
   --seconds n           length of a round (3)
@@ -60,6 +64,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
       seconds: { type: 'string' },
       requests: { type: 'string', default: '1000000' },
       node: { type: 'string', default: '' },
+      against: { type: 'string' },
       promotion: { type: 'boolean', default: false },
       publish: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -81,6 +86,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
       leadInSeconds: 2,
     },
     nodes: splitList(values.node),
+    against: values.against,
     requests: readNumber('--requests', values.requests),
     hasPromotion: values.promotion || !(isQuick || only.length > 0 || values.connections),
     isPublished: values.publish,

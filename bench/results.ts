@@ -64,3 +64,22 @@ export function computeMedian(values: readonly number[]): number {
   const lower = sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN;
   return (lower + upper) / 2;
 }
+
+/**
+ * Between which of the values the median of what they are a sample of lies, with 95 % confidence: by their order alone, whatever their
+ * distribution (binomial, p = 1/2). Both ends for fewer than six values.
+ */
+export function computeMedianInterval(values: readonly number[]): readonly [number, number] {
+  const sorted = [...values].sort((a, b) => a - b);
+  const count = sorted.length;
+  let rank = 0;
+  let chance = 0.5 ** count;
+  let below = chance;
+  while (below <= 0.025) {
+    rank += 1;
+    chance *= (count - rank + 1) / rank;
+    below += chance;
+  }
+  const first = Math.max(rank - 1, 0);
+  return [sorted[first] ?? Number.NaN, sorted[count - 1 - first] ?? Number.NaN];
+}

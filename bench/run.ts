@@ -3,6 +3,7 @@
 import { measureGrowth } from './growth/measure-growth.ts';
 import { measureCalls } from './measure-calls.ts';
 import { measureCollector } from './measure-collector.ts';
+import { measureCompare } from './measure-compare.ts';
 import { measureConnections } from './measure-connections.ts';
 import { measureGuards } from './measure-guards.ts';
 import { measureMemory } from './measure-memory.ts';
@@ -20,6 +21,7 @@ import { closeTestbeds } from './testbed.ts';
 
 const commands: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   calls: measureCalls,
+  compare: measureCompare,
   growth: measureGrowth,
   scaling: measureScaling,
   memory: measureMemory,
