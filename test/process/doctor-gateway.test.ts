@@ -349,8 +349,8 @@ test('§20.2 doctor URL: BASE_URL has a path, and the proxy in front changes it,
   const gatewayPort = await freePort();
   let rewrite = (path: string): string | undefined => `/other${path}`;
   const front = closeAfterTest(
-    await startFront(({ url = '' }) => {
-      const path = rewrite(url);
+    await startFront(({ url: asked = '' }) => {
+      const path = rewrite(asked);
       return path === undefined ? undefined : { port: gatewayPort, path };
     }),
   );
