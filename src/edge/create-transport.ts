@@ -10,6 +10,7 @@ import { readTraceContext } from '../protocol/json-rpc.ts';
 import { createSite } from '../site/site.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
+import { createCanonicalizePath } from './canonical-path.ts';
 import {
   type CorsHeaderNames,
   createGetCorsHeaders,
@@ -94,6 +95,7 @@ export function createTransport(config: Config, parts: TransportParts): HttpServ
     isServedWhenBusy: router.isServedWhenBusy,
     overloadRefusals: createOverloadRefusals(parts.endpoints, securityHeaders),
     findClientIp: createFindClientIp(http.trustProxy),
+    canonicalizePath: createCanonicalizePath({ baseUrl, hasEndpoint: router.hasEndpoint }),
     securityHeaders,
     maxConnections: http.maxConnections,
     maxHeaderBytes: http.maxTokenBytes + OTHER_HEADERS_BYTES,

@@ -30,7 +30,7 @@ export interface BodyRules {
  * Called at most once for each body. Its bytes count against the owner's budget until it is released. A promise only
  * where some of it is still to come.
  *
- * @throws GatewayError `unsupported_media_type`, `body_too_large`, `incomplete_body`,
+ * @throws GatewayError `unsupported_media_type`, `unsupported_content_coding`, `body_too_large`, `incomplete_body`,
  * `request_timeout`, `overloaded` or `parse_error`, at once or by the promise.
  */
 export type BodyReader = (
@@ -124,6 +124,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     const { req } = body;
     const limit = Math.min(maxBytes, maxBodyBytes);
     const isForm = checkContentType(req, accepts) === FORM_TYPE;
+    checkContentCoding(req);
     if (Number(req.headers['content-length'] ?? 0) > limit) throw createTooLargeError(limit);
     const holdNow = holdIfWhole(req, owner, limit);
     if (holdNow !== undefined) {
@@ -166,6 +167,18 @@ function checkContentType(req: IncomingMessage, accepts: BodyRules['accepts']) {
   if (type === JSON_TYPE || (type === FORM_TYPE && accepts === 'json or form')) return type;
   const allowed = accepts === 'json' ? JSON_TYPE : `${FORM_TYPE} or ${JSON_TYPE}`;
   return fail('unsupported_media_type', { details: `The Content-Type must be ${allowed}.` });
+}
+
+/**
+ * RFC 9110 §15.5.16: the header tells why it was refused, and what is allowed.
+ *
+ * @throws GatewayError `unsupported_content_coding`.
+ */
+function checkContentCoding({ headers }: IncomingMessage): void {
+  const codings = headers['content-encoding'];
+  if (codings === undefined) return;
+  const isCoded = codings.split(',').some((coding) => !/^\s*(identity)?\s*$/i.test(coding));
+  if (isCoded) fail('unsupported_content_coding', { headers: { 'Accept-Encoding': 'identity' } });
 }
 
 const createTooLargeError = (maxBytes: number) =>

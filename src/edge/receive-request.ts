@@ -4,6 +4,7 @@ import type { TrustProxy } from '../config/groups/http.ts';
 import { type GatewayRequest, getHeader } from '../endpoint/message.ts';
 import { canonicalizeAddress } from '../platform/address.ts';
 import { Cancellation, type CancelSignal } from '../platform/cancellation.ts';
+import type { CanonicalizePath } from './canonical-path.ts';
 import { type IncomingBody, openBody } from './read-body.ts';
 
 /** A request as it came in, with what only the transport knows. */
@@ -22,19 +23,20 @@ export interface ReceiveOptions {
   /** Of the connection. */
   readonly address: string;
   readonly findClientIp: FindClientIp;
+  readonly canonicalizePath: CanonicalizePath;
 }
 
 export function receiveRequest(
   req: IncomingMessage,
   res: ServerResponse,
-  { receivedAt, address, findClientIp }: ReceiveOptions,
+  { receivedAt, address, findClientIp, canonicalizePath }: ReceiveOptions,
 ): ReceivedRequest {
   const { authority, path, query } = parseRequestTarget(req.url ?? '/');
   let signal: CancelSignal | undefined;
   return {
     request: {
       method: req.method ?? 'GET',
-      path,
+      path: canonicalizePath(path),
       query,
       headers: req.headers,
       clientIp: findClientIp({

@@ -6,6 +6,7 @@ import type { Clock } from '../platform/clock.ts';
 import { type Log, truncateForLog } from '../platform/log.ts';
 import { createLogThrottle } from '../platform/throttle.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { CanonicalizePath } from './canonical-path.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import {
@@ -35,6 +36,7 @@ export interface RequestHandlerDeps {
   readonly overload: Overload;
   readonly overloadRefusals: OverloadRefusals;
   readonly findClientIp: FindClientIp;
+  readonly canonicalizePath: CanonicalizePath;
   readonly logRequest: LogRequest;
   readonly securityHeaders: ReplyHeaders;
   readonly clock: Clock;
@@ -61,6 +63,7 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
     overload,
     overloadRefusals,
     findClientIp,
+    canonicalizePath,
     logRequest,
     securityHeaders,
     clock,
@@ -81,6 +84,7 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
       receivedAt: clock.monotonic(),
       address: connection.address,
       findClientIp,
+      canonicalizePath,
     });
     const error = findTransportError(req, connection, received.request.path);
     if (error !== undefined) {

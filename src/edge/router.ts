@@ -1,4 +1,4 @@
-// §4.1: what a path leads to. It is matched as it was sent, character by character.
+// §4.1: what a path leads to. It is matched character by character, in its canonical form.
 
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -46,6 +46,7 @@ interface ParameterizedDestination {
 
 export interface Router {
   findDestination(request: GatewayRequest): Destination;
+  hasEndpoint(path: string): boolean;
   /** Whether the path is served also while all connections are busy. */
   isServedWhenBusy(path: string): boolean;
   /** Whether it is the path of a probe, or of the metrics. */
@@ -91,9 +92,12 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site): Router
     return undefined;
   }
 
+  const findRoute = (path: string) => destinations.get(path) ?? findParameterized(path);
+
   return {
+    hasEndpoint: (path) => findRoute(path) !== undefined,
     findDestination(request) {
-      const known = destinations.get(request.path) ?? findParameterized(request.path);
+      const known = findRoute(request.path);
       if (known !== undefined) return known;
       const page = site.findPage(request.path, getHeader(request, 'if-none-match'));
       return page ? { route: undefined, label: '/**', page } : NOWHERE;

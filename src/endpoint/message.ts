@@ -7,7 +7,7 @@ import type { RequestTrace } from '../telemetry/tracing/tracing.ts';
 export interface GatewayRequest {
   /** Upper case, as received. */
   readonly method: string;
-  /** The path as received, not decoded, without the query. */
+  /** The path as received, not decoded, without the query, the path of BASE_URL and a slash behind an MCP endpoint. */
   readonly path: string;
   /** The query as received, without its question mark. */
   readonly query: string;

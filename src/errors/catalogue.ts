@@ -414,6 +414,12 @@ export const catalogue = {
     oauth: 'body',
     details: 'This endpoint does not accept this Content-Type.',
   }),
+  unsupported_content_coding: defineError({
+    status: 415,
+    jsonrpc: { code: -32000, message: 'Unsupported Media Type' },
+    oauth: 'body',
+    details: 'The body is compressed (Content-Encoding). Send it as it is, without that header.',
+  }),
   internal_error: defineError({
     status: 500,
     jsonrpc: { code: -32000, message: 'Internal Server Error' },

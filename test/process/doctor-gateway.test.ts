@@ -345,32 +345,45 @@ test('§20.2 doctor URL: a name that the gateway does not answer to', async () =
   expect(find('gateway.endpoint').remedy).toContain(`set BASE_URL=${gateway.url}`);
 });
 
-test('§20.2 doctor URL: BASE_URL has a path, which the proxy in front does not remove, or only below it', async () => {
+test('§20.2 doctor URL: BASE_URL has a path, and the proxy in front changes it, or passes on what is below it only', async () => {
   const gatewayPort = await freePort();
-  let removesPath = false;
+  let rewrite = (path: string): string | undefined => `/other${path}`;
   const front = closeAfterTest(
-    await startFront(({ url: path = '' }) => {
-      if (!path.startsWith('/gateway/')) return undefined;
-      return { port: gatewayPort, path: removesPath ? path.slice('/gateway'.length) : path };
+    await startFront(({ url: asked = '' }) => {
+      const path = rewrite(asked);
+      return path === undefined ? undefined : { port: gatewayPort, path };
     }),
   );
   const url = `http://localhost:${front.port}/gateway`;
   await startBrokerBehind(url, gatewayPort);
-  const kept = await runDoctor(url);
-  expect(kept.failures).toEqual(['gateway.endpoint']);
-  expect(kept.find('gateway.endpoint')).toMatchObject({
+  const changed = await runDoctor(url);
+  expect(changed.failures).toEqual(['gateway.endpoint']);
+  expect(changed.find('gateway.endpoint')).toMatchObject({
     setting: 'BASE_URL',
     why: expect.stringContaining('by another path than /mcp'),
-    remedy: expect.stringContaining('remove /gateway before'),
+    remedy: expect.stringContaining('pass on what comes below /gateway/'),
   });
-  removesPath = true;
-  const removed = await runDoctor(url);
-  expect(removed.failures).toEqual([]);
-  expect(removed.find('server-metadata.places')).toMatchObject({
-    status: 'warning',
-    what: expect.stringContaining('/.well-known/oauth-authorization-server/gateway (404)'),
-    setting: 'BASE_URL',
-  });
+
+  const isBelow = (path: string) => path.startsWith('/gateway/');
+  const keep = (path: string) => path;
+  const remove = (path: string) => path.replace('/gateway', '');
+  for (const pass of [keep, remove]) {
+    rewrite = (path) => (isBelow(path) ? pass(path) : undefined);
+    const below = await runDoctor(url);
+    expect(below.failures).toEqual([]);
+    expect(below.find('server-metadata.places')).toMatchObject({
+      status: 'warning',
+      what: expect.stringContaining('/.well-known/oauth-authorization-server/gateway (404)'),
+      setting: 'BASE_URL',
+      remedy: expect.stringContaining('pass these addresses on'),
+    });
+
+    rewrite = (path) =>
+      isBelow(path) || path.startsWith('/.well-known/') ? pass(path) : undefined;
+    const { failures, findings } = await runDoctor(url);
+    const places = findings.filter(({ check }) => /places|derived/.test(check));
+    expect([failures, places]).toEqual([[], []]);
+  }
 });
 
 test('§20.2 doctor URL: replicas whose secrets differ, and replicas without a common store', async () => {

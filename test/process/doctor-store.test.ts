@@ -1,6 +1,7 @@
 // `postern doctor` without a URL: Redis, replicas with other secrets, and servers behind the gateway.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { runDoctor } from '../support/gateway/doctor.ts';
@@ -15,6 +16,7 @@ import { type ProviderOptions, startProvider } from '../support/oauth/provider.t
 import { startRedis } from '../support/stores/redis.ts';
 import { startRedisCluster } from '../support/stores/redis-cluster.ts';
 import { startRedisSentinel } from '../support/stores/redis-sentinel.ts';
+import { listenOnLoopback } from '../support/upstreams/listen.ts';
 import { buildTool, startListingServer } from '../support/upstreams/listing-server.ts';
 
 afterEach(endPosterns);
@@ -338,6 +340,52 @@ test('§20.2 doctor: tools that a program hides because "isolation" lets it ask 
   ]);
   expect(await findHidden({ isolation: 'user' })).toEqual([]);
   expect(await findHidden({}, [])).toEqual([]);
+});
+
+test('§20.2 doctor: lists that a server has and does not declare', async () => {
+  const lists: Readonly<Record<string, object>> = {
+    'tools/list': { tools: [buildTool('one')] },
+    'prompts/list': { prompts: [{ name: 'one' }, { name: 'two' }] },
+    'resources/list': { resources: [] },
+  };
+  const startWith = async (capabilities: object) =>
+    closeAfterTest(
+      await listenOnLoopback(async (req, res) => {
+        const { id, method } = JSON.parse((await text(req)) || '{}');
+        const initialized = {
+          protocolVersion: '2025-11-25',
+          capabilities,
+          serverInfo: { name: 's', version: '1' },
+        };
+        const result = method === 'initialize' ? initialized : lists[method];
+        if (id === undefined) return void res.writeHead(202).end();
+        res.writeHead(200, { 'content-type': 'application/json' });
+        const error = { code: -32601, message: 'Unknown method' };
+        res.end(JSON.stringify({ jsonrpc: '2.0', id, ...(result ? { result } : { error }) }));
+      }),
+    );
+  const silent = await startWith({ resources: {} });
+  const honest = await startWith({ tools: {}, prompts: {} });
+  const cwd = await makeFolder();
+  await writeFile(
+    join(cwd, 'mcp.json'),
+    JSON.stringify({ mcpServers: { silent: { url: silent.url }, honest: { url: honest.url } } }),
+  );
+  const { failures, findings } = await runDoctor(undefined, {
+    env: settings({}),
+    args: ['--config', 'mcp.json'],
+    cwd,
+  });
+  expect(failures).toEqual([]);
+  expect(findings.filter(({ check }) => check === 'server.undeclared')).toMatchObject([
+    {
+      status: 'warning',
+      what: 'silent does not declare tools; its list has 1.',
+      why: expect.stringMatching(/nobody sees this tool\.$/),
+      remedy: expect.stringContaining('have the server declare tools'),
+    },
+    { what: 'silent does not declare prompts; its list has 2.' },
+  ]);
 });
 
 test('§20.2 doctor: names of tools that clients change, and the member of the file that prevents it', async () => {

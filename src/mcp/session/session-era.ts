@@ -79,8 +79,9 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
     handle(call, message) {
       const { sessionId } = call;
       if (sessionId === undefined) {
-        const isInitialize = message.kind === 'request' && message.method === 'initialize';
-        return isInitialize ? initialize(call, message.params) : fail('missing_session_id');
+        return isInitialize(message)
+          ? initialize(call, message.params)
+          : fail('missing_session_id');
       }
       const session = sessions.read(sessionId, call);
       return session instanceof Promise
@@ -94,7 +95,7 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
     found: SessionRecord | undefined,
     message: JsonRpcMessage,
   ): Promise<McpResponse> {
-    const session = found ?? fail('session_not_found');
+    const session = found ?? failSession(message);
     checkVersionHeader(call.request);
     // From here on every response says it, errors too.
     call.sessionInfo = { expiresAt: sessions.getExpiry(session) };
@@ -118,6 +119,21 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
   }
 }
 
+const isInitialize = (message: JsonRpcMessage): message is JsonRpcRequest =>
+  message.kind === 'request' && message.method === 'initialize';
+
+const WITHOUT_SESSION =
+  'To start a new session with initialize, send it without the mcp-session-id header.';
+
+/** A client that sends `initialize` with the id of a session that is over does what it was told, and must hear more. */
+function failSession(message: JsonRpcMessage): never {
+  return fail('session_not_found', {
+    ...(isInitialize(message) && {
+      details: `The session does not exist or has expired. ${WITHOUT_SESSION}`,
+    }),
+  });
+}
+
 interface RequestDeps extends SessionEraDeps {
   readonly sessionMethods: SessionMethods;
   readonly cancellations: Cancellations;
@@ -134,7 +150,7 @@ function createRespondToRequest(deps: RequestDeps) {
   ): Promise<McpResponse> {
     if (request.method === 'initialize') {
       fail('invalid_request', {
-        details: 'The session is already initialized. Leave out mcp-session-id to start a new one.',
+        details: `The session is already initialized. ${WITHOUT_SESSION}`,
       });
     }
     if (call.record.method === undefined) failUnknownMethod('method_not_found', request.method);

@@ -29,9 +29,9 @@ describe('the document of a server', () => {
   test.each([
     { path: `${DOCUMENTS}/mcp/unknown` },
     { path: `${DOCUMENTS}/mcp/WIKI` },
-    { path: `${DOCUMENTS}/mcp/wiki/` },
+    { path: `${DOCUMENTS}/mcp/wiki//` },
     { path: `${DOCUMENTS}/mcp/w%69ki` },
-    { path: `${DOCUMENTS}/mcp/` },
+    { path: `${DOCUMENTS}/mcp//` },
     { path: `${DOCUMENTS}/wiki` },
     { path: '/mcp/wiki/.well-known/oauth-protected-resource' },
   ])('§18.2 $path: 404', async ({ path }) => {

@@ -145,7 +145,6 @@ describe('paths and methods', () => {
 
   test.each([
     '/nope',
-    '/mcp/',
     '//mcp',
     '/MCP',
     '/%6dcp',
@@ -164,7 +163,15 @@ describe('paths and methods', () => {
   });
 
   test('§4.1 dot segments are not resolved: 404', async () => {
-    for (const path of ['/./mcp', '/health/../mcp', '/assets/../mcp', '/assets/../package.json']) {
+    for (const path of [
+      '/./mcp',
+      '/mcp/.',
+      '/mcp/./',
+      '/mcp\\',
+      '/health/../mcp',
+      '/assets/../mcp',
+      '/assets/../package.json',
+    ]) {
       const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n`;
       expect(statusesOf(await sendRaw(port, `${head}Connection: close\r\n\r\n`))).toEqual([404]);
     }

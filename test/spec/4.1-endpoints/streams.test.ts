@@ -158,6 +158,7 @@ async function serve(runPipeline: Pipeline): Promise<Running> {
     overloadRefusals: new Map(),
     metrics: noMetrics,
     findClientIp: () => 'unknown',
+    canonicalizePath: (path) => path,
     logRequest(one) {
       served.push(one);
       events.emit('served');

@@ -81,9 +81,16 @@ describe('initialize', () => {
     const live = await gateway.rpc(INITIALIZE_REQUEST, { session });
     expect(live.status).toBe(400);
     expect(live.json.error.code).toBe(-32600);
-    const unknown = await gateway.rpc(INITIALIZE_REQUEST, { session: crypto.randomUUID() });
-    expect(unknown.status).toBe(404);
-    expect(unknown.json.error.data.reason).toBe('session_not_found');
+    const advice = expect.stringContaining('send it without the mcp-session-id header');
+    expect(live.json.error.data.details).toEqual(advice);
+    for (const old of [crypto.randomUUID(), 'no-uuid']) {
+      const unknown = await gateway.rpc(INITIALIZE_REQUEST, { session: old });
+      expect(unknown.status).toBe(404);
+      expect(unknown.json.error.data).toEqual({ reason: 'session_not_found', details: advice });
+    }
+    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
+    const other = await gateway.rpc(ping, { session: crypto.randomUUID() });
+    expect(other.json.error.data.details).not.toEqual(advice);
   });
 });
 

@@ -123,6 +123,8 @@ test.each([
   { resource: MCP, path: '/mcp', status: 200 },
   { resource: BASE, path: '/mcp', status: 200 },
   { resource: `${BASE}/`, path: '/mcp', status: 200 },
+  { resource: `${MCP}/`, path: '/mcp', status: 200 },
+  { resource: `${MCP}/`, path: '/mcp/', status: 200 },
 ])(
   '§5.11, RFC 8707 a token for $resource at $path: $status',
   async ({ resource, path, status }) => {

@@ -11,7 +11,7 @@ import { withProviderTokens } from './gateway.ts';
 import { collectLog, type LogLine } from './log.ts';
 import { noInternet } from './no-internet.ts';
 import { freePort } from './ports.ts';
-import { startPrefixProxy } from './prefix-proxy.ts';
+import { type PrefixRule, startPrefixProxy } from './prefix-proxy.ts';
 
 /** A gateway on a loopback socket, and the OpenID provider behind it. */
 export interface Service {
@@ -39,8 +39,10 @@ export interface ServiceOptions {
   readonly mode?: 'broker';
   /** A free one unless given. */
   readonly port?: number;
-  /** Served below this path, behind a proxy that removes it. */
+  /** Served below this path, behind a proxy. */
   readonly basePath?: string;
+  /** What that proxy does with the path; it removes it unless given. */
+  readonly prefixRule?: PrefixRule;
   readonly provider?: Omit<ProviderOptions, 'gatewayUrl'>;
   readonly env?: Readonly<Record<string, string>>;
   readonly deps?: Partial<Deps>;
@@ -60,10 +62,11 @@ export const GENEROUS = {
 
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const port = options.port ?? (await freePort());
-  const { basePath = '' } = options;
+  const { basePath = '', prefixRule } = options;
   const baseUrl = `http://localhost:${port}${basePath}`;
   const ownPort = basePath === '' ? port : await freePort();
-  const proxy = basePath === '' ? undefined : await startPrefixProxy(port, basePath, ownPort);
+  const proxy =
+    basePath === '' ? undefined : await startPrefixProxy(port, basePath, ownPort, prefixRule);
   const provider = await startProvider({ gatewayUrl: baseUrl, ...options.provider });
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-service-'));
   const { log, lines } = collectLog();

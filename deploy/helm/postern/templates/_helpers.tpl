@@ -79,7 +79,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- fail "settings.WORKERS=auto starts a process for each CPU of the node: set resources.limits.cpu, or WORKERS to a number" }}
 {{- end }}
 {{- if and (or .Values.ingress.enabled .Values.httpRoute.enabled) (trimSuffix "/" (urlParse .Values.baseUrl).path) }}
-{{- fail "baseUrl has a path, which ingress and httpRoute do not take away: give Postern a host of its own, or switch them off and route yourself" }}
+{{- fail "baseUrl has a path, and ingress and httpRoute take the whole of a host: give Postern a host of its own, or switch them off and route yourself (docs/operations/network.md)" }}
 {{- end }}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}
 {{- fail "httpRoute.parentRefs is missing: the Gateway that the route belongs to, for example [{name: public, namespace: gateways}]" }}

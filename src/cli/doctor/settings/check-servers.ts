@@ -26,6 +26,7 @@ import { createCollectingLog, type LogEntry } from '../instruments.ts';
 import { checkLists } from './check-lists.ts';
 import { checkLoginAt } from './check-logins.ts';
 import { allowOwnProcess, checkIsolation, checkNames } from './check-tools.ts';
+import { checkUndeclared } from './check-undeclared.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'server';
@@ -119,6 +120,7 @@ async function checkServer(
     const what = `${name} answers, and has ${has}. ${tellEra(upstream, caller)}`;
     return [
       (count === 0 ? warning : ok)(CHECK, what),
+      ...(await checkUndeclared(upstream, caller, signal)),
       ...checkNames(file, config, tools),
       await Promise.race([
         checkIsolation(config, upstream, tools, signal),

@@ -32,7 +32,7 @@ function describePath(baseUrl: string): Finding | undefined {
   if (pathname === '/') return undefined;
   return warning('settings.base-url-path', {
     what: `BASE_URL has a path: ${pathname}.`,
-    why: `The gateway serves its paths from /, so the proxy in front has to remove ${pathname}. Clients also look for metadata at /.well-known/oauth-authorization-server${pathname}, at the start of the host, where the proxy has to lead them to the gateway, too.`,
+    why: `The proxy in front has to pass on what comes below ${pathname}/, and three addresses at the start of the host, where clients look for metadata: /.well-known/oauth-protected-resource${pathname}, with all below it, /.well-known/oauth-authorization-server${pathname} and /.well-known/openid-configuration${pathname}. It may leave the path in all of them, or remove it.`,
     setting: 'BASE_URL',
     remedy: 'a host name of its own for the gateway is simpler.',
   });

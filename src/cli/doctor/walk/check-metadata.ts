@@ -158,5 +158,5 @@ const adviseOnWellKnown = (baseUrl: string) =>
     : {
         setting: 'BASE_URL',
         remedy:
-          'BASE_URL has a path, and well-known addresses begin at the host. Give the gateway a host name of its own, or have the proxy lead these addresses to the gateway, without the path.',
+          'BASE_URL has a path, and well-known addresses begin at the host. Have the proxy pass these addresses on to the gateway, too, or give the gateway a host name of its own.',
       };

@@ -110,14 +110,12 @@ async function adviseOnPath(answer: Answer, walk: Walk): Promise<Advice> {
       remedy: `check that address: postern doctor ${origin}. If BASE_URL has the path ${pathname} by mistake, set BASE_URL=${origin}.`,
     };
   const isGateway = /nothing at this path/.test(String(readErrorData(answer).details));
-  const why = isGateway
-    ? 'A gateway got the request, but by another path than /mcp.'
-    : 'A gateway serves its paths from /, so a proxy in front has to remove the path of BASE_URL.';
+  const why = 'A gateway got the request, but by another path than /mcp.';
   if (hasPath)
     return {
-      why,
+      ...(isGateway && { why }),
       setting: 'BASE_URL',
-      remedy: `have the proxy in front remove ${pathname} before it passes requests on, or give the gateway a host name of its own (simpler).`,
+      remedy: `set BASE_URL=${walk.baseUrl} on the gateway, and have the proxy in front pass on what comes below ${pathname}/, with this path or without. A host name of its own for the gateway is simpler.`,
     };
   return isGateway
     ? { why, remedy: 'have the proxy in front pass paths on unchanged.' }
