@@ -96,6 +96,7 @@ export function createTransport(config: Config, parts: TransportParts): HttpServ
     findClientIp: createFindClientIp(http.trustProxy),
     securityHeaders,
     maxConnections: http.maxConnections,
+    streamKeepaliveMs: http.streamKeepaliveMs,
     maxHeaderBytes: http.maxTokenBytes + OTHER_HEADERS_BYTES,
     clock,
     metrics,

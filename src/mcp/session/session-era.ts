@@ -26,6 +26,7 @@ import {
   toErrorAnswer,
 } from '../calls/outcome.ts';
 import type { FindClientId, RunCall } from '../calls/run-call.ts';
+import type { CountCall } from '../calls/running-calls.ts';
 import type { RawAnswer, ServiceInfo, SessionRelay } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import { adaptContent, NEWEST_KINDS } from '../catalog/content.ts';
@@ -49,6 +50,7 @@ import { readLogLevel, readStoredCapabilities, type Sessions } from './sessions.
 export interface SessionEraDeps {
   readonly runCall: RunCall;
   readonly findClientId: FindClientId;
+  readonly countCall: CountCall;
   readonly sessions: Sessions;
   readonly replicas: McpReplicas;
   readonly questions: Questions;
@@ -138,6 +140,7 @@ function createRespondToRequest(deps: RequestDeps) {
       });
     }
     if (call.record.method === undefined) failUnknownMethod('method_not_found', request.method);
+    call.stream.mayBegin = isResumable(session.protocolVersion);
     const sessionMethod = sessionMethods[request.method];
     return sessionMethod === undefined
       ? answerCall(call, session, request)
@@ -152,7 +155,7 @@ function createRespondToRequest(deps: RequestDeps) {
     const { stream } = call;
     const { protocolVersion } = session;
     const client = new SessionClient(call, session, deps);
-    if (isResumable(protocolVersion)) stream.keep(client);
+    if (stream.mayBegin) stream.keep(client);
     const working = runCall(call, client, params);
     const running = cancellations.add(call, session.sessionId, id);
     // One reaction for all that is left to do: each further promise would cost every call as much again.
@@ -218,7 +221,7 @@ class SessionClient implements CallClient, KeepStream {
     return false;
   }
 
-  get canBegin(): boolean {
+  get canPrime(): boolean {
     return isPrimed(this.session.protocolVersion);
   }
 

@@ -165,6 +165,7 @@ async function serve(runPipeline: Pipeline): Promise<Running> {
     securityHeaders: {},
     maxHeaderBytes: 16_384,
     maxConnections: 0,
+    streamKeepaliveMs: 15_000,
     runQueue: createRunQueue(manual),
     clock: {
       ...manual,
