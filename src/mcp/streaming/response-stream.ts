@@ -115,7 +115,6 @@ export class ResponseStream {
     return this.hasId;
   }
 
-
   private startStream(): EventChannel {
     const started = this.keepStream === undefined ? createPlainChannel() : this.keepStream.start();
     this.response = { kind: 'stream', events: started.items, answer: () => this.answer };

@@ -1,5 +1,7 @@
 // §15: whoever stands between client and gateway may cut what is silent: nothing that takes long is.
 import { describe, expect, test } from 'vitest';
+import type { Catalog } from '../../../src/mcp/catalog/catalog.ts';
+import { createChangingResources } from '../../support/catalogs/changing-resources.ts';
 import { createWaitingCatalog } from '../../support/catalogs/waiting-catalog.ts';
 import { type EventStream, openEvents } from '../../support/clients/event-stream.ts';
 import {
@@ -7,14 +9,22 @@ import {
   REVISIONS,
   SESSION_REVISIONS,
 } from '../../support/clients/revision-client.ts';
-import { BOTH_TYPES, lastOf } from '../../support/clients/session-client.ts';
+import { BOTH_TYPES } from '../../support/clients/session-client.ts';
 import { STATELESS } from '../../support/clients/stateless.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { type IdleBalancer, startIdleBalancer } from '../../support/gateway/idle-balancer.ts';
 import { useFreshGateway } from '../../support/gateway/use-gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 
-const { catalog, calls } = createWaitingCatalog();
+const { catalog: waiting, calls } = createWaitingCatalog();
+const { catalog: changing } = createChangingResources();
+/** One has the tools, the other the resources. */
+const catalog: Catalog = {
+  ...changing,
+  offers: { ...changing.offers, ...waiting.offers, resources: true, subscriptions: true },
+  listTools: waiting.listTools,
+  callTool: waiting.callTool,
+};
 const SETTINGS = { STREAM_AFTER_MS: '2000', STREAM_KEEPALIVE_MS: '2000', MCP_STREAMS: 'true' };
 
 let clock: ManualClock;
@@ -34,7 +44,13 @@ const openBalancer = async (): Promise<IdleBalancer> =>
     }),
   );
 
-async function post(port: number, revision: string, method: string, params: object, accept: string) {
+async function post(
+  port: number,
+  revision: string,
+  method: string,
+  params: object,
+  accept: string,
+) {
   const client = await openRevisionClient(gateway, revision);
   const { message, headers } = await client.request(method, { ...params });
   return openEvents({ port, headers: { ...headers, accept }, body: message });
@@ -81,7 +97,7 @@ describe('behind a balancer that cuts after 5 s of silence', () => {
 
   test('§15 a subscription stays open', async () => {
     const balancer = await openBalancer();
-    const notifications = { toolsListChanged: true };
+    const notifications = { resourceSubscriptions: ['watched://a'] };
     const method = 'subscriptions/listen';
     const stream = await post(balancer.port, STATELESS, method, { notifications }, BOTH_TYPES);
     expect(stream.status).toBe(200);

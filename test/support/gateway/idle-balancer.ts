@@ -59,8 +59,7 @@ export async function startIdleBalancer(options: BalancerOptions): Promise<IdleB
   });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const { port } = server.address() as AddressInfo;
-  const isWaiting = () =>
-    [...open].some(({ heardAt }) => clock.monotonic() - heardAt > dueMs);
+  const isWaiting = () => [...open].some(({ heardAt }) => clock.monotonic() - heardAt > dueMs);
 
   return {
     port,
@@ -71,7 +70,10 @@ export async function startIdleBalancer(options: BalancerOptions): Promise<IdleB
       for (let left = ms; left > 0 && cut === 0; left -= STEP_MS) {
         clock.advance(STEP_MS);
         // Under load bytes need a moment; where none come at all, the time goes on to the cut.
-        await expect.poll(isWaiting, { timeout: 2_000, interval: 5 }).toBe(false).catch(() => {});
+        await expect
+          .poll(isWaiting, { timeout: 2_000, interval: 5 })
+          .toBe(false)
+          .catch(() => {});
       }
     },
     async close() {
