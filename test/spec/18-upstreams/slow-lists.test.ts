@@ -159,12 +159,14 @@ test('§18.4 slow lists: one user whose lists never come does not make others mi
       log: collectLog().log,
       isPersonal: true,
       maxUsers: 100,
+      listWaitMs: 5_000,
       signal: new AbortController().signal,
       getLock: () => undefined,
       onChange() {},
     },
   );
-  const load = async (clientId: string) => lists.load('tools', { ...GATEWAY_CALLER, clientId });
+  const load = async (clientId: string) =>
+    lists.load('tools', { ...GATEWAY_CALLER, clientId }, 'told');
   expect(await countSeconds(clock, load('slow'))).toBeGreaterThanOrEqual(14);
   // Slower than a second, and not given up for that.
   const loading = load('other');
@@ -188,11 +190,12 @@ test('§18.4 slow lists: a server that comes and goes is not waited for as long 
     log: collectLog().log,
     isPersonal: false,
     maxUsers: 1,
+    listWaitMs: 5_000,
     signal: new AbortController().signal,
     getLock: () => undefined,
     onChange() {},
   });
-  const load = async () => lists.load('tools', GATEWAY_CALLER);
+  const load = async () => lists.load('tools', GATEWAY_CALLER, 'told');
   expect(await countSeconds(clock, load())).toBeGreaterThanOrEqual(14);
   for (let time = 0; time < 3; time += 1) {
     lists.refresh();
