@@ -257,7 +257,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     reported.add(kind);
     const { name } = upstream.config;
     log.warn(
-      `Server ${name}: clients waited ${Math.round(ms / 1000)} s for its ${kind}, which have not come. Lists are without them until they do.`,
+      `Server ${name}: its ${kind} have not come for ${Math.round(ms / 1000)} s. Lists are without them until they do.`,
       { server: name },
     );
   }
