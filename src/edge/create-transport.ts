@@ -98,6 +98,7 @@ export function createTransport(config: Config, parts: TransportParts): HttpServ
     canonicalizePath: createCanonicalizePath({ baseUrl, hasEndpoint: router.hasEndpoint }),
     securityHeaders,
     maxConnections: http.maxConnections,
+    streamKeepaliveMs: http.streamKeepaliveMs,
     maxHeaderBytes: http.maxTokenBytes + OTHER_HEADERS_BYTES,
     clock,
     metrics,

@@ -1,5 +1,6 @@
 // Requests of node:http to the pipeline, and its replies back; each is counted and logged.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { HttpConfig } from '../config/groups/http.ts';
 import type { Reply, ReplyError, ReplyHeaders } from '../endpoint/message.ts';
 import type { GatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -29,7 +30,7 @@ import type { Router } from './router.ts';
 import { createSendReply, createSendTogether } from './send-reply.ts';
 import type { OnStreamEnd } from './send-stream.ts';
 
-export interface RequestHandlerDeps {
+export interface RequestHandlerDeps extends Pick<HttpConfig, 'streamKeepaliveMs'> {
   readonly connections: ConnectionTable;
   readonly runPipeline: Pipeline;
   readonly isServedWhenBusy: Router['isServedWhenBusy'];
@@ -70,7 +71,7 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
     metrics,
     log,
   } = deps;
-  const sendReply = createSendReply({ connections, clock, log });
+  const sendReply = createSendReply(deps);
   const sendTogether = createSendTogether();
 
   return function handleRequest(req, res) {

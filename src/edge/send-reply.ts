@@ -1,8 +1,6 @@
 // Replies to bytes: sent whole, or piece by piece for as long as their streams last.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Reply } from '../endpoint/message.ts';
-import type { Clock } from '../platform/clock.ts';
-import type { Log } from '../platform/log.ts';
 import { createTurnEnd } from '../platform/turn-end.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
@@ -15,12 +13,10 @@ import {
   SLICE_BYTES,
   writeSlices,
 } from './reply-writer.ts';
-import { createSendStream, type OnStreamEnd } from './send-stream.ts';
+import { createSendStream, type OnStreamEnd, type SendStreamDeps } from './send-stream.ts';
 
-export interface SendReplyDeps {
+export interface SendReplyDeps extends Omit<SendStreamDeps, 'memory'> {
   readonly connections: ConnectionTable;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** Sends a reply with these headers, to which it adds those that only the transport knows. */
@@ -39,9 +35,9 @@ interface SendOptions {
   readonly onStreamEnd?: OnStreamEnd;
 }
 
-export function createSendReply({ connections, clock, log }: SendReplyDeps): SendReply {
-  const memory = createReplyMemory(clock);
-  const sendStream = createSendStream({ memory, clock, log });
+export function createSendReply({ connections, ...deps }: SendReplyDeps): SendReply {
+  const memory = createReplyMemory(deps.clock);
+  const sendStream = createSendStream({ ...deps, memory });
 
   return function sendReply(
     req,

@@ -33,12 +33,11 @@ export type SendStream = (res: ServerResponse, reply: StreamedReply) => void;
 
 export interface SendStreamDeps {
   readonly memory: ReplyMemory;
+  /** Proxies cut what is silent. */
+  readonly streamKeepaliveMs: number;
   readonly clock: Clock;
   readonly log: Log;
 }
-
-/** Milliseconds. Proxies cut what is silent for 60 s. */
-const KEEP_ALIVE_MS = 15_000;
 
 /** What all streams have in common. */
 interface StreamSurroundings {
@@ -47,8 +46,9 @@ interface StreamSurroundings {
   readonly log: Log;
 }
 
-export function createSendStream({ memory, clock, log }: SendStreamDeps): SendStream {
-  const silences = new SharedTimer<StreamSending>(clock, KEEP_ALIVE_MS, (sending) =>
+export function createSendStream(deps: SendStreamDeps): SendStream {
+  const { memory, streamKeepaliveMs, clock, log } = deps;
+  const silences = new SharedTimer<StreamSending>(clock, streamKeepaliveMs, (sending) =>
     sending.breakSilence(),
   );
   const surroundings: StreamSurroundings = { memory, silences, log };

@@ -156,7 +156,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     : undefined;
   const tasks = createTasks({ ...deps, config: config.tasks, keyPrefix: sessionKeyPrefix });
   const observer = joinObservers(listObservers(deps), log);
-  const countCall = createCountCall(config.maxCallsPerUser, clock, deps.endedGrants);
+  const countCall = createCountCall(config, clock, deps.endedGrants);
   const judge = deps.policies?.judge ?? allowAll;
   const runTarget = createRunTarget({ ...deps, judge });
   const runCall = createRunCall({ ...deps, judge, runTarget, observer, countCall });
@@ -165,6 +165,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     session: createSessionEra({
       runCall,
       findClientId,
+      countCall,
       findStreamOwner,
       sessions,
       replicas,

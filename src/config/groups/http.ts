@@ -49,6 +49,12 @@ export const httpSettings = {
     details:
       'Tokens of the gateway are short. Those of the provider are long for users in many groups, and a proxy in front must let headers of that length through, too.',
   }),
+  streamKeepaliveMs: defineSetting('STREAM_KEEPALIVE_MS', integer(10, 3_600_000), {
+    default: { value: 15_000 },
+    summary: 'Milliseconds from one comment to the next on an event stream that is silent.',
+    details:
+      'Shorter than the [idle time-out](operations/network.md#idle-time-outs) of every proxy between clients and the gateway.',
+  }),
   maxConnections: defineSetting('MAX_CONNECTIONS', integer(0, 10_000_000), {
     default: { value: 10_000 },
     summary: 'The most open connections of this process; 0 for no limit.',

@@ -31,6 +31,13 @@ const callSettings = {
     details:
       'Calls count once they have run for a second. Event streams do not count. One more call gets a 429.',
   }),
+  streamAfterMs: defineSetting('STREAM_AFTER_MS', integer(0, 3_600_000), {
+    default: { value: 10_000 },
+    summary:
+      'Milliseconds after which a call that is still running is answered with an event stream; 0 for never.',
+    details:
+      'So that no proxy cuts the connection for its silence ([how long they wait](operations/network.md#idle-time-outs)). Only where the client accepts streams, and not in sessions before 2025-03-26. Others get their answer as JSON, as short calls do.',
+  }),
 };
 
 const taskSettings = {

@@ -1,5 +1,6 @@
 // §12: how many calls run, for each user and in all; §5.11: those of a login that has ended end.
 
+import type { McpConfig } from '../../config/groups/mcp.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { EndedGrants } from '../../grants/ended-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -31,15 +32,17 @@ interface CountedCall extends Pick<Call, 'user' | 'holdBody' | 'abort'> {
   readonly stream: Pick<Call['stream'], 'begin'>;
 }
 
-/** §15.1: how often it is looked for calls that have run for so long that their answers should outlive their connections. */
+/** §15: how often it is looked for calls that have run for so long that their answers should be streams. */
 const LOOK_FOR_LONG_MS = 250;
 
-/** `maxPerUser` 0 is no bound. */
+/** `maxCallsPerUser` 0 is no bound, and with `streamAfterMs` 0 no answer becomes a stream for its time alone. */
 export function createCountCall(
-  maxPerUser: number,
+  { maxCallsPerUser, streamAfterMs }: Pick<McpConfig, 'maxCallsPerUser' | 'streamAfterMs'>,
   clock: Clock,
   endedGrants?: Pick<EndedGrants, 'listen' | 'hasEnded'>,
 ): CountCall {
+  // §15.1: where the answer can outlive its connection, that begins earlier.
+  const beginAfterMs = Math.min(LONG_MS, streamAfterMs);
   const all: RunningCalls = new LinkedList();
   let isLooking = false;
   const byUser = new Map<string, RunningCalls>();
@@ -58,7 +61,7 @@ export function createCountCall(
     const startedAt = clock.monotonic();
     const name = user && nameOwner(user);
     const known = name === undefined ? undefined : byUser.get(name);
-    if (known && maxPerUser > 0 && isFull(known, maxPerUser, startedAt)) {
+    if (known && maxCallsPerUser > 0 && isFull(known, maxCallsPerUser, startedAt)) {
       fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
     }
     if (isFull(all, MAX_IN_ALL, startedAt)) {
@@ -86,14 +89,19 @@ export function createCountCall(
     isLooking = true;
     clock.after(LOOK_FOR_LONG_MS, () => {
       isLooking = false;
-      const now = clock.monotonic();
-      for (const { startedAt, call } of all) {
-        if (now - startedAt < LONG_MS) break;
-        call.stream.begin();
-      }
+      if (streamAfterMs > 0) beginStreams();
       forgetIdleUsers();
       if (all.size > 0) lookForLong();
     });
+  }
+
+  function beginStreams(): void {
+    const now = clock.monotonic();
+    for (const { startedAt, call } of all) {
+      const ranMs = now - startedAt;
+      if (ranMs < beginAfterMs) return;
+      call.stream.begin(ranMs >= streamAfterMs);
+    }
   }
 
   /** Not at the end of each call: see LinkedList of Maps that grow and shrink with calls. */

@@ -16,7 +16,14 @@ import {
 } from './kept-accounts.ts';
 import { type KeptChannel, StreamChannel, type StreamWriting } from './kept-channel.ts';
 import { createKeptSaving, type KeptSavingDeps, toLog } from './kept-saving.ts';
-import { readIdOf, splitEvents, toEvent, toPrimer, toReplay } from './resumable-events.ts';
+import {
+  isPrimed,
+  readIdOf,
+  splitEvents,
+  toEvent,
+  toPrimer,
+  toReplay,
+} from './resumable-events.ts';
 import { createShortStreams, type ShortStream } from './short-streams.ts';
 import { KEPT_MS, type LoggedEvent } from './stored-streams.ts';
 
@@ -197,6 +204,16 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
     if (running === 0) tellDrained?.();
   }
 
+  /** Its client has left without an id to come back with. */
+  function forget(stream: KeptStream): void {
+    stream.abandon = undefined;
+    stream.endedAt = clock.monotonic();
+    accounts.drop(stream);
+    accounts.release(stream.session);
+    running -= 1;
+    if (running === 0) tellDrained?.();
+  }
+
   function push(stream: KeptStream, text: string): void {
     stream.queue?.push(stream.unsent === '' ? text : stream.unsent + text);
     stream.unsent = '';
@@ -214,7 +231,8 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
     const queue = createEventQueue(() => {
       if (stream.queue !== queue) return;
       stream.queue = undefined;
-      noteBroken(stream);
+      if (hasId(stream)) noteBroken(stream);
+      else forget(stream);
     });
     stream.queue = queue;
     stream.brokenAt = undefined;
@@ -333,6 +351,10 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
     },
   };
 }
+
+/** Whether something was sent that its client can come back with. */
+const hasId = ({ isOfSession, protocolVersion, events }: KeptStream): boolean =>
+  isOfSession || isPrimed(protocolVersion) || events.length > 0;
 
 interface NewStream {
   readonly name: string;

@@ -26,6 +26,7 @@ import {
   toErrorAnswer,
 } from '../calls/outcome.ts';
 import type { FindClientId, RunCall } from '../calls/run-call.ts';
+import type { CountCall } from '../calls/running-calls.ts';
 import type { RawAnswer, ServiceInfo, SessionRelay } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import { adaptContent, NEWEST_KINDS } from '../catalog/content.ts';
@@ -49,6 +50,7 @@ import { readLogLevel, readStoredCapabilities, type Sessions } from './sessions.
 export interface SessionEraDeps {
   readonly runCall: RunCall;
   readonly findClientId: FindClientId;
+  readonly countCall: CountCall;
   readonly sessions: Sessions;
   readonly replicas: McpReplicas;
   readonly questions: Questions;
@@ -154,6 +156,7 @@ function createRespondToRequest(deps: RequestDeps) {
       });
     }
     if (call.record.method === undefined) failUnknownMethod('method_not_found', request.method);
+    call.stream.mayBegin = isResumable(session.protocolVersion);
     const sessionMethod = sessionMethods[request.method];
     return sessionMethod === undefined
       ? answerCall(call, session, request)
@@ -168,14 +171,16 @@ function createRespondToRequest(deps: RequestDeps) {
     const { stream } = call;
     const { protocolVersion } = session;
     const client = new SessionClient(call, session, deps);
-    if (isResumable(protocolVersion)) stream.keep(client);
+    if (stream.mayBegin) stream.keep(client);
     const working = runCall(call, client, params);
     const running = cancellations.add(call, session.sessionId, id);
     // One reaction for all that is left to do: each further promise would cost every call as much again.
     working.then(
       (outcome) => {
         running.remove();
-        stream.end(answerInVersion(protocolVersion, outcome));
+        const answer = answerInVersion(protocolVersion, outcome);
+        if ('result' in answer) tellOfMissedLists(call, session);
+        stream.end(answer);
       },
       (thrown: unknown) => {
         running.remove();
@@ -183,6 +188,14 @@ function createRespondToRequest(deps: RequestDeps) {
       },
     );
     return stream.respond();
+  }
+}
+
+/** §18.4. Not before an error, whose status says more than an event of a stream could. */
+function tellOfMissedLists({ catalog, stream }: Call, { sessionId }: SessionRecord): void {
+  if (!stream.isAccepted || !stream.mayBegin) return;
+  for (const list of catalog.takeMissedLists?.(sessionId) ?? []) {
+    stream.send({ method: `notifications/${list}/list_changed`, params: {} });
   }
 }
 
@@ -234,7 +247,7 @@ class SessionClient implements CallClient, KeepStream {
     return false;
   }
 
-  get canBegin(): boolean {
+  get canPrime(): boolean {
     return isPrimed(this.session.protocolVersion);
   }
 

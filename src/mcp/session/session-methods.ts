@@ -7,8 +7,9 @@ import { negotiateVersion } from '../../protocol/revisions.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { listCapabilities, readString } from '../calls/methods.ts';
-import { type McpResponse, toResultResponse } from '../calls/outcome.ts';
+import { type McpResponse, toErrorAnswer, toResultResponse } from '../calls/outcome.ts';
 import type { FindClientId } from '../calls/run-call.ts';
+import type { CountCall } from '../calls/running-calls.ts';
 import type { Arguments, ServiceInfo } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';
 import { type IdentifiedCaller, nameOwnPath } from '../catalog/served-catalog.ts';
@@ -20,6 +21,7 @@ interface SessionMethodsDeps {
   /** Undefined without `MCP_STREAMS`. */
   readonly sessionStreams: SessionStreams | undefined;
   readonly findStreamOwner: FindStreamOwner;
+  readonly countCall: CountCall;
 }
 
 export type SessionMethod = (
@@ -35,7 +37,20 @@ export function createSessionMethods({
   sessions,
   sessionStreams,
   findStreamOwner,
+  countCall,
 }: SessionMethodsDeps): SessionMethods {
+  /** A server is asked, and may take its time. */
+  const count =
+    (method: SessionMethod): SessionMethod =>
+    async (params, session, call) => {
+      const stopCounting = countCall(call);
+      try {
+        await method(params, session, call);
+      } finally {
+        stopCounting();
+      }
+    };
+
   return {
     async ping() {},
     async 'logging/setLevel'({ level }, { sessionId }, { user }) {
@@ -46,14 +61,14 @@ export function createSessionMethods({
       }
       await sessions.setLogLevel(sessionId, user, level);
     },
-    async 'resources/subscribe'(params, session, call) {
+    'resources/subscribe': count(async (params, session, call) => {
       const uri = readString(params, 'uri');
       await sessionStreams?.subscribe(await findStreamOwner(call, session), uri);
-    },
-    async 'resources/unsubscribe'(params, session, call) {
+    }),
+    'resources/unsubscribe': count(async (params, session, call) => {
       const uri = readString(params, 'uri');
       await sessionStreams?.unsubscribe(await findStreamOwner(call, session), uri);
-    },
+    }),
   };
 }
 
@@ -129,10 +144,16 @@ const pickNameAndVersion = ({ name, version }: JsonObject) => ({
 });
 
 /** Answers with an empty result. */
-export async function runSessionMethod(
+export function runSessionMethod(
   method: SessionMethod,
-  ...args: Parameters<SessionMethod>
+  params: Arguments,
+  session: SessionRecord,
+  call: Call,
 ): Promise<McpResponse> {
-  await method(...args);
-  return toResultResponse({});
+  const { stream } = call;
+  method(params, session, call).then(
+    () => stream.end({ result: {} }),
+    (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
+  );
+  return stream.respond();
 }

@@ -33,6 +33,7 @@ import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
 import { type RequestState, type Round, startRound } from './multi-round-trip.ts';
+import { createOpeningStream } from './opening-stream.ts';
 import { createOpenSubscription, readFilter } from './subscriptions.ts';
 
 export interface StatelessEraDeps {
@@ -81,9 +82,16 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
       const envelope = readEnvelope(request, message, call.catalog.offers);
       const { method } = record;
       if (method === undefined) failUnknownMethod('unknown_method', message.method);
+      stream.mayBegin = true;
       if (method.name === 'subscriptions/listen') {
         if (!stream.isAccepted) fail('not_acceptable');
-        return listen(call, message, envelope);
+        const opening = listen(call, message, envelope);
+        stream.keep(createOpeningStream(opening, message.id));
+        opening.then(
+          (opened) => stream.pass(opened),
+          (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
+        );
+        return stream.respond();
       }
       checkNameHeader(request, method, message.params);
       answerCall(call, message, envelope).then(

@@ -14,7 +14,7 @@ import { createEventQueue } from './event-queue.ts';
 export interface KeepStream {
   start(): EventChannel;
   /** Whether clients understand a stream that begins with nothing but an id to come back with. */
-  readonly canBegin: boolean;
+  readonly canPrime: boolean;
 }
 
 /** On which the events of one response are sent. */
@@ -33,9 +33,13 @@ export interface EventChannel {
 export class ResponseStream {
   /** Whether the client takes a stream: to others nothing is sent but the response. */
   readonly isAccepted: boolean;
+  /** Whether it may become a stream only because its call takes long; set by the era. */
+  mayBegin = false;
   private readonly id: RequestId | null;
   private keepStream: KeepStream | undefined;
   private channel: EventChannel | undefined;
+  /** Whether something was sent that its client can come back with. */
+  private hasId = false;
   private response: StreamResponse | undefined;
   private answer: Answer | undefined;
   private resolve: ((response: McpResponse) => void) | undefined;
@@ -49,6 +53,7 @@ export class ResponseStream {
   send(message: OutgoingMessage): void {
     if (this.answer !== undefined || !this.isAccepted) return;
     this.channel ??= this.startStream();
+    this.hasId = this.keepStream !== undefined;
     this.channel.send(JSON.stringify({ jsonrpc: '2.0', ...message }), message.id === undefined);
   }
 
@@ -72,29 +77,42 @@ export class ResponseStream {
     else this.channel.end(renderResponse(answer, this.id).text);
   }
 
+  /** The answer is another stream, which its own goes on with where it is one already. */
+  pass(response: StreamResponse): void {
+    this.response ??= response;
+    this.resolve?.(response);
+  }
+
   /** Where it becomes a stream, it is one that outlives its connection. To be called before anything is sent. */
   keep(how: KeepStream): void {
     if (this.isAccepted) this.keepStream = how;
   }
 
-  /** Becomes a stream although there is nothing to send yet, where its client can come back to that. */
-  begin(): void {
+  /**
+   * Becomes a stream although there is nothing to send yet, whose silence is then filled: where its client can come back to
+   * that, or the call `isLate`.
+   */
+  begin(isLate: boolean): void {
     const isBegun = this.answer !== undefined || this.channel !== undefined;
-    if (isBegun || this.keepStream?.canBegin !== true) return;
+    if (isBegun || !this.isAccepted || !this.mayBegin) return;
+    const canPrime = this.keepStream?.canPrime === true;
+    if (!canPrime && !isLate) return;
     this.channel = this.startStream();
+    if (!canPrime) return;
+    this.hasId = true;
     this.channel.begin();
   }
 
   /** Ends the connection, and becomes a stream for it: its client comes back for the answer, where it can. */
   disconnect(): void {
-    if (this.answer !== undefined || this.keepStream === undefined) return;
-    this.begin();
-    this.channel?.disconnect();
+    if (this.answer !== undefined) return;
+    this.begin(false);
+    if (this.hasId) this.channel?.disconnect();
   }
 
   /** Whether the client may come back for the answer after its connection broke. */
   isKept(): boolean {
-    return this.keepStream !== undefined && this.channel !== undefined;
+    return this.hasId;
   }
 
   private startStream(): EventChannel {

@@ -166,6 +166,7 @@ async function serve(runPipeline: Pipeline): Promise<Running> {
     securityHeaders: {},
     maxHeaderBytes: 16_384,
     maxConnections: 0,
+    streamKeepaliveMs: 15_000,
     runQueue: createRunQueue(manual),
     clock: {
       ...manual,

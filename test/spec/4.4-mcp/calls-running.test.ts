@@ -199,7 +199,7 @@ test('§12 without authentication there is no limit per user', async () => {
 describe('4,096 calls in a process', () => {
   test('§12 one more is 503 with Retry-After, once they have run for over a second', () => {
     const clock = manualClock();
-    const countCall = createCountCall(0, clock);
+    const countCall = createCountCall({ maxCallsPerUser: 0, streamAfterMs: 0 }, clock);
     let released = 0;
     const begin = () =>
       countCall({
