@@ -122,6 +122,7 @@ export function createAuthorizationEndpoints(
     audit: parts.audit,
     log,
   });
+  const { endGrantOf } = handlers.logins;
   const observers = [
     ...(parts.audit ? [auditLogins(parts.audit, parts.getTraceId)] : []),
     ...(parts.noteFailure ? [noteFailures(parts.noteFailure)] : []),
@@ -132,6 +133,12 @@ export function createAuthorizationEndpoints(
     documentOffer.isOffered,
     () => parts.machineClients.list().length > 0,
   );
+
+  /** One that names nobody is never given again: it need not be looked up. */
+  async function noteRefusedToken(token: string): Promise<void> {
+    if (parts.inspectToken(token).sub !== undefined) await endGrantOf?.(token);
+  }
+
   return {
     endpoints: [
       ...observeLogins(createOAuthEndpoints(handlers, { popups: oauth.popups }), {
@@ -141,7 +148,7 @@ export function createAuthorizationEndpoints(
       }),
       ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.namedPaths),
     ],
-    noteRefusedToken: handlers.logins.endGrantOf,
+    noteRefusedToken: endGrantOf && noteRefusedToken,
     start: documentOffer.start,
     close: documentOffer.close,
   };
