@@ -233,6 +233,26 @@ describe('a grant of which a token was revoked or refused', () => {
     await expectForwarded(client, next);
   });
 
+  test('§4.7 revoke: while the provider is asked for it nothing is given again, and what it answers meanwhile is not either', async () => {
+    const { client, next, tokens } = await logInAndRefresh();
+    let answerRevocation = (): void => {};
+    const isAsked = new Promise<void>((resolve) => {
+      broker.respond((res) => {
+        answerRevocation = () => void res.writeHead(200).end();
+        resolve();
+      });
+    });
+    const form = { token: tokens.access_token, client_id: client.id };
+    const revoking = broker.steps.post('/oauth/revoke', form);
+    await isAsked;
+    await rotate(broker);
+    const { json, asked } = await refresh(client, next);
+    expect(asked).toBe(1);
+    answerRevocation();
+    expect((await revoking).status).toBe(200);
+    await expectForwarded(client, json.refresh_token);
+  });
+
   test('§4.7 revoke: an answer that was under way meanwhile is not given again either', async () => {
     const { client, next, tokens } = await logInAndRefresh();
     broker.clock.advance(11_000);
