@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import type { RequiredAuthConfig } from '../config/groups/provider.ts';
 import type { UserContext } from '../endpoint/message.ts';
 import { isOwnToken } from '../endpoint/own-token.ts';
+import { fail } from '../errors/gateway-error.ts';
 import type { OwnTokens } from '../grants/open-grants.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -48,6 +49,13 @@ export interface Auth {
    * alone, by the same rules. For tokens that came from the provider itself; never to let anybody in.
    */
   readonly inspectToken: (token: string) => TokenInspection;
+  /**
+   * The user of a token of the provider, which is judged in full as `authenticate` does, but with the keys at hand alone; undefined
+   * when nobody has to log in.
+   *
+   * @throws GatewayError as `authenticate`, and `key_set_unavailable` where a key would have to be fetched.
+   */
+  readonly verifyToken: (token: string) => UserContext | undefined | Promise<UserContext>;
   /** Headers of a 401 at a path; undefined when nobody has to log in. */
   readonly getChallenge: GetChallenge | undefined;
   /** Undefined when nobody has to log in. */
@@ -61,6 +69,7 @@ const disabledAuth: Auth = {
   authenticate: () => undefined,
   reload: undefined,
   inspectToken: () => ({ sub: undefined, problem: undefined }),
+  verifyToken: () => undefined,
   getChallenge: undefined,
   describeKeySet: undefined,
   readiness: {},
@@ -171,6 +180,7 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
       : authenticate,
     reload: deps.ownTokens?.reload,
     inspectToken: verifier.inspect,
+    verifyToken: (token) => verifier.verify(token, refuseFetch),
     getChallenge,
     describeKeySet: keySet.describe,
     // The gateway's own tokens are good whatever the provider does.
@@ -185,6 +195,8 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     close: keySet.close,
   };
 }
+
+const refuseFetch = async (): Promise<void> => fail('key_set_unavailable');
 
 // For the composition root: what is known of the provider, and who is let in by its tokens.
 

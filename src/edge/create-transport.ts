@@ -18,6 +18,7 @@ import {
   createHostCheck,
   createIsAllowedOrigin,
 } from './host-and-origin.ts';
+import type { JudgeDeps } from './judge.ts';
 import type { Limiter } from './limits/limiter.ts';
 import { createOverloadRefusals } from './overload.ts';
 import { createPipeline } from './pipeline.ts';
@@ -37,6 +38,7 @@ export interface TransportParts {
   readonly endpoints: readonly Endpoint[];
   readonly corsHeaders: CorsHeaderNames;
   readonly authenticate: Auth['authenticate'];
+  readonly noteRefusedToken?: JudgeDeps['noteRefusedToken'];
   readonly reload: Auth['reload'];
   readonly getChallenge: Auth['getChallenge'];
   readonly limiter: Limiter;
@@ -74,6 +76,7 @@ export function createTransport(config: Config, parts: TransportParts): HttpServ
       ownOrigin: new URL(baseUrl).origin,
       limiter: parts.limiter,
       authenticate: parts.authenticate,
+      noteRefusedToken: parts.noteRefusedToken,
       reload: parts.reload,
       getChallenge: parts.getChallenge,
       readBody: createBodyReader({

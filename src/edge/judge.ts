@@ -14,6 +14,7 @@ import {
   NO_BODY,
   type PendingReply,
   type RequestBody,
+  readBearerToken,
   type UserContext,
 } from '../endpoint/message.ts';
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
@@ -106,6 +107,8 @@ type Authenticate = (
 
 interface JudgeProtectedDeps extends GrantedCallDeps {
   readonly authenticate: Authenticate;
+  /** Told of a token that is refused with 401, before its bearer is. Never rejects. */
+  readonly noteRefusedToken?: ((token: string) => Promise<void>) | undefined;
   readonly readBody: BodyReader;
   readonly clock: Clock;
 }
@@ -129,7 +132,7 @@ interface TokenCheckedRequest {
 const LATE_MS = 1000;
 
 function createJudgeProtected(deps: JudgeProtectedDeps): JudgeProtected {
-  const { authenticate, readBody, clock } = deps;
+  const { authenticate, noteRefusedToken, readBody, clock } = deps;
 
   return function judgeProtected(received, endpoint, limits) {
     const token = judgeToken(received.request, limits);
@@ -142,7 +145,7 @@ function createJudgeProtected(deps: JudgeProtectedDeps): JudgeProtected {
   function judgeBody(checked: TokenCheckedRequest): CountedRequest | Promise<CountedRequest> {
     const { received, endpoint, limits, token } = checked;
     const { caller, refusal } = token;
-    if (refusal !== undefined) return refuse(limits, caller, refusal);
+    if (refusal !== undefined) return refuse(received.request, limits, refusal);
     limits.checkRememberedRefusal(caller);
     if (endpoint.body === undefined) return judgeMessage(checked, NO_BODY, undefined);
     const rules = { accepts: endpoint.body, owner: findBodyOwner(token.user) };
@@ -181,7 +184,7 @@ function createJudgeProtected(deps: JudgeProtectedDeps): JudgeProtected {
     bodyRefusal: unknown,
   ): CountedRequest {
     const { caller, user, refusal } = token;
-    if (refusal !== undefined) return refuse(limits, caller, refusal);
+    if (refusal !== undefined) return refuse(request, limits, refusal);
     const call = { request, user, body };
     const judged = judgeCall(endpoint, call, bodyRefusal);
     const { access } = judged;
@@ -197,6 +200,25 @@ function createJudgeProtected(deps: JudgeProtectedDeps): JudgeProtected {
     const judgeAgain = (fresh: UserContext) =>
       judgeCall(endpoint, { ...call, user: fresh }, bodyRefusal);
     return createRunGrantedCall(deps, { request: call.request, user, judged, judgeAgain });
+  }
+
+  /** Counted like any other, and refused once no limit does so first. */
+  function refuse(
+    request: GatewayRequest,
+    limits: LimitCheck,
+    refusal: GatewayError,
+  ): CountedRequest {
+    return {
+      limits,
+      caller: UNAUTHENTICATED,
+      access: undefined,
+      grantKey: undefined,
+      async run() {
+        const token = readBearerToken(getHeader(request, 'authorization'));
+        if (token !== undefined) await noteRefusedToken?.(token);
+        throw refusal;
+      },
+    };
   }
 
   function judgeToken(
@@ -262,14 +284,6 @@ const refuseCall = (refusal: unknown): JudgedCall => ({
   run() {
     throw refusal;
   },
-});
-
-/** Counted like any other, and refused once no limit does so first. */
-const refuse = (limits: LimitCheck, caller: Caller, refusal: unknown): CountedRequest => ({
-  limits,
-  caller,
-  grantKey: undefined,
-  ...refuseCall(refusal),
 });
 
 /** Without a user here, nobody has to log in. */

@@ -42,6 +42,7 @@ export interface AuthorizationParts {
   /** Undefined without an issuer. */
   readonly metadata: ProviderMetadata | undefined;
   readonly inspectToken: Auth['inspectToken'];
+  readonly verifyToken: Auth['verifyToken'];
   readonly serverUrls: ServerUrls;
   /** What there is at `/mcp/<name>`. */
   readonly namedPaths: NamedPaths;
@@ -71,6 +72,8 @@ export interface AuthorizationParts {
 
 export interface AuthorizationEndpoints {
   readonly endpoints: readonly Endpoint[];
+  /** To be told of each token that is refused with 401, before its bearer is. Undefined where that changes nothing. Never rejects. */
+  readonly noteRefusedToken: ((token: string) => Promise<void>) | undefined;
   /** Looks from now on whether documents of clients can be fetched. */
   start(): void;
   close(): void;
@@ -107,6 +110,7 @@ export function createAuthorizationEndpoints(
     clientDocuments,
     providerEndpoints: metadata && createProviderEndpoints(oauth.endpoints, metadata),
     inspectToken: parts.inspectToken,
+    verifyToken: parts.verifyToken,
     needsClients: parts.needsClients,
     getPublicTools: parts.getPublicTools,
     serverUrls: parts.serverUrls,
@@ -118,6 +122,7 @@ export function createAuthorizationEndpoints(
     audit: parts.audit,
     log,
   });
+  const { endGrantOf } = handlers.logins;
   const observers = [
     ...(parts.audit ? [auditLogins(parts.audit, parts.getTraceId)] : []),
     ...(parts.noteFailure ? [noteFailures(parts.noteFailure)] : []),
@@ -128,6 +133,12 @@ export function createAuthorizationEndpoints(
     documentOffer.isOffered,
     () => parts.machineClients.list().length > 0,
   );
+
+  /** One that names nobody is never given again: it need not be looked up. */
+  async function noteRefusedToken(token: string): Promise<void> {
+    if (parts.inspectToken(token).sub !== undefined) await endGrantOf?.(token);
+  }
+
   return {
     endpoints: [
       ...observeLogins(createOAuthEndpoints(handlers, { popups: oauth.popups }), {
@@ -137,6 +148,7 @@ export function createAuthorizationEndpoints(
       }),
       ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.namedPaths),
     ],
+    noteRefusedToken: endGrantOf && noteRefusedToken,
     start: documentOffer.start,
     close: documentOffer.close,
   };

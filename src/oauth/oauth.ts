@@ -40,7 +40,13 @@ import { createProviderApi } from './provider/provider-api.ts';
 import { listGrantedScopes } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri.ts';
-import { createRecentAnswers, type RecentAnswers } from './refresh/recent-answers.ts';
+import {
+  BROKER_FRESHNESS,
+  createRecentAnswers,
+  type LoginIndex,
+  PROXY_FRESHNESS,
+  type RecentAnswersDeps,
+} from './refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
 import type { OwnResources } from './request/parameters.ts';
 
@@ -54,7 +60,7 @@ export interface OAuthHandlers {
   authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
   token(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
-  readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
+  readonly logins: LoginIndex;
   /** None where the gateway issues no tokens of its own. */
   readonly ownEndpoints: readonly Endpoint[];
   /** Undefined where no client can log in as itself. */
@@ -83,6 +89,7 @@ export interface OAuthDeps {
   readonly serverUrls: ServerUrls;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
+  readonly verifyToken: RecentAnswersDeps['verifyToken'];
   /** Whether it has to be known later which client got a token. */
   readonly needsClients: () => boolean;
   /** The tools that everybody may see; undefined where strangers see none. */
@@ -114,7 +121,7 @@ interface Mode
 }
 
 /** How a mode treats clients. */
-interface ClientPolicy extends Pick<ClientsDeps, 'renewal'> {
+interface ClientPolicy extends Pick<ClientsDeps, 'renewal'>, Pick<RecentAnswersDeps, 'freshness'> {
   /** Of a registration until its client first gets a token. */
   readonly unusedTtlSeconds: number;
   /** The scopes that the provider will be asked for when a client sends this `scope`. */
@@ -144,6 +151,7 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
   const { ttlSeconds, isRenewed } = config.registration;
   const parts = createParts(config, deps, {
     renewal: isRenewed ? 'every' : 'first',
+    freshness: BROKER_FRESHNESS,
     unusedTtlSeconds: Math.min(ONE_DAY_SECONDS, ttlSeconds),
     listScopes: (scope) => listGrantedScopes(config, scope),
   });
@@ -171,6 +179,7 @@ function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps):
   const { ttlSeconds, isRenewed } = config.registration;
   const parts = createParts(config, deps, {
     renewal: isRenewed ? 'every' : 'none',
+    freshness: PROXY_FRESHNESS,
     unusedTtlSeconds: ttlSeconds,
     listScopes: parseScope,
   });
@@ -191,8 +200,8 @@ type Parts = ReturnType<typeof createParts>;
 /** What both modes stand on. */
 function createParts(
   config: WithBaseUrl<BrokerConfig | ProxyConfig>,
-  { store, clock, clientDocuments, fetch, log, inspectToken }: OAuthDeps,
-  { renewal, unusedTtlSeconds, listScopes }: ClientPolicy,
+  { store, clock, clientDocuments, fetch, log, verifyToken }: OAuthDeps,
+  { renewal, freshness, unusedTtlSeconds, listScopes }: ClientPolicy,
 ) {
   const { baseUrl, registration, redirectUris, clientIdMetadata, consent } = config;
   const registered = createRegisteredClients(store, {
@@ -213,7 +222,7 @@ function createParts(
       hasOperatorsPage: config.admin.groups.length > 0,
     }),
     api: createProviderApi(fetch),
-    recentAnswers: createRecentAnswers({ store, clock, inspectToken }),
+    recentAnswers: createRecentAnswers({ store, clock, freshness, verifyToken }),
     logLogin: createLoginLog(log),
     browsers: createBrowsers(baseUrl, consent.ttlSeconds),
     approvals: createApprovals(store, { ttlSeconds: consent.ttlSeconds, listScopes }),

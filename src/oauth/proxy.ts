@@ -5,7 +5,7 @@ import type { ProxyConfig } from '../config/groups/oauth.ts';
 import type { ProviderClientConfig } from '../config/groups/provider-client.ts';
 import type { PendingReply, Reply, RequestBody } from '../endpoint/message.ts';
 import { fail } from '../errors/gateway-error.ts';
-import { generateSecret } from '../platform/ids.ts';
+import { generateSecret, hashSha256 } from '../platform/ids.ts';
 import { parseObject } from '../platform/json.ts';
 import type { Client, Clients } from './clients/clients.ts';
 import type { RedirectToProvider } from './consent/consent.ts';
@@ -115,11 +115,13 @@ const createProxyRevoke = (config: ProxyConfig, { clients, api, recentAnswers }:
     }
     const request = { url, parameters, authorization, isKnownClient };
     return async function forward() {
-      const [response, grant] = await Promise.all([
-        forwardToProvider(api, config.providerClient, request),
-        recentAnswers.findGrant(token),
-      ]);
-      if (response.status < 300 && grant) await recentAnswers.end(grant.grantId);
+      const grant = await recentAnswers.findGrant(token);
+      const endGrant = async () => grant && recentAnswers.end(grant.grantId);
+      await endGrant();
+      // What the provider was asked for meanwhile may be from before it revoked the token.
+      const response = await forwardToProvider(api, config.providerClient, request).finally(
+        endGrant,
+      );
       return renderProviderResponse(response);
     };
   };
@@ -156,40 +158,45 @@ const createProxyToken = (
     const asked = readAskedTokens(parameters, clientId);
     // A client of the provider may have credentials of its own there, which only the provider can check.
     const canRecall = client !== undefined && client.kind !== 'own';
-    return async function forward() {
+    return async function recallOrForward() {
       const [kept, grant] = used
         ? await Promise.all([
             canRecall ? recentAnswers.find(used, clientId) : undefined,
             recentAnswers.findGrant(used),
           ])
         : [];
-      const recalled = used && kept && (await recentAnswers.recall(used, kept, asked));
+      const recalled = kept && (await recentAnswers.recall(kept, asked));
       if (recalled) {
         const issued = { clientId, clientName: client?.name, user: recalled.user };
         const facts = logLogin({ ...issued, isRefresh: true, isLastAnswer: true });
         return { ...recalled.reply, facts };
       }
+      const grantId = grant?.grantId ?? nameGrant(clientId, used);
+      const mark = canRecall && isRefresh ? await recentAnswers.readMark(grantId) : undefined;
       const request = { url, parameters, authorization, isKnownClient };
       const response = await forwardToProvider(api, config.providerClient, request);
-      if (response.status >= 400)
-        await recentAnswers.endAfterRefusal(grant?.grantId, response.status);
       // A refusal with status 200 goes on as it is, and is no login.
-      if (response.status !== 200 || response.refusal !== undefined)
+      if (response.status !== 200 || response.refusal !== undefined) {
+        await recentAnswers.endAfterRefusal(grant?.grantId, response.status);
         return renderProviderResponse(response);
+      }
       const tokens = parseObject(response.body) ?? {};
       const { access_token: accessToken } = tokens;
-      if (client) await clients.recordUse(client);
-      // A code is bound to its redirect URI, and so to its client. A refresh token may be any client's.
-      if (client && !isRefresh) await noteClient(accessToken, client.id);
-      if (canRecall) {
-        const grantId = grant?.grantId ?? generateSecret();
-        await recentAnswers.keep({ asked, grantId, used, tokens });
-      }
+      await Promise.all([
+        canRecall && recentAnswers.keep({ asked, grantId, mark, used, tokens }),
+        client && clients.recordUse(client),
+        // A code is bound to its redirect URI, and so to its client. A refresh token may be any client's.
+        client && !isRefresh && noteClient(accessToken, client.id),
+      ]);
       const user = typeof accessToken === 'string' ? inspectToken(accessToken).sub : undefined;
       const facts = logLogin({ clientId, clientName: client?.name, user, isRefresh });
       return { ...renderProviderResponse(response), facts };
     };
   };
+
+/** Two refreshes at once with a token that is not known yet are of one grant. */
+const nameGrant = (clientId: string, used: string | undefined): string =>
+  used === undefined ? generateSecret() : hashSha256(JSON.stringify([clientId, used]));
 
 async function requireClient(
   clientId: string,

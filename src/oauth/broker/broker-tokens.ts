@@ -1,7 +1,7 @@
 // What of broker mode depends on whose tokens clients get: those of the provider, or the gateway's own.
 import type { Endpoint, LoginSearch } from '../../endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../../endpoint/message.ts';
-import type { RecentAnswers } from '../refresh/recent-answers.ts';
+import type { LoginIndex } from '../refresh/recent-answers.ts';
 import type { FinishLogin } from './callback.ts';
 import type { ReadAsked } from './redirect-to-provider.ts';
 
@@ -11,7 +11,7 @@ export type FindMachineLogin = (
 ) => LoginSearch | undefined;
 
 export interface BrokerTokens {
-  readonly logins: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>;
+  readonly logins: LoginIndex;
   /** The gateway's own pages for users, and where the provider ends grants. */
   readonly ownEndpoints: readonly Endpoint[];
   readonly readAsked: ReadAsked;

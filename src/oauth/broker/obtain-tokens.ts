@@ -42,6 +42,8 @@ export interface RefreshTokenUse {
   readonly held: string;
   /** The one that the provider is sent. */
   readonly sent: string;
+  /** Of the grant, before the provider is asked. */
+  readonly mark: string | undefined;
   /** Whether the held one is known to be its client's. */
   readonly isBound: boolean;
 }
@@ -93,7 +95,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
       refresh && recordRefresh(refresh, tokens.refresh_token, request),
       clients.recordUse(client),
       noteClient(tokens.access_token, client.id),
-      recentAnswers.keep({ asked, grantId, used: refresh?.held, tokens }),
+      recentAnswers.keep({ asked, grantId, mark: refresh?.mark, used: refresh?.held, tokens }),
     ]);
     const facts = logLogin({
       clientId: client.id,

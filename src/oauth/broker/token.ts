@@ -102,15 +102,20 @@ async function refresh(
   const asked = readAskedTokens(parameters, clientId);
 
   async function refreshFor(resources: readonly string[]): Promise<TokenResponse> {
-    const sent = (await refreshTokens.findSuccessor(refreshToken)) ?? refreshToken;
+    const grantId = known.grantId ?? generateSecret();
+    const [successor, mark] = await Promise.all([
+      refreshTokens.findSuccessor(refreshToken),
+      recentAnswers.readMark(grantId),
+    ]);
+    const sent = successor ?? refreshToken;
     return deps.obtainTokens({
       client,
       clientName: client.name,
       nonce: undefined,
       resources,
-      grantId: known.grantId ?? generateSecret(),
+      grantId,
       asked,
-      refresh: { held: refreshToken, sent, isBound: known.owner !== undefined },
+      refresh: { held: refreshToken, sent, mark, isBound: known.owner !== undefined },
       form: [
         ['grant_type', 'refresh_token'],
         ['refresh_token', sent],
@@ -142,7 +147,7 @@ async function refresh(
   return async function refreshOrRecall() {
     // A token that the provider gave in proxy mode is nobody's yet: its first refresh here binds it.
     if (known.owner === undefined || kept === undefined) return refreshOnce();
-    const recalled = await recentAnswers.recall(refreshToken, kept, asked);
+    const recalled = await recentAnswers.recall(kept, asked);
     if (recalled === undefined) return refreshOnce();
     const issued = { clientId, clientName: client.name, user: recalled.user };
     const facts = deps.logLogin({ ...issued, isRefresh: true, isLastAnswer: true });

@@ -132,7 +132,7 @@ function readKeySource(
   { jwks, jwks_uri: uri }: JsonObject,
   allowedHosts: readonly string[],
 ): DocumentKeySource {
-  if (uri === undefined) {
+  if (uri == null) {
     const keys = parseDocumentKeys(Buffer.from(JSON.stringify(jwks)));
     return keys === undefined
       ? failMembers(clientId, 'has a jwks without a key that can be used')
@@ -172,10 +172,7 @@ const COMMON_PROBLEMS: DocumentProblems = [
 
 const KEYED_PROBLEMS: DocumentProblems = [
   ...COMMON_PROBLEMS,
-  [
-    ({ jwks, jwks_uri }) => (jwks === undefined) === (jwks_uri === undefined),
-    'needs one of jwks and jwks_uri',
-  ],
+  [({ jwks, jwks_uri }) => (jwks == null) === (jwks_uri == null), 'needs one of jwks and jwks_uri'],
   [
     ({ grant_types }) => isWithout(grant_types, 'urn:ietf:params:oauth:grant-type:jwt-bearer'),
     'has grant_types without urn:ietf:params:oauth:grant-type:jwt-bearer',
@@ -185,7 +182,7 @@ const KEYED_PROBLEMS: DocumentProblems = [
 const DOCUMENT_PROBLEMS: DocumentProblems = [
   ...COMMON_PROBLEMS,
   [
-    ({ token_endpoint_auth_method: method }) => method !== undefined && method !== 'none',
+    ({ token_endpoint_auth_method: method }) => method != null && method !== 'none',
     'asks for a token_endpoint_auth_method other than none, the only one supported for it here',
   ],
   [
@@ -206,9 +203,9 @@ function readRedirectUris(
     : failMembers(clientId, `is not usable: ${list.problem}`);
 }
 
-/** Absent means the default, which has it. */
+/** Absent means the default, which has it, and so does `null`. */
 const isWithout = (value: unknown, wanted: string): boolean =>
-  value !== undefined && !(Array.isArray(value) && value.includes(wanted));
+  value != null && !(Array.isArray(value) && value.includes(wanted));
 
 const isName = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && value.length <= MAX_CLIENT_NAME;

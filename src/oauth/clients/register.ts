@@ -10,6 +10,7 @@ import {
   parseRedirectUris,
   type RedirectUriRules,
 } from '../redirect-uri.ts';
+import { JWT_BEARER } from '../request/login-facts.ts';
 import type { RegisteredClient, RegisteredClients } from './registered-clients.ts';
 
 /** `accessToken` is the initial access token of RFC 7591 §3. */
@@ -92,15 +93,22 @@ const ECHOED: Readonly<Record<string, (value: unknown) => boolean>> = {
 /** @throws GatewayError `invalid_client_metadata` or `invalid_redirect_uri` naming the member. */
 function parseClientMetadata(body: unknown, rules: RedirectUriRules): ClientMetadata {
   if (!isObject(body)) return failMetadata('The body must be a JSON object.');
+  const members = omitNullMembers(body);
   return {
-    ...readNames(body),
-    redirect_uris: readRedirectUris(body.redirect_uris, rules),
-    grant_types: readChoices(body, 'grant_types', GRANT_TYPES, ['authorization_code']),
-    response_types: readChoices(body, 'response_types', RESPONSE_TYPES, ['code']),
-    token_endpoint_auth_method: readAuthMethod(body.token_endpoint_auth_method),
-    ...selectEchoed(body),
+    ...readNames(members),
+    redirect_uris: readRedirectUris(members.redirect_uris, rules),
+    grant_types: readChoices('grant_types', selectOwnGrantTypes(members.grant_types), GRANT_TYPES, [
+      'authorization_code',
+    ]),
+    response_types: readChoices('response_types', members.response_types, RESPONSE_TYPES, ['code']),
+    token_endpoint_auth_method: readAuthMethod(members.token_endpoint_auth_method),
+    ...selectEchoed(members),
   };
 }
+
+/** Where `null` says that there is none, as many clients spell what they have not. */
+const omitNullMembers = (members: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null));
 
 function readRedirectUris(value: unknown, rules: RedirectUriRules): readonly string[] {
   const list = parseRedirectUris(value, rules);
@@ -111,8 +119,17 @@ function readRedirectUris(value: unknown, rules: RedirectUriRules): readonly str
   });
 }
 
-function readChoices(members: JsonObject, name: string, allowed: string[], fallback: string[]) {
-  const value = members[name];
+/**
+ * RFC 7591 §3.2.1: a server may leave out what it does not serve. Here these are extension grants (RFC 6749 §4.5) beside
+ * `authorization_code`, and always that of assertions, which is for clients that prove who they are: a registered one is public.
+ */
+function selectOwnGrantTypes(value: unknown): unknown {
+  if (!isStringArray(value)) return value;
+  const hasCode = value.includes('authorization_code');
+  return value.filter((type) => type !== JWT_BEARER && !(hasCode && /^urn:/i.test(type)));
+}
+
+function readChoices(name: string, value: unknown, allowed: string[], fallback: string[]) {
   if (value === undefined) return fallback;
   const isAllowed =
     isStringArray(value) && value.length > 0 && value.every((v) => allowed.includes(v));

@@ -147,9 +147,10 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
   }
 
   /** An empty one is one, too: who lost the id of a link does not come by themselves. */
-  function readRequestId({ pairs }: RequestParameters): string | undefined {
-    const [, given] = pairs.find(([name]) => name === 'request') ?? [];
-    return given === undefined || REQUEST_ID.test(given) ? given : UNKNOWN_ID;
+  function readRequestId({ get, isNamed }: RequestParameters): string | undefined {
+    const given = get('request');
+    if (given !== undefined && REQUEST_ID.test(given)) return given;
+    return isNamed('request') ? UNKNOWN_ID : undefined;
   }
 
   type Link =

@@ -1,6 +1,6 @@
-// §4.7: which grant a token belongs to, and which grants were ended. Only hashes of tokens are stored.
+// §4.7: which grant a token belongs to, and what happened to the grant last. Only hashes of tokens are stored.
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { hashSha256 } from '../../platform/ids.ts';
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import { buildOAuthKey, RECORD_VERSION } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
@@ -18,9 +18,15 @@ interface KnownGrants {
   /** By the hash of a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
   find(hash: string): Promise<KnownGrant | undefined>;
   keep(hash: string, grant: KnownGrant, isCurrent: boolean): Promise<void>;
-  /** Nothing that was kept of the grant is given again. */
+  /**
+   * Changes whenever something happens to the grant: the provider answers a refresh, or a token of it is revoked or refused. It says
+   * which answer is the last one, and that nothing came after it; on all replicas, whatever their clocks say.
+   */
+  readMark(grantId: string): Promise<string | undefined>;
+  /** Of an answer to what was asked while `before` was the mark. False, and nothing is done, where it has changed meanwhile. */
+  markAnswer(grantId: string, before: string | undefined, answerId: string): Promise<boolean>;
+  /** Nothing that the provider was asked for until now is given again. */
   end(grantId: string): Promise<void>;
-  isEnded(grantId: string): Promise<boolean>;
 }
 
 /** A token that was stolen and replaced long ago still ends what came after it. */
@@ -28,7 +34,7 @@ const GRANT_SECONDS = 86_400;
 /** After a weekend or a holiday it still says whose login comes. */
 const CURRENT_SECONDS = 2_592_000;
 
-export function createKnownGrants(store: KeyValue, endSeconds: number): KnownGrants {
+export function createKnownGrants(store: KeyValue): KnownGrants {
   return {
     async find(hash) {
       const text = await store.get(buildGrantKey(hash));
@@ -40,14 +46,21 @@ export function createKnownGrants(store: KeyValue, endSeconds: number): KnownGra
       const text = JSON.stringify({ version: RECORD_VERSION, ...grant });
       await store.set(buildGrantKey(hash), text, isCurrent ? CURRENT_SECONDS : GRANT_SECONDS);
     },
-    end: (grantId) => store.set(buildEndKey(grantId), '1', endSeconds),
-    isEnded: async (grantId) => (await store.get(buildEndKey(grantId))) !== undefined,
+    readMark: (grantId) => store.get(buildMarkKey(grantId)),
+    markAnswer: (grantId, before, answerId) =>
+      store.compareAndSet(buildMarkKey(grantId), before, answerId, MARK_SECONDS),
+    end: (grantId) => store.set(buildMarkKey(grantId), generateSecret(), MARK_SECONDS),
   };
 }
 
+/** Longer than an answer is given again and the provider may take for one. Without its mark no answer is. */
+const MARK_SECONDS = 600;
+
 const buildGrantKey = (hash: string): string => buildOAuthKey('recent-grant', hash);
 
-const buildEndKey = (grantId: string): string => buildOAuthKey('recent-ended', hashSha256(grantId));
+/** The store's name for it from when it only said that a grant had ended, which replicas of then still make of it. */
+const buildMarkKey = (grantId: string): string =>
+  buildOAuthKey('recent-ended', hashSha256(grantId));
 
 // §8: refresh tokens that this process handed out or looked up lately. They are served however many made-up ones come
 // from the same address.

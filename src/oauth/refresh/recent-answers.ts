@@ -1,11 +1,10 @@
-// §4.7: what a grant was answered last. While that is fresh, a refresh gets it again: some clients refresh at every
-// look at a session once an access token has less than five minutes left.
+// §4.7: the provider's last answer for a grant. While it is fresh, its client gets it again: some clients refresh at every look at
+// a session once an access token has less than five minutes left.
 import { isOwnClient } from '../../auth/own-clients.ts';
-import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { KnownLogin } from '../../endpoint/endpoint.ts';
-import { createJsonReply, type Reply } from '../../endpoint/message.ts';
+import { createJsonReply, type Reply, type UserContext } from '../../endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { hashSha256 } from '../../platform/ids.ts';
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';
@@ -16,6 +15,8 @@ export interface IssuedTokens {
   readonly asked: AskedTokens;
   /** Stays the same from refresh to refresh. */
   readonly grantId: string;
+  /** `readMark` of the grant before the provider was asked; undefined for a code. */
+  readonly mark: string | undefined;
   /** The refresh token that was used up; undefined for a code. */
   readonly used: string | undefined;
   /** The members of the token response (RFC 6749 §5.1). */
@@ -32,12 +33,10 @@ export interface RecalledAnswer {
 export interface RecentAnswers {
   /** What is kept for the client's refresh token, be it fresh or not. */
   find(refreshToken: string, clientId: string): Promise<KeptAnswer | undefined>;
-  /** Undefined unless it is fresh, of a grant that nobody ended, and what is asked for now. */
-  recall(
-    refreshToken: string,
-    kept: KeptAnswer,
-    asked: AskedTokens,
-  ): Promise<RecalledAnswer | undefined>;
+  /** Undefined unless it is fresh, the last thing that happened to its grant, what is asked for now, and its token is accepted. */
+  recall(kept: KeptAnswer, asked: AskedTokens): Promise<RecalledAnswer | undefined>;
+  /** To be read before the provider is asked to refresh. */
+  readMark(grantId: string): Promise<string | undefined>;
   /** Never rejects: without it the next refresh is one more. */
   keep(issued: IssuedTokens): Promise<void>;
   /** Whether this process knows the token, without a look at the store. */
@@ -46,8 +45,10 @@ export interface RecentAnswers {
   findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
   /** Of a refresh or access token. Never rejects. */
   findGrant(token: string): Promise<KnownGrant | undefined>;
-  /** Nothing of this grant is given again. */
+  /** Nothing that the provider was asked for until now is given again. */
   end(grantId: string): Promise<void>;
+  /** The gateway refused a token: of a grant that is known, nothing is given again. Never rejects. */
+  endGrantOf(token: string): Promise<void>;
   /**
    * The provider refused a refresh. If it is for good, the grant may have ended there: because of a token that was used
    * twice, say. Never rejects. Tokens of no known grant end nothing: made-up ones must not fill the store.
@@ -58,21 +59,44 @@ export interface RecentAnswers {
 /** Sealed with the refresh token itself, so that nobody who reads the store can open it. */
 export interface KeptAnswer {
   readonly version: number;
+  /** The mark of the grant from this answer on. Undefined in a record of an earlier version. */
+  readonly id: string | undefined;
   readonly asked: AskedTokens;
   readonly grantId: string;
   readonly tokens: Readonly<Record<string, unknown>>;
-  /** Epoch milliseconds. */
+  /** Epoch milliseconds: when the provider answered. */
   readonly issuedAt: number;
   readonly lifetimeSeconds: number;
   /** Whether the client had another refresh token given in place of this one. */
   readonly isReplaced: boolean;
-  /** Hash of the refresh token that this one took the place of. */
-  readonly predecessor: string | undefined;
 }
 
-const MAX_AGE_SECONDS = 300;
+/** Which answers are given again, and for how long. */
+interface FreshnessRules {
+  /** With the refresh token that the client has from then on. */
+  readonly maxAgeSeconds: number;
+  /** How much of `expires_in` may be over. */
+  readonly maxShare: number;
+  /** Whether the answer to a code counts. */
+  readonly includesCodes: boolean;
+}
+
+/** For clients that refresh in a storm: any other refresh is the provider's to answer. */
+export const PROXY_FRESHNESS: FreshnessRules = {
+  maxAgeSeconds: 10,
+  maxShare: 1,
+  includesCodes: false,
+};
+
+/** Here a refresh of the client need not be one at the provider. */
+export const BROKER_FRESHNESS: FreshnessRules = {
+  maxAgeSeconds: 300,
+  maxShare: 0.5,
+  includesCodes: true,
+};
+
 /**
- * Of the token that was replaced: a client that lost the answer comes again within this time. No longer, since a thief
+ * With the token that was replaced: a client that lost the answer comes again within this time. No longer, since a thief
  * who has that token comes by the next one in it.
  */
 const MAX_REPLACED_AGE_SECONDS = 10;
@@ -81,23 +105,23 @@ interface FreshToken extends Pick<RecalledAnswer, 'user'> {
   readonly secondsLeft: number;
 }
 
+/** By which refreshes are counted, and what has to be told of tokens that are refused. */
+export interface LoginIndex
+  extends Pick<RecentAnswers, 'findKnownId' | 'findLogin'>,
+    Partial<Pick<RecentAnswers, 'endGrantOf'>> {}
+
 export interface RecentAnswersDeps {
   readonly store: KeyValue;
   readonly clock: Clock;
-  /** What the gateway would say of an access token, its signature aside. */
-  readonly inspectToken: (token: string) => TokenInspection;
+  readonly freshness: FreshnessRules;
+  /** As /mcp does, in full. @throws GatewayError, at once or by the promise, for a token that is not accepted as things stand. */
+  readonly verifyToken: (token: string) => UserContext | undefined | Promise<UserContext>;
 }
 
 export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
-  const { store, clock, inspectToken } = deps;
-  const grants = createKnownGrants(store, MAX_AGE_SECONDS);
+  const { store, clock, freshness, verifyToken } = deps;
+  const grants = createKnownGrants(store);
   const knownTokens = createKnownRefreshTokens();
-
-  /** Its client has the answer: the token before is of use to nobody but a thief. */
-  async function endPredecessor(hash: string): Promise<void> {
-    const key = buildUsedKey(hash);
-    if ((await store.get(key)) === undefined) await store.set(key, '1', MAX_AGE_SECONDS);
-  }
 
   async function find(refreshToken: string, clientId: string): Promise<KeptAnswer | undefined> {
     const key = buildAnswerKey(hashSha256(refreshToken));
@@ -109,32 +133,43 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     return kept.asked.clientId === clientId ? kept : undefined;
   }
 
-  async function keepAnswer(token: string, hash: string, answer: KeptAnswer): Promise<void> {
-    const key = buildAnswerKey(hash);
-    const sealed = createSeal([token]).seal(key, JSON.stringify(answer));
-    await store.set(key, sealed, computeTtlSeconds(answer));
+  const findGrant = (token: string) => grants.find(hashSha256(token)).catch(() => undefined);
+
+  /** Unless anything happened to the grant while the provider was asked: an answer from before that is not given again. */
+  async function keepAnswers(issued: IssuedTokens): Promise<void> {
+    if (issued.used === undefined && !freshness.includesCodes) return;
+    const id = generateSecret();
+    const answers = buildAnswers(issued, id, clock.now());
+    if (!(await grants.markAnswer(issued.grantId, issued.mark, id))) return;
+    await Promise.all([...answers].map(([token, answer]) => keepAnswer(token, answer)));
+  }
+
+  async function keepAnswer(token: string, answer: KeptAnswer): Promise<void> {
+    const { maxAgeSeconds, maxShare } = freshness;
+    const ttlSeconds = Math.min(maxAgeSeconds, Math.floor(answer.lifetimeSeconds * maxShare));
+    if (ttlSeconds < 1) return;
+    const key = buildAnswerKey(hashSha256(token));
+    await store.set(key, createSeal([token]).seal(key, JSON.stringify(answer)), ttlSeconds);
   }
 
   /** Of the access token; undefined where the answer is not to be given again. */
   async function findFreshToken(
-    refreshToken: string,
     kept: KeptAnswer,
     asked: AskedTokens,
   ): Promise<FreshToken | undefined> {
     // They renew when they have to, also because a token was refused, and then want another one.
     if (isOwnClient(asked.clientId)) return undefined;
-    const secondsLeft = computeSecondsLeft(kept, clock.now());
+    const secondsLeft = computeSecondsLeft(kept, freshness, clock.now());
     if (secondsLeft === undefined || !isSameRequest(kept.asked, asked)) return undefined;
-    // Its client comes because /mcp refuses it, perhaps: only the provider can help there.
     const { access_token: access } = kept.tokens;
-    if (typeof access !== 'string') return undefined;
-    const { sub: user, problem } = inspectToken(access);
-    if (problem) return undefined;
-    const [isEnded, used] = await Promise.all([
-      grants.isEnded(kept.grantId),
-      store.get(buildUsedKey(hashSha256(refreshToken))),
-    ]);
-    return isEnded || used !== undefined ? undefined : { secondsLeft, user };
+    if (kept.id === undefined || typeof access !== 'string') return undefined;
+    if ((await grants.readMark(kept.grantId)) !== kept.id) return undefined;
+    try {
+      return { secondsLeft, user: (await verifyToken(access))?.sub };
+    } catch {
+      // Its client comes because /mcp refuses it, perhaps: only the provider can help there.
+      return undefined;
+    }
   }
 
   return {
@@ -151,13 +186,12 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
         return undefined;
       }
       knownTokens.add(refreshToken, asked.clientId, grant.grantId);
-      const fresh = kept && (await findFreshToken(refreshToken, kept, asked));
+      const fresh = kept && (await findFreshToken(kept, asked));
       return { id: grant.grantId, isAnswered: fresh !== undefined };
     },
-    async recall(refreshToken, kept, asked) {
-      const { predecessor } = kept;
-      if (predecessor !== undefined) await endPredecessor(predecessor);
-      const fresh = await findFreshToken(refreshToken, kept, asked);
+    readMark: grants.readMark,
+    async recall(kept, asked) {
+      const fresh = await findFreshToken(kept, asked);
       if (fresh === undefined) return undefined;
       const tokens = { ...kept.tokens, expires_in: fresh.secondsLeft };
       return {
@@ -168,19 +202,17 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     async keep(issued) {
       const current = getCurrentToken(issued);
       if (current !== undefined) knownTokens.add(current, issued.asked.clientId, issued.grantId);
-      const answers = buildAnswers(issued, clock.now());
-      const keeping = listGrants(issued).flatMap(({ token, grant, isCurrent }) => {
-        const hash = hashSha256(token);
-        const answer = answers.get(token);
-        return [
-          grants.keep(hash, grant, isCurrent),
-          ...(answer ? [keepAnswer(token, hash, answer)] : []),
-        ];
-      });
-      await Promise.all(keeping).catch(() => {});
+      const keeping = listGrants(issued).map(({ token, grant, isCurrent }) =>
+        grants.keep(hashSha256(token), grant, isCurrent),
+      );
+      await Promise.all([...keeping, keepAnswers(issued)]).catch(() => {});
     },
-    findGrant: (token) => grants.find(hashSha256(token)).catch(() => undefined),
+    findGrant,
     end: grants.end,
+    async endGrantOf(token) {
+      const grant = await findGrant(token);
+      if (grant !== undefined) await grants.end(grant.grantId).catch(() => {});
+    },
     async endAfterRefusal(grantId, status) {
       if (grantId === undefined || status >= 500 || status === 429) return;
       await grants.end(grantId).catch(() => {});
@@ -189,34 +221,32 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
 }
 
 /** By the refresh token that the client has from now on, and by the one that it used. */
-function buildAnswers(issued: IssuedTokens, now: number): ReadonlyMap<string, KeptAnswer> {
+function buildAnswers(
+  issued: IssuedTokens,
+  id: string,
+  now: number,
+): ReadonlyMap<string, KeptAnswer> {
   const { asked, grantId, used, tokens } = issued;
   const { access_token: access, expires_in: lifetimeSeconds } = tokens;
   const current = getCurrentToken(issued);
   if (current === undefined || typeof access !== 'string') return new Map();
   if (typeof lifetimeSeconds !== 'number') return new Map();
-  if (!(computeTtlSeconds({ lifetimeSeconds }) >= 1)) return new Map();
-  const isReplacement = used !== undefined && used !== current;
   const answer: KeptAnswer = {
     version: RECORD_VERSION,
+    id,
     asked,
     grantId,
-    tokens: { ...tokens, ...(used !== undefined && { refresh_token: current }) },
+    tokens,
     issuedAt: now,
     lifetimeSeconds,
     isReplaced: false,
-    predecessor: isReplacement ? hashSha256(used) : undefined,
   };
+  const isReplacement = used !== undefined && used !== current;
   return new Map([
     [current, answer],
-    ...(isReplacement
-      ? [[used, { ...answer, isReplaced: true, predecessor: undefined }] as const]
-      : []),
+    ...(isReplacement ? [[used, { ...answer, isReplaced: true }] as const] : []),
   ]);
 }
-
-const computeTtlSeconds = ({ lifetimeSeconds }: Pick<KeptAnswer, 'lifetimeSeconds'>): number =>
-  Math.min(MAX_AGE_SECONDS, Math.floor(lifetimeSeconds / 2));
 
 /** The refresh token that the client has from now on. */
 const getCurrentToken = ({ used, tokens: { refresh_token: issued } }: IssuedTokens) =>
@@ -238,16 +268,15 @@ function listGrants(issued: IssuedTokens) {
 /** Of the access token, in whole seconds; undefined once the answer is not fresh any more. */
 function computeSecondsLeft(
   { issuedAt, lifetimeSeconds, isReplaced }: KeptAnswer,
+  { maxAgeSeconds, maxShare }: FreshnessRules,
   now: number,
 ): number | undefined {
   // Clocks of replicas differ.
   const age = Math.max(0, (now - issuedAt) / 1000);
-  const maxAge = isReplaced ? MAX_REPLACED_AGE_SECONDS : MAX_AGE_SECONDS;
-  const isFresh = age <= maxAge && age < lifetimeSeconds / 2;
-  return isFresh ? Math.floor(lifetimeSeconds - age) : undefined;
+  const maxAge = isReplaced ? MAX_REPLACED_AGE_SECONDS : maxAgeSeconds;
+  const isFresh = age <= maxAge && age < lifetimeSeconds * maxShare;
+  const secondsLeft = Math.floor(lifetimeSeconds - age);
+  return isFresh && secondsLeft > 0 ? secondsLeft : undefined;
 }
 
 const buildAnswerKey = (hash: string): string => buildOAuthKey('recent-answer', hash);
-
-/** Of a token that was replaced, and whose client has the next one. */
-const buildUsedKey = (hash: string): string => buildOAuthKey('recent-used', hash);

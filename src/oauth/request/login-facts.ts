@@ -63,7 +63,9 @@ export function readAskedFacts(source: string | RequestBody): LoginFacts {
   const text = typeof source === 'string' ? source : source.text;
   if (hasTooManyParameters(text)) return {};
   const parameters = new URLSearchParams(text);
-  return toAskedFacts(parameters.get('client_id'), parameters.get('grant_type'));
+  // RFC 6749 §3.1: one without a value counts as omitted.
+  const find = (name: string) => parameters.getAll(name).find((value) => value !== '');
+  return toAskedFacts(find('client_id'), find('grant_type'));
 }
 
 const toAskedFacts = (client: unknown, grant: unknown): LoginFacts =>

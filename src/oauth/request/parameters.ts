@@ -12,11 +12,13 @@ type CheckName = (name: string) => void;
 const REPEATABLE = 'resource';
 
 export interface RequestParameters {
-  /** The value, or undefined when it is missing or empty (RFC 6749 §3.1 treats both alike). */
+  /** The value, or undefined when it is missing or empty. */
   get(name: string): string | undefined;
   /** @throws GatewayError `oauth_invalid_request` naming the parameter. */
   require(name: string): string;
-  /** All pairs in the order received. */
+  /** Whether it was sent, be it without a value. */
+  isNamed(name: string): boolean;
+  /** All that have a value, in the order received. */
   readonly pairs: readonly (readonly [name: string, value: string])[];
 }
 
@@ -63,9 +65,11 @@ const failTooMany = (): never =>
   });
 
 function createParameters(
-  pairs: readonly (readonly [string, string])[],
+  received: readonly (readonly [string, string])[],
   checkName: CheckName,
 ): RequestParameters {
+  // RFC 6749 §3.1: one without a value counts as omitted, whatever its name.
+  const pairs = received.filter(([, value]) => value !== '');
   const values = new Map<string, string>();
   for (const [name, value] of pairs) {
     checkName(name);
@@ -76,11 +80,11 @@ function createParameters(
     }
     values.set(name, value);
   }
-  const get = (name: string) => values.get(name) || undefined;
   return {
-    get,
+    get: (name) => values.get(name),
+    isNamed: (name) => received.some(([one]) => one === name),
     require: (name) =>
-      get(name) ?? fail('oauth_invalid_request', { details: `${name} is missing.` }),
+      values.get(name) ?? fail('oauth_invalid_request', { details: `${name} is missing.` }),
     pairs,
   };
 }
@@ -169,7 +173,7 @@ const RIGHTS: ReadonlySet<string> = new Set([
 export const readAskedTokens = ({ pairs }: RequestParameters, clientId: string): AskedTokens => ({
   clientId,
   parameters: pairs
-    .filter(([name, value]) => !RIGHTS.has(name) && value !== '')
+    .filter(([name]) => !RIGHTS.has(name))
     .sort(([name, value], [otherName, other]) =>
       name === otherName ? compare(value, other) : compare(name, otherName),
     ),

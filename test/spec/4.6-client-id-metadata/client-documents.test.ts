@@ -200,7 +200,7 @@ const BAD_DOCUMENTS: readonly (readonly [members: object, message: RegExp])[] = 
   [{ client_secret_expires_at: 0 }, /has a client_secret_expires_at/],
   [{ token_endpoint_auth_method: 'private_key_jwt' }, /token_endpoint_auth_method other than none/],
   [{ token_endpoint_auth_method: 'client_secret_basic' }, /other than none/],
-  [{ token_endpoint_auth_method: null }, /other than none/],
+  [{ token_endpoint_auth_method: 5 }, /other than none/],
   [{ token_endpoint_auth_method: ['none'] }, /other than none/],
   [{ grant_types: ['refresh_token'] }, /grant_types without authorization_code/],
   [{ grant_types: [] }, /grant_types without/],

@@ -44,9 +44,10 @@ describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
     const { client, first } = await logInAndRefreshTwice();
     const other = await logInByCode(broker, mode === 'broker');
     broker.clock.advance(11_000);
+    const { json } = await broker.steps.refresh(other.client, other.refreshToken);
     broker.answer(400, { error: 'invalid_grant' });
-    await broker.steps.refresh(client, first);
-    expect((await broker.steps.refresh(other.client, other.refreshToken)).status).toBe(200);
+    expect((await broker.steps.refresh(client, first)).status).toBe(400);
+    expect((await broker.steps.refresh(other.client, json.refresh_token)).status).toBe(200);
   });
 
   test.each(['first', 'earlierAccess'] as const)(

@@ -139,7 +139,7 @@ describe('the registration endpoint', () => {
     { what: 'auth method 5', body: { redirect_uris: [REDIRECT], token_endpoint_auth_method: 5 } },
     { what: 'client_name 5', body: { redirect_uris: [REDIRECT], client_name: 5 } },
     { what: 'software_id object', body: { redirect_uris: [REDIRECT], software_id: {} } },
-    { what: 'software_version null', body: { redirect_uris: [REDIRECT], software_version: null } },
+    { what: 'software_version 5', body: { redirect_uris: [REDIRECT], software_version: 5 } },
     { what: 'an array', body: [] },
     { what: 'null', body: null },
     { what: 'a number', body: 5 },

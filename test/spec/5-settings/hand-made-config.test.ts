@@ -156,6 +156,7 @@ describe('OAuth endpoints without what they need', () => {
       }),
       serverUrls: NO_SERVER_URLS,
       providerEndpoints: createProviderEndpoints(config.oauth.endpoints, metadata),
+      verifyToken: () => undefined,
       inspectToken: () => ({ sub: undefined, problem: undefined }),
       needsClients: () => false,
       listConnectionServers: () => [],
