@@ -34,7 +34,7 @@ export interface DoubtfulSessionsDeps {
   readonly clock: Clock;
 }
 
-/** What refuses each call by its nature costs no more than this, and so does a server that loses each session. */
+/** While it answers no request: what refuses each by its nature costs no more than this, nor does a server that loses each session. */
 const ASK_AGAIN_MS = 5000;
 const PING_MS = 5000;
 
@@ -55,6 +55,7 @@ export function createFindSessionState(deps: DoubtfulSessionsDeps): FindSessionS
 
   async function ask(caller: UpstreamCaller, session: ServerSession): Promise<SessionState> {
     session.askedAt = clock.monotonic();
+    session.hasServed = false;
     try {
       const answer = await ping(caller, session);
       if (!isRefusal(session, answer)) return KEPT;
@@ -76,8 +77,9 @@ export function createFindSessionState(deps: DoubtfulSessionsDeps): FindSessionS
     if (underWay !== undefined) return underWay;
     const current = sessions.find(caller);
     if (current !== undefined && current !== session) return REPLACED;
-    const wasAsked = clock.monotonic() - session.askedAt < ASK_AGAIN_MS;
-    return wasAsked && !mustAsk ? UNKNOWN : questions.run(session, () => ask(caller, session));
+    const mayAsk =
+      mustAsk || session.hasServed || clock.monotonic() - session.askedAt >= ASK_AGAIN_MS;
+    return mayAsk ? questions.run(session, () => ask(caller, session)) : UNKNOWN;
   };
 }
 

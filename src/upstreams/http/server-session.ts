@@ -31,6 +31,8 @@ export interface ServerSession {
   storedAt: number;
   /** When it was last asked whether it is still there, or took the place of one that was. */
   askedAt: number;
+  /** Whether it has answered a request since. */
+  hasServed: boolean;
   readonly openRequests: OpenRequests;
   readonly questions: ServerQuestions;
   /** Streams of its own that stand. */
@@ -56,6 +58,7 @@ export function createServerSession(
     usedAt: now,
     storedAt: now,
     askedAt: Number.NEGATIVE_INFINITY,
+    hasServed: false,
     openRequests: createOpenRequests(),
     questions: createServerQuestions(),
     streams: 0,

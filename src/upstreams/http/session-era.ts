@@ -133,7 +133,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     deps.onReplaced(caller);
     // The replica that opened it has asked.
     if (session.isFromStore) return;
-    if (lost.logLevel !== undefined) await setLogLevel(caller, session, lost.logLevel);
+    if (lost.logLevel !== undefined) void setLogLevel(caller, session, lost.logLevel);
     const sessionId = nameOwnSession(caller);
     const uris = sessionId === undefined ? [] : await subscriptions.read(sessionId).catch(() => []);
     for (const uri of uris) {

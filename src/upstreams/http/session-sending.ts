@@ -113,8 +113,11 @@ export class SessionSending implements Sending<JsonObject> {
   }
 
   conclude(outcome: CallOutcome): JsonObject | Promise<JsonObject> {
-    if (outcome.kind === 'result') return outcome.result;
     const { deps, session, sent, attempt } = this;
+    if (outcome.kind === 'result') {
+      session.hasServed = true;
+      return outcome.result;
+    }
     const isLost = isSessionLost(session, outcome);
     if (attempt === 'first' && (isLost || isOfOtherEra(outcome))) {
       return deps.sendElsewhere(session, sent, outcome);

@@ -103,6 +103,16 @@ describe('a session that the server may have lost', () => {
     expect(listCalls(server).filter(({ isDone }) => isDone)).toHaveLength(2);
   });
 
+  test('§18.3 is asked whenever it has answered since: a server may be started anew often, and say something else each time', async () => {
+    const caller = sessionCaller();
+    for (const loss of LOSS_WAYS) {
+      expect(await call(caller)).toEqual(DONE);
+      server.restart(LOSSES[loss]);
+      await expect(call(caller)).rejects.toMatchObject(lost);
+    }
+    expect(await call(caller)).toEqual(DONE);
+  });
+
   test('§18.3 404 is as it was: another session, and the call once more', async () => {
     const caller = sessionCaller();
     await call(caller);
@@ -343,6 +353,25 @@ describe('a session that the server may have lost', () => {
     await expect(call(caller, replica)).rejects.toMatchObject(lost);
     expect(await call(caller, replica)).toEqual(DONE);
   });
+});
+
+test.each(LOSS_WAYS)('§18.4 lists of a server go on after %s', async (loss) => {
+  const server = closeAfterTest(await startRestartedHttp());
+  const clock = manualClock();
+  const gateway = await startForTest({ file: { mcpServers: { s: { url: server.url } } }, clock });
+  const session = await gateway.open();
+  expect(await gateway.listNames('tools/list', session)).toEqual(['s__do']);
+  server.restart(LOSSES[loss]);
+  const countLists = () =>
+    server.received.filter(({ method, isDone }) => method === 'tools/list' && isDone).length;
+  const before = countLists();
+  await expect
+    .poll(async () => {
+      clock.advance(61_000);
+      expect(await gateway.listNames('tools/list', session)).toEqual(['s__do']);
+      return countLists();
+    })
+    .toBeGreaterThan(before);
 });
 
 describe('with two replicas over Redis', () => {
