@@ -171,6 +171,8 @@ export type UpstreamFailure =
   | 'unavailable'
   /** It did not answer in time. */
   | 'timeout'
+  /** It had lost the session, and did not say whether it carried the request out. There is a new one now. */
+  | 'session_lost'
   /** It answered what is no answer: no JSON, half a message, too much, another id. */
   | 'invalid'
   /** The gateway gave it up: answers that came in took too much memory, or their server too much of its time. */

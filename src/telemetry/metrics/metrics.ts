@@ -35,7 +35,15 @@ export interface Metrics {
   recordUpstreamRequest(
     server: string,
     method: string,
-    status: 'success' | 'unavailable' | 'timeout' | 'invalid' | 'overloaded' | 'aborted' | 'error',
+    status:
+      | 'success'
+      | 'unavailable'
+      | 'timeout'
+      | 'session_lost'
+      | 'invalid'
+      | 'overloaded'
+      | 'aborted'
+      | 'error',
     seconds: number,
   ): void;
   recordUpstreamState(server: string, isUp: boolean): void;

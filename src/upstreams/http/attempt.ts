@@ -27,9 +27,13 @@ export interface Sending<Result> {
   readonly signal?: CancelSignal | undefined;
   /** Its answer alone does not show that the server can be used. */
   readonly isHandshake?: true;
+  /** Sent only to see what the server refuses: nothing else follows from how it ends. */
+  readonly isTrial?: true;
   onRequest?(message: ServerRequest): Promise<void>;
   onNotification?(message: ServerNotification, id: number): void;
   onAbandon?(id: number, reason: string): void;
+  /** Whether a 401 is about the session, and not about the token. */
+  isAboutSession?(): Promise<boolean>;
   /** What was sent with the last id has ended, however it did. */
   onSettled?(): void;
   /**
@@ -123,7 +127,7 @@ export class Attempt<Result> implements ServerCall<Result> {
     this.tried.sending.onSettled?.();
     const { noteRefusal } = this.deps;
     const refusal = findTokenRefusal(outcome);
-    return refusal === undefined || noteRefusal === undefined
+    return refusal === undefined || noteRefusal === undefined || this.tried.sending.isTrial
       ? this.finish(outcome)
       : this.concludeRefusal(outcome, refusal, noteRefusal);
   }
@@ -131,7 +135,7 @@ export class Attempt<Result> implements ServerCall<Result> {
   /** Noted before whoever waits goes on. */
   private finish(outcome: CallOutcome): Result | Promise<Result> {
     const { sending } = this.tried;
-    this.deps.judge.noteOutcome(outcome, sending.isHandshake === true);
+    if (!sending.isTrial) this.deps.judge.noteOutcome(outcome, sending.isHandshake === true);
     return sending.conclude(outcome);
   }
 
@@ -145,6 +149,7 @@ export class Attempt<Result> implements ServerCall<Result> {
     noteRefusal: NoteRefusal,
   ): Promise<Result> {
     const { caller, sending, mayBeRefused } = this.tried;
+    if (refusal.status === 401 && (await sending.isAboutSession?.())) return this.finish(outcome);
     const hasOther = await noteRefusal(caller, this.credentials, refusal);
     if (!hasOther || !mayBeRefused) return this.finish(outcome);
     const mayBreak = mayRepeat(sending);
@@ -156,7 +161,7 @@ export class Attempt<Result> implements ServerCall<Result> {
     sending.onSettled?.();
     if (mayBreak && !sending.signal?.aborted && isBroken(error))
       return this.deps.tryCall({ ...this.tried, mayBreak: false });
-    this.deps.judge.noteFailure(error);
+    if (!sending.isTrial) this.deps.judge.noteFailure(error);
     throw error;
   }
 }

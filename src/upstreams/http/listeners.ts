@@ -26,6 +26,8 @@ export interface Listeners {
   notify(caller: UpstreamCaller, message: ServerNotification): void;
   /** A client's session has subscribed to other resources. */
   refreshSession(sessionHash: string): void;
+  /** The caller has another session: a stream that was given up is opened in it. */
+  revive(caller: UpstreamCaller): void;
   /** The server is there again, maybe another one: all streams are opened anew. */
   restart(): void;
   close(): void;
@@ -142,6 +144,7 @@ export function createListeners(deps: ListenersDeps): Listeners {
     refreshSession(hash) {
       for (const { sessionHash, loop } of listWatches()) if (sessionHash === hash) loop.replace();
     },
+    revive: (caller) => bus.topics.get(nameSharer(caller))?.source?.loop.revive(),
     restart() {
       for (const { loop } of listWatches()) loop.restart();
     },
@@ -154,6 +157,8 @@ export function createListeners(deps: ListenersDeps): Listeners {
 interface RetryLoop {
   /** Ends the attempt under way and begins another one at once. */
   restart(): void;
+  /** As `restart`, where no further attempt made sense. */
+  revive(): void;
   /** As `restart`, but what stands ends only when the other one stands. */
   replace(): void;
   stop(): void;
@@ -174,10 +179,13 @@ export type Attempt = (
 const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
+  /** Whether the attempts that began last have ended by themselves. */
+  let hasGivenUp = false;
   let current = start(() => {});
 
   /** Attempts one after the other, until the result is called. */
   function start(onFirstOpen: () => void): () => void {
+    hasGivenUp = false;
     let release = onFirstOpen;
     const controller = new AbortController();
     const { signal } = controller;
@@ -197,6 +205,7 @@ function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
       if (signal.aborted) return;
       if (next === 'never') {
         noteOpen();
+        hasGivenUp = true;
         return;
       }
       if (next !== 'again') {
@@ -218,10 +227,15 @@ function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
     };
   }
 
+  function restart(): void {
+    current();
+    current = start(() => {});
+  }
+
   return {
-    restart() {
-      current();
-      current = start(() => {});
+    restart,
+    revive() {
+      if (hasGivenUp) restart();
     },
     replace() {
       current = start(current);

@@ -77,6 +77,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     demanded: config.era,
     onDescription,
     hasChangedEra: (caller) => era.hasChanged(caller, 'session'),
+    onReplaced: listeners.revive,
   });
   const statelessEra = createStatelessEra({
     ...shared,
@@ -87,6 +88,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   const sessionStream = createSessionStream({
     connection,
     sessions: sessionEra.sessions,
+    findSessionState: sessionEra.findSessionState,
     isSessionActive: deps.isSessionActive,
     // Of the other era nothing is asked for the stream of a session.
     request: (caller, request) => sessionEra.request(caller, request, async () => ({})),

@@ -5,6 +5,7 @@ import type { CancelSignal } from '../../platform/cancellation.ts';
 import { type Clock, Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import {
+  readEchoedNumber,
   readServerMessage,
   type ServerMessage,
   type ServerNotification,
@@ -218,10 +219,11 @@ class OpenCall<Result> implements ExchangeListener {
       call.onNotification(message);
       return undefined;
     }
+    const isOwn = readEchoedNumber(message.id) === call.id;
     // Some servers repeat what belongs to other calls of the session.
-    if (resumption?.isReading() === true && message.id !== call.id) return undefined;
+    if (resumption?.isReading() === true && !isOwn) return undefined;
     // Without an id an error says that the request could not even be read.
-    if (message.id !== call.id && message.id !== null) {
+    if (!isOwn && message.id !== null) {
       return createInvalidError('it answered another request than the one that was sent');
     }
     return message.kind === 'result'

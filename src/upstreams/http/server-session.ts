@@ -4,7 +4,7 @@ import type { LogSeverity } from '../../protocol/methods.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { HeaderList } from '../messages/envelope.ts';
 import { readChange } from '../messages/route-notification.ts';
-import type { ServerNotification } from '../messages/server-message.ts';
+import { readEchoedNumber, type ServerNotification } from '../messages/server-message.ts';
 import { createServerQuestions, type ServerQuestions } from '../transport/server-questions.ts';
 import {
   CredentialError,
@@ -29,6 +29,10 @@ export interface ServerSession {
   /** Monotonic milliseconds. */
   usedAt: number;
   storedAt: number;
+  /** When it was last asked whether it is still there, or took the place of one that was. */
+  askedAt: number;
+  /** Whether it has answered a request since. */
+  hasServed: boolean;
   readonly openRequests: OpenRequests;
   readonly questions: ServerQuestions;
   /** Streams of its own that stand. */
@@ -53,6 +57,8 @@ export function createServerSession(
     logLevel: undefined,
     usedAt: now,
     storedAt: now,
+    askedAt: Number.NEGATIVE_INFINITY,
+    hasServed: false,
     openRequests: createOpenRequests(),
     questions: createServerQuestions(),
     streams: 0,
@@ -155,7 +161,7 @@ function createOpenRequests(): OpenRequests {
   };
 }
 
-// Which refusals say that a request of the session era was not run, so that it may be sent once more.
+// What a refusal says of a session: that it is gone, so that the request was not run and may be sent once more; or that it may be.
 
 /** Whether a handshake failed by what the server answered: what failed on the way has a cause. */
 export const isAnswered = (error: unknown): boolean =>
@@ -174,7 +180,22 @@ export const isSessionLost = ({ id }: ServerSession, outcome: CallOutcome): bool
   (outcome.status === 404 ||
     (outcome.status === 400 &&
       namesNoRequest(outcome) &&
-      /session|not initialized/i.test(findError(outcome)?.message ?? '')));
+      SPEAKS_OF_SESSION.test(findError(outcome)?.message ?? '')));
+
+const SPEAKS_OF_SESSION = /session|not initialized/i;
+
+/**
+ * Whether the server may have lost the session, and not only refused this request: many servers that were started anew do not say
+ * 404. What such a request has done nobody knows.
+ */
+export const mayBeLost = ({ id }: ServerSession, outcome: CallOutcome): boolean =>
+  id !== undefined &&
+  (outcome.kind === 'error'
+    ? SPEAKS_OF_SESSION.test(outcome.error.message)
+    : outcome.kind === 'refused' && outcome.status >= 400 && !OF_REQUEST.has(outcome.status));
+
+/** Too long, too many: no server says so of a session. */
+const OF_REQUEST: ReadonlySet<number> = new Set([413, 429]);
 
 /** 2026-07-28: `HeaderMismatch`, `MissingRequiredClientCapability`, `UnsupportedProtocolVersion`. */
 const ERA_CODES: readonly unknown[] = [-32020, -32021, -32022];
@@ -185,4 +206,4 @@ export const isOfOtherEra = (outcome: CallOutcome): boolean =>
   [400, 404, 405].includes(outcome.status) &&
   (namesNoRequest(outcome) || ERA_CODES.includes(findError(outcome)?.code));
 
-const namesNoRequest = ({ body }: Refusal): boolean => typeof body?.id !== 'number';
+const namesNoRequest = ({ body }: Refusal): boolean => readEchoedNumber(body?.id) === undefined;

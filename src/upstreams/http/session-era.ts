@@ -20,13 +20,15 @@ import {
   UpstreamError,
   type UpstreamRequest,
 } from '../upstream.ts';
-import { toOutcome } from './attempt.ts';
+import { type Sending, toOutcome } from './attempt.ts';
+import { createFindSessionState, type FindSessionState } from './doubtful-sessions.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { type CallOutcome, findError, getResult } from './server-call.ts';
 import {
   createServerSession,
   isAnswered,
   isSessionLost,
+  mayBeLost,
   readSessionId,
   type ServerSession,
 } from './server-session.ts';
@@ -49,6 +51,7 @@ export interface SessionEra {
   /** Opens a session that is ended at once, only to hear what the server says. */
   introduce(caller: UpstreamCaller): Promise<void>;
   readonly sessions: ServerSessions;
+  readonly findSessionState: FindSessionState;
 }
 
 export interface SessionEraDeps {
@@ -65,6 +68,8 @@ export interface SessionEraDeps {
   onDescription(caller: UpstreamCaller, description: UpstreamDescription): void;
   /** Asked when the server refuses what belongs to this era: it may have been replaced by a newer one. */
   hasChangedEra(caller: UpstreamCaller): Promise<boolean>;
+  /** The caller has another session, in place of one that the server lost. */
+  onReplaced(caller: UpstreamCaller): void;
 }
 
 const REFUSAL = 'it refuses to begin (initialize)';
@@ -75,8 +80,12 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
   const { connection, records, subscriptions, clock, timeoutMs } = deps;
   const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
   const sessions = createServerSessions({ initialize, terminate, restore, records, clock });
+  const findSessionState = createFindSessionState({ connection, sessions, timeoutMs, clock });
 
-  async function initialize(caller: UpstreamCaller): Promise<ServerSession> {
+  async function initialize(
+    caller: UpstreamCaller,
+    isTrial?: Sending<unknown>['isTrial'],
+  ): Promise<ServerSession> {
     const outcome = await connection.call(caller, {
       method: 'initialize',
       toParams: () => ({
@@ -87,6 +96,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       headers: [],
       timeoutMs: handshakeMs,
       isHandshake: true,
+      ...(isTrial && { isTrial }),
       conclude: toOutcome,
     });
     if (findError(outcome) !== undefined) {
@@ -114,8 +124,16 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     await connection.send(caller, null, session.headers).catch(() => {});
   }
 
-  /** What the client subscribed to in the session before. What the server no longer has is not told of. */
-  async function restore(caller: UpstreamCaller, session: ServerSession): Promise<void> {
+  /** What the client asked for in the session before. What the server no longer has is not told of. */
+  async function restore(
+    caller: UpstreamCaller,
+    session: ServerSession,
+    lost: ServerSession,
+  ): Promise<void> {
+    deps.onReplaced(caller);
+    // The replica that opened it has asked.
+    if (session.isFromStore) return;
+    if (lost.logLevel !== undefined) void setLogLevel(caller, session, lost.logLevel);
     const sessionId = nameOwnSession(caller);
     const uris = sessionId === undefined ? [] : await subscriptions.read(sessionId).catch(() => []);
     for (const uri of uris) {
@@ -179,6 +197,9 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       void notify(caller, session, 'notifications/cancelled', params).catch(() => {}),
     sendAgain,
     sendElsewhere,
+    concludeDoubtful,
+    isReplaced: async (caller, session) =>
+      (await findSessionState(caller, session, true)).kind === 'replaced',
   };
 
   /** Undefined where the server is no longer one of sessions. */
@@ -210,9 +231,21 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
   ): Promise<JsonObject> {
     const { caller, request, sendAnew } = sent;
     if (await deps.hasChangedEra(caller)) return sendAnew(caller, request);
-    return isSessionLost(session, outcome)
-      ? sendAgain(session, sent, 'second')
+    if (isSessionLost(session, outcome)) return sendAgain(session, sent, 'second');
+    return mayBeLost(session, outcome)
+      ? concludeDoubtful(session, sent, outcome)
       : getResult(outcome);
+  }
+
+  async function concludeDoubtful(
+    session: ServerSession,
+    { caller }: SentInSession,
+    outcome: CallOutcome,
+  ): Promise<JsonObject> {
+    const state = await findSessionState(caller, session);
+    if (state.kind === 'replaced') throw createSessionLostError(outcome);
+    if (state.kind === 'refused') throw state.error;
+    return getResult(outcome);
   }
 
   async function sendAgain(
@@ -239,6 +272,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
 
   return {
     sessions,
+    findSessionState,
     request(caller, request, sendAnew) {
       const sent = { caller, request, sendAnew };
       const change = SUBSCRIBING.has(request.method)
@@ -248,4 +282,12 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     },
     introduce: async (caller) => terminate(caller, await initialize(caller)),
   };
+}
+
+function createSessionLostError(outcome: CallOutcome): UpstreamError {
+  const said = outcome.kind === 'refused' ? String(outcome.status) : 'an error';
+  return new UpstreamError(
+    'session_lost',
+    `it answered ${said} to a session that it had lost, and a new one was opened`,
+  );
 }

@@ -11,6 +11,7 @@ import { type CallOutcome, getResult } from './server-call.ts';
 import {
   isOfOtherEra,
   isSessionLost,
+  mayBeLost,
   routeToSession,
   type ServerSession,
 } from './server-session.ts';
@@ -39,6 +40,14 @@ export interface SendingDeps {
     sent: SentInSession,
     outcome: CallOutcome,
   ): Promise<JsonObject>;
+  /** What is said of a request that failed in a session that the server may have lost: it is never sent again. */
+  concludeDoubtful(
+    session: ServerSession,
+    sent: SentInSession,
+    outcome: CallOutcome,
+  ): Promise<JsonObject>;
+  /** Whether the session had to be replaced, though the server speaks of credentials. */
+  isReplaced(caller: UpstreamCaller, session: ServerSession): Promise<boolean>;
 }
 
 /** A class, since every call has one: closures took 2 KB of it. */
@@ -105,6 +114,10 @@ export class SessionSending implements Sending<JsonObject> {
 
   conclude(outcome: CallOutcome): JsonObject | Promise<JsonObject> {
     const { deps, session, sent, attempt } = this;
+    if (outcome.kind === 'result') {
+      session.hasServed = true;
+      return outcome.result;
+    }
     const isLost = isSessionLost(session, outcome);
     if (attempt === 'first' && (isLost || isOfOtherEra(outcome))) {
       return deps.sendElsewhere(session, sent, outcome);
@@ -113,6 +126,13 @@ export class SessionSending implements Sending<JsonObject> {
     if (attempt === 'second' && isLost && session.isFromStore) {
       return deps.sendAgain(session, sent, 'third');
     }
-    return getResult(outcome);
+    return !isLost && mayBeLost(session, outcome)
+      ? deps.concludeDoubtful(session, sent, outcome)
+      : getResult(outcome);
+  }
+
+  async isAboutSession(): Promise<boolean> {
+    const { deps, session, sent } = this;
+    return session.id !== undefined && deps.isReplaced(sent.caller, session);
   }
 }

@@ -1,27 +1,35 @@
 // MCP "Listening for Messages from the Server": the GET stream of a session.
+import type { IncomingHttpHeaders } from 'node:http';
 import type { JsonObject } from '../../platform/json.ts';
 import {
+  readEchoedNumber,
   readServerMessage,
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
+import type { FindSessionState } from './doubtful-sessions.ts';
 import { createEventCursor } from './event-cursor.ts';
-import type { ExchangeEnd } from './exchange.ts';
+import { type ExchangeEnd, isEventStream } from './exchange.ts';
+import { RefusalError } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { Attempt, AttemptEnd, Audience } from './listeners.ts';
-import { MAX_OPEN_REQUESTS } from './server-call.ts';
-import { routeToSession, type ServerSession } from './server-session.ts';
+import { type CallOutcome, MAX_OPEN_REQUESTS } from './server-call.ts';
+import { mayBeLost, routeToSession, type ServerSession } from './server-session.ts';
 import type { ServerSessions } from './sessions.ts';
 
 export interface SessionStreamDeps {
   readonly connection: HttpConnection;
   readonly sessions: ServerSessions;
+  readonly findSessionState: FindSessionState;
   /** Whether a client's session goes on; never rejects. */
   isSessionActive(sessionId: string): Promise<boolean>;
   /** Sends a request of the gateway's own. */
   request(caller: UpstreamCaller, request: UpstreamRequest): Promise<unknown>;
 }
+
+/** By its status, or by an error of JSON-RPC in place of a stream. */
+type StreamRefusal = Exclude<CallOutcome, { kind: 'result' }>;
 
 export interface SessionStream {
   /** Resolves when the stream has ended: whether, and when, it is to be opened again. */
@@ -34,12 +42,6 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
   const { connection, sessions } = deps;
   /** Sessions that had a stream. */
   const streamed = new WeakSet<ServerSession>();
-
-  /** Many servers say 400, not 404, of a session that they have lost; others say so to every GET. */
-  const isLost = (session: ServerSession, end: ExchangeEnd | undefined): boolean =>
-    session.id !== undefined &&
-    end?.kind === 'refused' &&
-    (end.status === 404 || (end.status === 400 && streamed.has(session)));
 
   async function open(
     audience: Audience,
@@ -67,17 +69,35 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
         session.cursor = undefined;
         return 'again';
       }
-      if (isLost(session, end)) {
-        // It may have been ended with the client's, at another replica: nobody needs one in its place.
-        const { sessionId } = caller;
-        if (sessionId !== undefined && !(await deps.isSessionActive(sessionId))) return 'never';
-        await sessions.renew(caller, session);
-        return 'again';
-      }
-      return end?.kind === 'refused' && isForGood(end.status) ? 'never' : 'again';
+      return end?.kind === 'refused' || end?.kind === 'error'
+        ? await followRefusal(caller, session, end)
+        : 'again';
     } finally {
       session.streams -= 1;
     }
+  }
+
+  async function followRefusal(
+    caller: UpstreamCaller,
+    session: ServerSession,
+    refusal: StreamRefusal,
+  ): Promise<AttemptEnd> {
+    const status = refusal.kind === 'refused' ? refusal.status : undefined;
+    const next = isForGood(status) ? 'never' : 'again';
+    if (OF_STREAM.has(status) || !mayBeLost(session, refusal)) return next;
+    // It may have been ended with the client's, at another replica: nobody needs one in its place.
+    const { sessionId } = caller;
+    if (sessionId !== undefined && !(await deps.isSessionActive(sessionId))) return 'never';
+    // Servers without such streams say 404 of each.
+    if (status === 404 && streamed.has(session)) {
+      await sessions.renew(caller, session);
+      return 'again';
+    }
+    const state = await deps.findSessionState(caller, session);
+    if (state.kind === 'kept') return next;
+    // Credentials do not get better by themselves; a server that is down comes back.
+    const error = state.kind === 'refused' ? state.error : undefined;
+    return error instanceof RefusalError && isForGood(error.status) ? 'never' : 'again';
   }
 
   /** Undefined when it was ended from here. */
@@ -87,10 +107,11 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
     lastEventId: string | undefined,
     signal: AbortSignal,
     onOpen: () => void,
-  ): Promise<ExchangeEnd | undefined> {
+  ): Promise<ExchangeEnd | StreamRefusal | undefined> {
     return new Promise((resolve, reject) => {
       let stop = () => {};
       let openRequests = 0;
+      let refusal: StreamRefusal | undefined;
 
       async function answer(message: ServerRequest): Promise<void> {
         if (openRequests >= MAX_OPEN_REQUESTS) return;
@@ -121,7 +142,8 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
       };
       signal.addEventListener('abort', stopOnAbort);
       const listener = {
-        onStart() {
+        onStart(answered: IncomingHttpHeaders) {
+          if (!isEventStream(answered)) return;
           onOpen();
           if (lastEventId === undefined) void subscribe(audience).catch(() => {});
         },
@@ -129,15 +151,16 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
           session.cursor ??= createEventCursor(NO_IDS);
           return session.cursor;
         },
-        onMessage(value: unknown) {
+        onMessage(value: unknown, answered: IncomingHttpHeaders) {
           const message = readServerMessage(value);
+          if (message?.kind === 'error' && !isEventStream(answered)) refusal = message;
           if (message?.kind === 'request') void answer(message);
           else if (message?.kind === 'notification') notify(message);
           return 1;
         },
         onEnd(end: ExchangeEnd) {
           signal.removeEventListener('abort', stopOnAbort);
-          resolve(end);
+          resolve(refusal ?? end);
         },
       };
       const headers =
@@ -181,16 +204,20 @@ const SUBSCRIBE = {
 const NO_IDS = 0;
 
 /** The server no longer has the event, or cannot go on after one. */
-const isForgotten = (end: ExchangeEnd | undefined): boolean =>
+const isForgotten = (end: ExchangeEnd | StreamRefusal | undefined): boolean =>
   end?.kind === 'refused' && [400, 404, 410].includes(end.status);
 
+/** There are no streams (405), or there is one already (409). */
+const OF_STREAM: ReadonlySet<number | undefined> = new Set([405, 409]);
+
 /** 409: another stream of the session still stands, maybe at a replica that is gone. */
-const isForGood = (status: number): boolean => status < 500 && status !== 409 && status !== 429;
+const isForGood = (status: number | undefined): boolean =>
+  status !== undefined && status < 500 && status !== 409 && status !== 429;
 
 /** Some servers say on this stream what belongs to a request. */
 function routeProgress({ method, params }: ServerNotification, session: ServerSession): boolean {
   if (method !== 'notifications/progress') return false;
-  const { progressToken: token } = params;
-  if (typeof token === 'number') session.openRequests.find(token)?.onProgress?.(params);
+  const token = readEchoedNumber(params.progressToken);
+  if (token !== undefined) session.openRequests.find(token)?.onProgress?.(params);
   return true;
 }

@@ -13,18 +13,27 @@ export interface ServerSessions {
   open(caller: UpstreamCaller): Promise<ServerSession>;
   /** In place of one that the server no longer knows; once for all that noticed. */
   renew(caller: UpstreamCaller, lost: ServerSession): Promise<ServerSession>;
+  /** As `renew`, of one that the server may have lost: on trial, by a session that stands the test. */
+  replace(caller: UpstreamCaller, doubtful: ServerSession, test: Test): Promise<ServerSession>;
   end(caller: UpstreamCaller): Promise<void>;
   /** Forgets all, and ends those that no other replica can go on with. */
   close(): Promise<void>;
 }
 
+/** @throws UpstreamError where the session is of no use. */
+type Test = (session: ServerSession) => Promise<void>;
+
 export interface ServerSessionsDeps {
-  /** `initialize`. */
-  readonly initialize: (caller: UpstreamCaller) => Promise<ServerSession>;
+  /** `initialize`; on trial where nothing else may follow from how that ends. */
+  readonly initialize: (caller: UpstreamCaller, isTrial?: true) => Promise<ServerSession>;
   /** DELETE. Never rejects. */
   readonly terminate: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
-  /** The session takes the place of one that the server lost. Never rejects. */
-  readonly restore: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
+  /** The session has taken the place of one that the server lost. Never rejects. */
+  readonly restore: (
+    caller: UpstreamCaller,
+    session: ServerSession,
+    lost: ServerSession,
+  ) => Promise<void>;
   readonly records: SessionRecords;
   readonly clock: Clock;
 }
@@ -108,9 +117,6 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
   }
 
-  const shareOpening = (caller: UpstreamCaller, open: () => Promise<ServerSession>) =>
-    openings.run(nameSharer(caller), async () => remember(caller, await open()));
-
   async function read(sessionId: string): Promise<ServerSession | undefined> {
     const text = await records.read(sessionId);
     if (text === undefined) return undefined;
@@ -135,32 +141,63 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     return standing;
   }
 
-  async function openAgain(caller: UpstreamCaller, lost: ServerSession): Promise<ServerSession> {
+  async function openAgain(
+    caller: UpstreamCaller,
+    lost: ServerSession,
+    test: Test | undefined,
+  ): Promise<ServerSession> {
     const sessionId = nameOwnSession(caller);
     const text = sessionId === undefined ? undefined : await records.read(sessionId);
     const stored = text === undefined ? undefined : fromRecord(text, clock.monotonic());
-    // Another replica has noticed before.
-    if (stored !== undefined && stored.id !== lost.id) return stored;
-    const session = await initialize(caller);
+    // Another replica has noticed before; the server may have lost that one since.
+    const isOther = stored !== undefined && stored.id !== lost.id;
+    if (isOther && (await standsTest(stored, test))) return stored;
+    const session = await openTested(caller, test);
     if (sessionId !== undefined && session.id !== undefined) {
-      const kept = await keepRecord(sessionId, session, lost);
+      const kept = await keepRecord(sessionId, session, stored ?? lost);
       if (kept !== undefined && kept.id !== session.id) {
         void terminate(caller, session);
         return kept;
       }
     }
-    void restore(caller, session);
     return session;
+  }
+
+  async function openTested(
+    caller: UpstreamCaller,
+    test: Test | undefined,
+  ): Promise<ServerSession> {
+    if (test === undefined) return initialize(caller);
+    const session = await initialize(caller, true);
+    try {
+      await test(session);
+    } catch (error) {
+      void terminate(caller, session);
+      throw error;
+    }
+    return session;
+  }
+
+  async function replace(
+    caller: UpstreamCaller,
+    lost: ServerSession,
+    test?: Test,
+  ): Promise<ServerSession> {
+    const current = find(caller);
+    if (current !== undefined && current !== lost) return current;
+    return openings.run(nameSharer(caller), async () => {
+      const session = remember(caller, await openAgain(caller, lost, test));
+      void restore(caller, session, lost);
+      return session;
+    });
   }
 
   return {
     find,
-    open: (caller) => shareOpening(caller, () => openFirst(caller)),
-    async renew(caller, lost) {
-      const current = find(caller);
-      if (current !== undefined && current !== lost) return current;
-      return shareOpening(caller, () => openAgain(caller, lost));
-    },
+    open: (caller) =>
+      openings.run(nameSharer(caller), async () => remember(caller, await openFirst(caller))),
+    renew: (caller, lost) => replace(caller, lost),
+    replace,
     async end(caller) {
       const sharer = nameSharer(caller);
       await openings.find(sharer)?.catch(() => {});
@@ -183,6 +220,13 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     },
   };
 }
+
+const standsTest = (session: ServerSession, test: Test | undefined): Promise<boolean> | true =>
+  test === undefined ||
+  test(session).then(
+    () => true,
+    () => false,
+  );
 
 const isBusy = ({ streams, openRequests }: ServerSession): boolean =>
   streams > 0 || openRequests.size > 0;

@@ -1,7 +1,7 @@
 // A server's notification, told to whom it is for; what cannot be attributed is dropped.
 import type { ListName } from '../../protocol/list-kinds.ts';
 import type { UpstreamListener, UpstreamRequest } from '../upstream.ts';
-import type { ServerNotification } from './server-message.ts';
+import { readEchoedNumber, type ServerNotification } from './server-message.ts';
 
 /**
  * One that came with the answer to a request, whose progress token was `token`. False where it does not belong to
@@ -14,7 +14,7 @@ export function routeToRequest(
 ): boolean {
   if (method === 'notifications/message') request.onLog?.(params);
   else if (method !== 'notifications/progress') return false;
-  else if (params.progressToken === token) request.onProgress?.(params);
+  else if (readEchoedNumber(params.progressToken) === token) request.onProgress?.(params);
   return true;
 }
 

@@ -61,6 +61,16 @@ function readResponse({ id, result, error }: JsonObject): ServerMessage | undefi
 
 const isId = (id: unknown): id is RequestId => typeof id === 'string' || typeof id === 'number';
 
+/**
+ * The number that the gateway sent as an id or a progress token, as a server echoes it: some write it as text. Only the text that
+ * JSON has for the number counts, so no `03`, `3.0` or ` 3`.
+ */
+export function readEchoedNumber(echoed: unknown): number | undefined {
+  if (typeof echoed === 'number') return echoed;
+  const number = typeof echoed === 'string' ? Number(echoed) : undefined;
+  return String(number) === echoed ? number : undefined;
+}
+
 const isErrorObject = (error: unknown): error is JsonRpcErrorObject =>
   isObject(error) && Number.isInteger(error.code) && typeof error.message === 'string';
 
@@ -108,9 +118,9 @@ const MIN_PIECES = 16_384;
 
 /** The orders in which the SDKs of MCP write a response: what stands before its result, and what behind. */
 const USUAL_ENVELOPES: readonly (readonly [head: RegExp, tail: RegExp])[] = [
-  [/^\{"jsonrpc":"2\.0","id":(0|[1-9]\d{0,14}),"result":/, /\}[ \t\r\n]*$/],
-  [/^\{"result":/, /,"jsonrpc":"2\.0","id":(0|[1-9]\d{0,14})\}[ \t\r\n]*$/],
-  [/^\{"jsonrpc":"2\.0","result":/, /,"id":(0|[1-9]\d{0,14})\}[ \t\r\n]*$/],
+  [/^\{"jsonrpc":"2\.0","id":("?)(0|[1-9]\d{0,14})\1,"result":/, /\}[ \t\r\n]*$/],
+  [/^\{"result":/, /,"jsonrpc":"2\.0","id":("?)(0|[1-9]\d{0,14})\1\}[ \t\r\n]*$/],
+  [/^\{"jsonrpc":"2\.0","result":/, /,"id":("?)(0|[1-9]\d{0,14})\1\}[ \t\r\n]*$/],
 ];
 /** Characters at the start and at the end of a response, of which head and tail are a part. */
 const ENVELOPE = 64;
@@ -128,7 +138,7 @@ function findEnvelope(start: string, end: string): Envelope | undefined {
     const head = headForm.exec(start);
     const tail = head && tailForm.exec(end);
     if (!head || !tail) continue;
-    const id = Number(head[1] ?? tail[1]);
+    const id = Number(head[2] ?? tail[2]);
     return { id, before: head[0].length, behind: end.length - tail.index };
   }
   return undefined;

@@ -118,6 +118,12 @@ const FAILURES: Readonly<Record<ToldFailure, FailureKind>> = {
       `${server} did not answer in time, and was told to cancel the call. It may have done a part of it.`,
     advice: 'Where its calls take that long, raise its "timeout" in the configuration file.',
   },
+  session_lost: {
+    tell: (server) =>
+      `${server} had lost its session with the gateway, probably because it was started anew. A new one has been opened. This call may or may not have been carried out, and was not sent again: check that before you repeat it.`,
+    advice:
+      'It should answer 404 to a session that it does not know (MCP "Session Management"): such calls are sent again by themselves.',
+  },
   invalid: {
     tell: (server, reason) =>
       `${server} gave no valid answer: ${reason}. Call again; if it goes on, tell whoever runs that server.`,

@@ -2,6 +2,7 @@
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { type Clock, Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { readEchoedNumber } from '../messages/server-message.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
 
 /** What is kept of a request while it is under way: not its params, which may be large. */
@@ -72,7 +73,11 @@ export function createOpenRequests(clock: Clock) {
           },
         });
       }),
-    find: (id: unknown) => (typeof id === 'number' ? byId.get(id) : undefined),
+    /** By its id or progress token, as the process echoes it. */
+    find(echoed: unknown) {
+      const id = readEchoedNumber(echoed);
+      return id === undefined ? undefined : byId.get(id);
+    },
     list: () => [...byId.values()],
     /** All of them end with this error. */
     failAll(error: UpstreamError) {

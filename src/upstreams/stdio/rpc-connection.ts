@@ -2,6 +2,7 @@
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { readEchoedNumber } from '../messages/server-message.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,
@@ -88,7 +89,10 @@ export function createRpcConnection(deps: RpcConnectionDeps) {
     ...deps,
     openRequests,
     questions,
-    takeForgotten: (id) => typeof id === 'number' && forgotten.delete(id),
+    takeForgotten(echoed) {
+      const id = readEchoedNumber(echoed);
+      return id !== undefined && forgotten.delete(id);
+    },
   });
 
   return {

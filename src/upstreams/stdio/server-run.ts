@@ -132,7 +132,8 @@ function explainHandshake(error: unknown): EndReason {
   if (!(error instanceof UpstreamError)) return { what: 'it could not be connected to' };
   const { failure, message } = error;
   return {
-    what: failure === 'invalid' ? message : EXPLANATIONS[failure],
+    // A process has no session to lose.
+    what: failure === 'invalid' || failure === 'session_lost' ? message : EXPLANATIONS[failure],
     ...(failure === 'error' && { advice: `The server said: ${quote(message)}` }),
   };
 }

@@ -1,7 +1,7 @@
 // Requests of a server that wait for their answers, which it may cancel (MCP "Cancellation").
 import { Cancellation, type CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { ServerRequest } from '../messages/server-message.ts';
+import { readEchoedNumber, type ServerRequest } from '../messages/server-message.ts';
 import { UpstreamError, type UpstreamRequest } from '../upstream.ts';
 
 export interface ServerQuestions {
@@ -31,7 +31,8 @@ export function createServerQuestions(): ServerQuestions {
       if (open.get(id) === cancellation) open.delete(id);
       return cancellation.aborted ? undefined : response;
     },
-    cancel(id) {
+    cancel(named) {
+      const id = open.has(named) ? named : readEchoedNumber(named);
       const cancellation = open.get(id);
       open.delete(id);
       cancellation?.abort();

@@ -134,6 +134,10 @@ describe('the GET stream of a session', () => {
         if (headers['mcp-session-id'] === lost) res.writeHead(status).end();
         else standing.push(startEvents(res));
       });
+      server.answer('ping', (res, request) => {
+        if (request.headers['mcp-session-id'] === lost) res.writeHead(status).end();
+        else sendJson(res, toResult(request, {}));
+      });
       server.answer('resources/subscribe', (res, request) => {
         const { uri } = request.message.params as { uri: string };
         subscribed.push(`${request.headers['mcp-session-id']} ${uri}`);

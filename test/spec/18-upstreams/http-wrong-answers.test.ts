@@ -54,11 +54,13 @@ const WRONG: readonly (readonly [what: string, respond: Respond])[] = [
       sendJson(res, { jsonrpc: '2.0', id, result: {}, error: { code: 1, message: '' } }),
   ],
   ['another id', (res, request) => sendJson(res, { ...toResult(request, RESULT), id: 987_654 })],
-  [
-    'its id as text',
-    (res, request) =>
-      sendJson(res, { ...toResult(request, RESULT), id: String(request.message.id) }),
-  ],
+  ...['0%', '%.0', ' %', '%e0', '+%'].map((form): (typeof WRONG)[number] => [
+    `its id as text of another form (${form})`,
+    (res, request) => {
+      const id = form.replace('%', String(request.message.id));
+      sendJson(res, { ...toResult(request, RESULT), id });
+    },
+  ]),
   ['no id', (res) => sendJson(res, { jsonrpc: '2.0', result: {} })],
   [
     'another id in a stream',

@@ -13,17 +13,22 @@ import {
 
 export type Era = 'session' | 'stateless';
 
-export type McpEndpoint = (
-  req: IncomingMessage & { auth?: TokenInfo },
-  res: ServerResponse,
-  body: unknown,
-) => Promise<void>;
+export interface McpEndpoint {
+  answer(
+    req: IncomingMessage & { auth?: TokenInfo },
+    res: ServerResponse,
+    body: unknown,
+  ): Promise<void>;
+  /** Forgets all sessions, and says so from now on by this status. */
+  loseSessions(status: number): void;
+}
 
 export const createMcpEndpoint = (era: Era, gate: Gate): McpEndpoint =>
   era === 'session' ? createSessions(gate) : createStateless(gate);
 
 function createSessions(gate: Gate): McpEndpoint {
   const transports = new Map<string, StreamableHTTPServerTransport>();
+  let unknownStatus = 404;
 
   async function openSession(): Promise<StreamableHTTPServerTransport> {
     const transport = new StreamableHTTPServerTransport({
@@ -35,16 +40,24 @@ function createSessions(gate: Gate): McpEndpoint {
     return transport;
   }
 
-  return async (req, res, body) => {
+  const answer: McpEndpoint['answer'] = async (req, res, body) => {
     const id = req.headers['mcp-session-id'];
     const known = typeof id === 'string' ? transports.get(id) : undefined;
     if (id !== undefined && known === undefined) {
       const error = { code: -32001, message: 'Session not found' };
-      res.writeHead(404, { 'content-type': 'application/json' });
+      res.writeHead(unknownStatus, { 'content-type': 'application/json' });
       res.end(JSON.stringify({ jsonrpc: '2.0', error, id: null }));
       return;
     }
     await (known ?? (await openSession())).handleRequest(req, res, body);
+  };
+
+  return {
+    answer,
+    loseSessions(status) {
+      unknownStatus = status;
+      transports.clear();
+    },
   };
 }
 
@@ -52,7 +65,10 @@ function createStateless(gate: Gate): McpEndpoint {
   const handle = toNodeHandler(
     createMcpHandler(() => createProtectedServer2(gate), { legacy: 'reject' }),
   );
-  return async (req, res, body) => {
-    await handle(Object.assign(req, { method: req.method ?? '', url: req.url ?? '' }), res, body);
+  return {
+    async answer(req, res, body) {
+      await handle(Object.assign(req, { method: req.method ?? '', url: req.url ?? '' }), res, body);
+    },
+    loseSessions() {},
   };
 }

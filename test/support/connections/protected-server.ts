@@ -54,6 +54,8 @@ export interface ProtectedServer {
   endLoginsOf(account: string): void;
   /** Access tokens are refused from now on; refresh tokens are good. */
   spoilAccessTokens(): void;
+  /** Is started anew: forgets all sessions, and answers them by this status from now on. */
+  loseSessions(status: number): void;
   /** The MCP server takes no token of this account, however fresh. */
   refuseAccount(account: string): void;
   /** Registrations are forgotten, and what came of them. */
@@ -171,6 +173,7 @@ export async function startProtectedServer({
     },
     endLoginsOf: logins.endOf,
     spoilAccessTokens: logins.spoilAccessTokens,
+    loseSessions: resource.loseSessions,
     refuseAccount: logins.refuseAccount,
     forgetClients() {
       logins.clients.clear();

@@ -22,7 +22,7 @@ const MOVED = `/moved${WELL_KNOWN}`;
 
 export function createResourceServer(deps: ResourceServerDeps) {
   const { habits, logins, getUrl } = deps;
-  const answerMcp = createMcpEndpoint(deps.era, deps.gate);
+  const mcp = createMcpEndpoint(deps.era, deps.gate);
   const metadataPath = { elsewhere: '/about/this-resource', nowhere: undefined };
   const path =
     habits.resourceMetadata === 'elsewhere' || habits.resourceMetadata === 'nowhere'
@@ -66,7 +66,7 @@ export function createResourceServer(deps: ResourceServerDeps) {
       scopes: [...login.scopes],
       extra: { account: login.account },
     };
-    await answerMcp(Object.assign(req, auth && { auth }), res, message);
+    await mcp.answer(Object.assign(req, auth && { auth }), res, message);
   };
 
   const answerMetadata: Answer = (_req, res, _body, { pathname }) => {
@@ -99,7 +99,7 @@ export function createResourceServer(deps: ResourceServerDeps) {
     [path, metadata],
     [MOVED, metadata],
   ]);
-  return { findLogin, routes };
+  return { findLogin, routes, loseSessions: mcp.loseSessions };
 }
 
 interface Message {

@@ -47,8 +47,21 @@ const tools = {
   },
   strangeId: (_args, _params, id) => {
     send({ id: 4711, result: text('stray') });
-    send({ id: String(id), result: text('stray') });
+    for (const other of [`0${id}`, `${id}.0`, ` ${id}`, `${id}n`]) {
+      send({ id: other, result: text('stray') });
+    }
     return 'mine';
+  },
+  textId: (_args, _params, id) => {
+    send({ id: String(id), result: text('mine') });
+  },
+  textIdOfError: (_args, _params, id) => {
+    send({ id: String(id), error: { code: -32000, message: 'mine' } });
+  },
+  textProgressToken: (_args, { _meta }) => {
+    const progressToken = String(_meta?.progressToken);
+    send({ method: 'notifications/progress', params: { progressToken, progress: 1 } });
+    return 'done';
   },
   /** At one go, so that what others are answered stands before or behind it. */
   large: ({ bytes }) => 'x'.repeat(bytes),

@@ -190,6 +190,7 @@ const readLogin = ({ why, scopes }: JsonObject) => ({
 const FAILURES: Readonly<Record<UpstreamFailure, true>> = {
   unavailable: true,
   timeout: true,
+  session_lost: true,
   invalid: true,
   overloaded: true,
   aborted: true,

@@ -1,0 +1,109 @@
+// §18.3: a server that was started anew should say 404 of the sessions that it had. Many say 401, 400, 410, 503 or something else,
+// which may as well concern the credentials, the request, or the whole server. So the session itself is asked.
+import type { Clock } from '../../platform/clock.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import { CredentialError, type UpstreamCaller, UpstreamError } from '../upstream.ts';
+import { toOutcome } from './attempt.ts';
+import type { HttpConnection } from './http-connection.ts';
+import type { CallOutcome } from './server-call.ts';
+import { isSessionLost, mayBeLost, type ServerSession } from './server-session.ts';
+import type { ServerSessions } from './sessions.ts';
+
+export type SessionState =
+  /** It answers, or a new one is refused in the same way: the refusal was not about the session. */
+  | { readonly kind: 'kept' }
+  /** The server had lost it, and another one has taken its place. */
+  | { readonly kind: 'replaced' }
+  /** Neither is it served, nor can a new one be opened. */
+  | { readonly kind: 'refused'; readonly error: UpstreamError }
+  /** It was asked a moment ago, or gave no answer. */
+  | { readonly kind: 'unknown' };
+
+/** Asks once for all that share the session. Never rejects. */
+export type FindSessionState = (
+  caller: UpstreamCaller,
+  session: ServerSession,
+  /** Also where it was asked a moment ago. */
+  mustAsk?: boolean,
+) => Promise<SessionState>;
+
+export interface DoubtfulSessionsDeps {
+  readonly connection: Pick<HttpConnection, 'call'>;
+  readonly sessions: Pick<ServerSessions, 'find' | 'replace'>;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+}
+
+/** While it answers no request: what refuses each by its nature costs no more than this, nor does a server that loses each session. */
+const ASK_AGAIN_MS = 5000;
+const PING_MS = 5000;
+
+export function createFindSessionState(deps: DoubtfulSessionsDeps): FindSessionState {
+  const { connection, sessions, clock } = deps;
+  const timeoutMs = Math.min(deps.timeoutMs, PING_MS);
+  const questions = createSingleFlight<ServerSession, SessionState>();
+
+  const ping = (caller: UpstreamCaller, { headers }: ServerSession): Promise<CallOutcome> =>
+    connection.call(caller, {
+      method: 'ping',
+      toParams: () => ({}),
+      headers,
+      timeoutMs,
+      isTrial: true,
+      conclude: toOutcome,
+    });
+
+  async function ask(caller: UpstreamCaller, session: ServerSession): Promise<SessionState> {
+    session.askedAt = clock.monotonic();
+    session.hasServed = false;
+    try {
+      const answer = await ping(caller, session);
+      if (!isRefusal(session, answer)) return KEPT;
+      const next = await sessions.replace(caller, session, async (other) => {
+        const otherAnswer = await ping(caller, other);
+        if (isRefusal(session, otherAnswer) && isAlike(answer, otherAnswer))
+          throw new RefusedAlike();
+      });
+      next.askedAt = clock.monotonic();
+      return REPLACED;
+    } catch (error) {
+      if (error instanceof RefusedAlike) return KEPT;
+      return tellsWhy(error) ? { kind: 'refused', error } : UNKNOWN;
+    }
+  }
+
+  return async function findSessionState(caller, session, mustAsk = false) {
+    const underWay = questions.find(session);
+    if (underWay !== undefined) return underWay;
+    const current = sessions.find(caller);
+    if (current !== undefined && current !== session) return REPLACED;
+    const mayAsk =
+      mustAsk || session.hasServed || clock.monotonic() - session.askedAt >= ASK_AGAIN_MS;
+    return mayAsk ? questions.run(session, () => ask(caller, session)) : UNKNOWN;
+  };
+}
+
+const KEPT: SessionState = { kind: 'kept' };
+const REPLACED: SessionState = { kind: 'replaced' };
+const UNKNOWN: SessionState = { kind: 'unknown' };
+
+const isRefusal = (session: ServerSession, answer: CallOutcome): boolean =>
+  isSessionLost(session, answer) || mayBeLost(session, answer);
+
+/** Of a server that takes no `ping`, or no credentials for more than `initialize`, each session says the same. */
+const isAlike = (one: CallOutcome, other: CallOutcome): boolean =>
+  one.kind === 'refused'
+    ? other.kind === 'refused' && other.status === one.status
+    : other.kind === one.kind;
+
+class RefusedAlike extends UpstreamError {
+  constructor() {
+    super('unavailable', 'it refuses a new session, too');
+  }
+}
+
+/** A credential that cannot be had, or an answer that does not come, says nothing of the server. */
+const tellsWhy = (error: unknown): error is UpstreamError =>
+  error instanceof UpstreamError &&
+  !(error instanceof CredentialError) &&
+  error.failure === 'unavailable';
