@@ -1,6 +1,7 @@
 // A request of JSON-RPC as it is sent, nearly always once: again where its connection broke, or where there is another token.
 
 import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type {
   CredentialHeaders,
@@ -27,6 +28,7 @@ export interface Sending<Result> {
   readonly signal?: CancelSignal | undefined;
   /** Its answer alone does not show that the server can be used. */
   readonly isHandshake?: true;
+  onStart?(deadline: Deadline): void;
   onRequest?(message: ServerRequest): Promise<void>;
   onNotification?(message: ServerNotification, id: number): void;
   onAbandon?(id: number, reason: string): void;
@@ -105,6 +107,10 @@ export class Attempt<Result> implements ServerCall<Result> {
     const { caller, sending } = this.tried;
     const { resumeHeaders = [] } = sending;
     return this.deps.reopen(caller, [...resumeHeaders, 'last-event-id', lastEventId], listener);
+  }
+
+  onStart(deadline: Deadline): void {
+    this.tried.sending.onStart?.(deadline);
   }
 
   async onRequest(request: ServerRequest): Promise<void> {

@@ -26,6 +26,8 @@ export interface Listeners {
   notify(caller: UpstreamCaller, message: ServerNotification): void;
   /** A client's session has subscribed to other resources. */
   refreshSession(sessionHash: string): void;
+  /** The caller's stream may stand now, if it does not: another one is gone. */
+  retry(caller: UpstreamCaller): void;
   /** The server is there again, maybe another one: all streams are opened anew. */
   restart(): void;
   close(): void;
@@ -37,6 +39,8 @@ export interface Audience {
   readonly caller: UpstreamCaller;
   /** Resources of subscriptions of the stateless era. */
   readonly uris: readonly string[];
+  /** False where it is open only so that the server can ask. */
+  readonly isHeard: boolean;
   notify(message: ServerNotification): void;
   /** Params of a log message that is the session's own. */
   log(params: JsonObject): void;
@@ -52,6 +56,9 @@ export interface ListenersDeps {
   readonly hashSession: (sessionId: string) => string;
   readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
 }
+
+/** Listens to nothing: what is open for it is open for questions. */
+export const HELD_OPEN: UpstreamListener = { listChanged() {}, resourceUpdated() {} };
 
 interface Entry {
   readonly caller: UpstreamCaller;
@@ -89,6 +96,10 @@ export function createListeners(deps: ListenersDeps): Listeners {
       get uris() {
         const entries = [...(bus.topics.get(sharer)?.listeners ?? [])];
         return [...new Set(entries.flatMap(({ uris }) => uris ?? []))];
+      },
+      get isHeard() {
+        const entries = [...(bus.topics.get(sharer)?.listeners ?? [])];
+        return entries.some(({ listener }) => listener !== HELD_OPEN);
       },
       notify: (message) => tell(sharer, message),
       log: (params) => bus.publish(sharer, ({ listener }) => listener.logged?.(params)),
@@ -134,6 +145,7 @@ export function createListeners(deps: ListenersDeps): Listeners {
       const stopListening = bus.subscribe(sharer, { caller, listener, uris });
       if (known === undefined) return stopListening;
       known.caller = caller;
+      known.loop.revive();
       const hasMore = uris !== undefined && uris.length > 0;
       if (hasMore && deps.extend(known.audience)) known.loop.replace();
       return stopListening;
@@ -142,6 +154,7 @@ export function createListeners(deps: ListenersDeps): Listeners {
     refreshSession(hash) {
       for (const { sessionHash, loop } of listWatches()) if (sessionHash === hash) loop.replace();
     },
+    retry: (caller) => bus.topics.get(nameSharer(caller))?.source?.loop.restart(),
     restart() {
       for (const { loop } of listWatches()) loop.restart();
     },
@@ -156,6 +169,8 @@ interface RetryLoop {
   restart(): void;
   /** As `restart`, but what stands ends only when the other one stands. */
   replace(): void;
+  /** Another attempt where none was to follow. */
+  revive(): void;
   stop(): void;
 }
 
@@ -174,6 +189,7 @@ export type Attempt = (
 const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
+  let isGivenUp = false;
   let current = start(() => {});
 
   /** Attempts one after the other, until the result is called. */
@@ -183,6 +199,7 @@ function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
     const { signal } = controller;
     let failures = 0;
     let cancelPause = () => {};
+    isGivenUp = false;
 
     /** What stood before is not needed any more. */
     function noteOpen(): void {
@@ -197,6 +214,7 @@ function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
       if (signal.aborted) return;
       if (next === 'never') {
         noteOpen();
+        isGivenUp = true;
         return;
       }
       if (next !== 'again') {
@@ -225,6 +243,9 @@ function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
     },
     replace() {
       current = start(current);
+    },
+    revive() {
+      if (isGivenUp) current = start(() => {});
     },
     stop: () => current(),
   };

@@ -5,13 +5,15 @@ import {
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
+import { isQuestion } from '../transport/server-questions.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
 import { createEventCursor } from './event-cursor.ts';
 import type { ExchangeEnd } from './exchange.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { Attempt, AttemptEnd, Audience } from './listeners.ts';
+import type { QuestionReplicas } from './question-replicas.ts';
 import { MAX_OPEN_REQUESTS } from './server-call.ts';
-import { routeToSession, type ServerSession } from './server-session.ts';
+import { listAskable, routeToSession, type ServerSession } from './server-session.ts';
 import type { ServerSessions } from './sessions.ts';
 
 export interface SessionStreamDeps {
@@ -19,6 +21,8 @@ export interface SessionStreamDeps {
   readonly sessions: ServerSessions;
   /** Whether a client's session goes on; never rejects. */
   isSessionActive(sessionId: string): Promise<boolean>;
+  /** Undefined where no other process shares the store. */
+  getReplicas(): Pick<QuestionReplicas, 'pass' | 'cancel'> | undefined;
   /** Sends a request of the gateway's own. */
   request(caller: UpstreamCaller, request: UpstreamRequest): Promise<unknown>;
 }
@@ -28,10 +32,12 @@ export interface SessionStream {
   open(audience: Audience, ...attempt: Parameters<Attempt>): Promise<AttemptEnd>;
   /** Subscribes to the resources of stateless clients, for which the session that they share has to ask. */
   subscribe(audience: Audience): Promise<void>;
+  /** What the server asked on the stream of the session, here or at another replica. Never rejects. */
+  answer(caller: UpstreamCaller, session: ServerSession, message: ServerRequest): Promise<void>;
 }
 
 export function createSessionStream(deps: SessionStreamDeps): SessionStream {
-  const { connection, sessions } = deps;
+  const { connection, sessions, getReplicas } = deps;
   /** Sessions that had a stream. */
   const streamed = new WeakSet<ServerSession>();
 
@@ -50,12 +56,14 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
     const session = sessions.find(caller) ?? (await sessions.open(caller));
     if (signal.aborted) return 'never';
     session.streams += 1;
+    let hasBegun = false;
     try {
       const lastEventId = session.cursor?.lastId();
-      let hasBegun = false;
       const end = await readStream(audience, session, lastEventId, signal, () => {
         hasBegun = true;
         streamed.add(session);
+        session.standing += 1;
+        session.held?.noteAttempt();
         onOpen(lastEventId !== undefined);
       });
       if (hasBegun) {
@@ -68,15 +76,24 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
         return 'again';
       }
       if (isLost(session, end)) {
+        // A server without such streams may say the same of a session that goes on: whoever calls finds out.
+        if (!audience.isHeard) {
+          session.refusesStream = !streamed.has(session);
+          return 'never';
+        }
         // It may have been ended with the client's, at another replica: nobody needs one in its place.
         const { sessionId } = caller;
         if (sessionId !== undefined && !(await deps.isSessionActive(sessionId))) return 'never';
         await sessions.renew(caller, session);
         return 'again';
       }
-      return end?.kind === 'refused' && isForGood(end.status) ? 'never' : 'again';
+      if (end?.kind !== 'refused' || !isForGood(end.status)) return 'again';
+      session.refusesStream = end.status === NOT_ALLOWED;
+      return 'never';
     } finally {
       session.streams -= 1;
+      if (hasBegun) session.standing -= 1;
+      session.held?.noteAttempt();
     }
   }
 
@@ -95,12 +112,19 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
       async function answer(message: ServerRequest): Promise<void> {
         if (openRequests >= MAX_OPEN_REQUESTS) return;
         openRequests += 1;
-        await answerServer(message, audience, session);
+        const { caller } = audience;
+        const isPassed = isForOthers(message, caller, session)
+          ? await getReplicas()?.pass(caller, session, message)
+          : false;
+        if (isPassed !== true) await answerServer(caller, session, message);
         openRequests -= 1;
       }
 
       function notify(message: ServerNotification): void {
-        if (message.method === 'notifications/message') log(message.params);
+        const { requestId } = message.params;
+        if (message.method === 'notifications/cancelled' && !session.questions.has(requestId))
+          getReplicas()?.cancel(audience.caller, session, requestId);
+        else if (message.method === 'notifications/message') log(message.params);
         else if (!routeProgress(message, session) && !routeToSession(message, session)) {
           audience.notify(message);
         }
@@ -155,20 +179,27 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
     for (const uri of uris) await deps.request(caller, { ...SUBSCRIBE, params: { uri } });
   }
 
-  /** Never rejects. */
   async function answerServer(
-    message: ServerRequest,
-    audience: Audience,
+    caller: UpstreamCaller,
     session: ServerSession,
+    message: ServerRequest,
   ): Promise<void> {
-    const asked = session.openRequests.findOnly();
-    const response = await session.questions.answer(message, asked?.onRequest?.bind(asked));
+    const response = await session.questions.answerForOneOf(message, () =>
+      listAskable(caller, session),
+    );
     if (response === undefined) return;
-    await connection.send(audience.caller, response, session.headers).catch(() => {});
+    await connection.send(caller, response, session.headers).catch(() => {});
   }
 
-  return { open, subscribe };
+  return { open, subscribe, answer: answerServer };
 }
+
+/** No call goes on here that it could be about. */
+const isForOthers = (
+  message: ServerRequest,
+  caller: UpstreamCaller,
+  session: ServerSession,
+): boolean => isQuestion(message) && listAskable(caller, session).length === 0;
 
 const SUBSCRIBE = {
   method: 'resources/subscribe',
@@ -184,6 +215,9 @@ const NO_IDS = 0;
 const isForgotten = (end: ExchangeEnd | undefined): boolean =>
   end?.kind === 'refused' && [400, 404, 410].includes(end.status);
 
+/** MCP "Listening for Messages from the Server": the status of a server without such streams. */
+const NOT_ALLOWED = 405;
+
 /** 409: another stream of the session still stands, maybe at a replica that is gone. */
 const isForGood = (status: number): boolean => status < 500 && status !== 409 && status !== 429;
 
@@ -191,6 +225,8 @@ const isForGood = (status: number): boolean => status < 500 && status !== 409 &&
 function routeProgress({ method, params }: ServerNotification, session: ServerSession): boolean {
   if (method !== 'notifications/progress') return false;
   const { progressToken: token } = params;
-  if (typeof token === 'number') session.openRequests.find(token)?.onProgress?.(params);
+  const open = typeof token === 'number' ? session.openRequests.find(token) : undefined;
+  open?.deadline?.renew();
+  open?.request.onProgress?.(params);
   return true;
 }

@@ -33,11 +33,16 @@ export function findQuestionProblem(
 export const refuseQuestion = (message: string, code = INTERNAL_ERROR): UpstreamError =>
   new UpstreamError('error', message, { jsonRpcError: { code, message } });
 
+/** The same where the call ended before its client answered: another one may be meant. */
+export const refuseAsOver = (message: string): UpstreamError =>
+  new UpstreamError('aborted', message, { jsonRpcError: { code: INTERNAL_ERROR, message } });
+
 /** The answer to a server whose question had none. */
-export const toQuestionError = (thrown: unknown): UpstreamError =>
-  refuseQuestion(
-    thrown instanceof GatewayError ? thrown.message : 'The client could not be asked.',
-  );
+export function toQuestionError(thrown: unknown, isOver: boolean): UpstreamError {
+  const message =
+    thrown instanceof GatewayError ? thrown.message : 'The client could not be asked.';
+  return isOver ? refuseAsOver(message) : refuseQuestion(message);
+}
 
 /** What somebody else wrote as a question; undefined where it is none. */
 export function readQuestion(value: unknown): UpstreamQuestion | undefined {

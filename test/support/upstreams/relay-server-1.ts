@@ -44,6 +44,14 @@ export const formQuestion = (message: string) => ({
   params: { message, requestedSchema: FORM },
 });
 
+const SAMPLE_QUESTION = {
+  method: 'sampling/createMessage' as const,
+  params: {
+    messages: [{ role: 'user' as const, content: { type: 'text' as const, text: 'Hello?' } }],
+    maxTokens: 10,
+  },
+};
+
 /** What a user is asked before the call can go on. */
 export const URL_QUESTION = {
   mode: 'url',
@@ -69,6 +77,15 @@ export async function startRelayServer1(): Promise<RelayServer1> {
     const answer = await sendRequest(question, ANY, { timeout: 600_000 }).catch(
       ({ code, message, data }: McpError) => ({ code, message, data }),
     );
+    heard.push(JSON.stringify(answer));
+    return answer;
+  }
+
+  /** The same on the stream of the session (GET), as servers ask that do not know of which call they are. */
+  async function askAside(server: Server, question: ServerRequest): Promise<unknown> {
+    const answer = await server
+      .request(question, ANY, { timeout: 600_000 })
+      .catch(({ code, message, data }: McpError) => ({ code, message, data }));
     heard.push(JSON.stringify(answer));
     return answer;
   }
@@ -122,17 +139,17 @@ export async function startRelayServer1(): Promise<RelayServer1> {
           },
         }),
       ),
-    sample: async (_args, extra) =>
-      said(
-        await ask(extra, {
-          method: 'sampling/createMessage',
-          params: {
-            messages: [{ role: 'user', content: { type: 'text', text: 'Hello?' } }],
-            maxTokens: 10,
-          },
-        }),
-      ),
+    sample: async (_args, extra) => said(await ask(extra, SAMPLE_QUESTION)),
     roots: async (_args, extra) => said(await ask(extra, { method: 'roots/list' })),
+    'ask-aside': async (_args, _extra, server) =>
+      said(await askAside(server, formQuestion('Who?'))),
+    'sample-aside': async (_args, _extra, server) => said(await askAside(server, SAMPLE_QUESTION)),
+    'roots-aside': async (_args, _extra, server) =>
+      said(await askAside(server, { method: 'roots/list' })),
+    'wait-then-ask-aside': async (_args, extra, server) => {
+      await wait(extra);
+      return said(await askAside(server, formQuestion('Who?')));
+    },
     'ask-then-wait': async (_args, extra) => {
       const answer = await ask(extra, formQuestion('Who?'));
       await wait(extra);
