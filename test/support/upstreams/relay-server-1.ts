@@ -82,11 +82,16 @@ export async function startRelayServer1(): Promise<RelayServer1> {
   }
 
   /** The same on the stream of the session (GET), as servers ask that do not know of which call they are. */
-  async function askAside(server: Server, question: ServerRequest): Promise<unknown> {
+  async function askAside(
+    server: Server,
+    question: ServerRequest,
+    signal?: AbortSignal,
+  ): Promise<unknown> {
     const answer = await server
-      .request(question, ANY, { timeout: 600_000 })
+      .request(question, ANY, { timeout: 600_000, ...(signal && { signal }) })
       .catch(({ code, message, data }: McpError) => ({ code, message, data }));
     heard.push(JSON.stringify(answer));
+    events.emit('heard', answer);
     return answer;
   }
 
@@ -146,6 +151,17 @@ export async function startRelayServer1(): Promise<RelayServer1> {
     'sample-aside': async (_args, _extra, server) => said(await askAside(server, SAMPLE_QUESTION)),
     'roots-aside': async (_args, _extra, server) =>
       said(await askAside(server, { method: 'roots/list' })),
+    'ask-aside-later': async (_args, _extra, server) => {
+      void once(events, 'step').then(() => askAside(server, formQuestion('Who?')));
+      return said('asked nobody yet');
+    },
+    'ask-aside-in-vain': async (_args, extra, server) => {
+      const cancelling = new AbortController();
+      events.once('step', () => cancelling.abort());
+      const answer = await askAside(server, formQuestion('Who?'), cancelling.signal);
+      await wait(extra);
+      return said(answer);
+    },
     'wait-then-ask-aside': async (_args, extra, server) => {
       await wait(extra);
       return said(await askAside(server, formQuestion('Who?')));
