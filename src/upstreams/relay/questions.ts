@@ -38,10 +38,10 @@ export const refuseAsOver = (message: string): UpstreamError =>
   new UpstreamError('aborted', message, { jsonRpcError: { code: INTERNAL_ERROR, message } });
 
 /** The answer to a server whose question had none. */
-export function toQuestionError(thrown: unknown, isOver: boolean): UpstreamError {
-  const message =
-    thrown instanceof GatewayError ? thrown.message : 'The client could not be asked.';
-  return isOver ? refuseAsOver(message) : refuseQuestion(message);
+export function toQuestionError(thrown: unknown, isCancelled: boolean): UpstreamError {
+  if (!(thrown instanceof GatewayError)) return refuseQuestion('The client could not be asked.');
+  const isOver = isCancelled || thrown.key === 'request_cancelled';
+  return isOver ? refuseAsOver(thrown.message) : refuseQuestion(thrown.message);
 }
 
 /** What somebody else wrote as a question; undefined where it is none. */

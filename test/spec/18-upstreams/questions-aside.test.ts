@@ -62,6 +62,24 @@ describe('a client with a session', () => {
     },
   );
 
+  test('§18.3 is asked on the stream of another call where the one that was chosen ends', async () => {
+    const client = await openClient(gateway, { capabilities: ABLE });
+    const first = once(server.events, 'waiting');
+    const asking = client.call('one__ask-aside-as-others-end', {}, { id: 'asks' });
+    await first;
+    const second = once(server.events, 'waiting');
+    const ending = client.call('one__wait', {}, { id: 'ends' });
+    await second;
+    server.events.emit('ask');
+    // Where it was faster than the end of its call it came by that.
+    const ended = await ending;
+    const messages = ended.isStream ? await ended.rest() : [];
+    const early = messages.find(({ method }) => method !== undefined);
+    const { id } = early ?? (await (await asking).next());
+    expect(await client.answer(id, ADA)).toBe(202);
+    expect(said(await lastOf(await asking))).toEqual(ADA);
+  });
+
   test('§18.3 the time-out of the call stands still meanwhile', async () => {
     const clock = manualClock();
     const inTime = closeAfterTest(

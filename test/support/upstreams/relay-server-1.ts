@@ -162,6 +162,14 @@ export async function startRelayServer1(): Promise<RelayServer1> {
       await wait(extra);
       return said(answer);
     },
+    /** While others go on that end as it asks. */
+    'ask-aside-as-others-end': async (_args, _extra, server) => {
+      events.emit('waiting');
+      await once(events, 'ask');
+      const asked = askAside(server, formQuestion('Who?'));
+      events.emit('step');
+      return said(await asked);
+    },
     'wait-then-ask-aside': async (_args, extra, server) => {
       await wait(extra);
       return said(await askAside(server, formQuestion('Who?')));
