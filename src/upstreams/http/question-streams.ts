@@ -53,7 +53,7 @@ interface Held extends HeldStream, HeldForQuestions {}
 export function createQuestionStreams(deps: QuestionStreamsDeps): QuestionStreams {
   const { name, heldStreams, listen, getReplicas, clock, log } = deps;
   const bySharer = new Map<string, Held>();
-  const places = new Map<string, QuestionPlace>();
+  const places = new Map<string, { readonly held: Held; readonly session: ServerSession }>();
   const warnOfRoom = createWarnThrottle(clock, () =>
     log.warn(
       `The MCP server ${name} cannot ask clients on its GET stream now: too many such streams are open for the calls of this user, or of all. Questions that belong to a call still arrive with its answer. Add replicas, or let fewer calls run at once.`,
@@ -70,6 +70,7 @@ export function createQuestionStreams(deps: QuestionStreamsDeps): QuestionStream
     let opening: Promise<void> | undefined;
     const place = getReplicas() && hashPlace(caller, session);
     const held: Held = {
+      caller,
       user: caller.user && nameOwner(caller.user),
       usedAt: clock.monotonic(),
       isBusy: () => opening !== undefined || session.openRequests.size > 0,
@@ -93,7 +94,7 @@ export function createQuestionStreams(deps: QuestionStreamsDeps): QuestionStream
     }
     bySharer.set(sharer, held);
     session.held = held;
-    if (place !== undefined) places.set(place, { caller, session });
+    if (place !== undefined) places.set(place, { held, session });
     getReplicas()?.join();
     if (session.standing === 0) {
       opening = new Promise((resolve) => {
@@ -113,6 +114,7 @@ export function createQuestionStreams(deps: QuestionStreamsDeps): QuestionStream
     hold(caller, session, request) {
       const { held } = session;
       if (held !== undefined) {
+        held.caller = caller;
         held.usedAt = session.usedAt;
         return held.opening;
       }
@@ -124,8 +126,10 @@ export function createQuestionStreams(deps: QuestionStreamsDeps): QuestionStream
       return isNeeded ? open(caller, session) : undefined;
     },
     findPlace(hash) {
-      const place = places.get(hash);
-      return place && listAskable(place.caller, place.session).length > 0 ? place : undefined;
+      const { held, session } = places.get(hash) ?? {};
+      if (held === undefined || session === undefined) return undefined;
+      const { caller } = held;
+      return listAskable(caller, session).length > 0 ? { caller, session } : undefined;
     },
     end: (caller) => bySharer.get(nameSharer(caller))?.close(),
     close() {

@@ -50,6 +50,8 @@ export interface ServerSession {
 
 /** See question-streams.ts. */
 export interface HeldForQuestions {
+  /** Who called last: of several tokens the newest is valid for longest. */
+  caller: UpstreamCaller;
   /** Monotonic milliseconds. */
   usedAt: number;
   /** Resolves once the stream stands, or will not; undefined where nothing has to be waited for. */

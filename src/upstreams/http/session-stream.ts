@@ -112,7 +112,7 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
       async function answer(message: ServerRequest): Promise<void> {
         if (openRequests >= MAX_OPEN_REQUESTS) return;
         openRequests += 1;
-        const { caller } = audience;
+        const caller = findCaller(audience, session);
         const isPassed = isForOthers(message, caller, session)
           ? await getReplicas()?.pass(caller, session, message)
           : false;
@@ -168,7 +168,7 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
         lastEventId === undefined
           ? session.headers
           : [...session.headers, 'last-event-id', lastEventId];
-      connection.stream(audience.caller, headers, listener).then((started) => {
+      connection.stream(findCaller(audience, session), headers, listener).then((started) => {
         stop = started;
         if (signal.aborted) started();
       }, reject);
@@ -193,6 +193,10 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
 
   return { open, subscribe, answer: answerServer };
 }
+
+/** Whose credentials are the newest. */
+const findCaller = ({ caller }: Audience, { held }: ServerSession): UpstreamCaller =>
+  held?.caller ?? caller;
 
 /** No call goes on here that it could be about. */
 const isForOthers = (

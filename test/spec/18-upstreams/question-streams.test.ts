@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../../src/platform/json.ts';
 import type { UpstreamRequest } from '../../../src/upstreams/upstream.ts';
 import { advanceSlowly, manualClock } from '../../support/gateway/clock.ts';
-import { useFresh } from '../../support/lifetimes.ts';
+import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import {
   callTool,
@@ -268,6 +268,29 @@ describe('a question on the stream of a session', () => {
     );
     await advanceSlowly(clock, 2000);
     expect(await ended).toMatch(/did not answer within 10 s/);
+  });
+
+  test('§18.3 is answered with the token of the last call: that of the first may be too old', async () => {
+    behave();
+    const { upstream } = closeAfterTest(
+      await openHttpUpstream(
+        { url: server.url },
+        { clock, getHeaders: async ({ user }) => ({ authorization: `Bearer ${user?.token}` }) },
+      ),
+    );
+    const first = sessionCaller();
+    const later = { ...first, user: { sub: 'ada', claims: { sub: 'ada' }, token: 'newer' } };
+    const callAs = (caller: typeof first, word: string) =>
+      callTool(upstream, caller, 'any', { word }, { onRequest: async () => ROLE });
+    const called = [callAs(first, 'a'), callAs(later, 'b')];
+    await Promise.all([isWaiting('a'), isWaiting('b')]);
+    only()?.write(question('q'));
+    await expect.poll(answers).toHaveLength(1);
+    const { headers } = server.received.findLast(({ message }) => message.id === 'q') ?? {};
+    expect(headers?.authorization).toBe('Bearer newer');
+    end('a');
+    end('b');
+    await Promise.all(called);
   });
 
   test('§18.3 with several calls under way: it goes to the newest, and the time of all stands still', async () => {
