@@ -113,6 +113,10 @@ export const buildUpstreamSubscriptionsChannelName = (
   hash: string,
 ): string => `${sessionKeyPrefix}upstream:${hash}`;
 
+/** The channel on which replicas pass on what a server asked, whose URL and name have this hash. */
+export const buildQuestionsChannelName = (sessionKeyPrefix: string, hash: string): string =>
+  `${sessionKeyPrefix}questions:${hash}`;
+
 /** The secret that all replicas seal with where the settings give none. */
 export const buildSharedSecretKey = (sessionKeyPrefix: string): string =>
   `${sessionKeyPrefix}secret`;

@@ -19,6 +19,7 @@ import { findInheritedFiles } from './stdio/inherited-files.ts';
 import { createStdioReplicas } from './stdio/replicas.ts';
 import { createStdioUpstream } from './stdio/stdio-upstream.ts';
 import { createAnswerMemory } from './transport/answer-memory.ts';
+import { createHeldStreams } from './transport/held-streams.ts';
 import { createMessagePace } from './transport/message-pace.ts';
 import type { Upstream } from './upstream.ts';
 import { withholdRoots } from './wrap-upstream.ts';
@@ -56,6 +57,7 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
   const { maxBytes } = config.upstreams;
   const answerMemory = createAnswerMemory(clock, maxBytes);
   const messagePace = createMessagePace(clock);
+  const heldStreams = createHeldStreams(clock);
   const inheritedFiles = findInheritedFiles();
   const credentials = openCredentials({ ...deps, config });
 
@@ -109,6 +111,8 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
       maxBytes,
       answerMemory,
       messagePace,
+      heldStreams,
+      metrics: store.isShared ? metrics : undefined,
       isSessionActive,
       outbound: config.outbound,
       sessionKeyPrefix: keyPrefix,

@@ -1,3 +1,4 @@
+import { catalogue } from '../errors/catalogue.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { type Log, truncateForLog } from '../platform/log.ts';
@@ -184,6 +185,7 @@ export function withholdRoots<Config extends UpstreamConfig>(
 ): Upstream<Config> {
   const { config } = upstream;
   if (config.roots) return upstream;
+  const notTold = `The gateway does not tell ${config.name} the roots of clients, as its configuration file does not say "roots": true for ${config.name}.`;
   let isNoted = false;
 
   function noteQuestion(): void {
@@ -200,7 +202,7 @@ export function withholdRoots<Config extends UpstreamConfig>(
     async function answerQuestion(question, signal) {
       if (!isAboutRoots(question)) return answer(question, signal);
       noteQuestion();
-      throw refuseQuestion(NOT_TOLD, METHOD_NOT_FOUND);
+      throw refuseQuestion(notTold, METHOD_NOT_FOUND);
     };
 
   async function requestWithoutRoots(
@@ -208,13 +210,17 @@ export function withholdRoots<Config extends UpstreamConfig>(
     request: UpstreamRequest,
   ): Promise<JsonObject> {
     const { onRequest } = request;
-    const result = await upstream.request(withoutRoots(caller), {
-      ...request,
-      ...(onRequest && { onRequest: refuseRoots(onRequest) }),
-    });
-    if (!asksForRoots(result)) return result;
+    const answered = { ...request, ...(onRequest && { onRequest: refuseRoots(onRequest) }) };
+    const result = await upstream
+      .request(withoutRoots(caller), answered)
+      .catch((thrown: unknown) => (needsRoots(thrown) ? refuseCall() : Promise.reject(thrown)));
+    return asksForRoots(result) ? refuseCall() : result;
+  }
+
+  /** Its client has roots: what the server says of it would be wrong. */
+  function refuseCall(): never {
     noteQuestion();
-    throw new CallRefusedError(`${config.name} asked for roots. ${NOT_TOLD}`);
+    throw new CallRefusedError(`${config.name} needs roots for this call. ${notTold}`);
   }
 
   return wrapUpstream(upstream, {
@@ -234,9 +240,6 @@ type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
 /** JSON-RPC 2.0 §5.1. */
 const METHOD_NOT_FOUND = -32601;
 
-const NOT_TOLD =
-  'The gateway does not tell this server the roots of clients: its configuration file says for which servers it does ("roots": true).';
-
 /** The gateway itself, and who has none, stay the object that they are. */
 const withoutRoots = (caller: UpstreamCaller): UpstreamCaller =>
   caller.capabilities.roots
@@ -249,4 +252,15 @@ const isAboutRoots = ({ method }: Partial<UpstreamQuestion>): boolean => method 
 function asksForRoots({ resultType, inputRequests }: JsonObject): boolean {
   if (resultType !== 'input_required' || !isObject(inputRequests)) return false;
   return Object.values(inputRequests).some((one) => isObject(one) && isAboutRoots(one));
+}
+
+/** Or by an error, before it works: the client declared too little (MCP 2026-07-28, `MissingRequiredClientCapability`). */
+function needsRoots(thrown: unknown): boolean {
+  const { code, data } = (thrown instanceof UpstreamError && thrown.jsonRpcError) || {};
+  const required = isObject(data) ? data.requiredCapabilities : undefined;
+  return (
+    code === catalogue.missing_client_capability.jsonrpc.code &&
+    isObject(required) &&
+    Object.hasOwn(required, 'roots')
+  );
 }

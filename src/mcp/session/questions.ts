@@ -122,6 +122,7 @@ export function createQuestions({
       fail('internal_error', { cause }),
     );
     if (cancelled?.aborted) failCancelled();
+    if (call.stream.isAnswered) fail('request_cancelled', { details: 'The call is over.' });
     const questions = named.map(({ name, request, id }) => {
       const question = pendingQuestions.add(sessionId, id, call.signal());
       call.stream.send({ ...request, id });

@@ -49,6 +49,11 @@ export class ResponseStream {
     this.id = id;
   }
 
+  /** From then on nothing reaches the client by it. */
+  get isAnswered(): boolean {
+    return this.answer !== undefined;
+  }
+
   /** Notifications to a client that reads slower than they come are dropped. */
   send(message: OutgoingMessage): void {
     if (this.answer !== undefined || !this.isAccepted) return;

@@ -1,6 +1,7 @@
 // A request of JSON-RPC as it is sent, nearly always once: again where its connection broke, or where there is another token.
 
 import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type {
   CredentialHeaders,
@@ -29,6 +30,7 @@ export interface Sending<Result> {
   readonly isHandshake?: true;
   /** Sent only to see what the server refuses: nothing else follows from how it ends. */
   readonly isTrial?: true;
+  onStart?(deadline: Deadline): void;
   onRequest?(message: ServerRequest): Promise<void>;
   onNotification?(message: ServerNotification, id: number): void;
   onAbandon?(id: number, reason: string): void;
@@ -109,6 +111,10 @@ export class Attempt<Result> implements ServerCall<Result> {
     const { caller, sending } = this.tried;
     const { resumeHeaders = [] } = sending;
     return this.deps.reopen(caller, [...resumeHeaders, 'last-event-id', lastEventId], listener);
+  }
+
+  onStart(deadline: Deadline): void {
+    this.tried.sending.onStart?.(deadline);
   }
 
   async onRequest(request: ServerRequest): Promise<void> {

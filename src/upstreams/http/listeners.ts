@@ -28,6 +28,8 @@ export interface Listeners {
   refreshSession(sessionHash: string): void;
   /** The caller has another session: a stream that was given up is opened in it. */
   revive(caller: UpstreamCaller): void;
+  /** The caller's stream may stand now, if it does not: another one is gone. */
+  retry(caller: UpstreamCaller): void;
   /** The server is there again, maybe another one: all streams are opened anew. */
   restart(): void;
   close(): void;
@@ -39,6 +41,8 @@ export interface Audience {
   readonly caller: UpstreamCaller;
   /** Resources of subscriptions of the stateless era. */
   readonly uris: readonly string[];
+  /** False where it is open only so that the server can ask. */
+  readonly isHeard: boolean;
   notify(message: ServerNotification): void;
   /** Params of a log message that is the session's own. */
   log(params: JsonObject): void;
@@ -54,6 +58,9 @@ export interface ListenersDeps {
   readonly hashSession: (sessionId: string) => string;
   readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
 }
+
+/** Listens to nothing: what is open for it is open for questions. */
+export const HELD_OPEN: UpstreamListener = { listChanged() {}, resourceUpdated() {} };
 
 interface Entry {
   readonly caller: UpstreamCaller;
@@ -91,6 +98,10 @@ export function createListeners(deps: ListenersDeps): Listeners {
       get uris() {
         const entries = [...(bus.topics.get(sharer)?.listeners ?? [])];
         return [...new Set(entries.flatMap(({ uris }) => uris ?? []))];
+      },
+      get isHeard() {
+        const entries = [...(bus.topics.get(sharer)?.listeners ?? [])];
+        return entries.some(({ listener }) => listener !== HELD_OPEN);
       },
       notify: (message) => tell(sharer, message),
       log: (params) => bus.publish(sharer, ({ listener }) => listener.logged?.(params)),
@@ -136,6 +147,7 @@ export function createListeners(deps: ListenersDeps): Listeners {
       const stopListening = bus.subscribe(sharer, { caller, listener, uris });
       if (known === undefined) return stopListening;
       known.caller = caller;
+      known.loop.revive();
       const hasMore = uris !== undefined && uris.length > 0;
       if (hasMore && deps.extend(known.audience)) known.loop.replace();
       return stopListening;
@@ -145,6 +157,7 @@ export function createListeners(deps: ListenersDeps): Listeners {
       for (const { sessionHash, loop } of listWatches()) if (sessionHash === hash) loop.replace();
     },
     revive: (caller) => bus.topics.get(nameSharer(caller))?.source?.loop.revive(),
+    retry: (caller) => bus.topics.get(nameSharer(caller))?.source?.loop.restart(),
     restart() {
       for (const { loop } of listWatches()) loop.restart();
     },

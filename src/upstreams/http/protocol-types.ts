@@ -3,8 +3,10 @@ import type { Log } from '../../platform/log.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { Bus, KeyValue } from '../../store/store.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { GetHeaders, NoteRefusal } from '../credentials/credential-type.ts';
 import type { AnswerMemory } from '../transport/answer-memory.ts';
+import type { HeldStreams } from '../transport/held-streams.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
 import type { Upstream } from '../upstream.ts';
 import type { Availability, Judge } from './availability.ts';
@@ -40,9 +42,12 @@ export interface HttpUpstreamDeps {
   readonly noteRefusal?: NoteRefusal | undefined;
   /** Bytes of an answer, or of an event of a stream. */
   readonly maxBytes: number;
-  /** Both are the same for all servers. */
+  /** All three are the same for all servers. */
   readonly answerMemory: AnswerMemory;
   readonly messagePace: MessagePace;
+  readonly heldStreams: HeldStreams;
+  /** Undefined where no other process shares the store. */
+  readonly metrics?: Pick<Metrics, 'recordDroppedReplicaMessage'> | undefined;
   readonly outbound: OutboundConfig;
   /** Whether a client's session goes on, whichever replica it was ended at; never rejects. */
   isSessionActive(sessionId: string): Promise<boolean>;

@@ -3,7 +3,10 @@
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import { buildUpstreamSubscriptionsChannelName } from '../../store/keys.ts';
+import {
+  buildQuestionsChannelName,
+  buildUpstreamSubscriptionsChannelName,
+} from '../../store/keys.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { knowsUsers, needsUser } from '../credentials/server-credentials.ts';
 import { createNameAudience } from '../transport/description-memory.ts';
@@ -20,6 +23,8 @@ import { createDescriptions } from './descriptions.ts';
 import { createEraMemory } from './era.ts';
 import { type Attempt, type Audience, createListeners } from './listeners.ts';
 import type { Protocol, ProtocolDeps } from './protocol-types.ts';
+import { createQuestionReplicas } from './question-replicas.ts';
+import { createQuestionStreams } from './question-streams.ts';
 import { createSessionEra } from './session-era.ts';
 import type { SendAnew } from './session-sending.ts';
 import { createSessionStream } from './session-stream.ts';
@@ -58,6 +63,12 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     hashSession,
     describe: descriptions.find,
   });
+  const questionStreams = createQuestionStreams({
+    ...deps,
+    name: config.name,
+    listen: listeners.listen,
+    getReplicas: () => replicas,
+  });
   const shared = {
     connection,
     timeoutMs,
@@ -73,6 +84,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     ...shared,
     records: createOptionalRecords(createSessionRecords(identity, recordDeps), deps.log),
     subscriptions,
+    questionStreams,
     clock,
     demanded: config.era,
     onDescription,
@@ -90,9 +102,23 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     sessions: sessionEra.sessions,
     findSessionState: sessionEra.findSessionState,
     isSessionActive: deps.isSessionActive,
+    getReplicas: () => replicas,
     // Of the other era nothing is asked for the stream of a session.
     request: (caller, request) => sessionEra.request(caller, request, async () => ({})),
   });
+  const replicas =
+    deps.metrics &&
+    createQuestionReplicas({
+      ...deps,
+      metrics: deps.metrics,
+      channel: buildQuestionsChannelName(sessionKeyPrefix, hashSha256(identity)),
+      findPlace: questionStreams.findPlace,
+      answer: ({ caller, session }, question) =>
+        void sessionStream.answer(caller, session, question),
+      onRelease({ caller, session }) {
+        if (session.standing === 0) listeners.retry(caller);
+      },
+    });
   availability.onChange((isUp, _reason, wasUp) => {
     if (isUp && wasUp === false) listeners.restart();
   });
@@ -180,12 +206,15 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     },
 
     async endSession(caller) {
+      questionStreams.end(caller);
       await sessionEra.sessions.end(caller);
       const sessionId = nameOwnSession(caller);
       if (sessionId !== undefined) await subscriptions.forget(sessionId);
     },
 
     async close() {
+      questionStreams.close();
+      replicas?.close();
       listeners.close();
       subscriptions.close();
       await sessionEra.sessions.close().catch(() => {});

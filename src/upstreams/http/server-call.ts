@@ -30,6 +30,8 @@ export interface ServerCall<Result> {
   /** Milliseconds without progress; they stand still while the server waits for an answer of ours. */
   readonly timeoutMs: number;
   readonly signal: CancelSignal | undefined;
+  /** It is about to be sent. */
+  onStart(deadline: Deadline): void;
   /** Resolves once the server has its answer. Never rejects. */
   onRequest(message: ServerRequest): Promise<void>;
   onNotification(message: ServerNotification): void;
@@ -118,6 +120,7 @@ class OpenCall<Result> implements ExchangeListener {
     this.deadline = new Deadline(clock, timeoutMs, () =>
       this.abandon(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
     );
+    call.onStart(this.deadline);
     const exchange = startExchange(route, call.exchange, this);
     // What could not even be sent has ended by now.
     if (this.call === undefined) return;

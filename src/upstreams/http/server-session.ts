@@ -1,11 +1,16 @@
 // A session of the gateway at a server: what is kept of it in memory, and in the store.
+import type { Deadline } from '../../platform/clock.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { HeaderList } from '../messages/envelope.ts';
 import { readChange } from '../messages/route-notification.ts';
 import { readEchoedNumber, type ServerNotification } from '../messages/server-message.ts';
-import { createServerQuestions, type ServerQuestions } from '../transport/server-questions.ts';
+import {
+  type Askable,
+  createServerQuestions,
+  type ServerQuestions,
+} from '../transport/server-questions.ts';
 import {
   CredentialError,
   nameOwnSession,
@@ -35,10 +40,28 @@ export interface ServerSession {
   hasServed: boolean;
   readonly openRequests: OpenRequests;
   readonly questions: ServerQuestions;
-  /** Streams of its own that stand. */
+  /** Streams of its own that stand, or are being opened. */
   streams: number;
+  /** Those that stand. */
+  standing: number;
+  /** It said that it has none (405). */
+  refusesStream: boolean;
+  /** What is open so that the server can ask on it; undefined until a call needed that. */
+  held: HeldForQuestions | undefined;
   /** How far its own stream was read; undefined until an event had an id. */
   cursor: EventCursor | undefined;
+}
+
+/** See question-streams.ts. */
+export interface HeldForQuestions {
+  /** Who called last: of several tokens the newest is valid for longest. */
+  caller: UpstreamCaller;
+  /** Monotonic milliseconds. */
+  usedAt: number;
+  /** Resolves once the stream stands, or will not; undefined where nothing has to be waited for. */
+  readonly opening: Promise<void> | undefined;
+  /** An attempt to open the stream has come to something. */
+  noteAttempt(): void;
 }
 
 export function createServerSession(
@@ -62,6 +85,9 @@ export function createServerSession(
     openRequests: createOpenRequests(),
     questions: createServerQuestions(),
     streams: 0,
+    standing: 0,
+    refusesStream: false,
+    held: undefined,
     cursor: undefined,
   };
 }
@@ -116,19 +142,24 @@ export function routeToSession(
 
 interface OpenRequests {
   readonly size: number;
-  /** Returns its place, by which it is removed. `token` is its progress token. */
-  add(token: number, request: UpstreamRequest): number;
+  /** Returns its place, by which it is removed. */
+  add(open: OpenRequest): number;
   remove(place: number): void;
-  find(token: number): UpstreamRequest | undefined;
+  find(token: number): OpenRequest | undefined;
   /** Whether one of them says so. */
   some(test: (request: UpstreamRequest) => boolean): boolean;
   /** The request that anything must belong to, where there is only one. */
   findOnly(): UpstreamRequest | undefined;
+  /** The newest first. */
+  list(): readonly OpenRequest[];
 }
 
-interface OpenRequest {
+export interface OpenRequest {
+  /** Its progress token. */
   readonly token: number;
   readonly request: UpstreamRequest;
+  /** Undefined until it is sent. */
+  readonly deadline: Deadline | undefined;
 }
 
 /**
@@ -144,9 +175,9 @@ function createOpenRequests(): OpenRequests {
     get size() {
       return size;
     },
-    add(token, request) {
+    add(open) {
       const place = free.pop() ?? places.length;
-      places[place] = { token, request };
+      places[place] = open;
       size += 1;
       return place;
     },
@@ -155,10 +186,25 @@ function createOpenRequests(): OpenRequests {
       free.push(place);
       size -= 1;
     },
-    find: (token) => places.find((open) => open?.token === token)?.request,
+    find: (token) => places.find((open) => open?.token === token),
     some: (test) => places.some((open) => open !== undefined && test(open.request)),
     findOnly: () => (size === 1 ? places.find((open) => open !== undefined)?.request : undefined),
+    list: () =>
+      places.filter((open) => open !== undefined).sort((one, other) => other.token - one.token),
   };
+}
+
+/**
+ * The requests that a question on the session's own stream may belong to, the newest first: all of one client, since the
+ * stream does not say of which it is. Without sessions at the server it may be anybody's.
+ */
+export function listAskable(
+  { sessionId, user }: UpstreamCaller,
+  { id, openRequests }: ServerSession,
+): readonly Askable[] {
+  const askable = openRequests.list().filter(({ request }) => request.onRequest !== undefined);
+  const isOneClient = sessionId !== undefined || user !== undefined || askable.length === 1;
+  return id !== undefined && isOneClient ? askable : [];
 }
 
 // What a refusal says of a session: that it is gone, so that the request was not run and may be sent once more; or that it may be.

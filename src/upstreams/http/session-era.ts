@@ -23,6 +23,7 @@ import {
 import { type Sending, toOutcome } from './attempt.ts';
 import { createFindSessionState, type FindSessionState } from './doubtful-sessions.ts';
 import type { HttpConnection } from './http-connection.ts';
+import type { QuestionStreams } from './question-streams.ts';
 import { type CallOutcome, findError, getResult } from './server-call.ts';
 import {
   createServerSession,
@@ -58,6 +59,7 @@ export interface SessionEraDeps {
   readonly connection: HttpConnection;
   readonly records: SessionRecords;
   readonly subscriptions: SubscriptionMemory;
+  readonly questionStreams: Pick<QuestionStreams, 'hold'>;
   readonly clock: Clock;
   readonly timeoutMs: number;
   /** Which era the configuration file demands. */
@@ -77,7 +79,7 @@ const REFUSAL = 'it refuses to begin (initialize)';
 const HANDSHAKE_MS = 15_000;
 
 export function createSessionEra(deps: SessionEraDeps): SessionEra {
-  const { connection, records, subscriptions, clock, timeoutMs } = deps;
+  const { connection, records, subscriptions, questionStreams, clock, timeoutMs } = deps;
   const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
   const sessions = createServerSessions({ initialize, terminate, restore, records, clock });
   const findSessionState = createFindSessionState({ connection, sessions, timeoutMs, clock });
@@ -175,6 +177,17 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
   }
 
   function send(
+    session: ServerSession,
+    sent: SentInSession,
+    attempt: SessionAttempt,
+  ): Promise<JsonObject> {
+    const opening = questionStreams.hold(sent.caller, session, sent.request);
+    return opening === undefined
+      ? sendNow(session, sent, attempt)
+      : opening.then(() => sendNow(session, sent, attempt));
+  }
+
+  function sendNow(
     session: ServerSession,
     sent: SentInSession,
     attempt: SessionAttempt,

@@ -1,6 +1,7 @@
 // A request within a session at the server: what it is sent with, what the server says and asks meanwhile, and what its
 // outcome means to the session.
 
+import type { Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { type HeaderList, toSessionParams, traceInHeaders } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
@@ -12,6 +13,7 @@ import {
   isOfOtherEra,
   isSessionLost,
   mayBeLost,
+  type OpenRequest,
   routeToSession,
   type ServerSession,
 } from './server-session.ts';
@@ -51,7 +53,10 @@ export interface SendingDeps {
 }
 
 /** A class, since every call has one: closures took 2 KB of it. */
-export class SessionSending implements Sending<JsonObject> {
+export class SessionSending implements Sending<JsonObject>, OpenRequest {
+  readonly request: UpstreamRequest;
+  token = 0;
+  deadline: Deadline | undefined;
   readonly method: string;
   readonly headers: HeaderList;
   readonly resumeHeaders: HeaderList;
@@ -75,6 +80,7 @@ export class SessionSending implements Sending<JsonObject> {
     this.sent = sent;
     this.attempt = attempt;
     const { request } = sent;
+    this.request = request;
     const traced = traceInHeaders(request);
     const { headers } = session;
     this.method = request.method;
@@ -85,14 +91,19 @@ export class SessionSending implements Sending<JsonObject> {
   }
 
   toParams(id: number): JsonObject {
-    const { request } = this.sent;
-    this.place = this.session.openRequests.add(id, request);
-    return toSessionParams(request, id);
+    this.token = id;
+    this.place = this.session.openRequests.add(this);
+    return toSessionParams(this.request, id);
+  }
+
+  onStart(deadline: Deadline): void {
+    this.deadline = deadline;
   }
 
   onSettled(): void {
     if (this.place !== undefined) this.session.openRequests.remove(this.place);
     this.place = undefined;
+    this.deadline = undefined;
   }
 
   async onRequest(message: ServerRequest): Promise<void> {

@@ -7,6 +7,7 @@ import {
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
+import { isQuestion } from '../transport/server-questions.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
 import type { FindSessionState } from './doubtful-sessions.ts';
 import { createEventCursor } from './event-cursor.ts';
@@ -14,8 +15,15 @@ import { type ExchangeEnd, isEventStream } from './exchange.ts';
 import { RefusalError } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { Attempt, AttemptEnd, Audience } from './listeners.ts';
+import type { QuestionReplicas } from './question-replicas.ts';
 import { type CallOutcome, MAX_OPEN_REQUESTS } from './server-call.ts';
-import { mayBeLost, routeToSession, type ServerSession } from './server-session.ts';
+import {
+  isSessionLost,
+  listAskable,
+  mayBeLost,
+  routeToSession,
+  type ServerSession,
+} from './server-session.ts';
 import type { ServerSessions } from './sessions.ts';
 
 export interface SessionStreamDeps {
@@ -24,6 +32,8 @@ export interface SessionStreamDeps {
   readonly findSessionState: FindSessionState;
   /** Whether a client's session goes on; never rejects. */
   isSessionActive(sessionId: string): Promise<boolean>;
+  /** Undefined where no other process shares the store. */
+  getReplicas(): Pick<QuestionReplicas, 'pass' | 'cancel'> | undefined;
   /** Sends a request of the gateway's own. */
   request(caller: UpstreamCaller, request: UpstreamRequest): Promise<unknown>;
 }
@@ -36,10 +46,12 @@ export interface SessionStream {
   open(audience: Audience, ...attempt: Parameters<Attempt>): Promise<AttemptEnd>;
   /** Subscribes to the resources of stateless clients, for which the session that they share has to ask. */
   subscribe(audience: Audience): Promise<void>;
+  /** What the server asked on the stream of the session, here or at another replica. Never rejects. */
+  answer(caller: UpstreamCaller, session: ServerSession, message: ServerRequest): Promise<void>;
 }
 
 export function createSessionStream(deps: SessionStreamDeps): SessionStream {
-  const { connection, sessions } = deps;
+  const { connection, sessions, getReplicas } = deps;
   /** Sessions that had a stream. */
   const streamed = new WeakSet<ServerSession>();
 
@@ -52,12 +64,14 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
     const session = sessions.find(caller) ?? (await sessions.open(caller));
     if (signal.aborted) return 'never';
     session.streams += 1;
+    let hasBegun = false;
     try {
       const lastEventId = session.cursor?.lastId();
-      let hasBegun = false;
       const end = await readStream(audience, session, lastEventId, signal, () => {
         hasBegun = true;
         streamed.add(session);
+        session.standing += 1;
+        session.held?.noteAttempt();
         onOpen(lastEventId !== undefined);
       });
       if (hasBegun) {
@@ -70,21 +84,30 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
         return 'again';
       }
       return end?.kind === 'refused' || end?.kind === 'error'
-        ? await followRefusal(caller, session, end)
+        ? await followRefusal(audience, session, end)
         : 'again';
     } finally {
       session.streams -= 1;
+      if (hasBegun) session.standing -= 1;
+      session.held?.noteAttempt();
     }
   }
 
   async function followRefusal(
-    caller: UpstreamCaller,
+    { caller, isHeard }: Audience,
     session: ServerSession,
     refusal: StreamRefusal,
   ): Promise<AttemptEnd> {
     const status = refusal.kind === 'refused' ? refusal.status : undefined;
     const next = isForGood(status) ? 'never' : 'again';
+    if (status === NOT_ALLOWED) session.refusesStream = true;
     if (OF_STREAM.has(status) || !mayBeLost(session, refusal)) return next;
+    if (!isHeard) {
+      if (!isSessionLost(session, refusal)) return next;
+      // A server without such streams may say the same of a session that goes on: whoever calls finds out.
+      session.refusesStream = !streamed.has(session);
+      return 'never';
+    }
     // It may have been ended with the client's, at another replica: nobody needs one in its place.
     const { sessionId } = caller;
     if (sessionId !== undefined && !(await deps.isSessionActive(sessionId))) return 'never';
@@ -116,12 +139,19 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
       async function answer(message: ServerRequest): Promise<void> {
         if (openRequests >= MAX_OPEN_REQUESTS) return;
         openRequests += 1;
-        await answerServer(message, audience, session);
+        const caller = findCaller(audience, session);
+        const isPassed = isForOthers(message, caller, session)
+          ? await getReplicas()?.pass(caller, session, message)
+          : false;
+        if (isPassed !== true) await answerServer(caller, session, message);
         openRequests -= 1;
       }
 
       function notify(message: ServerNotification): void {
-        if (message.method === 'notifications/message') log(message.params);
+        const { requestId } = message.params;
+        if (message.method === 'notifications/cancelled' && !session.questions.has(requestId))
+          getReplicas()?.cancel(audience.caller, session, requestId);
+        else if (message.method === 'notifications/message') log(message.params);
         else if (!routeProgress(message, session) && !routeToSession(message, session)) {
           audience.notify(message);
         }
@@ -167,7 +197,7 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
         lastEventId === undefined
           ? session.headers
           : [...session.headers, 'last-event-id', lastEventId];
-      connection.stream(audience.caller, headers, listener).then((started) => {
+      connection.stream(findCaller(audience, session), headers, listener).then((started) => {
         stop = started;
         if (signal.aborted) started();
       }, reject);
@@ -178,20 +208,31 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
     for (const uri of uris) await deps.request(caller, { ...SUBSCRIBE, params: { uri } });
   }
 
-  /** Never rejects. */
   async function answerServer(
-    message: ServerRequest,
-    audience: Audience,
+    caller: UpstreamCaller,
     session: ServerSession,
+    message: ServerRequest,
   ): Promise<void> {
-    const asked = session.openRequests.findOnly();
-    const response = await session.questions.answer(message, asked?.onRequest?.bind(asked));
+    const response = await session.questions.answerForOneOf(message, () =>
+      listAskable(caller, session),
+    );
     if (response === undefined) return;
-    await connection.send(audience.caller, response, session.headers).catch(() => {});
+    await connection.send(caller, response, session.headers).catch(() => {});
   }
 
-  return { open, subscribe };
+  return { open, subscribe, answer: answerServer };
 }
+
+/** Whose credentials are the newest. */
+const findCaller = ({ caller }: Audience, { held }: ServerSession): UpstreamCaller =>
+  held?.caller ?? caller;
+
+/** No call goes on here that it could be about. */
+const isForOthers = (
+  message: ServerRequest,
+  caller: UpstreamCaller,
+  session: ServerSession,
+): boolean => isQuestion(message) && listAskable(caller, session).length === 0;
 
 const SUBSCRIBE = {
   method: 'resources/subscribe',
@@ -207,8 +248,11 @@ const NO_IDS = 0;
 const isForgotten = (end: ExchangeEnd | StreamRefusal | undefined): boolean =>
   end?.kind === 'refused' && [400, 404, 410].includes(end.status);
 
-/** There are no streams (405), or there is one already (409). */
-const OF_STREAM: ReadonlySet<number | undefined> = new Set([405, 409]);
+/** MCP "Listening for Messages from the Server": the status of a server without such streams. */
+const NOT_ALLOWED = 405;
+
+/** There are no streams, or there is one already (409). */
+const OF_STREAM: ReadonlySet<number | undefined> = new Set([NOT_ALLOWED, 409]);
 
 /** 409: another stream of the session still stands, maybe at a replica that is gone. */
 const isForGood = (status: number | undefined): boolean =>
@@ -218,6 +262,8 @@ const isForGood = (status: number | undefined): boolean =>
 function routeProgress({ method, params }: ServerNotification, session: ServerSession): boolean {
   if (method !== 'notifications/progress') return false;
   const token = readEchoedNumber(params.progressToken);
-  if (token !== undefined) session.openRequests.find(token)?.onProgress?.(params);
+  const open = token === undefined ? undefined : session.openRequests.find(token);
+  open?.deadline?.renew();
+  open?.request.onProgress?.(params);
   return true;
 }

@@ -33,11 +33,16 @@ export function findQuestionProblem(
 export const refuseQuestion = (message: string, code = INTERNAL_ERROR): UpstreamError =>
   new UpstreamError('error', message, { jsonRpcError: { code, message } });
 
+/** The same where the call ended before its client answered: another one may be meant. */
+export const refuseAsOver = (message: string): UpstreamError =>
+  new UpstreamError('aborted', message, { jsonRpcError: { code: INTERNAL_ERROR, message } });
+
 /** The answer to a server whose question had none. */
-export const toQuestionError = (thrown: unknown): UpstreamError =>
-  refuseQuestion(
-    thrown instanceof GatewayError ? thrown.message : 'The client could not be asked.',
-  );
+export function toQuestionError(thrown: unknown, isCancelled: boolean): UpstreamError {
+  if (!(thrown instanceof GatewayError)) return refuseQuestion('The client could not be asked.');
+  const isOver = isCancelled || thrown.key === 'request_cancelled';
+  return isOver ? refuseAsOver(thrown.message) : refuseQuestion(thrown.message);
+}
 
 /** What somebody else wrote as a question; undefined where it is none. */
 export function readQuestion(value: unknown): UpstreamQuestion | undefined {

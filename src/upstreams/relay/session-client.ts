@@ -88,7 +88,7 @@ class SessionClient implements RequestClient, RoundsOptions {
     const answer = await this.relay
       .ask(nameAsker(this.server, question), cancelled)
       .catch((thrown: unknown) => {
-        throw toQuestionError(thrown);
+        throw toQuestionError(thrown, this.signal.aborted);
       });
     if ('result' in answer) return answer.result;
     throw new UpstreamError('error', answer.error.message, { jsonRpcError: answer.error });

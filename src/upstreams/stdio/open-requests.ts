@@ -2,6 +2,7 @@
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { type Clock, Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { nameOwner } from '../../store/owner.ts';
 import { readEchoedNumber } from '../messages/server-message.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
 
@@ -93,17 +94,23 @@ export const createAbortedError = () => new UpstreamError('aborted', 'nobody wai
 
 // §18.3: a process does not say whose request its log messages and questions belong to.
 
-/**
- * The request that a message belongs to, among those that could take it: the only one, or the oldest of several of
- * one session, as all of these reach the same client.
- */
-export function attribute(
-  openRequests: readonly OpenRequest[],
-  canTake: (request: OpenRequest) => boolean,
-): OpenRequest | undefined {
-  const [first, ...others] = openRequests.filter(canTake);
-  const sessionId = first?.caller.sessionId;
-  const isSameClient = (request: OpenRequest) =>
-    sessionId !== undefined && request.caller.sessionId === sessionId;
-  return others.every(isSameClient) ? first : undefined;
+/** The requests that a message may belong to, the newest first: none unless all of them reach the same client. */
+export function listOfOneClient(requests: readonly OpenRequest[]): readonly OpenRequest[] {
+  const [first, ...others] = requests.toReversed();
+  if (first === undefined) return [];
+  const { caller } = first;
+  const isSame = (request: OpenRequest) => isSameClient(caller, request.caller);
+  return others.every(isSame) ? [first, ...others] : [];
+}
+
+/** Without sessions: the same client of the same user. */
+function isSameClient(one: UpstreamCaller, other: UpstreamCaller): boolean {
+  if (one.sessionId !== undefined) return one.sessionId === other.sessionId;
+  return (
+    other.sessionId === undefined &&
+    one.user !== undefined &&
+    other.user !== undefined &&
+    nameOwner(one.user) === nameOwner(other.user) &&
+    one.clientId === other.clientId
+  );
 }

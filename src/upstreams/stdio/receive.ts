@@ -9,9 +9,9 @@ import {
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
-import { createServerQuestions, isQuestion } from '../transport/server-questions.ts';
+import { type Askable, createServerQuestions, isQuestion } from '../transport/server-questions.ts';
 import { UpstreamError } from '../upstream.ts';
-import { attribute, type OpenRequest, type OpenRequests } from './open-requests.ts';
+import { listOfOneClient, type OpenRequest, type OpenRequests } from './open-requests.ts';
 
 /** Takes a message of the process, or a batch of them. */
 export type Receive = (value: unknown) => Received;
@@ -55,7 +55,10 @@ export function createReceive(deps: ReceiveDeps): Receive {
     },
     'notifications/message'(params) {
       if (!canAttribute) return;
-      attribute(openRequests.list(), ({ onLog }) => onLog !== undefined)?.onLog?.(params);
+      const [request] = listOfOneClient(
+        openRequests.list().filter(({ onLog }) => onLog !== undefined),
+      );
+      request?.onLog?.(params);
     },
     'notifications/cancelled': ({ requestId }) => questions.cancel(requestId),
   };
@@ -155,31 +158,40 @@ export function createQuestions(deps: QuestionsDeps) {
   const { listOpenRequests, canAsk, send } = deps;
   const open = createServerQuestions();
 
-  const findRequest = (): OpenRequest | undefined =>
-    canAsk ? attribute(listOpenRequests(), ({ onRequest }) => onRequest !== undefined) : undefined;
+  const listAskable = (): readonly Askable[] =>
+    listOfOneClient(listOpenRequests().filter(({ onRequest }) => onRequest !== undefined)).map(
+      (request) => ({ request, deadline: request.deadline }),
+    );
 
   async function answer(question: ServerRequest): Promise<void> {
-    const request = findRequest();
-    const resume = request?.deadline.pause();
-    const response = await open.answer(question, request?.onRequest);
-    resume?.();
+    const response = await open.answerForOneOf(question, listAskable);
     if (response !== undefined) send(response);
   }
 
   return {
     /** Answers, at some time, whatever it is. */
     receive(question: ServerRequest) {
-      if (!canAsk && isQuestion(question)) deps.onUnattributed?.(question.method);
-      if (open.size < MAX_OPEN) void answer(question);
-      else send(createTooManyError(question.id));
+      const { id } = question;
+      if (!canAsk && isQuestion(question)) {
+        deps.onUnattributed?.(question.method);
+        send(toError(id, METHOD_NOT_FOUND, SHARED));
+      } else if (open.size < MAX_OPEN) void answer(question);
+      else send(toError(id, INTERNAL_ERROR, `At most ${MAX_OPEN} requests may be open.`));
     },
     /** The server no longer wants an answer. */
     cancel: open.cancel,
   };
 }
 
-const createTooManyError = (id: RequestId): JsonObject => ({
+const toError = (id: RequestId, code: number, message: string): JsonObject => ({
   jsonrpc: '2.0',
   id,
-  error: { code: -32603, message: `At most ${MAX_OPEN} requests may be open.` },
+  error: { code, message },
 });
+
+/** JSON-RPC 2.0 §5.1. */
+const METHOD_NOT_FOUND = -32601;
+const INTERNAL_ERROR = -32603;
+
+const SHARED =
+  'The gateway cannot tell which client to ask: its configuration file has one process of this server for all users ("isolation": "shared").';

@@ -1,5 +1,6 @@
 // Requests of a server that wait for their answers, which it may cancel (MCP "Cancellation").
 import { Cancellation, type CancelSignal } from '../../platform/cancellation.ts';
+import type { Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { readEchoedNumber, type ServerRequest } from '../messages/server-message.ts';
 import { UpstreamError, type UpstreamRequest } from '../upstream.ts';
@@ -11,26 +12,58 @@ export interface ServerQuestions {
     question: ServerRequest,
     onRequest: UpstreamRequest['onRequest'],
   ): Promise<JsonObject | undefined>;
+  /**
+   * The same for what does not say which call it belongs to: one of those that it may belong to, the first one first. It may be
+   * any of them that waits for the answer, so the time of all of them stands still.
+   */
+  answerForOneOf(
+    question: ServerRequest,
+    listAskable: () => readonly Askable[],
+  ): Promise<JsonObject | undefined>;
+  /** Whether one waits for its answer. */
+  has(id: unknown): boolean;
   /** The server no longer wants an answer. */
   cancel(id: unknown): void;
 }
+
+/** A call under way. */
+export interface Askable {
+  readonly request: { readonly onRequest?: OnRequest | undefined };
+  readonly deadline: Deadline | undefined;
+}
+
+type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
 
 /** Of one session, or of one process: ids are its own. */
 export function createServerQuestions(): ServerQuestions {
   const open = new Map<unknown, Cancellation>();
 
+  async function answer(
+    question: ServerRequest,
+    onRequest: OnRequest | undefined,
+  ): Promise<JsonObject | undefined> {
+    const { id } = question;
+    const cancellation = new Cancellation();
+    open.set(id, cancellation);
+    const response = await answerRequest(question, onRequest, cancellation);
+    if (open.get(id) === cancellation) open.delete(id);
+    return cancellation.aborted ? undefined : response;
+  }
+
   return {
     get size() {
       return open.size;
     },
-    async answer(question, onRequest) {
-      const { id } = question;
-      const cancellation = new Cancellation();
-      open.set(id, cancellation);
-      const response = await answerRequest(question, onRequest, cancellation);
-      if (open.get(id) === cancellation) open.delete(id);
-      return cancellation.aborted ? undefined : response;
+    answer,
+    async answerForOneOf(question, listAskable) {
+      const askable = isQuestion(question) ? listAskable() : [];
+      if (askable.length === 0) return answer(question, undefined);
+      const resumes = askable.map(({ deadline }) => deadline?.pause());
+      const response = await answer(question, askInTurn(listAskable));
+      for (const resume of resumes) resume?.();
+      return response;
     },
+    has: (id) => open.has(id),
     cancel(named) {
       const id = open.has(named) ? named : readEchoedNumber(named);
       const cancellation = open.get(id);
@@ -63,14 +96,35 @@ async function answerRequest(
   const { id, method, params } = request;
   if (method === 'ping') return { jsonrpc: '2.0', id, result: {} };
   if (onRequest === undefined || !isQuestion(request)) {
-    const error = { code: METHOD_NOT_FOUND, message: 'This client does not answer such requests' };
-    return { jsonrpc: '2.0', id, error };
+    const message = isQuestion(request) ? NOT_ATTRIBUTED : 'The gateway does not know this method';
+    return { jsonrpc: '2.0', id, error: { code: METHOD_NOT_FOUND, message } };
   }
   try {
     return { jsonrpc: '2.0', id, result: await onRequest({ method, params }, signal) };
   } catch (thrown) {
     return { jsonrpc: '2.0', id, error: toErrorObject(thrown) };
   }
+}
+
+const NOT_ATTRIBUTED =
+  'The gateway cannot tell which client to ask: no call that is under way is known to be the one that this belongs to';
+
+/** A call may end before its client has answered: the question may belong to another one. */
+function askInTurn(listAskable: () => readonly Askable[]): OnRequest {
+  const asked = new Set<Askable['request']>();
+
+  return async function askNext(question, signal) {
+    const next = listAskable().find(({ request }) => !asked.has(request))?.request;
+    if (next?.onRequest === undefined) throw new UpstreamError('aborted', 'the calls are over');
+    asked.add(next);
+    try {
+      return await next.onRequest(question, signal);
+    } catch (thrown) {
+      const isOver = thrown instanceof UpstreamError && thrown.failure === 'aborted';
+      if (!isOver || signal.aborted) throw thrown;
+      return askNext(question, signal);
+    }
+  };
 }
 
 /** What the client itself answered, where it did; anything else is not for the server. */

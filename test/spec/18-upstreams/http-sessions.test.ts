@@ -417,7 +417,8 @@ test('§18.3 sessions of many users: the one that is ended to make room is none 
   const openAs = (sub: string) =>
     sessions.open(statelessCaller({ user: { sub, claims: { sub }, token: sub } }));
   const busy = await openAs('busy');
-  busy.openRequests.add(1, toRequest('tools/call', { name: 'slow' }));
+  const request = toRequest('tools/call', { name: 'slow' });
+  busy.openRequests.add({ token: 1, request, deadline: undefined });
   for (let user = 0; user < 10_000; user += 1) await openAs(`user-${user}`);
   expect(ended).toEqual(['user-0']);
   await sessions.close();

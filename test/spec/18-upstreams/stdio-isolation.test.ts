@@ -217,9 +217,9 @@ async function ask(stdio: StdioTest, caller: UpstreamCaller, answer: JsonObject)
   return JSON.parse(await callTool(stdio, 'ask', ASK, { caller, onRequest }));
 }
 
-const NOT_ASKED = {
-  error: { code: -32601, message: 'This client does not answer such requests' },
-};
+const refusedFor = (reason: string) => ({
+  error: { code: -32601, message: expect.stringContaining(reason) },
+});
 
 test('§18.3 stdio: a question goes to the call under way', async () => {
   const stdio = useStdio(perUser);
@@ -237,7 +237,7 @@ test.each([
   async (method, remedy) => {
     const stdio = useStdio();
     const call = () => callTool(stdio, 'ask', { method, params: {} }, { caller: ann });
-    expect(JSON.parse(await call())).toEqual(NOT_ASKED);
+    expect(JSON.parse(await call())).toEqual(refusedFor('"isolation": "shared"'));
     await call();
     expect(stdio.lines.filter(({ level }) => level === 'warn')).toMatchObject([
       {
@@ -251,7 +251,35 @@ test.each([
 test('§18.3 stdio: a question that may belong to several clients is an error', async () => {
   const stdio = useStdio(perUser);
   await hang(stdio, annElsewhere, { onRequest: async () => ({ action: 'decline' }) });
-  expect(await ask(stdio, ann, { action: 'accept' })).toEqual(NOT_ASKED);
+  expect(await ask(stdio, ann, { action: 'accept' })).toEqual(refusedFor('cannot tell'));
+});
+
+test('§18.3 stdio: of several calls of one client without a session the newest is asked, and the time of all stands still', async () => {
+  const clock = manualClock();
+  const stdio = useStdio({ ...perUser, timeoutMs: 5000 }, { clock });
+  const caller = { ...ann, sessionId: undefined };
+  let answer: (result: JsonObject) => void = () => {};
+  let asked = 0;
+  const onRequest = () => {
+    asked += 1;
+    return new Promise<JsonObject>((resolve) => {
+      answer = resolve;
+    });
+  };
+  const older = callTool(
+    stdio,
+    'hang',
+    {},
+    { caller, onRequest: async () => ({ action: 'decline' }) },
+  );
+  const called = callTool(stdio, 'ask', ASK, { caller, onRequest });
+  await expect.poll(() => asked).toBe(1);
+  clock.advance(60_000);
+  answer({ action: 'accept' });
+  expect(JSON.parse(await called)).toEqual({ result: { action: 'accept' } });
+  const ended = expect(older).rejects.toMatchObject({ failure: 'timeout' });
+  clock.advance(5000);
+  await ended;
 });
 
 test('§18.3 stdio: a question that belongs to one of several calls of a session goes to its client', async () => {
@@ -292,7 +320,7 @@ test('§18.3 stdio: a server may ping, and is told what is not offered', async (
   const stdio = useStdio();
   const read = async (method: string) => JSON.parse(await callTool(stdio, 'ask', { method }));
   expect(await read('ping')).toEqual({ result: {} });
-  expect(await read('tools/list')).toEqual(NOT_ASKED);
+  expect(await read('tools/list')).toEqual(refusedFor('method'));
   expect(stdio.lines.filter(({ level }) => level === 'warn')).toEqual([]);
 });
 

@@ -10,6 +10,7 @@ import type { HttpUpstreamConfig } from '../../../src/upstreams/config/upstream-
 import { createHttpUpstream } from '../../../src/upstreams/http/http-upstream.ts';
 import type { HttpUpstreamDeps } from '../../../src/upstreams/http/protocol-types.ts';
 import { createAnswerMemory } from '../../../src/upstreams/transport/answer-memory.ts';
+import { createHeldStreams } from '../../../src/upstreams/transport/held-streams.ts';
 import { createMessagePace } from '../../../src/upstreams/transport/message-pace.ts';
 import type { Upstream } from '../../../src/upstreams/upstream.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
@@ -53,6 +54,7 @@ export async function openHttpUpstream(
         maxBytes: 1_000_000,
         answerMemory: createAnswerMemory(clock, 1_000_000),
         messagePace: createMessagePace(clock),
+        heldStreams: createHeldStreams(clock),
         outbound: { httpProxy: undefined, httpsProxy: undefined, noProxy: [] },
         isSessionActive: async () => true,
         sessionKeyPrefix: KEY_PREFIX,

@@ -17,8 +17,8 @@ export interface RelayGateway extends TestGateway {
 }
 
 export interface RelayGatewayOptions {
-  /** URLs by name. */
-  readonly servers: Readonly<Record<string, string>>;
+  /** By name; a URL, or what the file says of a program. */
+  readonly servers: Readonly<Record<string, string | object>>;
   readonly clock?: Clock;
   readonly timeoutMs?: number;
   /** Whether servers are told clients' roots; `true` unless given. */
@@ -35,7 +35,10 @@ export async function startRelayGateway({
   env = {},
 }: RelayGatewayOptions): Promise<RelayGateway> {
   const mcpServers = Object.fromEntries(
-    Object.entries(servers).map(([name, url]) => [name, { url, timeout: timeoutMs, roots }]),
+    Object.entries(servers).map(([name, server]) => {
+      const reached = typeof server === 'string' ? { url: server } : server;
+      return [name, { ...reached, timeout: timeoutMs, roots }];
+    }),
   );
   const file = await readFile({ builtIn: false, mcpServers });
   const folder = await createTemporaryFolder();

@@ -44,6 +44,14 @@ export const formQuestion = (message: string) => ({
   params: { message, requestedSchema: FORM },
 });
 
+const SAMPLE_QUESTION = {
+  method: 'sampling/createMessage' as const,
+  params: {
+    messages: [{ role: 'user' as const, content: { type: 'text' as const, text: 'Hello?' } }],
+    maxTokens: 10,
+  },
+};
+
 /** What a user is asked before the call can go on. */
 export const URL_QUESTION = {
   mode: 'url',
@@ -70,6 +78,20 @@ export async function startRelayServer1(): Promise<RelayServer1> {
       ({ code, message, data }: McpError) => ({ code, message, data }),
     );
     heard.push(JSON.stringify(answer));
+    return answer;
+  }
+
+  /** The same on the stream of the session (GET), as servers ask that do not know of which call they are. */
+  async function askAside(
+    server: Server,
+    question: ServerRequest,
+    signal?: AbortSignal,
+  ): Promise<unknown> {
+    const answer = await server
+      .request(question, ANY, { timeout: 600_000, ...(signal && { signal }) })
+      .catch(({ code, message, data }: McpError) => ({ code, message, data }));
+    heard.push(JSON.stringify(answer));
+    events.emit('heard', answer);
     return answer;
   }
 
@@ -122,17 +144,36 @@ export async function startRelayServer1(): Promise<RelayServer1> {
           },
         }),
       ),
-    sample: async (_args, extra) =>
-      said(
-        await ask(extra, {
-          method: 'sampling/createMessage',
-          params: {
-            messages: [{ role: 'user', content: { type: 'text', text: 'Hello?' } }],
-            maxTokens: 10,
-          },
-        }),
-      ),
+    sample: async (_args, extra) => said(await ask(extra, SAMPLE_QUESTION)),
     roots: async (_args, extra) => said(await ask(extra, { method: 'roots/list' })),
+    'ask-aside': async (_args, _extra, server) =>
+      said(await askAside(server, formQuestion('Who?'))),
+    'sample-aside': async (_args, _extra, server) => said(await askAside(server, SAMPLE_QUESTION)),
+    'roots-aside': async (_args, _extra, server) =>
+      said(await askAside(server, { method: 'roots/list' })),
+    'ask-aside-later': async (_args, _extra, server) => {
+      void once(events, 'step').then(() => askAside(server, formQuestion('Who?')));
+      return said('asked nobody yet');
+    },
+    'ask-aside-in-vain': async (_args, extra, server) => {
+      const cancelling = new AbortController();
+      events.once('step', () => cancelling.abort());
+      const answer = await askAside(server, formQuestion('Who?'), cancelling.signal);
+      await wait(extra);
+      return said(answer);
+    },
+    /** While others go on that end as it asks. */
+    'ask-aside-as-others-end': async (_args, _extra, server) => {
+      events.emit('waiting');
+      await once(events, 'ask');
+      const asked = askAside(server, formQuestion('Who?'));
+      events.emit('step');
+      return said(await asked);
+    },
+    'wait-then-ask-aside': async (_args, extra, server) => {
+      await wait(extra);
+      return said(await askAside(server, formQuestion('Who?')));
+    },
     'ask-then-wait': async (_args, extra) => {
       const answer = await ask(extra, formQuestion('Who?'));
       await wait(extra);

@@ -30,5 +30,8 @@ serveStdio(() => {
       requestState: String(mcpReq.id),
     }),
   );
+  server.registerTool('folders', {}, () =>
+    inputRequired({ inputRequests: { folders: inputRequired.listRoots() } }),
+  );
   return server;
 });

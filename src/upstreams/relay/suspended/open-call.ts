@@ -6,7 +6,7 @@ import { Cancellation, type CancelSignal } from '../../../platform/cancellation.
 import type { Clock } from '../../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { UpstreamError, UpstreamQuestion } from '../../upstream.ts';
-import { findQuestionProblem, refuseQuestion } from '../questions.ts';
+import { findQuestionProblem, refuseAsOver, refuseQuestion } from '../questions.ts';
 import type { RequestClient } from '../server-request.ts';
 import { type Outcome, toFailedOutcome } from './outcome-records.ts';
 
@@ -58,7 +58,7 @@ export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall
   async function ask(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject> {
     const problem = findQuestionProblem(question, capabilities);
     if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
-    if (isOver) throw refuseQuestion('The call is over.');
+    if (isOver) throw refuseAsOver('The call is over.');
     const { key, answer } = questions.add(question, cancelled);
     if (suspend(openCall)) tellQuestion();
     else questions.refuse(key, TOO_MANY);
@@ -138,10 +138,12 @@ function createOpenQuestions() {
   const questions = new Map<string, OpenQuestion>();
   let asked = 0;
 
-  function refuse(key: string, reason: string): void {
+  function giveUp(key: string, reason: UpstreamError): void {
     const open = questions.get(key);
-    if (questions.delete(key)) open?.reject(refuseQuestion(reason));
+    if (questions.delete(key)) open?.reject(reason);
   }
+
+  const refuse = (key: string, reason: string): void => giveUp(key, refuseQuestion(reason));
 
   return {
     /** Resolves to the client's answer; one that the server cancels is not told, and its answer changes nothing. */
@@ -169,9 +171,9 @@ function createOpenQuestions() {
     },
     /** The server gets an error. */
     refuse,
-    /** The server gets an error for each. */
+    /** The server gets an error for each, unless another call can be asked in place of this one. */
     refuseAll(reason: string) {
-      for (const key of [...questions.keys()]) refuse(key, reason);
+      for (const key of [...questions.keys()]) giveUp(key, refuseAsOver(reason));
     },
     countBytes: () => [...questions.values()].reduce((sum, { bytes }) => sum + bytes, 0),
   };
