@@ -78,7 +78,8 @@ export function createHttpConnection(
   const { clock, log, maxBytes, answerMemory, messagePace } = deps;
   const { pathname, search } = new URL(config.url);
   const path = pathname + search;
-  const configured = toHeaderList(config.headers);
+  // To decode what nobody reads twice would cost more than it saves.
+  const configured = [...toHeaderList(config.headers), 'accept-encoding', 'identity'];
   const hasToken = config.auth.type === 'none' && Object.keys(config.headers).some(isTokenName);
   const posted = [
     ...configured,
@@ -139,6 +140,7 @@ export function createHttpConnection(
   }
 
   const server: ExchangeServer = {
+    url: config.url,
     maxBytes,
     hasToken,
     countAnswer: (caller, onDrop) => answerMemory.open(findOwner(caller, config.name), onDrop),
