@@ -140,7 +140,9 @@ function describeRefusal({ status, headers, hadToken }: RefusedAnswer): string {
 function describeRedirect({ status, headers, url }: RefusedAnswer): string | undefined {
   const { location = '' } = headers;
   if (status === 304 || status >= 400 || location === '' || !URL.canParse(location, url)) return;
-  const address = stripUri(new URL(location, url).href).slice(0, MAX_ADDRESS);
+  const { protocol, href } = new URL(location, url);
+  if (!/^https?:$/.test(protocol)) return;
+  const address = stripUri(href).slice(0, MAX_ADDRESS);
   return `it redirects to ${address} (${status}), which is not followed: write this address in the configuration file`;
 }
 
