@@ -283,7 +283,7 @@ const HEX = Int8Array.from({ length: 256 }, (_, byte) =>
  */
 function readFields(head: string, input: Buffer, start: number): IncomingHttpHeaders {
   // Whatever a server names its fields, none is inherited.
-  const headers: Record<string, string> = Object.create(null);
+  const headers: IncomingHttpHeaders = Object.create(null);
   let at = head.indexOf('\r\n') + LINE_END.length;
   while (at < head.length) {
     const colon = head.indexOf(':', at);
@@ -292,11 +292,20 @@ function readFields(head: string, input: Buffer, start: number): IncomingHttpHea
     // Some take a tab there for a part of the value, and so another length for the right one.
     if (isFraming(name) && head.slice(colon, lineEnd).includes('\t')) fail(BAD_LENGTH);
     const value = readValue(head, input, start, colon + 1, lineEnd);
-    const former = headers[name];
-    headers[name] = former === undefined ? value : `${former}, ${value}`;
+    if (name === 'set-cookie') addCookie(headers, value);
+    else {
+      const former = headers[name];
+      headers[name] = former === undefined ? value : `${former}, ${value}`;
+    }
     at = lineEnd + LINE_END.length;
   }
   return headers;
+}
+
+/** RFC 9110 §5.3: their lines cannot be joined, since dates in them have commas. */
+function addCookie(headers: IncomingHttpHeaders, value: string): void {
+  headers['set-cookie'] ??= [];
+  headers['set-cookie'].push(value);
 }
 
 function readValue(head: string, input: Buffer, start: number, from: number, to: number): string {

@@ -28,6 +28,7 @@ import {
   createNoJsonError,
   toConnectionError,
 } from './failures.ts';
+import type { SessionCookies } from './session-cookies.ts';
 
 /** What is the same for all requests to a server. */
 export interface ExchangeServer {
@@ -45,6 +46,8 @@ export interface ExchangeServer {
 export interface ExchangeRequest extends HttpRequest {
   readonly server: ExchangeServer;
   readonly caller: UpstreamCaller;
+  /** Of the session that it belongs to; undefined where none are kept. */
+  readonly cookies: SessionCookies | undefined;
   /** What has no answer is accepted by its status, whatever the body. */
   readonly isAnswered: boolean;
 }
@@ -196,6 +199,9 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     if (this.isOver) return;
     this.status = status;
     this.answerHeaders = headers;
+    const { cookies, path } = this.request;
+    const set = cookies && headers['set-cookie'];
+    if (set !== undefined) cookies?.take(set, path);
     const coding = headers['content-encoding'];
     if (coding !== undefined) this.openDecoder(coding);
     if (!this.isOver) this.body = this.createBody();

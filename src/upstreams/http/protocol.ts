@@ -73,6 +73,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     ...shared,
     records: createOptionalRecords(createSessionRecords(identity, recordDeps), deps.log),
     subscriptions,
+    openCookies: deps.openCookies,
     clock,
     demanded: config.era,
     onDescription,

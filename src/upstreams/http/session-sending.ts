@@ -14,6 +14,7 @@ import {
   routeToSession,
   type ServerSession,
 } from './server-session.ts';
+import type { SessionCookies } from './session-cookies.ts';
 
 /** Sends the request in the era that the server has changed to. */
 export type SendAnew = (caller: UpstreamCaller, request: UpstreamRequest) => Promise<JsonObject>;
@@ -45,6 +46,7 @@ export interface SendingDeps {
 export class SessionSending implements Sending<JsonObject> {
   readonly method: string;
   readonly headers: HeaderList;
+  readonly cookies: SessionCookies | undefined;
   readonly resumeHeaders: HeaderList;
   readonly timeoutMs: number;
   readonly signal: UpstreamRequest['signal'];
@@ -70,6 +72,7 @@ export class SessionSending implements Sending<JsonObject> {
     const { headers } = session;
     this.method = request.method;
     this.headers = traced.length === 0 ? headers : [...headers, ...traced];
+    this.cookies = session.cookies;
     this.resumeHeaders = headers;
     this.timeoutMs = deps.timeoutMs;
     this.signal = request.signal;

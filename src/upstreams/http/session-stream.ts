@@ -144,7 +144,7 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
         lastEventId === undefined
           ? session.headers
           : [...session.headers, 'last-event-id', lastEventId];
-      connection.stream(audience.caller, headers, listener).then((started) => {
+      connection.stream(audience.caller, headers, listener, session.cookies).then((started) => {
         stop = started;
         if (signal.aborted) started();
       }, reject);
@@ -164,7 +164,8 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
     const asked = session.openRequests.findOnly();
     const response = await session.questions.answer(message, asked?.onRequest?.bind(asked));
     if (response === undefined) return;
-    await connection.send(audience.caller, response, session.headers).catch(() => {});
+    const { headers, cookies } = session;
+    await connection.send(audience.caller, response, headers, cookies).catch(() => {});
   }
 
   return { open, subscribe };
