@@ -74,30 +74,27 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     void keepRecord(sessionId, session, session);
   }
 
-  /** `minimumAgeMs` of those that stand in the store, whichever replica wrote them. */
-  function storeCookies({ session, sessionId }: Entry, minimumAgeMs: number): void {
+  /** Unless those that stand in the store are younger, whichever replica wrote them. */
+  async function storeCookies({ session, sessionId }: Entry, minimumAgeMs: number): Promise<void> {
     const { id, cookies } = session;
     if (sessionId === undefined || id === undefined || cookies?.isUnsaved !== true) return;
-    void keepRecord(sessionId, session, session, minimumAgeMs);
+    const kept = await records.update(sessionId, (text) => {
+      const standing = text === undefined ? undefined : readRecord(text);
+      const age = clock.now() - (standing?.cookies?.storedAt ?? 0);
+      // It may have ended, or have been replaced by another replica.
+      const isDue = standing?.id === id && age >= minimumAgeMs;
+      return isDue ? JSON.stringify(toRecord(session)) : undefined;
+    });
+    if (kept === undefined) cookies.isUnsaved = true;
   }
 
   /** Writes the session where none is kept, or the one that it replaces. Resolves to the one that is kept then. */
-  async function keepRecord(
-    sessionId: string,
-    session: ServerSession,
-    replaced: ServerSession,
-    minimumAgeMs = 0,
-  ) {
-    const { cookies } = session;
-    const hasWritten = (standing: ServerSession | undefined) =>
-      minimumAgeMs > 0 && (standing?.cookies?.storedAt ?? 0) > clock.now() - minimumAgeMs;
+  async function keepRecord(sessionId: string, session: ServerSession, replaced: ServerSession) {
     const own = JSON.stringify(toRecord(session));
     const kept = await records.update(sessionId, (text) => {
       const standing = text === undefined ? undefined : readRecord(text);
-      if (hasWritten(standing)) return undefined;
       return standing === undefined || standing.id === replaced.id ? own : text;
     });
-    if (kept === undefined && cookies !== undefined) cookies.isUnsaved = true;
     return kept === undefined || kept === own ? session : readRecord(kept);
   }
 
@@ -110,7 +107,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     if (session.cookies !== undefined && sessionId !== undefined)
       session.cookies.onNewName = () => {
         // Not of one that has ended, or was replaced: an answer may come later.
-        if (entries.get(sharer) === entry) storeCookies(entry, 0);
+        if (entries.get(sharer) === entry) void storeCookies(entry, 0);
       };
     if (entries.size > MAX_REMEMBERED) forgetOldest();
     cancelSweep ??= clock.after(SWEEP_MS, sweep);
@@ -136,7 +133,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     const limit = clock.monotonic() - IDLE_MS;
     for (const [sharer, entry] of entries) {
       if (isIdle(entry.session, limit)) forget(sharer, entry);
-      else storeCookies(entry, WRITE_COOKIES_MS);
+      else void storeCookies(entry, WRITE_COOKIES_MS);
     }
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
   }
