@@ -111,9 +111,9 @@ const WITH_CLASSES = [
   'mcp/session/(kept-channel|session-era|session-listener).ts',
   'mcp/streaming/(event-queue|notification-streams|response-stream).ts',
   'platform/(cancellation|clock|linked-list|shared-timer).ts',
-  'platform/http-client/(connection|http-pool|read-response).ts',
+  'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
   'upstreams/catalog/server-target.ts',
-  'upstreams/http/(answer-body|attempt|exchange|server-call|session-sending).ts',
+  'upstreams/http/(answer-body|attempt|exchange|server-call|session-cookies|session-sending).ts',
   'upstreams/relay/session-client.ts',
   'upstreams/transport/.*',
 ];

@@ -1,3 +1,4 @@
+import { dropByteOrderMark } from './byte-order-mark.ts';
 import type { HttpRequest } from './http-client/write-request.ts';
 import { stripUri } from './strip-uri.ts';
 
@@ -75,20 +76,29 @@ export async function fetchWithLimits(
     return {
       status: response.status,
       headers: response.headers,
-      body: await readBody(response, maxBytes),
+      body: await readBody(response.body ?? [], maxBytes),
     };
   } catch (cause) {
     throw new FetchError(`${stripUri(url)} failed`, { cause });
   }
 }
 
-async function readBody(response: FetchResponse, maxBytes: number): Promise<Buffer> {
+/**
+ * All of a body. A byte order mark at its head, which is no part of JSON, is left out, as `fetch` does.
+ *
+ * @throws what `refuse` makes of a body that is too long.
+ */
+export async function readBody(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  maxBytes: number,
+  refuse = () => new Error(`answered with more than ${maxBytes} bytes`),
+): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of body) {
     length += chunk.byteLength;
-    if (length > maxBytes) throw new Error(`answered with more than ${maxBytes} bytes`);
+    if (length > maxBytes) throw refuse();
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks);
+  return dropByteOrderMark(Buffer.concat(chunks));
 }

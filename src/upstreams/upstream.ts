@@ -182,12 +182,14 @@ export type UpstreamFailure =
   /** It answered with a JSON-RPC error, which is for the client. */
   | 'error';
 
-/** `message` is for the log and for the client's model: never a secret, an address or a header. */
+/** `message` is for the client's model, too: never a secret, an address or a header. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly failure: UpstreamFailure;
   /** What went wrong, without what the gateway does next. */
   readonly reason: string;
+  /** As `message`, for operators alone: it may name an address, without what could be secret in it. */
+  readonly logMessage: string;
   /** The `error` member of the response, where `failure` is `error`. */
   readonly jsonRpcError: JsonRpcErrorObject | undefined;
 
@@ -199,11 +201,14 @@ export class UpstreamError extends Error {
       readonly jsonRpcError?: JsonRpcErrorObject;
       /** What the gateway does next. */
       readonly next?: string;
+      /** In place of `reason`, for operators alone. */
+      readonly logReason?: string | undefined;
     } = {},
   ) {
-    super(options.next === undefined ? reason : `${reason}; ${options.next}`, {
-      cause: options.cause,
-    });
+    const addNext = (words: string) =>
+      options.next === undefined ? words : `${words}; ${options.next}`;
+    super(addNext(reason), { cause: options.cause });
+    this.logMessage = addNext(options.logReason ?? reason);
     this.failure = failure;
     this.reason = reason;
     this.jsonRpcError = options.jsonRpcError;

@@ -109,6 +109,7 @@ test('§18.3 two replicas whose session the server has lost go on with one new s
       terminate: async (_caller, { id }) => void ended.push(id),
       restore: async () => {},
       records: openRecords(store),
+      openCookies: () => undefined,
       clock: systemClock,
     });
   };

@@ -272,6 +272,10 @@ test('§20.2 doctor: servers of the configuration file, and what is wrong with t
   const wiki = closeAfterTest(
     await startListingServer({ tools: [buildTool('search'), buildTool('edit')] }),
   );
+  const location = 'https://new.example/mcp?key=secret';
+  const moved = closeAfterTest(
+    await listenOnLoopback((_req, res) => void res.writeHead(308, { location }).end()),
+  );
   const cwd = await makeFolder();
   const diagnose = async (mcpServers: unknown) => {
     await writeFile(join(cwd, 'mcp.json'), JSON.stringify({ mcpServers }));
@@ -282,15 +286,17 @@ test('§20.2 doctor: servers of the configuration file, and what is wrong with t
     files: { command: process.execPath, args: [scripted] },
     gone: { url: `http://127.0.0.1:${await freePort()}/mcp` },
     missing: { command: 'no-such-program-here' },
+    moved: { url: moved.url },
     users: { url: wiki.url, auth: { type: 'forward', audience: 'http://localhost:9/mcp' } },
   });
-  expect(failures).toEqual(['server', 'server']);
+  expect(failures).toEqual(['server', 'server', 'server']);
   const servers = findings.filter(({ check }) => check === 'server');
   expect(servers.map(({ status, what }) => [status, what.split(' ')[0]])).toEqual([
     ['ok', 'wiki'],
     ['ok', 'files'],
     ['failure', 'gone'],
     ['failure', 'missing'],
+    ['failure', 'moved'],
     ['unknown', 'whether'],
   ]);
   expect(servers[0]?.what).toBe(
@@ -300,6 +306,10 @@ test('§20.2 doctor: servers of the configuration file, and what is wrong with t
     what: 'missing cannot be used: its command could not be started.',
     remedy: expect.stringMatching(/^The command no-such-program-here was not found\. Install it/),
   });
+
+  expect(servers[4]?.what).toBe(
+    'moved cannot be used: it redirects to https://new.example/mcp (308), which is not followed: write this address in the configuration file.',
+  );
 
   const script = 'echo booting >&2; echo "no database: $API_KEY" >&2; exit 3';
   const dying = await diagnose({

@@ -1,14 +1,13 @@
 // §24: requests to what a server, or its operator, names: metadata, registration and token endpoints. Each is bounded, and no
 // redirect is followed.
-import type { IncomingMessage } from 'node:http';
 import { isOnThisMachine, isSafeForTokens } from '../../platform/address.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
-import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
+import { type Fetch, fetchWithLimits, readBody } from '../../platform/fetch-with-limits.ts';
 import { ConnectTimeout } from '../../platform/http-client/connect.ts';
 import { UnsendableHeader } from '../../platform/http-client/write-request.ts';
 import type { Network } from '../../platform/outbound/public-network.ts';
-import { requestPublicHost } from '../../platform/outbound/public-request.ts';
+import { type PublicResponse, requestPublicHost } from '../../platform/outbound/public-request.ts';
 import { quote } from '../../platform/text.ts';
 import type { ConnectionServer } from '../connection.ts';
 
@@ -127,17 +126,11 @@ const withAccept = ({ headers, ...request }: OutboundRequest) => ({
   headers: { Accept: 'application/json', ...headers },
 });
 
-async function readAnswer(response: IncomingMessage): Promise<OutboundAnswer> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of response) {
-    length += chunk.length;
-    if (length > MAX_BYTES) throw new Error(`answered with more than ${MAX_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  const { statusCode: status = 0, headers } = response;
-  return { status, location: headers.location, body: Buffer.concat(chunks) };
-}
+const readAnswer = async ({ status, headers, body }: PublicResponse): Promise<OutboundAnswer> => ({
+  status,
+  location: headers.location,
+  body: await readBody(body, MAX_BYTES),
+});
 
 const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {

@@ -1,10 +1,11 @@
 // §4.6, OAuth Client ID Metadata Document (draft) §5, §8.6, §8.7: one GET to a host that
 // anybody could have named.
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../platform/clock.ts';
+import { readBody } from '../../platform/fetch-with-limits.ts';
 import { HostNotPublic } from '../../platform/outbound/public-connection.ts';
 import type { Network } from '../../platform/outbound/public-network.ts';
-import { requestPublicHost } from '../../platform/outbound/public-request.ts';
+import { type PublicResponse, requestPublicHost } from '../../platform/outbound/public-request.ts';
 import { ClientDocumentRefused, createUnreachableError } from './client-document.ts';
 
 export interface FetchedDocument {
@@ -59,7 +60,10 @@ async function requestDocument(
   const response = await requestPublicHost(url, {}, network, signal);
   const problem = findResponseProblem(response);
   if (problem !== undefined) throw createRefusal(url, problem);
-  return { headers: response.headers, body: await readBody(url, response) };
+  const body = await readBody(response.body, MAX_BYTES, () =>
+    createRefusal(url, `is longer than ${MAX_BYTES} bytes`),
+  );
+  return { headers: response.headers, body };
 }
 
 const describeInnerHost = (host: string, { cause }: HostNotPublic): ClientDocumentRefused =>
@@ -69,25 +73,14 @@ const describeInnerHost = (host: string, { cause }: HostNotPublic): ClientDocume
     cause,
   );
 
-function findResponseProblem({ statusCode = 0, headers }: IncomingMessage): string | undefined {
-  if (statusCode >= 300 && statusCode < 400) {
-    return `answered with a redirect (${statusCode}), which is not followed`;
+function findResponseProblem({ status, headers }: PublicResponse): string | undefined {
+  if (status >= 300 && status < 400) {
+    return `answered with a redirect (${status}), which is not followed`;
   }
-  if (statusCode !== 200) return `answered ${statusCode}`;
-  if (!JSON_TYPE.test(headers['content-type'] ?? '')) return 'is not served as application/json';
-  const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity';
-  return encoding === 'identity' ? undefined : 'is served compressed, which was not asked for';
-}
-
-async function readBody(url: URL, response: IncomingMessage): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of response) {
-    length += chunk.length;
-    if (length > MAX_BYTES) throw createRefusal(url, `is longer than ${MAX_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+  if (status !== 200) return `answered ${status}`;
+  return JSON_TYPE.test(headers['content-type'] ?? '')
+    ? undefined
+    : 'is not served as application/json';
 }
 
 const createRefusal = (url: URL, problem: string) =>

@@ -24,6 +24,8 @@ const MAX_CHUNK_LINE = 256;
 /** Answers that only inform, before the answer itself: nobody else counts them, and each costs time. */
 const MAX_INFORMING = 1000;
 
+const CARRIAGE_RETURN = 0x0d;
+const LINE_FEED = 0x0a;
 const LINE_END = Buffer.from('\r\n');
 const HEAD_END = Buffer.from('\r\n\r\n');
 
@@ -165,7 +167,7 @@ export class ResponseReader {
   private readHead(input: Buffer, at: number): number {
     const end = input.indexOf(HEAD_END, at);
     if ((end === NOT_YET ? input.length : end) - at > MAX_HEAD) fail('its headers are too long');
-    if (end === NOT_YET) return NOT_YET;
+    if (end === NOT_YET) return waitForLineEnd(input, at);
     const text = input.toString('latin1', at, end + LINE_END.length);
     const [, minor, digits] = HEAD.exec(text) ?? fail('its status line or a header is malformed');
     const status = Number(digits);
@@ -216,7 +218,7 @@ export class ResponseReader {
     }
     const end = isLineEnd(input, at) ? at : input.indexOf(LINE_END, at);
     if ((end === NOT_YET ? input.length : end) - start > MAX_CHUNK_LINE) fail(BAD_CHUNK);
-    if (end === NOT_YET) return NOT_YET;
+    if (end === NOT_YET) return waitForLineEnd(input, start);
     if (at === start || at - start > MAX_DIGITS) fail(BAD_CHUNK);
     if (end > at && !EXTENSIONS.test(input.toString('latin1', at, end))) fail(BAD_CHUNK);
     this.left = size;
@@ -225,7 +227,7 @@ export class ResponseReader {
   }
 
   private readChunkEnd(input: Buffer, at: number): number {
-    if (input.length < at + LINE_END.length) return NOT_YET;
+    if (input.length < at + LINE_END.length) return waitForLineEnd(input, at);
     if (!isLineEnd(input, at)) fail(BAD_CHUNK);
     this.state = 'chunk-line';
     return at + LINE_END.length;
@@ -235,7 +237,7 @@ export class ResponseReader {
   private readTrailers(input: Buffer, at: number): number {
     const end = isLineEnd(input, at) ? at - LINE_END.length : input.indexOf(HEAD_END, at);
     if ((end === NOT_YET ? input.length : end) - at > MAX_HEAD) fail('its trailers are too long');
-    if (end === NOT_YET) return NOT_YET;
+    if (end === NOT_YET) return waitForLineEnd(input, at);
     const text = input.toString('latin1', at, end + LINE_END.length);
     if (!TRAILERS.test(text)) fail('a trailer is malformed');
     this.state = 'complete';
@@ -248,13 +250,22 @@ const CHUNKED = /^chunked$/i;
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
 const BAD_LENGTH = 'how long its answer is can be read in more than one way';
 const BAD_CHUNK = 'a chunk of its answer is malformed';
+const LINE_FEED_ALONE =
+  'a line ends with a line feed alone, where HTTP has a carriage return before it';
 
 function fail(words: string): never {
   throw new InvalidResponse(words);
 }
 
+/** What ends its lines otherwise never comes to an end here, and is not waited for: llhttp refuses it at once, too. */
+function waitForLineEnd(input: Buffer, start: number): typeof NOT_YET {
+  for (let at = input.indexOf(LINE_FEED, start); at !== -1; at = input.indexOf(LINE_FEED, at + 1))
+    if (at === start || input[at - 1] !== CARRIAGE_RETURN) fail(LINE_FEED_ALONE);
+  return NOT_YET;
+}
+
 const isLineEnd = (input: Buffer, at: number): boolean =>
-  input[at] === 0x0d && input[at + 1] === 0x0a;
+  input[at] === CARRIAGE_RETURN && input[at + 1] === LINE_FEED;
 
 const NOTHING = Buffer.alloc(0);
 
@@ -272,7 +283,7 @@ const HEX = Int8Array.from({ length: 256 }, (_, byte) =>
  */
 function readFields(head: string, input: Buffer, start: number): IncomingHttpHeaders {
   // Whatever a server names its fields, none is inherited.
-  const headers: Record<string, string> = Object.create(null);
+  const headers: IncomingHttpHeaders = Object.create(null);
   let at = head.indexOf('\r\n') + LINE_END.length;
   while (at < head.length) {
     const colon = head.indexOf(':', at);
@@ -281,11 +292,20 @@ function readFields(head: string, input: Buffer, start: number): IncomingHttpHea
     // Some take a tab there for a part of the value, and so another length for the right one.
     if (isFraming(name) && head.slice(colon, lineEnd).includes('\t')) fail(BAD_LENGTH);
     const value = readValue(head, input, start, colon + 1, lineEnd);
-    const former = headers[name];
-    headers[name] = former === undefined ? value : `${former}, ${value}`;
+    if (name === 'set-cookie') addCookie(headers, value);
+    else {
+      const former = headers[name];
+      headers[name] = former === undefined ? value : `${former}, ${value}`;
+    }
     at = lineEnd + LINE_END.length;
   }
   return headers;
+}
+
+/** RFC 9110 §5.3: their lines cannot be joined, since dates in them have commas. */
+function addCookie(headers: IncomingHttpHeaders, value: string): void {
+  headers['set-cookie'] ??= [];
+  headers['set-cookie'].push(value);
 }
 
 function readValue(head: string, input: Buffer, start: number, from: number, to: number): string {

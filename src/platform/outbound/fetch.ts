@@ -2,10 +2,11 @@
 // before Node 24. It follows no redirect, and has no cookies.
 import { AsyncResource } from 'node:async_hooks';
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Duplex, pipeline, Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { systemClock } from '../clock.ts';
-import type { Fetch, FetchBody, FetchInit, FetchResponse } from '../fetch-with-limits.ts';
+import type { Fetch, FetchInit, FetchResponse } from '../fetch-with-limits.ts';
 import type { ResponseHandler } from '../http-client/connection.ts';
+import { decodeBody } from '../http-client/content-coding.ts';
 import { type HttpPool, PoolClosed } from '../http-client/http-pool.ts';
 import { openServerPool, type ServerPoolOptions } from './server-pool.ts';
 
@@ -53,7 +54,7 @@ export function openFetch(options: FetchOptions): OpenFetch {
       if (isClosed) throw new PoolClosed('the gateway asks nobody any more');
       const url = readAddress(address);
       init.signal?.throwIfAborted();
-      return decode(await exchange(pools.get(url.origin) ?? openPool(url), url, init));
+      return toResponse(await exchange(pools.get(url.origin) ?? openPool(url), url, init));
     },
     close() {
       isClosed = true;
@@ -127,36 +128,14 @@ interface EncodedResponse {
   readonly body: Readable;
 }
 
-/** Some hosts have only compressed files, and send these whatever they were asked for. */
-async function decode({ status, headers, body }: EncodedResponse): Promise<FetchResponse> {
+function toResponse({ status, headers, body }: EncodedResponse): FetchResponse {
   const get = (name: string) => headers[name.toLowerCase()]?.toString() ?? null;
-  const codings = (get('content-encoding') ?? '').toLowerCase().split(/[\s,]+/);
-  const coding = codings.filter((name) => !UNCHANGED.has(name)).join(' ');
-  const decoder = status === 204 || status === 304 ? undefined : await createDecoder(coding);
   return {
     status,
     headers: { get },
-    // Whoever reads it is told what went wrong.
-    body: toBody(decoder === undefined ? body : pipeline(body, decoder, () => {})),
+    body: {
+      [Symbol.asyncIterator]: () => decodeBody(body, get('content-encoding') ?? ''),
+      cancel: async () => void body.destroy(),
+    },
   };
-}
-
-const UNCHANGED = new Set(['', 'identity']);
-
-const toBody = (stream: Readable): FetchBody => ({
-  [Symbol.asyncIterator]: () => stream[Symbol.asyncIterator](),
-  cancel: async () => void stream.destroy(),
-});
-
-/** Undefined for what it does not know: some say `utf-8` there. What is not readable after all, its reader refuses. */
-async function createDecoder(coding: string): Promise<Duplex | undefined> {
-  if (!/^((x-)?gzip|deflate|br)$/.test(coding)) return undefined;
-  const { constants, createBrotliDecompress, createGunzip, createInflate } = await import(
-    'node:zlib'
-  );
-  if (coding === 'br')
-    return createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH });
-  // An empty body may be said to be compressed, too.
-  const options = { finishFlush: constants.Z_SYNC_FLUSH };
-  return coding === 'deflate' ? createInflate(options) : createGunzip(options);
 }

@@ -1,6 +1,7 @@
 // §4.6, §24: one request to a host that anybody could have named.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { request } from 'node:https';
+import { decodeBody } from '../http-client/content-coding.ts';
 import { openPublicConnection } from './public-connection.ts';
 import type { Network } from './public-network.ts';
 
@@ -12,9 +13,15 @@ export interface PublicRequest {
   onConnected?(): void;
 }
 
+export interface PublicResponse {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** The caller's to read, and to bound. */
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
 /**
- * Over a connection of its own, which the signal closes. Redirects are answers like any other. The body of the answer is
- * the caller's to read, and to bound; it is not compressed, or says that it is although nobody asked for that.
+ * Over a connection of its own, which the signal closes. Redirects are answers like any other.
  *
  * @throws HostNotPublic, else what went wrong.
  */
@@ -23,7 +30,7 @@ export async function requestPublicHost(
   { method = 'GET', headers, body, onConnected }: PublicRequest,
   network: Network,
   signal: AbortSignal,
-): Promise<IncomingMessage> {
+): Promise<PublicResponse> {
   const socket = await openPublicConnection(
     url.hostname,
     Number(url.port) || HTTPS_PORT,
@@ -46,7 +53,11 @@ export async function requestPublicHost(
         ...(body !== undefined && { 'Content-Length': String(Buffer.byteLength(body)) }),
       },
     })
-      .once('response', resolve)
+      .once('response', (response) => {
+        const { statusCode: status = 0, headers: received } = response;
+        const coding = received['content-encoding'] ?? '';
+        resolve({ status, headers: received, body: decodeBody(response, coding) });
+      })
       .on('error', reject)
       .end(body);
   });

@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
 import { requestHeaders } from '../../config/file/shapes/request-headers.ts';
-import { freeText, text } from '../../config/file/shapes/scalar.ts';
+import { freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import { httpUrl } from '../../config/rules.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
 import { authShape, findCredentialType } from '../credentials/credentials.ts';
@@ -47,6 +47,11 @@ export const httpMembers = {
     'ca',
     freeText(),
     'A PEM file with the authorities that may have signed its certificate, in place of the system’s. Relative to the configuration file.',
+  ),
+  cookies: defineMember(
+    'cookies',
+    trueOrFalse,
+    'Whether cookies that it sets in a session are sent back in that session, as a balancer in front of several nodes needs it.',
   ),
 };
 
@@ -94,6 +99,7 @@ export function buildHttp(members: MemberReader): UnnamedHttpServer | undefined 
         transport: type === 'sse' ? 'sse' : 'streamable-http',
         headers,
         ca,
+        cookies: read(httpMembers.cookies) ?? true,
         auth,
         // One that is told who calls belongs to those who call.
         roots: read(commonMembers.roots) ?? credentials !== undefined,

@@ -2,7 +2,8 @@
 import { isUtf8 } from 'node:buffer';
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
-import { type JsonObject, parseObject } from '../../platform/json.ts';
+import { dropByteOrderMark, hasByteOrderMark } from '../../platform/byte-order-mark.ts';
+import { cutPieces, type JsonObject, parseObject } from '../../platform/json.ts';
 import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/growing-buffer.ts';
 import type { EventCursor } from './event-cursor.ts';
 
@@ -19,6 +20,7 @@ export interface AnswerBody {
 }
 
 const LINE_FEED = 0x0a;
+const MARK_BYTES = 3;
 const CARRIAGE_RETURN = 0x0d;
 
 const tooLong = (maxBytes: number) =>
@@ -30,7 +32,7 @@ const MAX_PIECES = 16;
 /** Who is told what is read of a body. */
 export interface BodyReader extends EventReader {
   /** All of a body that is a single value of JSON, in pieces; or nothing at all (202). */
-  onBody(pieces: readonly Buffer[], bytes: number): void;
+  onBody(pieces: readonly Uint8Array[], bytes: number): void;
   /** All of a refusal, where it is an object of JSON and no longer than one is read. */
   onRefusal(body: JsonObject | undefined): void;
 }
@@ -78,7 +80,10 @@ class JsonBody implements AnswerBody {
     const { pieces, bytes, rest } = this;
     this.pieces = [];
     this.bytes = 0;
-    this.reader.onBody(rest === undefined ? pieces : [...pieces, rest.take()], bytes);
+    const all = rest === undefined ? pieces : [...pieces, rest.take()];
+    if (hasByteOrderMark(all))
+      this.reader.onBody(cutPieces(all, MARK_BYTES, 0), bytes - MARK_BYTES);
+    else this.reader.onBody(all, bytes);
   }
 
   keptBytes(): number {
@@ -95,6 +100,7 @@ class EventBody implements AnswerBody {
   private readonly reader: EventReader;
   /** Most answers are one event that comes in one piece: nothing else needs one. */
   private splitter: EventSplitter | undefined;
+  private hasBegun = false;
 
   constructor(maxBytes: number, reader: EventReader) {
     this.maxBytes = maxBytes;
@@ -104,9 +110,10 @@ class EventBody implements AnswerBody {
   add(chunk: Buffer): string | undefined {
     const data = this.splitter === undefined ? findOnlyMessage(chunk) : undefined;
     if (data === undefined) {
-      this.splitter ??= createEventSplitter(this.maxBytes, this.reader);
+      this.splitter ??= createEventSplitter(this.maxBytes, this.reader, !this.hasBegun);
       return this.splitter.add(chunk);
     }
+    this.hasBegun = true;
     this.reader.onMessage(data);
     return undefined;
   }
@@ -139,8 +146,12 @@ function findOnlyMessage(chunk: Buffer): Buffer | undefined {
 
 type EventSplitter = Pick<AnswerBody, 'add' | 'keptBytes'>;
 
-/** Events in pieces of any kind. */
-function createEventSplitter(maxBytes: number, reader: EventReader): EventSplitter {
+/** Events in pieces of any kind. `isHead`: nothing of the stream came before. */
+function createEventSplitter(
+  maxBytes: number,
+  reader: EventReader,
+  isHead: boolean,
+): EventSplitter {
   const decoder = new StringDecoder('utf8');
   const toLineFeeds = createToLineFeeds();
   /** Of the line that has begun. */
@@ -149,6 +160,7 @@ function createEventSplitter(maxBytes: number, reader: EventReader): EventSplitt
   let heldOfEvent = 0;
   let commentBytes = 0;
   let hadLineEnd = false;
+  let mayBeMark = isHead;
   /** That no message or comment accounts for. */
   let lines = 0;
   let problem: string | undefined;
@@ -196,7 +208,9 @@ function createEventSplitter(maxBytes: number, reader: EventReader): EventSplitt
     add(chunk) {
       held.append(chunk);
       if (chunk.includes(LINE_FEED) || chunk.includes(CARRIAGE_RETURN)) {
-        feed(toLineFeeds(decoder.write(held.take())));
+        const bytes = held.take();
+        feed(toLineFeeds(decoder.write(mayBeMark ? dropByteOrderMark(bytes) : bytes)));
+        mayBeMark = false;
       }
       return held.byteLength() + heldOfEvent > maxBytes ? tooLong(maxBytes) : problem;
     },
@@ -247,7 +261,7 @@ export function createRefusalBody(reader: Pick<BodyReader, 'onRefusal'>): Answer
       reader.onRefusal(undefined);
       return tooLong(MAX_REFUSAL_BYTES);
     },
-    end: () => reader.onRefusal(parseObject(received.take())),
+    end: () => reader.onRefusal(parseObject(dropByteOrderMark(received.take()))),
     keptBytes: received.byteLength,
   };
 }

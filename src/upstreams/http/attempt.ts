@@ -15,6 +15,7 @@ import type { Judge } from './availability.ts';
 import type { ExchangeListener, ExchangeRequest } from './exchange.ts';
 import { ConnectionError } from './failures.ts';
 import type { CallOutcome, ServerCall } from './server-call.ts';
+import type { SessionCookies } from './session-cookies.ts';
 
 /** `Result` is what its outcome means to whoever sends it. */
 export interface Sending<Result> {
@@ -22,6 +23,8 @@ export interface Sending<Result> {
   /** May be called again: what is sent once more has another id then. */
   toParams(id: number): JsonObject;
   readonly headers: HeaderList;
+  /** Of the session that it belongs to; undefined where none are kept. */
+  readonly cookies?: SessionCookies | undefined;
   /** Of the GET by which an answer is read on whose stream has ended; undefined where that cannot be. */
   readonly resumeHeaders?: HeaderList;
   readonly timeoutMs: number;
@@ -75,6 +78,7 @@ export interface AttemptDeps {
     caller: UpstreamCaller,
     headers: HeaderList,
     listener: ExchangeListener,
+    cookies: SessionCookies | undefined,
   ): Promise<() => void> | undefined;
 }
 
@@ -109,8 +113,9 @@ export class Attempt<Result> implements ServerCall<Result> {
 
   reopen(lastEventId: string, listener: ExchangeListener): Promise<() => void> | undefined {
     const { caller, sending } = this.tried;
-    const { resumeHeaders = [] } = sending;
-    return this.deps.reopen(caller, [...resumeHeaders, 'last-event-id', lastEventId], listener);
+    const { resumeHeaders = [], cookies } = sending;
+    const headers = [...resumeHeaders, 'last-event-id', lastEventId];
+    return this.deps.reopen(caller, headers, listener, cookies);
   }
 
   onStart(deadline: Deadline): void {

@@ -73,9 +73,9 @@ export function createAvailability(deps: AvailabilityDeps): Availability {
     probeAfterFailures(1);
   }
 
-  function tellReason({ message, cause }: UpstreamError): void {
+  function tellReason({ message, logMessage, cause }: UpstreamError): void {
     downReason = message;
-    log.warn(`The MCP server ${name} is not available: ${message}`, { server: name, cause });
+    log.warn(`The MCP server ${name} is not available: ${logMessage}`, { server: name, cause });
   }
 
   function probeAfterFailures(failures: number): void {

@@ -43,11 +43,15 @@ export function createFindSessionState(deps: DoubtfulSessionsDeps): FindSessionS
   const timeoutMs = Math.min(deps.timeoutMs, PING_MS);
   const questions = createSingleFlight<ServerSession, SessionState>();
 
-  const ping = (caller: UpstreamCaller, { headers }: ServerSession): Promise<CallOutcome> =>
+  const ping = (
+    caller: UpstreamCaller,
+    { headers, cookies }: ServerSession,
+  ): Promise<CallOutcome> =>
     connection.call(caller, {
       method: 'ping',
       toParams: () => ({}),
       headers,
+      cookies,
       timeoutMs,
       isTrial: true,
       conclude: toOutcome,

@@ -1,6 +1,11 @@
 // MCP "Streamable HTTP": one request, and the messages that answer it, as JSON or as a stream of events.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ResponseHandler, SentRequest } from '../../platform/http-client/connection.ts';
+import {
+  BodyDecoder,
+  type DecodedReader,
+  readCoding,
+} from '../../platform/http-client/content-coding.ts';
 import { type HttpPool, PoolClosed } from '../../platform/http-client/http-pool.ts';
 import type { HttpRequest } from '../../platform/http-client/write-request.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -17,10 +22,17 @@ import {
   createRefusalBody,
 } from './answer-body.ts';
 import type { EventCursor } from './event-cursor.ts';
-import { createInvalidError, createNoJsonError, toConnectionError } from './failures.ts';
+import {
+  createCodingError,
+  createInvalidError,
+  createNoJsonError,
+  toConnectionError,
+} from './failures.ts';
+import type { SessionCookies } from './session-cookies.ts';
 
 /** What is the same for all requests to a server. */
 export interface ExchangeServer {
+  readonly url: string;
   /** Bytes of an answer; of a stream, of each of its events. */
   readonly maxBytes: number;
   /** Among the headers of its requests is a token of the configuration file, and none of a user. */
@@ -34,6 +46,8 @@ export interface ExchangeServer {
 export interface ExchangeRequest extends HttpRequest {
   readonly server: ExchangeServer;
   readonly caller: UpstreamCaller;
+  /** Of the session that it belongs to; undefined where none are kept. */
+  readonly cookies: SessionCookies | undefined;
   /** What has no answer is accepted by its status, whatever the body. */
   readonly isAnswered: boolean;
 }
@@ -63,6 +77,8 @@ export type ExchangeEnd =
       readonly status: number;
       readonly headers: IncomingHttpHeaders;
       readonly body: JsonObject | undefined;
+      /** Of the server. */
+      readonly url: string;
       /** `hasToken` of the server. */
       readonly hadToken: boolean;
     }
@@ -74,7 +90,7 @@ export type ExchangeEnd =
     };
 
 /** An event, or the pieces of a body. */
-type Received = string | readonly Buffer[];
+type Received = string | readonly Uint8Array[];
 
 const parseReceived = (received: Received) =>
   typeof received === 'string' ? parseServerJson(received) : parseServerBytes(received);
@@ -103,7 +119,7 @@ export function startExchange(
  * A class, since every call has one: the connection, the body and the pace call its methods, where closures of each exchange
  * took some 2 KB of it.
  */
-class Exchange implements ResponseHandler, PacedStream<Received>, BodyReader {
+class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>, BodyReader {
   private readonly route: Route;
   private readonly request: ExchangeRequest;
   private readonly listener: ExchangeListener;
@@ -112,6 +128,8 @@ class Exchange implements ResponseHandler, PacedStream<Received>, BodyReader {
   private readonly messages: PacedMessages<Received>;
   private sent: SentRequest | undefined;
   private body: AnswerBody | undefined;
+  /** Of a body that comes compressed, which nobody asked for. */
+  private decoder: BodyDecoder | undefined;
   private status = 0;
   private answerHeaders: IncomingHttpHeaders = NO_HEADERS;
   /** How it ends once all that came has been passed on. */
@@ -161,6 +179,7 @@ class Exchange implements ResponseHandler, PacedStream<Received>, BodyReader {
     this.isOver = true;
     this.messages.stop();
     this.counted.end();
+    this.decoder?.stop();
   }
 
   private end(outcome: ExchangeEnd): void {
@@ -180,10 +199,27 @@ class Exchange implements ResponseHandler, PacedStream<Received>, BodyReader {
     if (this.isOver) return;
     this.status = status;
     this.answerHeaders = headers;
-    this.body = this.createBody();
+    const { cookies, path } = this.request;
+    const set = cookies && headers['set-cookie'];
+    if (set !== undefined) cookies?.take(set, path);
+    const coding = headers['content-encoding'];
+    if (coding !== undefined) this.openDecoder(coding);
+    if (!this.isOver) this.body = this.createBody();
+  }
+
+  /** Of a refusal the status says enough. */
+  private openDecoder(header: string): void {
+    const { kind, name } = readCoding(header);
+    if (kind === 'known') this.decoder = new BodyDecoder(name, this.request.server.maxBytes, this);
+    else if (kind === 'unknown' && this.status < 300) this.fail(createCodingError(name));
   }
 
   onData(chunk: Buffer): void {
+    if (this.decoder === undefined) this.onDecoded(chunk);
+    else if (!this.isOver) this.decoder.add(chunk);
+  }
+
+  onDecoded(chunk: Buffer): void {
     const { body, messages } = this;
     if (this.isOver || body === undefined) return;
     const problem = body.add(chunk);
@@ -201,11 +237,33 @@ class Exchange implements ResponseHandler, PacedStream<Received>, BodyReader {
     this.counted.note(chunk.length, body.keptBytes() + messages.waitingBytes);
   }
 
+  onUndecodable(problem: string): void {
+    this.fail(createInvalidError(`its answer cannot be decoded: ${problem}`));
+  }
+
+  holdSource(): void {
+    this.sent?.pause(this);
+  }
+
+  letSourceGoOn(): void {
+    this.sent?.resume(this);
+  }
+
   onEnd(): void {
+    if (this.decoder === undefined) this.endBody();
+    else this.decoder.finish(() => this.endBody());
+  }
+
+  private endBody(): void {
     if (!this.isOver) this.body?.end();
   }
 
   onError(cause: Error): void {
+    if (this.decoder === undefined) this.endBroken(cause);
+    else this.decoder.finish(() => this.endBroken(cause));
+  }
+
+  private endBroken(cause: Error): void {
     const hasAnswered = this.body !== undefined;
     const error = toConnectionError(cause, hasAnswered);
     const isCut = hasAnswered && !(cause instanceof PoolClosed);
@@ -225,7 +283,7 @@ class Exchange implements ResponseHandler, PacedStream<Received>, BodyReader {
       : createJsonBody(maxBytes, this);
   }
 
-  onBody(pieces: readonly Buffer[], bytes: number): void {
+  onBody(pieces: readonly Uint8Array[], bytes: number): void {
     if (bytes > 0) this.messages.push(pieces, bytes);
     this.onEventsEnd();
   }
@@ -250,9 +308,9 @@ class Exchange implements ResponseHandler, PacedStream<Received>, BodyReader {
 
   onRefusal(body: JsonObject | undefined): void {
     const { status, answerHeaders: headers } = this;
-    const { hasToken: hadToken } = this.request.server;
+    const { url, hasToken: hadToken } = this.request.server;
     if (status < 300) this.end({ kind: 'complete', status, headers });
-    else this.end({ kind: 'refused', status, headers, body, hadToken });
+    else this.end({ kind: 'refused', status, headers, body, url, hadToken });
   }
 
   openCursor(): EventCursor | undefined {
@@ -278,12 +336,12 @@ class Exchange implements ResponseHandler, PacedStream<Received>, BodyReader {
   }
 
   pause(): void {
-    this.sent?.pause(this);
+    (this.decoder ?? this.sent)?.pause(this);
   }
 
   resume(): void {
     this.counted.note(0, this.body?.keptBytes() ?? 0);
-    this.sent?.resume(this);
+    (this.decoder ?? this.sent)?.resume(this);
   }
 
   giveUp(): void {

@@ -5,6 +5,7 @@ import { getErrorCode, isNobodyThere, isShortage } from '../../platform/error-co
 import { InvalidResponse } from '../../platform/http-client/read-response.ts';
 import { UnsendableHeader } from '../../platform/http-client/write-request.ts';
 import { isObject } from '../../platform/json.ts';
+import { stripUri } from '../../platform/strip-uri.ts';
 import { UpstreamError } from '../upstream.ts';
 
 /** Why the connection failed. */
@@ -88,24 +89,29 @@ function findCode(cause: unknown): string | undefined {
 export class RefusalError extends UpstreamError {
   readonly status: number;
 
-  constructor(status: number, message: string) {
-    super('unavailable', message);
+  constructor(status: number, message: string, logReason?: string) {
+    super('unavailable', message, { logReason });
     this.status = status;
   }
 }
 
 /** Why a status that is no success ends the request. */
 export const toRefusal = (answer: RefusedAnswer): RefusalError =>
-  new RefusalError(answer.status, describeRefusal(answer));
+  new RefusalError(answer.status, describeRefusal(answer), describeRedirect(answer));
 
 export interface RefusedAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
+  /** Of the server. */
+  readonly url: string;
   /** The request had a token of the configuration file's "headers", and none of a user. */
   readonly hadToken: boolean;
 }
 
 function describeRefusal({ status, headers, hadToken }: RefusedAnswer): string {
+  if (status === 304) {
+    return 'it answered 304, which is for caches: have no cache in front of it answer in its place';
+  }
   if (status >= 300 && status < 400) {
     return `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
   }
@@ -130,6 +136,18 @@ function describeRefusal({ status, headers, hadToken }: RefusedAnswer): string {
   return status >= 500 ? `it fails (${status})` : `it refuses the request (${status})`;
 }
 
+/** In the words of an operator, who may know where it leads; undefined where it leads nowhere. */
+function describeRedirect({ status, headers, url }: RefusedAnswer): string | undefined {
+  const { location = '' } = headers;
+  if (status === 304 || status >= 400 || location === '' || !URL.canParse(location, url)) return;
+  const { protocol, href } = new URL(location, url);
+  if (!/^https?:$/.test(protocol)) return;
+  const address = stripUri(href).slice(0, MAX_ADDRESS);
+  return `it redirects to ${address} (${status}), which is not followed: write this address in the configuration file`;
+}
+
+const MAX_ADDRESS = 500;
+
 /** It answered what is no JSON: most often it is another program, or another path of the same one. */
 export function createNoJsonError(headers: IncomingHttpHeaders): UpstreamError {
   const type = readMediaType(headers);
@@ -139,6 +157,12 @@ export function createNoJsonError(headers: IncomingHttpHeaders): UpstreamError {
       : `it answered ${type}, which is no MCP: ${CHECK_PATH}`,
   );
 }
+
+/** `name` is that of a content coding. */
+export const createCodingError = (name: string): UpstreamError =>
+  createInvalidError(
+    `it answered with Content-Encoding ${name}, which the gateway neither asks for nor reads: turn compression off at it, or in the proxy in front of it`,
+  );
 
 /** It answered JSON that is no message: one of another protocol, unless it says that it is JSON-RPC. */
 export const createNoMessageError = (value: unknown): UpstreamError =>

@@ -25,6 +25,7 @@ import {
   startExchange,
 } from './exchange.ts';
 import { runCall } from './server-call.ts';
+import type { SessionCookies } from './session-cookies.ts';
 
 export interface HttpConnection {
   /**
@@ -38,6 +39,7 @@ export interface HttpConnection {
     caller: UpstreamCaller,
     message: JsonObject | null,
     headers: HeaderList,
+    cookies: SessionCookies | undefined,
     path?: string,
   ): Promise<ExchangeEnd>;
   /** GET: a stream of messages, until the result is called. */
@@ -45,6 +47,7 @@ export interface HttpConnection {
     caller: UpstreamCaller,
     headers: HeaderList,
     listener: ExchangeListener,
+    cookies: SessionCookies | undefined,
   ): Promise<() => void>;
   close(): Promise<void>;
 }
@@ -78,7 +81,8 @@ export function createHttpConnection(
   const { clock, log, maxBytes, answerMemory, messagePace } = deps;
   const { pathname, search } = new URL(config.url);
   const path = pathname + search;
-  const configured = toHeaderList(config.headers);
+  // To decode what nobody reads twice would cost more than it saves.
+  const configured = [...toHeaderList(config.headers), 'accept-encoding', 'identity'];
   const hasToken = config.auth.type === 'none' && Object.keys(config.headers).some(isTokenName);
   const posted = [
     ...configured,
@@ -114,7 +118,13 @@ export function createHttpConnection(
     const id = lastId;
     const { caller, sending } = tried;
     const headers = joinHeaders(posted, credentials, sending.headers);
-    const exchange = toExchange(caller, 'POST', headers, writeRequest(id, sending));
+    const exchange = toExchange(
+      caller,
+      'POST',
+      headers,
+      writeRequest(id, sending),
+      sending.cookies,
+    );
     return runCall(route, clock, new Attempt(attemptDeps, tried, { id, exchange, credentials }));
   }
 
@@ -123,22 +133,25 @@ export function createHttpConnection(
     noteRefusal: deps.noteRefusal,
     onStray: warnOfStray,
     tryCall,
-    reopen: (caller, headers, listener) =>
-      isClosed ? undefined : openStream(caller, headers, listener),
+    reopen: (caller, headers, listener, cookies) =>
+      isClosed ? undefined : openStream(caller, headers, listener, cookies),
   };
 
   async function openStream(
     caller: UpstreamCaller,
     given: HeaderList,
     listener: ExchangeListener,
+    cookies: SessionCookies | undefined,
   ): Promise<() => void> {
     const accepted = [...configured, 'accept', 'text/event-stream'];
     const headers = await prepare(caller, accepted, given);
-    const started = startExchange(route, toExchange(caller, 'GET', headers, null), listener);
+    const request = toExchange(caller, 'GET', headers, null, cookies);
+    const started = startExchange(route, request, listener);
     return () => started.stop();
   }
 
   const server: ExchangeServer = {
+    url: config.url,
     maxBytes,
     hasToken,
     countAnswer: (caller, onDrop) => answerMemory.open(findOwner(caller, config.name), onDrop),
@@ -151,18 +164,28 @@ export function createHttpConnection(
     method: ExchangeRequest['method'],
     headers: readonly HeaderList[],
     body: string | null,
-  ): ExchangeRequest => ({ server, caller, path, method, headers, body, isAnswered: true });
+    cookies: SessionCookies | undefined,
+    to = path,
+  ): ExchangeRequest => ({
+    server,
+    caller,
+    path: to,
+    method,
+    headers: cookies === undefined ? headers : cookies.addTo(headers, to),
+    body,
+    cookies,
+    isAnswered: true,
+  });
 
   return {
     call: (caller, sending) => tryCall(toFirstTry(caller, sending)),
 
-    async send(caller, message, given, elsewhere = path) {
+    async send(caller, message, given, cookies, elsewhere) {
       const headers = await prepare(caller, message === null ? configured : posted, given);
       const body = message === null ? null : JSON.stringify(message);
       const method = message === null ? 'DELETE' : 'POST';
       const exchange = {
-        ...toExchange(caller, method, headers, body),
-        path: elsewhere,
+        ...toExchange(caller, method, headers, body, cookies, elsewhere),
         isAnswered: false,
       };
       return new Promise((resolve) => {

@@ -1,6 +1,7 @@
 // §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
 
 import { openServerPool } from '../../platform/outbound/server-pool.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { needsUser } from '../credentials/server-credentials.ts';
 import { createUsage } from '../transport/usage.ts';
@@ -10,6 +11,7 @@ import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import { createHttpConnection } from './http-connection.ts';
 import { createProtocol } from './protocol.ts';
 import type { HttpUpstreamDeps, Protocol } from './protocol-types.ts';
+import { createOpenCookies, MAX_COOKIE_BYTES, MAX_COOKIES } from './session-cookies.ts';
 import { createSseProtocol } from './sse-protocol.ts';
 
 /** Under the second within which a call of a server that is gone has its answer. */
@@ -44,12 +46,19 @@ export function createHttpUpstream(
     log,
     judge,
   });
+  const onExcess = createWarnThrottle(clock, () =>
+    log.warn(
+      `The MCP server ${name} sets more cookies in a session than are kept (${MAX_COOKIES}, ${MAX_COOKIE_BYTES} bytes): the oldest are dropped. Its sessions may be lost at a balancer; "cookies": false in the configuration file keeps none`,
+      { server: name },
+    ),
+  );
   const create = config.transport === 'sse' ? createSseProtocol : createProtocol;
   const protocol: Protocol = create(config, {
     ...deps,
     connection,
     availability,
     judge,
+    openCookies: createOpenCookies(config, clock, onExcess),
   });
 
   /**

@@ -11,6 +11,7 @@ import type { MessagePace } from '../transport/message-pace.ts';
 import type { Upstream } from '../upstream.ts';
 import type { Availability, Judge } from './availability.ts';
 import type { HttpConnection } from './http-connection.ts';
+import type { OpenCookies } from './session-cookies.ts';
 
 /** What is said to a server, by whichever transport of HTTP. */
 export interface Protocol
@@ -28,6 +29,7 @@ export interface ProtocolDeps
   readonly connection: HttpConnection;
   readonly availability: Availability;
   readonly judge: Judge;
+  readonly openCookies: OpenCookies;
 }
 
 /** What a server that is reached by HTTP needs of the gateway. */

@@ -85,6 +85,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     records: createOptionalRecords(createSessionRecords(identity, recordDeps), deps.log),
     subscriptions,
     questionStreams,
+    openCookies: deps.openCookies,
     clock,
     demanded: config.era,
     onDescription,

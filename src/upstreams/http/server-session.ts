@@ -20,6 +20,7 @@ import {
 } from '../upstream.ts';
 import type { EventCursor } from './event-cursor.ts';
 import { type CallOutcome, findError, type Refusal } from './server-call.ts';
+import type { OpenCookies, SessionCookies } from './session-cookies.ts';
 
 export interface ServerSession {
   /** Undefined where the server keeps no sessions. */
@@ -29,6 +30,8 @@ export interface ServerSession {
   readonly isFromStore: boolean;
   /** By which each of its requests names it. */
   readonly headers: HeaderList;
+  /** Undefined where none are kept. */
+  readonly cookies: SessionCookies | undefined;
   /** The level that was last asked for. */
   logLevel: LogSeverity | undefined;
   /** Monotonic milliseconds. */
@@ -69,6 +72,7 @@ export function createServerSession(
   protocolVersion: string,
   now: number,
   isFromStore = false,
+  cookies?: SessionCookies,
 ): ServerSession {
   const headers = ['mcp-protocol-version', protocolVersion];
   if (id !== undefined) headers.push('mcp-session-id', id);
@@ -77,6 +81,7 @@ export function createServerSession(
     protocolVersion,
     isFromStore,
     headers,
+    cookies,
     logLevel: undefined,
     usedAt: now,
     storedAt: now,
@@ -93,15 +98,20 @@ export function createServerSession(
 }
 
 /** What any replica needs to go on with it. */
-export const toRecord = ({ id, protocolVersion }: ServerSession): JsonObject => ({
+export const toRecord = ({ id, protocolVersion, cookies }: ServerSession): JsonObject => ({
   id,
   protocolVersion,
+  cookies: cookies?.toRecord(),
 });
 
-export function fromRecord(text: string, now: number): ServerSession | undefined {
-  const { id, protocolVersion } = parseObject(text) ?? {};
+export function fromRecord(
+  text: string,
+  now: number,
+  openCookies: OpenCookies,
+): ServerSession | undefined {
+  const { id, protocolVersion, cookies } = parseObject(text) ?? {};
   return typeof id === 'string' && typeof protocolVersion === 'string'
-    ? createServerSession(id, protocolVersion, now, true)
+    ? createServerSession(id, protocolVersion, now, true, openCookies(cookies))
     : undefined;
 }
 

@@ -33,6 +33,7 @@ import {
   readSessionId,
   type ServerSession,
 } from './server-session.ts';
+import type { OpenCookies } from './session-cookies.ts';
 import {
   type SendAnew,
   type SendingDeps,
@@ -60,6 +61,7 @@ export interface SessionEraDeps {
   readonly records: SessionRecords;
   readonly subscriptions: SubscriptionMemory;
   readonly questionStreams: Pick<QuestionStreams, 'hold'>;
+  readonly openCookies: OpenCookies;
   readonly clock: Clock;
   readonly timeoutMs: number;
   /** Which era the configuration file demands. */
@@ -80,14 +82,23 @@ const HANDSHAKE_MS = 15_000;
 
 export function createSessionEra(deps: SessionEraDeps): SessionEra {
   const { connection, records, subscriptions, questionStreams, clock, timeoutMs } = deps;
+  const { openCookies } = deps;
   const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
-  const sessions = createServerSessions({ initialize, terminate, restore, records, clock });
+  const sessions = createServerSessions({
+    initialize,
+    terminate,
+    restore,
+    records,
+    openCookies,
+    clock,
+  });
   const findSessionState = createFindSessionState({ connection, sessions, timeoutMs, clock });
 
   async function initialize(
     caller: UpstreamCaller,
     isTrial?: Sending<unknown>['isTrial'],
   ): Promise<ServerSession> {
+    const cookies = openCookies();
     const outcome = await connection.call(caller, {
       method: 'initialize',
       toParams: () => ({
@@ -96,6 +107,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
         clientInfo: CLIENT_INFO,
       }),
       headers: [],
+      cookies,
       timeoutMs: handshakeMs,
       isHandshake: true,
       ...(isTrial && { isTrial }),
@@ -114,6 +126,8 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       readSessionId(id),
       description.protocolVersion,
       clock.monotonic(),
+      false,
+      cookies,
     );
     await notify(caller, session, 'notifications/initialized', {});
     deps.onDescription(caller, description);
@@ -123,7 +137,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
   async function terminate(caller: UpstreamCaller, session: ServerSession): Promise<void> {
     if (session.id === undefined) return;
     // A server may refuse, or be gone: its sessions end by themselves then.
-    await connection.send(caller, null, session.headers).catch(() => {});
+    await connection.send(caller, null, session.headers, session.cookies).catch(() => {});
   }
 
   /** What the client asked for in the session before. What the server no longer has is not told of. */
@@ -143,6 +157,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
         method: 'resources/subscribe',
         toParams: () => ({ uri }),
         headers: session.headers,
+        cookies: session.cookies,
         timeoutMs: handshakeMs,
         conclude: toOutcome,
       });
@@ -156,7 +171,8 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     method: string,
     params: JsonObject,
   ): Promise<void> {
-    await connection.send(caller, { jsonrpc: '2.0', method, params }, session.headers);
+    const { headers, cookies } = session;
+    await connection.send(caller, { jsonrpc: '2.0', method, params }, headers, cookies);
   }
 
   async function setLogLevel(
@@ -169,6 +185,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       method: 'logging/setLevel',
       toParams: () => ({ level }),
       headers: session.headers,
+      cookies: session.cookies,
       timeoutMs: handshakeMs,
       conclude: toOutcome,
     });
@@ -205,7 +222,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     onNotification: deps.onNotification,
     tell: (caller, session, response) =>
       // Without credentials the server waits in vain, until the call ends.
-      connection.send(caller, response, session.headers).catch(() => {}),
+      connection.send(caller, response, session.headers, session.cookies).catch(() => {}),
     cancel: (caller, session, params) =>
       void notify(caller, session, 'notifications/cancelled', params).catch(() => {}),
     sendAgain,

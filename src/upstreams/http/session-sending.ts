@@ -17,6 +17,7 @@ import {
   routeToSession,
   type ServerSession,
 } from './server-session.ts';
+import type { SessionCookies } from './session-cookies.ts';
 
 /** Sends the request in the era that the server has changed to. */
 export type SendAnew = (caller: UpstreamCaller, request: UpstreamRequest) => Promise<JsonObject>;
@@ -59,6 +60,7 @@ export class SessionSending implements Sending<JsonObject>, OpenRequest {
   deadline: Deadline | undefined;
   readonly method: string;
   readonly headers: HeaderList;
+  readonly cookies: SessionCookies | undefined;
   readonly resumeHeaders: HeaderList;
   readonly timeoutMs: number;
   readonly signal: UpstreamRequest['signal'];
@@ -85,6 +87,7 @@ export class SessionSending implements Sending<JsonObject>, OpenRequest {
     const { headers } = session;
     this.method = request.method;
     this.headers = traced.length === 0 ? headers : [...headers, ...traced];
+    this.cookies = session.cookies;
     this.resumeHeaders = headers;
     this.timeoutMs = deps.timeoutMs;
     this.signal = request.signal;

@@ -197,7 +197,8 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
         lastEventId === undefined
           ? session.headers
           : [...session.headers, 'last-event-id', lastEventId];
-      connection.stream(findCaller(audience, session), headers, listener).then((started) => {
+      const asker = findCaller(audience, session);
+      connection.stream(asker, headers, listener, session.cookies).then((started) => {
         stop = started;
         if (signal.aborted) started();
       }, reject);
@@ -217,7 +218,8 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
       listAskable(caller, session),
     );
     if (response === undefined) return;
-    await connection.send(caller, response, session.headers).catch(() => {});
+    const { headers, cookies } = session;
+    await connection.send(caller, response, headers, cookies).catch(() => {});
   }
 
   return { open, subscribe, answer: answerServer };

@@ -5,6 +5,7 @@ import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { SessionRecords } from '../transport/session-records.ts';
 import { nameOwnSession, type UpstreamCaller } from '../upstream.ts';
 import { fromRecord, nameSharer, type ServerSession, toRecord } from './server-session.ts';
+import type { OpenCookies } from './session-cookies.ts';
 
 export interface ServerSessions {
   /** In memory: undefined where it has to be opened. */
@@ -35,6 +36,7 @@ export interface ServerSessionsDeps {
     lost: ServerSession,
   ) => Promise<void>;
   readonly records: SessionRecords;
+  readonly openCookies: OpenCookies;
   readonly clock: Clock;
 }
 
@@ -42,6 +44,8 @@ interface Entry {
   readonly session: ServerSession;
   /** Whose credentials end it, where it is shared; undefined for that of a client's session. */
   sharedBy: UpstreamCaller | undefined;
+  /** Of a client's session: by which its record is found. */
+  readonly sessionId: string | undefined;
 }
 
 const MAX_REMEMBERED = 10_000;
@@ -49,9 +53,11 @@ const IDLE_MS = 900_000;
 const SWEEP_MS = 60_000;
 /** Records outlive a client's session by an hour: written twice in it, they never end before. */
 const WRITE_AGAIN_MS = 1_800_000;
+/** Some balancers set another value with each answer. The one before is good for as long as the store needs. */
+const WRITE_COOKIES_MS = 60_000;
 
 export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
-  const { initialize, terminate, restore, records, clock } = deps;
+  const { initialize, terminate, restore, records, openCookies, clock } = deps;
   const entries = new Map<string, Entry>();
   const openings = createSingleFlight<string, ServerSession>();
   let cancelSweep: (() => void) | undefined;
@@ -65,6 +71,8 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     return entry.session;
   }
 
+  const readRecord = (text: string) => fromRecord(text, clock.monotonic(), openCookies);
+
   function touch(caller: UpstreamCaller, session: ServerSession): void {
     const now = clock.monotonic();
     session.usedAt = now;
@@ -75,20 +83,41 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     void keepRecord(sessionId, session, session);
   }
 
+  /** Unless those that stand in the store are younger, whichever replica wrote them. */
+  async function storeCookies({ session, sessionId }: Entry, minimumAgeMs: number): Promise<void> {
+    const { id, cookies } = session;
+    if (sessionId === undefined || id === undefined || cookies?.isUnsaved !== true) return;
+    const kept = await records.update(sessionId, (text) => {
+      const standing = text === undefined ? undefined : readRecord(text);
+      const age = clock.now() - (standing?.cookies?.storedAt ?? 0);
+      // It may have ended, or have been replaced by another replica.
+      const isDue = standing?.id === id && age >= minimumAgeMs;
+      return isDue ? JSON.stringify(toRecord(session)) : undefined;
+    });
+    if (kept === undefined) cookies.isUnsaved = true;
+  }
+
   /** Writes the session where none is kept, or the one that it replaces. Resolves to the one that is kept then. */
   async function keepRecord(sessionId: string, session: ServerSession, replaced: ServerSession) {
     const own = JSON.stringify(toRecord(session));
     const kept = await records.update(sessionId, (text) => {
-      const standing = text === undefined ? undefined : fromRecord(text, 0);
+      const standing = text === undefined ? undefined : readRecord(text);
       return standing === undefined || standing.id === replaced.id ? own : text;
     });
-    return kept === undefined || kept === own ? session : fromRecord(kept, clock.monotonic());
+    return kept === undefined || kept === own ? session : readRecord(kept);
   }
 
   function remember(caller: UpstreamCaller, session: ServerSession): ServerSession {
     const sharer = nameSharer(caller);
+    const sessionId = nameOwnSession(caller);
+    const entry = { session, sharedBy: isShared(caller) ? caller : undefined, sessionId };
     entries.delete(sharer);
-    entries.set(sharer, { session, sharedBy: isShared(caller) ? caller : undefined });
+    entries.set(sharer, entry);
+    if (session.cookies !== undefined && sessionId !== undefined)
+      session.cookies.onNewName = () => {
+        // Not of one that has ended, or was replaced: an answer may come later.
+        if (entries.get(sharer) === entry) void storeCookies(entry, 0);
+      };
     if (entries.size > MAX_REMEMBERED) forgetOldest();
     cancelSweep ??= clock.after(SWEEP_MS, sweep);
     return session;
@@ -113,6 +142,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     const limit = clock.monotonic() - IDLE_MS;
     for (const [sharer, entry] of entries) {
       if (isIdle(entry.session, limit)) forget(sharer, entry);
+      else void storeCookies(entry, WRITE_COOKIES_MS);
     }
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
   }
@@ -122,7 +152,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     if (text === undefined) return undefined;
     // It may have been written long ago: its time begins anew.
     void records.update(sessionId, (standing) => standing);
-    return fromRecord(text, clock.monotonic());
+    return readRecord(text);
   }
 
   async function openFirst(caller: UpstreamCaller): Promise<ServerSession> {
@@ -132,9 +162,8 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     if (stored !== undefined) return stored;
     const session = await initialize(caller);
     if (session.id === undefined) return session;
-    const standing = fromRecord(
+    const standing = readRecord(
       await records.readOrWrite(sessionId, JSON.stringify(toRecord(session))),
-      clock.monotonic(),
     );
     if (standing === undefined || standing.id === session.id) return session;
     void terminate(caller, session);
@@ -148,7 +177,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
   ): Promise<ServerSession> {
     const sessionId = nameOwnSession(caller);
     const text = sessionId === undefined ? undefined : await records.read(sessionId);
-    const stored = text === undefined ? undefined : fromRecord(text, clock.monotonic());
+    const stored = text === undefined ? undefined : readRecord(text);
     // Another replica has noticed before; the server may have lost that one since.
     const isOther = stored !== undefined && stored.id !== lost.id;
     if (isOther && (await standsTest(stored, test))) return stored;
@@ -205,7 +234,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
       entries.delete(sharer);
       const sessionId = nameOwnSession(caller);
       const text = sessionId === undefined ? undefined : await records.take(sessionId);
-      const stored = text === undefined ? undefined : fromRecord(text, clock.monotonic());
+      const stored = text === undefined ? undefined : readRecord(text);
       // Another replica may have replaced the one that is remembered here.
       const session = stored ?? remembered;
       if (session !== undefined) await terminate(caller, session);

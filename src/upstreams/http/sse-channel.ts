@@ -10,6 +10,7 @@ import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '..
 import type { ExchangeEnd } from './exchange.ts';
 import { createInvalidError, toRefusal } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
+import type { SessionCookies } from './session-cookies.ts';
 
 export interface SseChannel {
   readonly rpc: RpcConnection;
@@ -22,6 +23,8 @@ export interface SseChannel {
 export interface SseChannelDeps {
   readonly connection: HttpConnection;
   readonly url: string;
+  /** Undefined where none are kept. */
+  readonly cookies: SessionCookies | undefined;
   readonly clock: Clock;
   readonly timeoutMs: number;
   onNotification(message: ServerNotification): void;
@@ -35,7 +38,7 @@ export async function openSseChannel(
   caller: UpstreamCaller,
   deps: SseChannelDeps,
 ): Promise<SseChannel> {
-  const { connection, url, clock, timeoutMs } = deps;
+  const { connection, url, cookies, clock, timeoutMs } = deps;
   const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
   let postPath: string | undefined;
   let isOver = false;
@@ -52,7 +55,7 @@ export async function openSseChannel(
     write(line) {
       if (postPath === undefined) return false;
       const message: JsonObject = JSON.parse(line);
-      connection.send(caller, message, [], postPath).then(
+      connection.send(caller, message, [], cookies, postPath).then(
         (posted) => judgePost(message, posted),
         (error: unknown) => end(toSendError(error)),
       );
@@ -104,7 +107,7 @@ export async function openSseChannel(
       onMessage: (value: unknown) => rpc.receiveValue(value).count,
       onEnd: (how: ExchangeEnd) => settle(toEndError(how)),
     };
-    connection.stream(caller, [], listener).then((started) => {
+    connection.stream(caller, [], listener, cookies).then((started) => {
       stopStream = started;
       if (isOver) started();
     }, reject);

@@ -33,7 +33,7 @@ const MAX_CHANNELS = 10_000;
 const SET_LEVEL_MS = 10_000;
 
 export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): Protocol {
-  const { connection, availability, judge, clock, log } = deps;
+  const { connection, availability, judge, openCookies, clock, log } = deps;
   const { name, url, timeoutMs } = config;
   const entries = new Map<string, Entry>();
   const descriptions = createDescriptions(config, availability);
@@ -58,6 +58,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
       const channel = await openSseChannel(caller, {
         connection,
         url,
+        cookies: openCookies(),
         clock,
         timeoutMs,
         onNotification: (message) => listeners.notify(caller, message),

@@ -54,8 +54,8 @@ export function createToFailedResult({ clock, log }: FailureDeps): ToFailedResul
     const kind = `${server} ${failure}`;
     const warnThrottled =
       warnings.get(kind) ??
-      createWarnThrottle(clock, (ofMethod: string, { message, cause }: UpstreamError) =>
-        log.warn(`A call to ${server} failed: ${message}. ${FAILURES[failure].advice}`, {
+      createWarnThrottle(clock, (ofMethod: string, { logMessage, cause }: UpstreamError) =>
+        log.warn(`A call to ${server} failed: ${logMessage}. ${FAILURES[failure].advice}`, {
           server,
           failure,
           method: ofMethod,

@@ -138,5 +138,6 @@ const serverOf = (auth: UpstreamAuth): UpstreamConfig => ({
   transport: 'streamable-http',
   headers: {},
   ca: undefined,
+  cookies: true,
   auth,
 });

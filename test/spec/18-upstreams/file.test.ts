@@ -11,6 +11,7 @@ const HTTP_DEFAULTS = {
   transport: 'streamable-http',
   headers: {},
   ca: undefined,
+  cookies: true,
   auth: { type: 'none' },
   roots: false,
   era: 'auto',

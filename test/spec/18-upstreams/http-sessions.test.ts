@@ -412,6 +412,7 @@ test('§18.3 sessions of many users: the one that is ended to make room is none 
     terminate: async (_caller, { id }) => void ended.push(id),
     restore: async () => {},
     records,
+    openCookies: () => undefined,
     clock: manualClock(),
   });
   const openAs = (sub: string) =>

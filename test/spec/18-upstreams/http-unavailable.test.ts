@@ -404,6 +404,55 @@ describe('a server that refuses the gateway', () => {
     expect(other.received).toEqual([]);
   });
 
+  test.each([301, 302, 303, 307, 308])(
+    '§18.4 the log names where %i leads, without what could be secret, and nobody else is told',
+    async (status) => {
+      const location = 'https://ada:hidden@new.example/v2/mcp?key=hidden#hidden';
+      const redirect: Respond = (res) => void res.writeHead(status, { location }).end();
+      server.answer('server/discover', redirect);
+      const { upstream, lines, states } = await openTo({ url: server.url });
+      const told = `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
+      await expect(upstream.describe(caller)).rejects.toMatchObject({ message: told });
+      expect(states).toEqual([`false: ${told}`]);
+      expect(lines.filter(isDownLine).map(({ msg }) => msg)).toEqual([
+        `The MCP server server is not available: it redirects to https://new.example/v2/mcp (${status}), which is not followed: write this address in the configuration file`,
+      ]);
+      expect(JSON.stringify(lines)).not.toContain('hidden');
+    },
+  );
+
+  test.each([
+    ['/v2/mcp?key=1', '/v2/mcp'],
+    ['../mcp/', '/mcp/'],
+  ])('§18.4 the log names the whole address of the Location %s', async (location, path) => {
+    server.answer('server/discover', (res) => void res.writeHead(308, { location }).end());
+    const { upstream, lines } = await openTo({ url: server.url });
+    await expect(upstream.describe(caller)).rejects.toThrow(/redirects/);
+    const address = `http://127.0.0.1:${server.port}${path}`;
+    expect(lines.find(isDownLine)?.msg).toContain(`it redirects to ${address} (308)`);
+  });
+
+  test.each(['', 'http://[', 'mailto:ada@new.example'])(
+    '§18.4 a Location that leads nowhere (%j) is not named',
+    async (location) => {
+      server.answer('server/discover', (res) => void res.writeHead(307, { location }).end());
+      const { upstream, lines } = await openTo({ url: server.url });
+      await expect(upstream.describe(caller)).rejects.toThrow(/redirects/);
+      expect(lines.some(({ msg }) => msg.includes('write this address'))).toBe(false);
+    },
+  );
+
+  test('§18.4 304 is said to be for caches', async () => {
+    const words =
+      'it answered 304, which is for caches: have no cache in front of it answer in its place';
+    server.answer('server/discover', (res) => {
+      res.writeHead(304, { location: 'https://new.example/mcp' }).end();
+    });
+    const { upstream, lines } = await openTo({ url: server.url });
+    await expect(upstream.describe(caller)).rejects.toThrow(words);
+    expect(lines.find(isDownLine)?.msg).toBe(`The MCP server server is not available: ${words}`);
+  });
+
   test('§18.4 initialize with a version that nobody knows', async () => {
     server.answer('initialize', (res, { message: { id } }) =>
       sendJson(res, { jsonrpc: '2.0', id, result: { protocolVersion: '2031-01-01' } }),

@@ -86,6 +86,27 @@ const WRONG: readonly (readonly [what: string, respond: Respond])[] = [
       startEvents(res).write(toEvent(toResult(request, RESULT)).slice(0, 30), () => res.destroy());
     },
   ],
+  [
+    'lines that end with LF alone',
+    (res) => {
+      const head = 'HTTP/1.1 200 OK\nContent-Type: application/json\nContent-Length: 2\n\n{}';
+      res.socket?.write(head);
+    },
+  ],
+  [
+    'the size of a chunk that ends with LF alone',
+    (res) => {
+      res.socket?.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\n{}\n0\n\n');
+    },
+  ],
+  [
+    'a trailer that ends with LF alone',
+    (res) => {
+      res.socket?.write(
+        'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nA: b\n\n',
+      );
+    },
+  ],
   ['what is no HTTP', (res) => void res.socket?.end('SSH-2.0-OpenSSH\r\n\r\n')],
   [
     'headers of 100 KB',
@@ -102,9 +123,9 @@ const WRONG: readonly (readonly [what: string, respond: Respond])[] = [
   ],
   ['JSON that nests too deep', (res) => sendJson(res, '['.repeat(40_000) + ']'.repeat(40_000))],
   [
-    'compressed bytes that nobody asked for',
+    'compressed bytes that are not said to be so',
     (res, request) => {
-      res.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+      res.writeHead(200, { 'content-type': 'application/json' });
       res.end(gzipSync(JSON.stringify(toResult(request, RESULT))));
     },
   ],

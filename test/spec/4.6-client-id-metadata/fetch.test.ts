@@ -226,12 +226,17 @@ test.each([
   else await refused(documents.find(id), /is not served as application\/json/);
 });
 
-test('§14 client documents: a compressed answer is refused', async () => {
-  started.host.answer((res) => {
-    res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' });
-    res.end(gzipSync(Buffer.alloc(1_000_000, ' ')));
-  });
-  await refused(documents.find(id), /is served compressed/);
+test('§14 client documents: what comes compressed all the same is read, up to 32 KiB of the document itself', async () => {
+  const answerGzip = (body: string | Buffer) =>
+    started.host.answer((res) => {
+      res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' });
+      res.end(gzipSync(body));
+    });
+  answerGzip(Buffer.alloc(1_000_000, ' '));
+  await refused(documents.find(id), /is longer than 32768 bytes/);
+  const redirect_uris = ['https://client.example/callback'];
+  answerGzip(`\uFEFF${JSON.stringify({ client_id: id, redirect_uris })}`);
+  expect((await started.open().find(id)).client_id).toBe(id);
   started.host.answer(documentAnswer({}, { 'Content-Encoding': 'identity' }));
   expect((await started.open().find(id)).client_id).toBe(id);
 });

@@ -114,6 +114,7 @@ export const HTTP_DEFAULTS = {
   transport: 'streamable-http',
   headers: {},
   ca: undefined,
+  cookies: true,
   auth: { type: 'none' },
   era: 'auto',
   roots: true,

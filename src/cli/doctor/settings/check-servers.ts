@@ -13,7 +13,12 @@ import {
   readConnectionServer,
 } from '../../../upstreams/credentials/server-credentials.ts';
 import { NEXT_START } from '../../../upstreams/stdio/server-state.ts';
-import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../../../upstreams/upstream.ts';
+import {
+  GATEWAY_CALLER,
+  type Upstream,
+  type UpstreamCaller,
+  UpstreamError,
+} from '../../../upstreams/upstream.ts';
 import { createTimeLimit, openServers, readUser } from '../../setup/open-servers.ts';
 import {
   describeUser,
@@ -134,6 +139,12 @@ async function checkServer(
   }
 }
 
+/** An address that a refusal names is for operators alone. */
+const describeError = (error: unknown): string =>
+  error instanceof UpstreamError && error.cause === undefined
+    ? error.logMessage
+    : describeCause(error);
+
 /** In the words of the log, which knows what to do about a program, and the last that it wrote. */
 function describeFailure(config: UpstreamConfig, error: unknown, logged: readonly LogEntry[]) {
   const { name } = config;
@@ -143,7 +154,7 @@ function describeFailure(config: UpstreamConfig, error: unknown, logged: readonl
   const [said, advice] = entry?.message.replace(UNAVAILABLE, '').split(NEXT_START) ?? [];
   const lastWords = entry?.facts.errorOutput;
   return failure(CHECK, {
-    what: `${name} cannot be used: ${said ?? describeCause(error)}.`,
+    what: `${name} cannot be used: ${said ?? describeError(error)}.`,
     ...(Array.isArray(lastWords) && {
       why: `The last that it wrote to its error output: ${lastWords.join(' | ')}`,
     }),

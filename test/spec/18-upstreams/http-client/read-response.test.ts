@@ -137,6 +137,30 @@ test.each(Object.entries(REFUSED))('RFC 9112: %s is refused', (_what, text) => {
   expect(read(text)).toBeUndefined();
 });
 
+const LINE_FEEDS: Readonly<Record<string, string>> = {
+  'behind the status': 'HTTP/1.1 200 OK\n',
+  'behind a header': `${OK}Content-Length: 5\n`,
+  'at the end of the head': `${OK}Content-Length: 5\r\n\n`,
+  'behind the size of a chunk': `${CHUNKED}5\n`,
+  'behind a chunk': `${CHUNKED}5\r\nhello\n`,
+  'at the end of chunks': `${CHUNKED}0\r\n\n`,
+  'behind a trailer': `${CHUNKED}0\r\nExpires: never\n`,
+};
+
+test.each(Object.entries(LINE_FEEDS))(
+  'RFC 9112 §2.2: a line feed alone %s is refused at once, in one piece or in many',
+  (_what, text) => {
+    for (const pieces of [[text], text.split('')]) {
+      const reader = new ResponseReader({ onHead() {}, onBody() {}, onComplete() {} });
+      reader.begin();
+      const last = bytesOf(pieces.pop() ?? '');
+      for (const piece of pieces) reader.read(bytesOf(piece));
+      // The connection stays, and nothing else comes.
+      expect(() => reader.read(last)).toThrow('a line ends with a line feed alone');
+    }
+  },
+);
+
 test.each([
   ['a length', USUAL['a length'], true],
   ['chunks', USUAL.chunks, true],

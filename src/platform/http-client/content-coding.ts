@@ -1,0 +1,148 @@
+// RFC 9110 §8.4: answers that come compressed, although `Accept-Encoding: identity` asked for none. Some hosts have only compressed
+// files, and some proxies compress whatever goes through them.
+import { pipeline, type Readable, type Transform } from 'node:stream';
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+} from 'node:zlib';
+
+const KNOWN = /^(?:(?:x-)?gzip|deflate|br)$/;
+/** No codings: some name the character set there, or the media type. */
+const MEANINGLESS = /^(?:|identity|none|binary|[78]bit|(?:us-)?ascii|utf-?8|iso-8859-1|.*[=/].*)$/;
+const SHOWN = /^[\w.+, -]{1,60}$/;
+
+export interface ContentCoding {
+  /** `none`: the bytes are those of the body itself. */
+  readonly kind: 'none' | 'known' | 'unknown';
+  /** It can be shown. */
+  readonly name: string;
+}
+
+/** By the header `Content-Encoding`. */
+export function readCoding(header: string): ContentCoding {
+  const names = header.toLowerCase().split(',').map(trim);
+  const name = names.filter((one) => !MEANINGLESS.test(one)).join(', ');
+  if (name === '') return { kind: 'none', name };
+  if (KNOWN.test(name)) return { kind: 'known', name };
+  return { kind: 'unknown', name: SHOWN.test(name) ? name : 'of another name' };
+}
+
+const trim = (text: string): string => text.trim();
+
+/** `first` are the first bytes of the body. */
+function createDecoder(name: string, first: Uint8Array): Transform {
+  if (name === 'br') return createBrotliDecompress(BROTLI_OPTIONS);
+  if (name !== 'deflate') return createGunzip(ZLIB_OPTIONS);
+  // RFC 9110 §8.4.1.2: some send it without the zlib format around it.
+  const isZlib = ((first[0] ?? 0) & 0x0f) === ZLIB_METHOD;
+  return isZlib ? createInflate(ZLIB_OPTIONS) : createInflateRaw(ZLIB_OPTIONS);
+}
+
+/** RFC 1950 §2.2. */
+const ZLIB_METHOD = 8;
+/** All that can be decoded is passed on at once, and of what ends too early, too. */
+const ZLIB_OPTIONS = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
+const BROTLI_OPTIONS = {
+  flush: constants.BROTLI_OPERATION_FLUSH,
+  finishFlush: constants.BROTLI_OPERATION_FLUSH,
+};
+
+/** A body as its own bytes, for whoever bounds and reads it. In an unknown coding it stays as it came. */
+export async function* decodeBody(body: Readable, header: string): AsyncGenerator<Uint8Array> {
+  const coding = readCoding(header);
+  if (coding.kind !== 'known') return yield* body;
+  const first = await readFirst(body);
+  // An empty body may be said to be compressed, too.
+  if (first === undefined) return;
+  const decoder = createDecoder(coding.name, first);
+  decoder.write(first);
+  // Whoever reads it is told what went wrong.
+  yield* pipeline(body, decoder, () => {});
+}
+
+async function readFirst(body: Readable): Promise<Uint8Array | undefined> {
+  for await (const chunk of body.iterator({ destroyOnReturn: false })) return chunk;
+  return undefined;
+}
+
+/** Who gets what is decoded of one body. */
+export interface DecodedReader {
+  onDecoded(bytes: Buffer): void;
+  /** `problem` is a clause. Nothing more comes. */
+  onUndecodable(problem: string): void;
+  /** Enough is waiting to be decoded; `goOn` is called when it no longer is. */
+  holdSource(): void;
+  letSourceGoOn(): void;
+}
+
+/** Decodes a body as its bytes come, and keeps no more of it than a few pieces. */
+export class BodyDecoder {
+  private readonly name: string;
+  private readonly maxBytes: number;
+  private readonly reader: DecodedReader;
+  private decoder: Transform | undefined;
+  /** Bytes that came since anything was decoded: there are codings of nothing without end. */
+  private fruitless = 0;
+  private isPaused = false;
+  private hasEnded = false;
+
+  /** `maxBytes` bounds the coded bytes that come to nothing; the decoded ones are for the reader to bound. */
+  constructor(name: string, maxBytes: number, reader: DecodedReader) {
+    this.name = name;
+    this.maxBytes = maxBytes;
+    this.reader = reader;
+  }
+
+  add(bytes: Buffer): void {
+    this.fruitless += bytes.length;
+    if (this.fruitless > this.maxBytes) {
+      this.reader.onUndecodable(`of more than ${this.maxBytes} bytes nothing can be decoded`);
+      return;
+    }
+    // Behind the end of what is compressed may stand anything.
+    if (this.hasEnded) return;
+    this.decoder ??= this.open(bytes);
+    if (!this.decoder.write(bytes)) this.reader.holdSource();
+  }
+
+  /** No more bytes come; `task` runs once all are decoded. */
+  finish(task: () => void): void {
+    if (this.decoder === undefined || this.hasEnded) task();
+    else this.decoder.once('end', task).end();
+  }
+
+  pause(): void {
+    this.isPaused = true;
+    this.decoder?.pause();
+  }
+
+  resume(): void {
+    this.isPaused = false;
+    this.decoder?.resume();
+  }
+
+  /** Nobody is told anything more. */
+  stop(): void {
+    this.decoder?.removeAllListeners('data').removeAllListeners('end').destroy();
+  }
+
+  private open(first: Buffer): Transform {
+    const { reader } = this;
+    const decoder = createDecoder(this.name, first)
+      .on('data', (bytes: Buffer) => {
+        this.fruitless = 0;
+        reader.onDecoded(bytes);
+      })
+      .on('drain', () => reader.letSourceGoOn())
+      .on('end', () => {
+        this.hasEnded = true;
+        reader.letSourceGoOn();
+      })
+      .on('error', () => reader.onUndecodable(`it is said to be ${this.name}, and is not`));
+    if (this.isPaused) decoder.pause();
+    return decoder;
+  }
+}
