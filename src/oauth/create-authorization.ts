@@ -122,7 +122,7 @@ export function createAuthorizationEndpoints(
     audit: parts.audit,
     log,
   });
-  const { endGrantOf } = handlers.logins;
+  const { noteRefusal } = handlers.logins;
   const observers = [
     ...(parts.audit ? [auditLogins(parts.audit, parts.getTraceId)] : []),
     ...(parts.noteFailure ? [noteFailures(parts.noteFailure)] : []),
@@ -136,7 +136,7 @@ export function createAuthorizationEndpoints(
 
   /** One that names nobody is never given again: it need not be looked up. */
   async function noteRefusedToken(token: string): Promise<void> {
-    if (parts.inspectToken(token).sub !== undefined) await endGrantOf?.(token);
+    if (parts.inspectToken(token).sub !== undefined) await noteRefusal?.(token);
   }
 
   return {
@@ -148,7 +148,7 @@ export function createAuthorizationEndpoints(
       }),
       ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.namedPaths),
     ],
-    noteRefusedToken: endGrantOf && noteRefusedToken,
+    noteRefusedToken: noteRefusal && noteRefusedToken,
     start: documentOffer.start,
     close: documentOffer.close,
   };

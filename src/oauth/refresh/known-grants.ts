@@ -1,6 +1,6 @@
 // §4.7: which grant a token belongs to, and what happened to the grant last. Only hashes of tokens are stored.
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { generateSecret, hashSha256 } from '../../platform/ids.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import { buildOAuthKey, RECORD_VERSION } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
@@ -23,9 +23,9 @@ interface KnownGrants {
    * which answer is the last one, and that nothing came after it; on all replicas, whatever their clocks say.
    */
   readMark(grantId: string): Promise<string | undefined>;
-  /** Of an answer to what was asked while `before` was the mark. False, and nothing is done, where it has changed meanwhile. */
-  markAnswer(grantId: string, before: string | undefined, answerId: string): Promise<boolean>;
-  /** Nothing that the provider was asked for until now is given again. */
+  /** False, and nothing is done, where `before` is the mark no more, and for a grant that has ended. */
+  changeMark(grantId: string, before: string | undefined, mark: string): Promise<boolean>;
+  /** For some minutes the mark stays what it is then. */
   end(grantId: string): Promise<void>;
 }
 
@@ -47,18 +47,20 @@ export function createKnownGrants(store: KeyValue): KnownGrants {
       await store.set(buildGrantKey(hash), text, isCurrent ? CURRENT_SECONDS : GRANT_SECONDS);
     },
     readMark: (grantId) => store.get(buildMarkKey(grantId)),
-    markAnswer: (grantId, before, answerId) =>
-      store.compareAndSet(buildMarkKey(grantId), before, answerId, MARK_SECONDS),
-    end: (grantId) => store.set(buildMarkKey(grantId), generateSecret(), MARK_SECONDS),
+    changeMark: async (grantId, before, mark) =>
+      before !== ENDED && store.compareAndSet(buildMarkKey(grantId), before, mark, MARK_SECONDS),
+    end: (grantId) => store.set(buildMarkKey(grantId), ENDED, MARK_SECONDS),
   };
 }
 
+/** The mark of a grant that has ended. */
+const ENDED = '1';
 /** Longer than an answer is given again and the provider may take for one. Without its mark no answer is. */
 const MARK_SECONDS = 600;
 
 const buildGrantKey = (hash: string): string => buildOAuthKey('recent-grant', hash);
 
-/** The store's name for it from when it only said that a grant had ended, which replicas of then still make of it. */
+/** The store's name for it since it only said that a grant had ended, which is what earlier replicas make of it. */
 const buildMarkKey = (grantId: string): string =>
   buildOAuthKey('recent-ended', hashSha256(grantId));
 

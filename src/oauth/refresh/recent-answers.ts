@@ -45,10 +45,13 @@ export interface RecentAnswers {
   findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
   /** Of a refresh or access token. Never rejects. */
   findGrant(token: string): Promise<KnownGrant | undefined>;
-  /** Nothing that the provider was asked for until now is given again. */
+  /** Nothing of this grant is given again for some minutes. */
   end(grantId: string): Promise<void>;
-  /** The gateway refused a token: of a grant that is known, nothing is given again. Never rejects. */
-  endGrantOf(token: string): Promise<void>;
+  /**
+   * The gateway refused an access token, perhaps since it has expired. What the provider was asked for until now is not given again
+   * for its grant, where that is known. Never rejects.
+   */
+  noteRefusal(accessToken: string): Promise<void>;
   /**
    * The provider refused a refresh. If it is for good, the grant may have ended there: because of a token that was used
    * twice, say. Never rejects. Tokens of no known grant end nothing: made-up ones must not fill the store.
@@ -108,7 +111,7 @@ interface FreshToken extends Pick<RecalledAnswer, 'user'> {
 /** By which refreshes are counted, and what has to be told of tokens that are refused. */
 export interface LoginIndex
   extends Pick<RecentAnswers, 'findKnownId' | 'findLogin'>,
-    Partial<Pick<RecentAnswers, 'endGrantOf'>> {}
+    Partial<Pick<RecentAnswers, 'noteRefusal'>> {}
 
 export interface RecentAnswersDeps {
   readonly store: KeyValue;
@@ -140,7 +143,7 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     if (issued.used === undefined && !freshness.includesCodes) return;
     const id = generateSecret();
     const answers = buildAnswers(issued, id, clock.now());
-    if (!(await grants.markAnswer(issued.grantId, issued.mark, id))) return;
+    if (!(await grants.changeMark(issued.grantId, issued.mark, id))) return;
     await Promise.all([...answers].map(([token, answer]) => keepAnswer(token, answer)));
   }
 
@@ -209,9 +212,13 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     },
     findGrant,
     end: grants.end,
-    async endGrantOf(token) {
-      const grant = await findGrant(token);
-      if (grant !== undefined) await grants.end(grant.grantId).catch(() => {});
+    async noteRefusal(accessToken) {
+      const { grantId } = (await findGrant(accessToken)) ?? {};
+      if (grantId === undefined) return;
+      const changing = grants
+        .readMark(grantId)
+        .then((before) => grants.changeMark(grantId, before, generateSecret()));
+      await changing.catch(() => {});
     },
     async endAfterRefusal(grantId, status) {
       if (grantId === undefined || status >= 500 || status === 429) return;

@@ -51,6 +51,12 @@ async function expectForwarded(client: Client, ...tokens: readonly string[]): Pr
   for (const token of tokens) expect((await refresh(client, token)).asked).toBe(1);
 }
 
+/** Not even what the provider answers from now on is given again. */
+async function expectEnded(client: Client, token: string): Promise<void> {
+  await rotate(broker);
+  for (let n = 0; n < 3; n += 1) await expectForwarded(client, token);
+}
+
 describe('a refresh that repeats one', () => {
   test('§4.7 token: the answer to a code is never given for a refresh', async () => {
     const { client, refreshToken } = await logInByCode(broker, false);
@@ -222,6 +228,18 @@ describe('a grant of which a token was revoked or refused', () => {
     broker.answer(400, { error: 'invalid_grant' });
     expect(await refresh(login.client, login.next)).toMatchObject({ status: 400, asked: 1 });
     expect(await refresh(login.client, login.first)).toMatchObject({ status: 400, asked: 1 });
+    await expectEnded(login.client, login.next);
+  });
+
+  test('§4.7 revoke: a refusal by /mcp after that brings nothing back', async () => {
+    const exp = broker.clock.now() / 1000 + 60;
+    await rotate(broker, { access_token: await broker.sign({ exp }) });
+    const { client, next, tokens } = await logInAndRefresh();
+    broker.respond((res) => void res.writeHead(200).end());
+    await broker.steps.post('/oauth/revoke', { token: next, client_id: client.id });
+    broker.clock.advance(70_000);
+    expect((await callWith(tokens.access_token)).status).toBe(401);
+    await expectEnded(client, next);
   });
 
   test('§4.7 revoke: nor where nobody knows whether the provider revoked it', async () => {
@@ -229,8 +247,7 @@ describe('a grant of which a token was revoked or refused', () => {
     broker.respond((res) => void res.destroy());
     const revoked = { token: next, client_id: client.id };
     expect((await broker.steps.post('/oauth/revoke', revoked)).status).toBe(502);
-    await rotate(broker);
-    await expectForwarded(client, next);
+    await expectEnded(client, next);
   });
 
   test('§4.7 revoke: while the provider is asked for it nothing is given again, and what it answers meanwhile is not either', async () => {
@@ -288,8 +305,7 @@ describe('a grant of which a token was revoked or refused', () => {
       const { client, first, next } = await logInAndRefresh();
       broker.answer(status, body);
       await refresh(client, first, { scope: 'openid' });
-      await rotate(broker);
-      await expectForwarded(client, next);
+      await expectEnded(client, next);
     },
   );
 
