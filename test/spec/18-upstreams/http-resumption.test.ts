@@ -7,6 +7,7 @@ import { useFresh } from '../../support/lifetimes.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import {
   callTool,
+  NO_CAPABILITIES,
   sessionCaller,
   statelessCaller,
   toRequest,
@@ -57,7 +58,8 @@ function startBrokenCall(
     // What was written is on its way before the connection breaks.
     startEvents(res).write(begin(request), () => end(res));
   });
-  const caller = sessionCaller();
+  // One that can be asked has a stream (GET) for that beside its call.
+  const caller = sessionCaller({ capabilities: NO_CAPABILITIES });
   const heard: unknown[] = [];
   const controller = new AbortController();
   const calling = callTool(
