@@ -432,10 +432,24 @@ export async function createGateway(
       auth.close();
       authorization.close();
       outbound.close();
-      await store.close();
-      await observation.close();
+      try {
+        await closeInTime('store', store.close(), clock);
+      } finally {
+        await closeInTime('audit log or the exporter of traces', observation.close(), clock);
+      }
     },
   };
+}
+
+/** Milliseconds for the store, and for what is written last: with what is in flight less than the time that containers are given. */
+const CLOSE_MS = 2000;
+
+/** @throws Error with the name of the part that takes longer. */
+async function closeInTime(part: string, closing: Promise<void>, clock: Clock): Promise<void> {
+  const tooLate = pause(clock, CLOSE_MS).then(() => {
+    throw new Error(`The ${part} did not close within ${CLOSE_MS / 1000} s`);
+  });
+  await Promise.race([closing, tooLate]);
 }
 
 /** @throws ConfigError with all that the file needs and the settings lack. */

@@ -391,7 +391,7 @@ test('§20.2 doctor: lists that a server has and does not declare', async () => 
     {
       status: 'warning',
       what: 'silent does not declare tools; its list has 1.',
-      why: expect.stringMatching(/nobody sees this tool\.$/),
+      why: expect.stringMatching(/nobody sees these tools\.$/),
       remedy: expect.stringContaining('have the server declare tools'),
     },
     { what: 'silent does not declare prompts; its list has 2.' },

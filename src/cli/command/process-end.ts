@@ -4,6 +4,7 @@ import { getStackFacts } from '../../errors/gateway-error.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { standardOutput } from '../../platform/line-output.ts';
 import type { Log } from '../../platform/log.ts';
+import { endProcess } from './end-process.ts';
 import { isRunByNpx } from './invocation.ts';
 
 /**
@@ -26,13 +27,13 @@ export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
     }
     const isRepeated =
       signal === 'SIGINT' && first.signal === signal && at - first.at <= REPEATED_INTERRUPT_MS;
-    if (!isRepeated) process.exit(128 + constants.signals[signal]);
+    if (!isRepeated) endProcess(log, 128 + constants.signals[signal]);
   }
 
   async function shutDown(): Promise<void> {
     const code = await closeAll(log, close);
     if (code === 0) log.info('Stopped.');
-    process.exit(code);
+    endProcess(log, code);
   }
 
   process.on('SIGTERM', onSignal);
@@ -70,7 +71,7 @@ export function handleWorkerEnd(log: Log, close: () => Promise<void>): void {
   async function shutDown(): Promise<void> {
     if (isEnding) return;
     isEnding = true;
-    process.exit(await closeAll(log, close));
+    endProcess(log, await closeAll(log, close));
   }
 
   process.on('SIGTERM', () => void shutDown());
@@ -83,7 +84,7 @@ export function handleWorkerEnd(log: Log, close: () => Promise<void>): void {
 /** Resolves to the exit code. */
 async function closeAll(log: Log, close: () => Promise<void>): Promise<number> {
   try {
-    await close();
+    await stayAlive(close());
     return 0;
   } catch (cause) {
     log.error('The shutdown failed.', { cause });
@@ -104,7 +105,7 @@ function handleUncaughtErrors(log: Log): void {
       'An error was not caught, so the process ends. The stack shows where it was thrown, perhaps in a tool.',
       { cause, ...getStackFacts(cause) },
     );
-    process.exit(1);
+    endProcess(log, 1);
   });
 
   // A forgotten await in one tool must not end the service for everybody.

@@ -9,6 +9,7 @@ import { describeCause } from '../../platform/log.ts';
 import { StoreUnavailable } from '../store.ts';
 import { DataDirError, lockFolder } from './lock.ts';
 import { hasPagesBeyond, type Meta, PAGE_HEADER_BYTES, readMeta } from './pages.ts';
+import { trackWrite } from './pending-writes.ts';
 
 export interface DataFolder {
   readonly root: RootDatabase;
@@ -45,7 +46,7 @@ export async function openDataFolder(dataDir: string): Promise<DataFolder> {
       root,
       file,
       async write(change) {
-        return root.transaction(change).catch(rejectCommit);
+        return trackWrite(root.transaction(change).catch(rejectCommit));
       },
       async close() {
         await root.close();

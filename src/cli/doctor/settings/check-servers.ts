@@ -4,6 +4,10 @@ import type { Problem } from '../../../config/problem.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { hideSecretArguments } from '../../../platform/secret-texts.ts';
 import { countNoun } from '../../../platform/text.ts';
+import {
+  countUndeclared,
+  type UndeclaredList,
+} from '../../../upstreams/catalog/count-undeclared.ts';
 import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
 import { listGuardServers, type Setup } from '../../../upstreams/catalog/plan.ts';
 import type { UpstreamConfig } from '../../../upstreams/config/upstream-config.ts';
@@ -31,7 +35,6 @@ import { createCollectingLog, type LogEntry } from '../instruments.ts';
 import { checkLists } from './check-lists.ts';
 import { checkLoginAt } from './check-logins.ts';
 import { allowOwnProcess, checkIsolation, checkNames } from './check-tools.ts';
-import { checkUndeclared } from './check-undeclared.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'server';
@@ -125,7 +128,7 @@ async function checkServer(
     const what = `${name} answers, and has ${has}. ${tellEra(upstream, caller)}`;
     return [
       (count === 0 ? warning : ok)(CHECK, what),
-      ...(await checkUndeclared(upstream, caller, signal)),
+      ...(await countUndeclared(upstream, caller, signal)).map((list) => warnOfList(name, list)),
       ...checkNames(file, config, tools),
       await Promise.race([
         checkIsolation(config, upstream, tools, signal),
@@ -144,6 +147,13 @@ const describeError = (error: unknown): string =>
   error instanceof UpstreamError && error.cause === undefined
     ? error.logMessage
     : describeCause(error);
+const warnOfList = (server: string, { list, count }: UndeclaredList) =>
+  warning('server.undeclared', {
+    what: `${server} does not declare ${list}; its list has ${count}.`,
+    why: `A server is asked only for what its capabilities declare: nobody sees these ${list}.`,
+    setting: 'POSTERN_CONFIG',
+    remedy: `have the server declare ${list} in the capabilities that it answers the handshake with.`,
+  });
 
 /** In the words of the log, which knows what to do about a program, and the last that it wrote. */
 function describeFailure(config: UpstreamConfig, error: unknown, logged: readonly LogEntry[]) {

@@ -30,7 +30,11 @@ export async function superviseWorkers(
   logEnvironment(log, envFile);
   if (configFile !== undefined) logConfigFile(log, configFile);
   logStartWarnings(config, log);
-  const pool = createWorkerPool(log, configFile && describeProtection(configFile.setup));
+  const { shutdownDelayMs } = config.server;
+  const pool = createWorkerPool(log, {
+    atStart: configFile && describeProtection(configFile.setup),
+    endMs: 2 * shutdownDelayMs + END_MS,
+  });
   handleProcessEnd(log, pool.close);
   if (configFile !== undefined) onHangUp(pool.hangUp, pool.close);
   await pool.start(workers);
@@ -41,8 +45,17 @@ export async function superviseWorkers(
 const STEADY_MS = 10_000;
 const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
-/** `atStart`: what the configuration file says at start. */
-function createWorkerPool(log: Log, atStart: Protection | undefined) {
+/** Milliseconds that a worker has to end beside its delay. It ends itself before, unless its own thread is blocked. */
+const END_MS = 16_000;
+
+interface PoolOptions {
+  /** What the configuration file says at start. */
+  readonly atStart: Protection | undefined;
+  /** Milliseconds that a worker has to shut down. */
+  readonly endMs: number;
+}
+
+function createWorkerPool(log: Log, { atStart, endMs }: PoolOptions) {
   const running = new Set<WorkerProcess>();
   const shareMetrics = createMetricsMerger(running);
   let isEnding = false;
@@ -103,8 +116,20 @@ function createWorkerPool(log: Log, atStart: Protection | undefined) {
   /** Shuts all down and waits for them. @throws Error when one did not end cleanly. */
   async function close(): Promise<void> {
     isEnding = true;
+    const limit = setTimeout(killHanging, endMs);
     const ends = await Promise.all(Array.from(running, (worker) => worker.shutDown()));
+    clearTimeout(limit);
     if (ends.includes('failed')) throw new Error('a worker did not end cleanly');
+  }
+
+  function killHanging(): void {
+    for (const worker of running) {
+      log.error('A worker does not end, and is killed: something blocks it, such as its disk.', {
+        worker: worker.id,
+        pid: worker.pid,
+      });
+      worker.kill();
+    }
   }
 
   // At a second signal, or after an error here. A worker that hangs would not notice it.

@@ -1,0 +1,28 @@
+// How a process exits once there is nothing left to do in it, whatever its store does.
+import { pause, systemClock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { hasPendingWrites, settleWrites } from '../../store/embedded/pending-writes.ts';
+
+/** Milliseconds for writes under way to end. */
+const WRITES_MS = 1000;
+
+/** At once, unless the embedded store is writing. */
+export function endProcess(log: Log, code: number): void {
+  if (hasPendingWrites()) void endAfterWrites(log, code);
+  else process.exit(code);
+}
+
+async function endAfterWrites(log: Log, code: number): Promise<void> {
+  const isSettled = await Promise.race([
+    settleWrites().then(() => true),
+    pause(systemClock, WRITES_MS).then(() => false),
+  ]);
+  if (isSettled) process.exit(code);
+  log.error(
+    'A write to DATA_DIR does not end, so this process is killed. Look for what holds its disk, or store.mdb, up.',
+  );
+  process.emit('exit', code);
+  process.kill(process.pid, 'SIGKILL');
+  // The first process of a container cannot kill itself by a signal.
+  process.abort();
+}
