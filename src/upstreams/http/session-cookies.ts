@@ -96,6 +96,10 @@ export class SessionCookies {
 
   /** Whether the store should be told of it at once. */
   private set(cookie: Cookie, now: number): boolean {
+    if (countBytes(cookie) > MAX_COOKIE_BYTES) {
+      this.deps.onExcess();
+      return false;
+    }
     const key = toKey(cookie);
     this.isUnsaved = true;
     this.cookies.delete(key);

@@ -100,6 +100,11 @@ function watchStore(opened: Store) {
       written.push([key, value]);
       return opened.getOrSet(key, value, ttlSeconds);
     },
+    async compareAndSet(key, expected, value, ttlSeconds) {
+      const isSet = await opened.compareAndSet(key, expected, value, ttlSeconds);
+      if (isSet) written.push([key, value]);
+      return isSet;
+    },
   };
   return { store, written, trips: () => count };
 }
