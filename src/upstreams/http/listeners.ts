@@ -236,16 +236,18 @@ function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
     };
   }
 
+  function restart(): void {
+    current();
+    current = start(() => {});
+  }
+
   return {
-    restart() {
-      current();
-      current = start(() => {});
-    },
+    restart,
     replace() {
       current = start(current);
     },
     revive() {
-      if (isGivenUp) current = start(() => {});
+      if (isGivenUp) restart();
     },
     stop: () => current(),
   };
