@@ -211,10 +211,12 @@ export function withholdRoots<Config extends UpstreamConfig>(
   ): Promise<JsonObject> {
     const { onRequest } = request;
     const answered = { ...request, ...(onRequest && { onRequest: refuseRoots(onRequest) }) };
-    const result = await upstream
-      .request(withoutRoots(caller), answered)
-      .catch((thrown: unknown) => (needsRoots(thrown) ? refuseCall() : Promise.reject(thrown)));
-    return asksForRoots(result) ? refuseCall() : result;
+    try {
+      const result = await upstream.request(withoutRoots(caller), answered);
+      return asksForRoots(result) ? refuseCall() : result;
+    } catch (thrown) {
+      throw needsRoots(thrown) ? refuseCall() : thrown;
+    }
   }
 
   /** Its client has roots: what the server says of it would be wrong. */

@@ -13,8 +13,8 @@ export interface ServerQuestions {
     onRequest: UpstreamRequest['onRequest'],
   ): Promise<JsonObject | undefined>;
   /**
-   * The same for what does not say which call it belongs to: one of those that it may belong to, the first one first. It may be
-   * any of them that waits for the answer, so the time of all of them stands still.
+   * The same for what does not say which call it belongs to: it goes to one of those that it may belong to, the first that has no
+   * such question yet. It may be any of them that waits for the answer, so the time of all of them stands still.
    */
   answerForOneOf(
     question: ServerRequest,
@@ -37,6 +37,7 @@ type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
 /** Of one session, or of one process: ids are its own. */
 export function createServerQuestions(): ServerQuestions {
   const open = new Map<unknown, Cancellation>();
+  const busy = new Set<Askable['request']>();
 
   async function answer(
     question: ServerRequest,
@@ -59,7 +60,7 @@ export function createServerQuestions(): ServerQuestions {
       const askable = isQuestion(question) ? listAskable() : [];
       if (askable.length === 0) return answer(question, undefined);
       const resumes = askable.map(({ deadline }) => deadline?.pause());
-      const response = await answer(question, askInTurn(listAskable));
+      const response = await answer(question, askInTurn(listAskable, busy));
       for (const resume of resumes) resume?.();
       return response;
     },
@@ -110,19 +111,26 @@ const NOT_ATTRIBUTED =
   'The gateway cannot tell which client to ask: no call that is under way is known to be the one that this belongs to';
 
 /** A call may end before its client has answered: the question may belong to another one. */
-function askInTurn(listAskable: () => readonly Askable[]): OnRequest {
+function askInTurn(
+  listAskable: () => readonly Askable[],
+  busy: Set<Askable['request']>,
+): OnRequest {
   const asked = new Set<Askable['request']>();
 
   return async function askNext(question, signal) {
-    const next = listAskable().find(({ request }) => !asked.has(request))?.request;
-    if (next?.onRequest === undefined) throw new UpstreamError('aborted', 'the calls are over');
-    asked.add(next);
+    const untold = listAskable().filter((one) => !asked.has(one.request));
+    const { request } = untold.find((one) => !busy.has(one.request)) ?? untold[0] ?? {};
+    if (request?.onRequest === undefined) throw new UpstreamError('aborted', 'the calls are over');
+    asked.add(request);
+    busy.add(request);
     try {
-      return await next.onRequest(question, signal);
+      return await request.onRequest(question, signal);
     } catch (thrown) {
       const isOver = thrown instanceof UpstreamError && thrown.failure === 'aborted';
       if (!isOver || signal.aborted) throw thrown;
       return askNext(question, signal);
+    } finally {
+      busy.delete(request);
     }
   };
 }

@@ -293,7 +293,7 @@ describe('a question on the stream of a session', () => {
     await Promise.all(called);
   });
 
-  test('§18.3 with several calls under way: it goes to the newest, and the time of all stands still', async () => {
+  test('§18.3 with several calls under way: it goes to the newest, the next one to another, and the time of all stands still', async () => {
     behave();
     const caller = sessionCaller();
     const asked: string[] = [];
@@ -313,9 +313,13 @@ describe('a question on the stream of a session', () => {
     await called[0];
     only()?.write(question('q'));
     await expect.poll(() => asked).toEqual(['c']);
+    const answerFirst = answer;
+    only()?.write(question('r'));
+    await expect.poll(() => asked).toEqual(['c', 'b']);
     await advanceSlowly(clock, 60_000);
+    answerFirst(ROLE);
     answer(ROLE);
-    await expect.poll(answers).toHaveLength(1);
+    await expect.poll(answers).toHaveLength(2);
     end('b');
     end('c');
     expect(await Promise.all(called)).toMatchObject([{ word: 'a' }, { word: 'b' }, { word: 'c' }]);
