@@ -147,6 +147,7 @@ export async function openUpstreams(
     getSeal,
     sessionKeyPrefix: keyPrefix,
     sessionTtlSeconds: ttlSeconds,
+    listWaitMs: config.upstreams.listWaitMs,
     storedLock: parts.storedLock,
     hasReplicas: store.isShared,
     clock,

@@ -193,6 +193,7 @@ async function listItems(
       getSeal: async () => seal,
       sessionKeyPrefix: '',
       sessionTtlSeconds: 60,
+      listWaitMs: 15_000,
       clock: systemClock,
       log,
       metrics: noMetrics,

@@ -8,6 +8,12 @@ export const upstreamSettings = {
     summary: 'The most bytes of one answer of an MCP server behind the gateway.',
     details: 'Of a stream, of each event. A call whose answer is longer ends in an error result.',
   }),
+  listWaitMs: defineSetting('LIST_WAIT_MS', integer(0, 60_000), {
+    default: { value: 5_000 },
+    summary: 'Milliseconds that a first list waits for a server that has not said what it has.',
+    details:
+      'Then it goes out without that server, and clients are told when its list has come. Who cannot be told waits up to 8 s ([how](reference/server-connections.md#184-when-a-server-fails)).',
+  }),
   runProgramsAs: defineSetting('RUN_PROGRAMS_AS', systemUser, {
     summary: 'The user of the system that MCP servers run as that are programs.',
     details:

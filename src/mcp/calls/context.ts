@@ -326,6 +326,11 @@ class ClientContext implements CallContext {
     return context.#relay;
   }
 
+  get takesStream(): boolean {
+    const { stream } = ClientContext.#find(this).#access.source;
+    return stream.isAccepted && stream.mayBegin;
+  }
+
   get approvalRounds(): ApprovalRounds | undefined {
     return this.#access.client.approvalRounds;
   }

@@ -11,6 +11,7 @@ import {
   failUnknownItem,
   LIST_KINDS,
   type ListKind,
+  type ListName,
 } from '../../protocol/list-kinds.ts';
 import type { Question } from '../control/question-guards.ts';
 import type {
@@ -40,6 +41,8 @@ export interface IdentifiedCaller extends Caller {
 export interface CallerContext extends Context, IdentifiedCaller {
   /** §27, in the stateless era: how a call is asked about, from round to round. Undefined where none is made. */
   readonly approvalRounds?: ApprovalRounds | undefined;
+  /** Whether a notification reaches the client in the answer to the call, whatever that is about. */
+  readonly takesStream?: boolean;
 }
 
 /** MCP 2026-07-28 "Multi Round-Trip Requests": a call that somebody is asked about, as its client sends it again and again. */
@@ -105,6 +108,8 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
    * @throws what an author's `watch` throws.
    */
   listen(caller: IdentifiedCaller, listener: CatalogListener, uris?: readonly string[]): () => void;
+  /** §18.4: lists in which something was missing when the session got them, and that have come since. Each is told once. */
+  takeMissedLists?(sessionId: string): readonly ListName[];
   /** A client has ended its session: what was opened for it can be closed. Never throws. */
   endSession(caller: IdentifiedCaller): void;
 }

@@ -162,7 +162,9 @@ function createRespondToRequest(deps: RequestDeps) {
     working.then(
       (outcome) => {
         running.remove();
-        stream.end(answerInVersion(protocolVersion, outcome));
+        const answer = answerInVersion(protocolVersion, outcome);
+        if ('result' in answer) tellOfMissedLists(call, session);
+        stream.end(answer);
       },
       (thrown: unknown) => {
         running.remove();
@@ -170,6 +172,14 @@ function createRespondToRequest(deps: RequestDeps) {
       },
     );
     return stream.respond();
+  }
+}
+
+/** §18.4. Not before an error, whose status says more than an event of a stream could. */
+function tellOfMissedLists({ catalog, stream }: Call, { sessionId }: SessionRecord): void {
+  if (!stream.isAccepted || !stream.mayBegin) return;
+  for (const list of catalog.takeMissedLists?.(sessionId) ?? []) {
+    stream.send({ method: `notifications/${list}/list_changed`, params: {} });
   }
 }
 

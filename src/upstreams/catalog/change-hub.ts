@@ -11,6 +11,8 @@ import type { Server } from './server.ts';
 export interface ChangeHub {
   /** Until the result is called. */
   add(listener: ListListener): () => void;
+  /** Whether the session has a stream on which it hears of changes at this replica. */
+  hasStream(sessionId: string): boolean;
   /** A list of the server has changed: for this audience, or for everybody. */
   announce(server: Server, list: ListName, audience: string | undefined): void;
   /** The same for some callers. */
@@ -21,6 +23,8 @@ export interface ChangeHub {
 
 export interface ListListener {
   readonly caller: UpstreamCaller;
+  /** Whether the client is told at once. */
+  readonly isStream: boolean;
   hears(server: Server): boolean;
   listChanged(list: ListName): void;
   serversChanged(): void;
@@ -42,15 +46,30 @@ export function createChangeHub({
     onError: (cause) => log.error('A listener failed; please report this.', { cause }),
   });
 
+  /** Sessions with such a listener, and how many they have. */
+  const streams = new Map<string, number>();
+
+  function countStreams({ caller, isStream }: ListListener, change: 1 | -1): void {
+    const { sessionId } = caller;
+    if (!isStream || sessionId === undefined) return;
+    const count = (streams.get(sessionId) ?? 0) + change;
+    if (count === 0) streams.delete(sessionId);
+    else streams.set(sessionId, count);
+  }
+
   return {
+    hasStream: (sessionId) => streams.has(sessionId),
     add(listener) {
       let isListening = true;
+      countStreams(listener, 1);
       const listChanged = createThrottle<ListName>(clock, MIN_DISTANCE_MS, (list) => {
         if (isListening) listener.listChanged(list);
       });
       const stop = bus.subscribe(ALL, { ...listener, listChanged });
       return () => {
+        if (!isListening) return;
         isListening = false;
+        countStreams(listener, -1);
         stop();
       };
     },

@@ -40,7 +40,7 @@ export async function describeView(
   deps: DescribeDeps,
   caller: IdentifiedCaller,
 ): Promise<CatalogDescription> {
-  const who = toWho(caller);
+  const who = toWho(caller, undefined, 'told');
   const { view, getPlan } = deps;
   const { servers, builtIn } = getPlan();
   const catalog = view.hasBuiltIn() ? builtIn?.catalog : undefined;
@@ -73,7 +73,7 @@ function joinOrReplace(
 }
 
 async function describeServer(deps: DescribeDeps, planned: PlannedServer, who: Who) {
-  const description = await planned.server.lists.describe(who.upstream);
+  const description = await planned.server.lists.describe(who.upstream, who.patience);
   return {
     offers: readOffers(description),
     instructions: await readInstructions(deps, planned, description, who),

@@ -59,6 +59,8 @@ export function createJoinedView(getPlan: () => Plan): View {
         resources?.isPersonal === true ||
         cache?.scope === 'private' ||
         planned.some(({ server }) => server.isPersonal),
+      hasAllServers:
+        resources?.hasAllServers !== false && prepared.every((one) => one !== undefined),
     };
   }
 
@@ -238,7 +240,7 @@ export function loadPrepared(
 ): LoadedList | undefined | Promise<LoadedList | undefined> {
   const toLoaded = (fetched: FetchedList | undefined) =>
     fetched && { prepared: prepareList(kind, fetched), ttlMs: fetched.ttlMs };
-  const fetching = server.lists.load(kind, who.upstream);
+  const fetching = server.lists.load(kind, who.upstream, who.patience);
   return fetching instanceof Promise ? fetching.then(toLoaded) : toLoaded(fetching);
 }
 

@@ -1,13 +1,14 @@
 // §18.4: one list, served from memory while it is fetched anew.
 import type { Clock } from '../../platform/clock.ts';
 import type { FetchedList } from './fetch-list.ts';
+import type { Patience } from './server-lists.ts';
 
 export interface ListCache {
   /**
    * At once where there is one, else when it has come. Undefined while there is none: the server failed, or takes
    * longer than is waited for.
    */
-  load(): FetchedList | undefined | Promise<FetchedList | undefined>;
+  load(patience: Patience): FetchedList | undefined | Promise<FetchedList | undefined>;
   /** What there is, however old. */
   peek(): FetchedList | undefined;
   /** It has changed: it is asked for before anybody gets it again. */
@@ -24,10 +25,10 @@ export interface ListCache {
 interface ListCacheDeps {
   readonly clock: Clock;
   fetch(): Promise<FetchedList>;
-  /** How long the first list is waited for. */
-  readonly firstWait: Pick<WaitingTime, 'left'>;
-  /** Whoever waited for the first list got none: it has not come in that time. */
-  onWaitedInVain(): void;
+  /** For how many milliseconds the first list is waited for. */
+  countLeftMs(patience: Patience): number;
+  /** Whoever waited for the first list got none, which was asked for so many milliseconds ago. */
+  onWaitedInVain(ms: number): void;
   /** Whether a list that has changed must not be served while the new one cannot be had. */
   isStrict(): boolean;
   /** The list is another than the one that was served last. */
@@ -129,27 +130,25 @@ export function createListCache(deps: ListCacheDeps): ListCache {
     lookEveryMs = isSame ? Math.min(2 * lookEveryMs, MAX_LOOK_MS) : LOOK_MS;
   }
 
-  async function wait(): Promise<FetchedList | undefined> {
-    changedWait ??= {
-      time: createWaitingTime(clock, CHANGED_WAIT_MS),
-      startedAt: clock.monotonic(),
-    };
-    const waiting = list === undefined ? deps.firstWait : changedWait.time;
-    await waitAtMost(clock, waiting.left(), refresh());
-    // What has just been asked for again is not late yet: the one before it may have failed at once.
-    const isLate = flight !== undefined && clock.monotonic() - flight.startedAt >= QUICK_MS;
-    if (list === undefined && isLate) deps.onWaitedInVain();
+  async function wait(patience: Patience): Promise<FetchedList | undefined> {
+    changedWait ??= { time: createWaitingTime(clock), startedAt: clock.monotonic() };
+    const leftMs =
+      list === undefined ? deps.countLeftMs(patience) : changedWait.time.left(CHANGED_WAIT_MS);
+    await waitAtMost(clock, leftMs, refresh());
+    if (list === undefined && flight !== undefined) {
+      deps.onWaitedInVain(clock.monotonic() - flight.startedAt);
+    }
     return getServable();
   }
 
   return {
-    load() {
+    load(patience) {
       const now = clock.monotonic();
       if (isCurrent()) {
         if (now >= Math.max(expiresAt, retryAt)) void refresh();
         return list;
       }
-      return now < retryAt ? getServable() : wait();
+      return now < retryAt ? getServable() : wait(patience);
     },
     peek: () => list,
     invalidate() {
@@ -188,21 +187,21 @@ export function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Pr
 
 /** How long a first answer may be waited for, of all who wait for it together. */
 export interface WaitingTime {
-  /** Milliseconds that are left; the time begins with the first call. */
-  left(): number;
+  /** Milliseconds that are left of so many; the time begins with the first call. */
+  left(ms: number): number;
   /** There is a reason to wait again. */
   restart(): void;
 }
 
-export function createWaitingTime(clock: Clock, ms: number): WaitingTime {
-  let endsAt: number | undefined;
+export function createWaitingTime(clock: Clock): WaitingTime {
+  let startedAt: number | undefined;
   return {
-    left() {
-      endsAt ??= clock.monotonic() + ms;
-      return Math.max(0, endsAt - clock.monotonic());
+    left(ms) {
+      startedAt ??= clock.monotonic();
+      return Math.max(0, startedAt + ms - clock.monotonic());
     },
     restart() {
-      endsAt = undefined;
+      startedAt = undefined;
     },
   };
 }

@@ -6,10 +6,12 @@ import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import { nameOwner } from '../../store/owner.ts';
+import type { ChangeHub } from './change-hub.ts';
+import type { MissedLists } from './missed-lists.ts';
 import type { WritePage } from './page-memory.ts';
 import type { Entry } from './prepare-list.ts';
 import { createHasOthers, toSessionTool } from './session-tools.ts';
-import { type Access, type ListView, toWho, type View, type Who } from './view.ts';
+import { type Access, type ListView, toLister, type View, type Who } from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;
@@ -19,6 +21,8 @@ export const JUDGED_AT_ONCE = 16;
 export interface ListPageDeps {
   readonly view: View;
   readonly access: Access;
+  readonly hub: Pick<ChangeHub, 'hasStream'>;
+  readonly missedLists: Pick<MissedLists, 'note'>;
   readonly clock: Clock;
   /** Whether callers may see different things. */
   dependsOnCaller(): boolean;
@@ -32,7 +36,7 @@ export type ListPage = (
 ) => Promise<Page<RawItem>>;
 
 export function createListPage(deps: ListPageDeps): ListPage {
-  const { view, access, clock, dependsOnCaller, writePage } = deps;
+  const { view, access, hub, missedLists, clock, dependsOnCaller, writePage } = deps;
   const orderByTurns = createOrderByTurns();
   const hasOthers = createHasOthers();
   const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
@@ -41,9 +45,10 @@ export function createListPage(deps: ListPageDeps): ListPage {
   const isAnyDown = () => view.listServers().some((server) => server.isDown());
 
   return async function listPage(kind, cursor, context) {
-    const who = toWho(context, context);
+    const who = toLister(context, hub);
     const work = createTurns(clock);
     const list = await view.list(kind, who);
+    if (context.takesStream) missedLists.note(kind, who.upstream, view, list.hasAllServers);
     if (work.isOver()) await work.next();
     const isPrivate = list.isPersonal || dependsOnCaller();
     if (dependsOnCaller()) await access.prepareFor(who, work);

@@ -46,6 +46,7 @@ export function listenToServers(
     const who = toWho(caller);
     stopHub = hub.add({
       caller: who.upstream,
+      isStream: true,
       hears: (server) => view.findServer(server.name) === server,
       listChanged: (list) => listener.listChanged(list),
       serversChanged() {

@@ -81,7 +81,7 @@ async function renewServed({ server }: PlannedServer, read: ReadServer): Promise
     const served = lists.peek(list, GATEWAY_CALLER);
     if (served === undefined || served.fingerprint === read[list].fingerprint) continue;
     lists.invalidate(LIST_KINDS[list].list, GATEWAY_CALLER);
-    await lists.load(list, GATEWAY_CALLER);
+    await lists.load(list, GATEWAY_CALLER, 'forCall');
   }
 }
 

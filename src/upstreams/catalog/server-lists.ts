@@ -5,7 +5,6 @@ import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
-import { nameOwner } from '../../store/owner.ts';
 import {
   findLockedKind,
   LOCKED_ITEMS,
@@ -43,6 +42,7 @@ export interface ServerLists {
   load(
     kind: ListKind,
     caller: UpstreamCaller,
+    patience: Patience,
   ): FetchedList | undefined | Promise<FetchedList | undefined>;
   /** Waits for the first list as long as one takes that comes quickly: a second, once. */
   waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void>;
@@ -51,7 +51,7 @@ export interface ServerLists {
   /** Whether it listed the resource, and does so no longer. */
   hadResource(uri: string, caller: UpstreamCaller): boolean;
   /** What it says of itself; undefined where it did not in time. */
-  describe(caller: UpstreamCaller): Promise<UpstreamDescription | undefined>;
+  describe(caller: UpstreamCaller, patience: Patience): Promise<UpstreamDescription | undefined>;
   /** The same, as far as it is known. */
   peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
   /** What of that name, or URI, was approved when it was last listed so; undefined where it still is, or was never seen so. */
@@ -74,6 +74,12 @@ export interface ServerLists {
   forget(isAbout: (caller: UpstreamCaller) => boolean): void;
 }
 
+/**
+ * For how long a server may let wait that has not said what it has: whoever can be told when it has, whoever can only list
+ * again, and whoever calls what may be its own.
+ */
+export type Patience = 'told' | 'untold' | 'forCall';
+
 export interface KeptList {
   readonly kind: ListKind;
   readonly items: readonly RawItem[];
@@ -84,6 +90,8 @@ export interface ServerListsDeps {
   readonly log: Log;
   readonly isPersonal: boolean;
   readonly maxUsers: number;
+  /** `LIST_WAIT_MS`. */
+  readonly listWaitMs: number;
   readonly signal: AbortSignal;
   /** Undefined where nothing is locked. */
   getLock(): Lock | undefined;
@@ -93,11 +101,11 @@ export interface ServerListsDeps {
 }
 
 /** §18.4: a first `npx -y` downloads. */
-const FIRST_WAIT_MS = 15_000;
-/** The same, of a list that has not come in that time; and of any, where another server may have what is looked for. */
+const CALL_WAIT_MS = 15_000;
+/** Clients give up after 10 s. */
+const UNTOLD_WAIT_MS = 8_000;
+/** For a list of which is known that it takes longer; and for any, where another server may have what is looked for. */
 const QUICK_WAIT_MS = 1_000;
-/** Users whom a list of their own did not come for: so many, and it is that of all. */
-const MAX_PATIENT_USERS = 3;
 /** Of the lists of all users of a server, as JSON text. */
 const MAX_USERS_BYTES = 67_108_864;
 /** Of users with lists of their own, whose are asked for anew when the server is back. */
@@ -119,11 +127,19 @@ interface Holder {
 }
 
 export function createServerLists(upstream: Upstream, deps: ServerListsDeps): ServerLists {
-  const { clock, log, isPersonal, maxUsers, signal } = deps;
+  const { clock, log, isPersonal, maxUsers, listWaitMs, signal } = deps;
+  const waitMs: Readonly<Record<Patience, number>> = {
+    told: listWaitMs,
+    untold: Math.max(listWaitMs, UNTOLD_WAIT_MS),
+    forCall: Math.max(listWaitMs, CALL_WAIT_MS),
+  };
+  const quickMs = Math.min(QUICK_WAIT_MS, listWaitMs / 5);
   /** Least recently used first. */
   const holders = new Map<string, Holder>();
-  /** By list: who waited for it in vain since it last came in time. */
-  const waitedInVain = new Map<ListKind, Set<string>>();
+  /** By list: how long it took whoever it came to last, or has not come to since. So nobody waits in vain for what others did. */
+  const slownesses = new Map<ListKind, number>();
+  /** Of which the log says that clients waited in vain. */
+  const reported = new Set<ListKind>();
 
   const lastApproved: Record<LockedList, LastApproved> = {
     tools: NONE_APPROVED,
@@ -149,17 +165,19 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
   }
 
   function createHolder(audience: string, caller: UpstreamCaller): Holder {
-    const firstWait = createWaitingTime(clock, FIRST_WAIT_MS);
-    const quickWait = createWaitingTime(clock, QUICK_WAIT_MS);
-    const countLeftMs = (kind: ListKind): number => {
-      const [leftMs, quickMs] = [firstWait.left(), quickWait.left()];
-      return isSlow(kind) ? Math.min(leftMs, quickMs) : leftMs;
+    const firstWait = createWaitingTime(clock);
+    const quickWait = createWaitingTime(clock);
+    const countLeftMs = (kind: ListKind, patience: Patience): number => {
+      const leftMs = firstWait.left(waitMs[patience]);
+      const quickLeftMs = quickWait.left(quickMs);
+      const isSlow = (slownesses.get(kind) ?? 0) >= waitMs[patience];
+      return isSlow ? Math.min(leftMs, quickLeftMs) : leftMs;
     };
     const createList = (kind: ListKind): ListCache =>
       createListCache({
         clock,
-        firstWait: { left: () => countLeftMs(kind) },
-        onWaitedInVain: () => noteWaitedInVain(kind, holder.caller),
+        countLeftMs: (patience) => countLeftMs(kind, patience),
+        onWaitedInVain: (ms) => noteWaitedInVain(kind, ms),
         isStrict: () => deps.getLock() !== undefined,
         fetch: () => fetchFor(holder, kind),
         onChange: () => deps.onChange(LIST_KINDS[kind].list, audience),
@@ -192,7 +210,9 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
       if (locked !== undefined) noteApproved(holder, locked, list);
       dropOldHolders(holder);
       holder.problem = undefined;
-      if (clock.monotonic() - startedAt < FIRST_WAIT_MS) waitedInVain.delete(kind);
+      const tookMs = clock.monotonic() - startedAt;
+      slownesses.set(kind, tookMs);
+      if (tookMs < listWaitMs) reported.delete(kind);
       return list;
     } catch (error) {
       if (error instanceof UpstreamError) holder.problem = error.message;
@@ -228,38 +248,38 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     }
   }
 
-  /** One user's list says nothing about those of others. */
-  const isSlow = (kind: ListKind): boolean =>
-    (waitedInVain.get(kind)?.size ?? 0) >= (isPersonal ? MAX_PATIENT_USERS : 1);
-
   /** Whoever waited does not know for whom. Why a server is down is said where that is noticed. */
-  function noteWaitedInVain(kind: ListKind, { user }: UpstreamCaller): void {
+  function noteWaitedInVain(kind: ListKind, ms: number): void {
+    // What has just been asked for again is not late yet: the one before it may have failed at once.
+    if (ms < quickMs) return;
+    slownesses.set(kind, Math.max(slownesses.get(kind) ?? 0, ms));
+    if (reported.has(kind) || upstream.isUp === false) return;
+    reported.add(kind);
     const { name } = upstream.config;
-    const users = waitedInVain.get(kind) ?? new Set();
-    waitedInVain.set(kind, users);
-    if (users.size === 0 && upstream.isUp !== false) {
-      log.warn(
-        `Server ${name}: clients waited ${FIRST_WAIT_MS / 1000} s for its ${kind}, which have not come. Lists are without them until they do.`,
-        { server: name },
-      );
-    }
-    if (users.size < MAX_PATIENT_USERS) users.add(user === undefined ? '' : nameOwner(user));
+    log.warn(
+      `Server ${name}: its ${kind} have not come for ${Math.round(ms / 1000)} s. Lists are without them until they do.`,
+      { server: name },
+    );
   }
 
   return {
-    load: (kind, caller) => findHolder(caller).lists[kind].load(),
+    load: (kind, caller, patience) => findHolder(caller).lists[kind].load(patience),
     async waitIfQuick(kind, caller) {
       const { lists, quickWait } = findHolder(caller);
       if (lists[kind].peek() !== undefined) return;
-      await waitAtMost(clock, quickWait.left(), Promise.resolve(lists[kind].load()));
+      await waitAtMost(
+        clock,
+        quickWait.left(QUICK_WAIT_MS),
+        Promise.resolve(lists[kind].load('forCall')),
+      );
     },
     peek: (kind, caller) => findHolder(caller).lists[kind].peek(),
     hadResource: (uri, caller) => findHolder(caller).formerResources.has(hashSha256(uri)),
-    async describe(caller) {
+    async describe(caller, patience) {
       const { firstWait, caller: asking } = findHolder(caller);
       const known = upstream.peekDescription(asking);
       // What is known may be out of date; then it is asked for, and nobody waits.
-      const leftMs = known === undefined ? firstWait.left() : 0;
+      const leftMs = known === undefined ? firstWait.left(waitMs[patience]) : 0;
       await waitAtMost(clock, leftMs, upstream.describe(asking));
       return upstream.peekDescription(asking);
     },

@@ -32,11 +32,12 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     const loaded = planned && (await loadPrepared(planned, kind, who));
     const ttlMs = loaded?.ttlMs ?? 1_000;
     const isPersonal = planned?.server.isPersonal === true;
-    if (!loaded) return { ...indexEntries([], getOwnName), ttlMs, isPersonal };
-    if (!dependsOnJoined(kind)) return { ...toOwnList(loaded.prepared), ttlMs, isPersonal };
+    const about = { ttlMs, isPersonal, hasAllServers: loaded !== undefined };
+    if (!loaded) return { ...indexEntries([], getOwnName), ...about };
+    if (!dependsOnJoined(kind)) return { ...toOwnList(loaded.prepared), ...about };
     const { entries } = await joined.list(kind, who);
     const own = entries.filter(({ server }) => server === name);
-    return { ...indexEntries(own, getOwnName), ttlMs, isPersonal };
+    return { ...indexEntries(own, getOwnName), ...about };
   }
 
   const listAtHand: View['listAtHand'] = async (kind, who) => {

@@ -52,6 +52,8 @@ export interface ServerDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly maxUsers: number;
+  /** `LIST_WAIT_MS`. */
+  readonly listWaitMs: number;
   /** Undefined where nothing is locked. */
   getLock(): Lock | undefined;
   /** Asks the guards about items of one of its lists (§26.2). Never rejects. */

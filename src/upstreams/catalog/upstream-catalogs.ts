@@ -33,6 +33,7 @@ import {
 } from './list-guards.ts';
 import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
 import { createLockApproval, type LockApproval } from './lock-approval.ts';
+import { createMissedLists } from './missed-lists.ts';
 import { type CompiledSetup, createPlan, type Plan } from './plan.ts';
 import { createNaming, toJudgedList } from './prepare-list.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
@@ -66,6 +67,8 @@ export interface UpstreamCatalogsDeps {
   readonly hasReplicas?: boolean;
   /** Users whose lists are kept, of each server that has some for each user; 1,000 unless given. */
   readonly maxUsers?: number;
+  /** `LIST_WAIT_MS`. */
+  readonly listWaitMs: number;
 }
 
 export interface UpstreamCatalogs {
@@ -145,6 +148,7 @@ export function createUpstreamCatalogs(
     connectUser: deps.connectUser,
     links: createLinkedResources(deps),
     hub,
+    missedLists: createMissedLists(hub),
     clock,
     getPlan,
   };
@@ -179,6 +183,7 @@ export function createUpstreamCatalogs(
       clock,
       log,
       maxUsers: deps.maxUsers ?? MAX_USERS,
+      listWaitMs: deps.listWaitMs,
       getLock: () => plan.setup.lock,
       judgeItems: judgeByCurrentPlan,
       onListChange: hub.announce,

@@ -26,6 +26,7 @@ import { guardSubscription } from './guard-subscription.ts';
 import { createResolveResource, type LinkedResources } from './linked-resources.ts';
 import { createListPage } from './list-page.ts';
 import { type ListenDeps, listenToServers } from './listen-to-servers.ts';
+import type { MissedLists } from './missed-lists.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 import { createPassOn, createResolveTarget } from './resolve-target.ts';
@@ -52,6 +53,7 @@ export interface ViewCatalogDeps {
   readonly connectUser: ConnectUser;
   readonly links: LinkedResources;
   readonly hub: ChangeHub;
+  readonly missedLists: MissedLists;
   readonly clock: Clock;
   getPlan(): Plan;
 }
@@ -90,9 +92,13 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
     ...createServeSkills({ ...parts, resolveResource }),
     complete: createComplete(parts),
     ...createWatching({ ...deps, resolveResource }),
+    takeMissedLists: deps.missedLists.take,
     endSession(caller) {
       const sessionId = caller.session?.sessionId;
-      if (sessionId !== undefined) links.forget(sessionId);
+      if (sessionId !== undefined) {
+        links.forget(sessionId);
+        deps.missedLists.forget(sessionId);
+      }
       getBuiltIn()?.endSession(caller);
       // The session has ended: there is nobody left to tell of a failure.
       endSessions(view, caller).catch(() => {});
@@ -123,7 +129,7 @@ function createWatching(deps: ListenDeps): Watching {
     const server = found && view.findServer(found.server);
     if (!server || !access.mayRead(found, who)) return false;
     if (!(await guardSubscription(getPlan().guards, toItem(found), caller))) return false;
-    const description = await server.lists.describe(who.upstream);
+    const description = await server.lists.describe(who.upstream, who.patience);
     return description !== undefined && canSubscribe(description.capabilities);
   }
 
@@ -205,7 +211,9 @@ async function completeAt(
 ): Promise<ServedCompletion> {
   const builtIn = server === BUILT_IN ? deps.getBuiltIn() : undefined;
   if (builtIn) return builtIn.complete(completion, context);
-  const description = await deps.view.findServer(server)?.lists.describe(who.upstream);
+  const description = await deps.view
+    .findServer(server)
+    ?.lists.describe(who.upstream, who.patience);
   if (description && !isObject(description.capabilities.completions)) return NOTHING;
   const params = {
     ref,

@@ -8,9 +8,11 @@ import type { Policies, PolicyCaller, PolicyItem } from '../../policy/policy.ts'
 import { TASKS } from '../../protocol/extensions.ts';
 import { failUnknownItem, type ListKind } from '../../protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../upstream.ts';
+import type { ChangeHub } from './change-hub.ts';
 import type { JoinedList } from './join-lists.ts';
 import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
+import type { Patience } from './server-lists.ts';
 
 /** Who asks. */
 export interface Who {
@@ -18,6 +20,7 @@ export interface Who {
   readonly policy: PolicyCaller;
   /** Of the call under way; without one the built-in catalogue is not asked, and what it listed last serves. */
   readonly context: CallerContext | undefined;
+  readonly patience: Patience;
 }
 
 /**
@@ -60,6 +63,8 @@ export interface ListView extends JoinedList {
   readonly ttlMs: number;
   /** Whether users have lists of their own. */
   readonly isPersonal: boolean;
+  /** Whether all servers have said what they have. */
+  readonly hasAllServers: boolean;
 }
 
 export type Found =
@@ -86,6 +91,7 @@ export interface FoundResource {
 export const toWho = (
   { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
   context?: CallerContext,
+  patience: Patience = 'forCall',
 ): Who => ({
   upstream: {
     user,
@@ -95,7 +101,16 @@ export const toWho = (
   },
   policy: { user, clientId, view },
   context,
+  patience,
 });
+
+/** Who asks for a list. Without a session the list itself says how soon to ask again. */
+export function toLister(context: CallerContext, hub: Pick<ChangeHub, 'hasStream'>): Who {
+  const { session, takesStream } = context;
+  const canBeTold =
+    session === undefined || takesStream === true || hub.hasStream(session.sessionId);
+  return toWho(context, context, canBeTold ? 'told' : 'untold');
+}
 
 /** Sessions have no tasks (§29). */
 function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {

@@ -2,7 +2,7 @@
 // those that anybody gets, or none.
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { FetchedList } from '../catalog/fetch-list.ts';
-import type { ServerLists } from '../catalog/server-lists.ts';
+import type { Patience, ServerLists } from '../catalog/server-lists.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import {
   GATEWAY_CALLER,
@@ -35,17 +35,17 @@ export function createConnectionLists(
 
   const withoutLogin = () => (isOpenToAll ? GATEWAY_CALLER : undefined);
 
-  function load(kind: ListKind, caller: UpstreamCaller, access: LoginAccess) {
+  function load(kind: ListKind, caller: UpstreamCaller, access: LoginAccess, patience: Patience) {
     const chosen = chooseCaller(caller, access);
-    if (chosen === GATEWAY_CALLER) return loadWithoutLogin(kind);
-    if (chosen !== undefined) return lists.load(kind, chosen);
+    if (chosen === GATEWAY_CALLER) return loadWithoutLogin(kind, patience);
+    if (chosen !== undefined) return lists.load(kind, chosen, patience);
     if (access.kind === 'impossible') return NEVER_CONNECTED[kind];
     return access.kind === 'unavailable' ? undefined : NOT_CONNECTED[kind];
   }
 
   /** A server that lists to nobody without a login after all is shown as any other. */
-  function loadWithoutLogin(kind: ListKind) {
-    const loading = lists.load(kind, GATEWAY_CALLER);
+  function loadWithoutLogin(kind: ListKind, patience: Patience) {
+    const loading = lists.load(kind, GATEWAY_CALLER, patience);
     return loading instanceof Promise
       ? loading.then((list) => list ?? NOT_CONNECTED[kind])
       : (loading ?? NOT_CONNECTED[kind]);
@@ -53,11 +53,11 @@ export function createConnectionLists(
 
   return {
     ...lists,
-    load(kind, caller) {
+    load(kind, caller, patience) {
       const access = getAccess(caller);
       return access instanceof Promise
-        ? access.then((later) => load(kind, caller, later))
-        : load(kind, caller, access);
+        ? access.then((later) => load(kind, caller, later, patience))
+        : load(kind, caller, access, patience);
     },
     async waitIfQuick(kind, caller) {
       const chosen = chooseCaller(caller, await getAccess(caller));
@@ -72,9 +72,9 @@ export function createConnectionLists(
       const chosen = peekCaller(caller);
       return chosen !== undefined && lists.hadResource(uri, chosen);
     },
-    async describe(caller) {
+    async describe(caller, patience) {
       const chosen = chooseCaller(caller, await getAccess(caller));
-      return chosen && lists.describe(chosen);
+      return chosen && lists.describe(chosen, patience);
     },
     peekDescription(caller) {
       const chosen = peekCaller(caller);

@@ -15,11 +15,20 @@ import { quote } from '../../platform/text.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
 import { isForAppsAlone } from '../apps/app-tools.ts';
 import { loadCountTokens } from '../budget/count-tokens.ts';
+import type { ChangeHub } from '../catalog/change-hub.ts';
 import { indexEntries, type JoinedList } from '../catalog/join-lists.ts';
 import { createListPage, JUDGED_AT_ONCE } from '../catalog/list-page.ts';
+import type { MissedLists } from '../catalog/missed-lists.ts';
 import type { Plan } from '../catalog/plan.ts';
 import { BUILT_IN, type Entry } from '../catalog/prepare-list.ts';
-import { type Access, type ListView, toWho, type View, type Who } from '../catalog/view.ts';
+import {
+  type Access,
+  type ListView,
+  toLister,
+  toWho,
+  type View,
+  type Who,
+} from '../catalog/view.ts';
 import type { ViewConfig } from '../views/view-config.ts';
 import { describeServers } from './describe-servers.ts';
 import { rank, readQuery } from './rank.ts';
@@ -41,13 +50,15 @@ export interface SearchCatalogDeps {
   readonly catalog: ServedCatalog;
   readonly view: View;
   readonly access: Access;
+  readonly hub: Pick<ChangeHub, 'hasStream'>;
+  readonly missedLists: Pick<MissedLists, 'note'>;
   readonly clock: Clock;
   getPlan(): Plan;
 }
 
 /** Whether it is searched is what the configuration says now: sessions outlive a change of it. */
 export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
-  const { catalog, view, access, clock, getPlan } = deps;
+  const { catalog, view, access, hub, missedLists, clock, getPlan } = deps;
   const findConfig = () => {
     const config = getPlan().views.get(view.path)?.config;
     return config?.search === true ? config : undefined;
@@ -56,6 +67,8 @@ export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
   const listPinned = createListPage({
     view: pinned,
     access,
+    hub,
+    missedLists,
     clock,
     dependsOnCaller: () => getPlan().policies.dependOnCaller,
     writePage: (page, getItem) => getPlan().writePage(page, getItem),
@@ -141,7 +154,7 @@ export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
       async run(args, context) {
         const problem = findProblem(args);
         if (problem !== undefined) fail('invalid_tool_input', { details: problem });
-        return runs[name](args, toWho(context, context));
+        return runs[name](args, toWho(context, context, 'told'));
       },
       failAsUnknown: async (_context, facts) => failUnknownItem('tools', name, { facts }),
     };
@@ -150,7 +163,7 @@ export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
   async function listTools(cursor: string | undefined, context: CallerContext) {
     const { bytes: _, ...page } = await listPinned('tools', cursor, context);
     if (cursor !== undefined) return page;
-    const visible = await listVisible(toWho(context, context), createTurns(clock));
+    const visible = await listVisible(toLister(context, hub), createTurns(clock));
     return { ...page, items: [...listOwn(visible), ...page.items] };
   }
 

@@ -103,7 +103,9 @@ export function createServeSkills(deps: ServeSkillsDeps): ServedSkills {
     if (found === undefined || found.server === BUILT_IN) return failUnknownItem('skills', uri);
     const facts = findDenial(getPlan().policies, toItem(found), who);
     if (facts !== undefined) return failUnknownItem('skills', uri, { facts });
-    const description = await view.findServer(found.server)?.lists.describe(who.upstream);
+    const description = await view
+      .findServer(found.server)
+      ?.lists.describe(who.upstream, who.patience);
     return description !== undefined && offersList(description.capabilities, 'skills')
       ? { server: found.server, ownUri: found.ownUri, isRenamed: found.uri !== found.ownUri }
       : failUnknownItem('skills', uri);
@@ -173,7 +175,7 @@ export function createServeSkills(deps: ServeSkillsDeps): ServedSkills {
     const { uri, found, cursor } = asked;
     const { server, ownUri } = found;
     const who = toWho(context, context);
-    const description = await view.findServer(server)?.lists.describe(who.upstream);
+    const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
     if (description === undefined || !canReadDirectories(description.capabilities)) {
       return readListed(asked);
     }

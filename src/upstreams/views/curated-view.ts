@@ -61,6 +61,9 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
         cache?.ttlMs ?? MAX_TTL_MS,
         MAX_TTL_MS,
       ),
+      hasAllServers:
+        resources?.hasAllServers !== false &&
+        chosen.every((one) => loaded[servers.indexOf(one)] !== undefined),
       isPersonal: isPersonal || cache?.scope === 'private' || resources?.isPersonal === true,
     };
   }
@@ -214,7 +217,13 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
 
 const NOTHING: readonly Entry[] = [];
 /** The configuration has changed since it was found. */
-const GONE: ListView = { entries: NOTHING, positions: new Map(), ttlMs: 0, isPersonal: false };
+const GONE: ListView = {
+  entries: NOTHING,
+  positions: new Map(),
+  ttlMs: 0,
+  isPersonal: false,
+  hasAllServers: true,
+};
 /** While a server has not said what it has. */
 const SHORT_TTL_MS = 1_000;
 const MAX_TTL_MS = 60_000;

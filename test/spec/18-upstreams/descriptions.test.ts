@@ -260,11 +260,12 @@ test('§18.4 descriptions: of more users than are kept, those who came last are'
     log: collectLog().log,
     isPersonal: true,
     maxUsers: 1_000,
+    listWaitMs: 5_000,
     signal: new AbortController().signal,
     getLock: () => undefined,
     onChange() {},
   });
-  const describeTo = (clientId: string) => lists.describe({ ...GATEWAY_CALLER, clientId });
+  const describeTo = (clientId: string) => lists.describe({ ...GATEWAY_CALLER, clientId }, 'told');
   for (let user = 0; user <= 1_000; user += 1) await describeTo(`user ${user}`);
   const asked = server.count('initialize');
   await describeTo('user 1000');

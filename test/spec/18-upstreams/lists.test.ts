@@ -160,7 +160,7 @@ test.each(['', 'x', '!', Buffer.from('a__nothing').toString('base64url')])(
   },
 );
 
-test('§18.4 lists: the first one waits 15 s for a server that has not answered, the next no more', async () => {
+test('§18.4 lists: the first one waits 8 s for a server that has not answered, the next no more', async () => {
   const clock = manualClock();
   let answer = (_outcome: object) => {};
   const silence = new Promise((resolve) => {
@@ -186,9 +186,9 @@ test('§18.4 lists: the first one waits 15 s for a server that has not answered,
       return listed;
     }, PATIENT)
     .toEqual(['quick__t']);
-  expect(waited).toBeGreaterThanOrEqual(15_000);
+  expect(waited).toBeGreaterThanOrEqual(8_000);
   expect(await gateway.listNames('tools/list', session)).toEqual(['quick__t']);
-  expect(gateway.lines().filter(({ msg }) => msg.includes('clients waited 15 s'))).toEqual([
+  expect(gateway.lines().filter(({ msg }) => msg.includes('tools have not come for'))).toEqual([
     expect.objectContaining({ level: 'warn', server: 'slow' }),
   ]);
 
@@ -252,11 +252,12 @@ test('§18.4 lists: of more users than are kept, those who came last are', async
     log: collectLog().log,
     isPersonal: true,
     maxUsers: 2,
+    listWaitMs: 5_000,
     signal: new AbortController().signal,
     getLock: () => undefined,
     onChange() {},
   });
-  const listAs = (sub: string) => lists.load('tools', { ...GATEWAY_CALLER, clientId: sub });
+  const listAs = (sub: string) => lists.load('tools', { ...GATEWAY_CALLER, clientId: sub }, 'told');
   for (const user of ['ann', 'bob', 'ann', 'cem']) await listAs(user);
   expect(server.count('tools/list')).toBe(3);
   for (const user of ['ann', 'cem']) await listAs(user);
@@ -339,11 +340,12 @@ test('§18.4 lists: a server that says all the time that its list has changed ho
     log: collectLog().log,
     isPersonal: false,
     maxUsers: 1,
+    listWaitMs: 5_000,
     signal: new AbortController().signal,
     getLock: () => undefined,
     onChange() {},
   });
-  const load = async () => lists.load('tools', GATEWAY_CALLER);
+  const load = async () => lists.load('tools', GATEWAY_CALLER, 'told');
   await load();
   let answer = (_outcome: object) => {};
   const silence = new Promise((resolve) => {

@@ -84,12 +84,13 @@ test('§18.2 while a long list is read for the first time, others have their tur
       log: collectLog().log,
       isPersonal: false,
       maxUsers: 1,
+      listWaitMs: 5_000,
       signal: new AbortController().signal,
       getLock: () => undefined,
       onChange() {},
     },
   );
-  const loading = Promise.resolve(lists.load('tools', GATEWAY_CALLER));
+  const loading = Promise.resolve(lists.load('tools', GATEWAY_CALLER, 'told'));
   expect(await countTurns(loading)).toBeGreaterThan(MANY);
   expect((await loading)?.items).toHaveLength(TOOLS);
 });
