@@ -33,7 +33,7 @@ import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
 import { type RequestState, type Round, startRound } from './multi-round-trip.ts';
-import { OpeningStream } from './opening-stream.ts';
+import { createOpeningStream } from './opening-stream.ts';
 import { createOpenSubscription, readFilter } from './subscriptions.ts';
 
 export interface StatelessEraDeps {
@@ -86,7 +86,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
       if (method.name === 'subscriptions/listen') {
         if (!stream.isAccepted) fail('not_acceptable');
         const opening = listen(call, message, envelope);
-        stream.keep(new OpeningStream(opening, message.id));
+        stream.keep(createOpeningStream(opening, message.id));
         opening.then(
           (opened) => stream.pass(opened),
           (thrown: unknown) => stream.end(toErrorAnswer(thrown)),

@@ -1,7 +1,12 @@
 // §18.4: one list, served from memory while it is fetched anew.
 import type { Clock } from '../../platform/clock.ts';
 import type { FetchedList } from './fetch-list.ts';
-import type { Patience } from './server-lists.ts';
+
+/**
+ * For how long a server may let wait that has not said what it has: whoever can be told when it has, whoever can only list
+ * again, and whoever calls what may be its own.
+ */
+export type Patience = 'told' | 'untold' | 'forCall';
 
 export interface ListCache {
   /**

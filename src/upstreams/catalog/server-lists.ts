@@ -32,6 +32,7 @@ import {
   createListCache,
   createWaitingTime,
   type ListCache,
+  type Patience,
   type WaitingTime,
   waitAtMost,
 } from './list-cache.ts';
@@ -73,12 +74,6 @@ export interface ServerLists {
   /** What is kept for these callers is theirs no longer. */
   forget(isAbout: (caller: UpstreamCaller) => boolean): void;
 }
-
-/**
- * For how long a server may let wait that has not said what it has: whoever can be told when it has, whoever can only list
- * again, and whoever calls what may be its own.
- */
-export type Patience = 'told' | 'untold' | 'forCall';
 
 export interface KeptList {
   readonly kind: ListKind;

@@ -10,9 +10,9 @@ import { failUnknownItem, type ListKind } from '../../protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import type { ChangeHub } from './change-hub.ts';
 import type { JoinedList } from './join-lists.ts';
+import type { Patience } from './list-cache.ts';
 import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
-import type { Patience } from './server-lists.ts';
 
 /** Who asks. */
 export interface Who {

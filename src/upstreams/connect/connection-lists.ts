@@ -2,7 +2,8 @@
 // those that anybody gets, or none.
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { FetchedList } from '../catalog/fetch-list.ts';
-import type { Patience, ServerLists } from '../catalog/server-lists.ts';
+import type { Patience } from '../catalog/list-cache.ts';
+import type { ServerLists } from '../catalog/server-lists.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import {
   GATEWAY_CALLER,

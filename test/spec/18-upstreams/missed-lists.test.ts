@@ -304,6 +304,7 @@ describe('what one user waited for in vain', () => {
       expect(await countSeconds(started.clock, other.list('tools/list'))).toBe(0);
     }
     // All three are told when theirs have come.
+    await expect.poll(() => started.slow.count('tools/list')).toBe(3);
     started.answer();
     for (const client of [ada, ben, cy]) {
       await expect
