@@ -240,6 +240,42 @@ describe('whatever takes long at a server', () => {
   });
 });
 
+describe('what is refused after it has become a stream', () => {
+  test.each(
+    REVISIONS.flatMap(
+      (revision) =>
+        [
+          ['a scope that is missing', revision, 's__t', { data: { reason: 'insufficient_scope' } }],
+          ['a tool that nobody has', revision, 's__nobody', { code: -32602 }],
+        ] as const,
+    ),
+  )('§15 is told in the last event: %s (%s)', async (_what, revision, name, error) => {
+    const clock = manualClock();
+    let answer = (): void => {};
+    const server = await serve({
+      answers: {
+        'tools/list': () =>
+          new Promise((resolve) => {
+            answer = () => resolve({ result: { tools: [buildTool('t')] } });
+          }),
+      },
+    });
+    const gateway = await startForTest({
+      file: {
+        mcpServers: { s: server.url },
+        rules: [{ who: { scopes: ['files'] }, may: ['*'] }],
+      },
+      env: { STREAM_AFTER_MS: '1000' },
+      clock,
+    });
+    const calling = send(gateway, revision, 'tools/call', { name });
+    const opened = await passUntil(clock, calling);
+    expect(opened).toMatchObject({ isStream: true, status: 200 });
+    answer();
+    expect(await opened.rest()).toMatchObject([{ id: 1, error }]);
+  });
+});
+
 /** Time passes until the work is done. */
 async function passUntil<Value>(clock: ManualClock, work: Promise<Value>): Promise<Value> {
   let isDone = false;

@@ -284,6 +284,32 @@ describe('what a waiting call keeps of its body', () => {
     expect((await memoryInUse()) - before).toBeLessThan(5 * MEBIBYTE);
     expect(opened.filter(({ received }) => received !== '')).toEqual([]);
   });
+
+  test.each([
+    ['session', sessionCall({ arguments: { junk } })],
+    ['stateless', statelessCall({})],
+  ])('§4.4 nothing once its answer is a stream (%s)', async (era, { headers, message }) => {
+    const body = Buffer.from(JSON.stringify(message));
+    const accept = 'application/json, text/event-stream';
+    const users = await Promise.all(
+      Array.from({ length: 20 }, async (_, at) => {
+        const token = await gateway.issuer.sign({ sub: `${era} stream ${at}` });
+        const session = era === 'session' ? await gateway.open({ token }) : undefined;
+        return { token, ...(session !== undefined && { session }) };
+      }),
+    );
+    const before = await memoryInUse();
+    for (const user of users) {
+      const sent = { path: '/mcp', ...user, headers: { ...headers, accept }, length: body.length };
+      await begin(sent, body);
+    }
+    await expect.poll(() => entered).toBe(20);
+    clock.advance(10_250);
+    await expect
+      .poll(() => opened.filter(({ received }) => received.includes('text/event-stream')).length)
+      .toBe(20);
+    expect((await memoryInUse()) - before).toBeLessThan(5 * MEBIBYTE);
+  });
 });
 
 describe('1 KiB per second after the first 5 s', () => {

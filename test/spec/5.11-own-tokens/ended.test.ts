@@ -174,6 +174,21 @@ test('§5.11 ended: what a login has open at any replica ends with it, what othe
   await expectOpen(others.bob, 'bob');
 });
 
+test('§5.11 ended: of a call that is a stream by then the error is the last event', async () => {
+  const at = closeAfterTest(await startOwnTokens(options));
+  const ada = await at.logIn();
+  const { calls, get, listen } = await openAll(at, ada, 'long');
+  at.clock.advance(10_250);
+  const opened = await Promise.all(Object.values(calls));
+  expect(opened.every(({ isStream, status }) => isStream && status === 200)).toBe(true);
+  expect((await revoke(at, ada)).status).toBe(200);
+  for (const answer of opened) {
+    expect(await answer.rest()).toMatchObject([{ error: { data: { reason: 'token_revoked' } } }]);
+  }
+  for (const stream of [get, listen]) stream.hangUp();
+  for (const era of ['session', 'stateless']) events.emit(`go long ${era}`);
+});
+
 test('§5.11 ended: a renewal that the provider refused ends them, too', async () => {
   const ada = await own.logIn();
   const bob = await own.logIn({ sub: 'user-2' });
