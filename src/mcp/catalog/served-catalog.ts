@@ -108,7 +108,7 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
    * @throws what an author's `watch` throws.
    */
   listen(caller: IdentifiedCaller, listener: CatalogListener, uris?: readonly string[]): () => void;
-  /** §18.4: lists in which something was missing when the session got them, and that have come since. Each is told once. */
+  /** §18.4: lists in which something was missing when the session got them, and that have changed since. Each change is told once. */
   takeMissedLists?(sessionId: string): readonly ListName[];
   /** A client has ended its session: what was opened for it can be closed. Never throws. */
   endSession(caller: IdentifiedCaller): void;

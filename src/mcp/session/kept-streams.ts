@@ -353,8 +353,8 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
 }
 
 /** Whether something was sent that its client can come back with. */
-const hasId = ({ isOfSession, protocolVersion, events }: KeptStream): boolean =>
-  isOfSession || isPrimed(protocolVersion) || events.length > 0;
+const hasId = ({ isOfSession, protocolVersion, firstPosition, events }: KeptStream): boolean =>
+  isOfSession || isPrimed(protocolVersion) || firstPosition + events.length > 1;
 
 interface NewStream {
   readonly name: string;

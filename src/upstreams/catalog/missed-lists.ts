@@ -1,7 +1,7 @@
 // §18.4: sessions that got a list in which a server was missing. Once that has come they are told, in the answer to their next
 // call: most have no stream of their own.
 
-import { LIST_KINDS, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
+import { LIST_KINDS, LIST_NAMES, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import type { ChangeHub } from './change-hub.ts';
@@ -10,7 +10,7 @@ import type { View } from './view.ts';
 export interface MissedLists {
   /** What the caller's session was listed; nothing is kept of callers without one. */
   note(kind: ListKind, caller: UpstreamCaller, view: View, isComplete: boolean): void;
-  /** Those that have come since. Each is told once. */
+  /** Those that have changed since. Each change is told once. */
   take(sessionId: string): readonly ListName[];
   forget(sessionId: string): void;
 }
@@ -21,6 +21,7 @@ const MAX_OF_USER = 20;
 
 interface Missed {
   readonly owner: string;
+  /** Of which it has no complete list yet. */
   readonly kinds: Set<ListKind>;
   readonly changed: Set<ListName>;
   stop(): void;
@@ -69,22 +70,24 @@ export function createMissedLists(hub: ChangeHub): MissedLists {
         if (known?.kinds.size === 0) forget(sessionId);
         return;
       }
+      // It hears of it there.
+      if (hub.hasStream(sessionId)) return;
       const { kinds, changed } = known ?? open(sessionId, caller, view);
+      if (kinds.has(kind)) return;
       kinds.add(kind);
-      const { list } = LIST_KINDS[kind];
       // It may have come in the moment since the list was made.
       const hasCome = view.listServers().every(({ lists }) => lists.peek(kind, caller));
-      if (hasCome) changed.add(list);
-      else changed.delete(list);
+      if (hasCome) changed.add(LIST_KINDS[kind].list);
     },
     take(sessionId) {
       const known = missed.size === 0 ? undefined : missed.get(sessionId);
       if (known === undefined || known.changed.size === 0) return NONE;
-      const kinds = [...known.kinds].filter((kind) => known.changed.has(LIST_KINDS[kind].list));
-      for (const kind of kinds) known.kinds.delete(kind);
-      known.changed.clear();
-      if (known.kinds.size === 0) forget(sessionId);
-      return [...new Set(kinds.map((kind) => LIST_KINDS[kind].list))];
+      const { kinds, changed } = known;
+      const lists = LIST_NAMES.filter(
+        (list) => changed.has(list) && [...kinds].some((kind) => LIST_KINDS[kind].list === list),
+      );
+      changed.clear();
+      return lists;
     },
     forget,
   };

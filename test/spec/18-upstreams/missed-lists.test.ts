@@ -236,6 +236,7 @@ describe('a session whose client takes streams', () => {
     const json = 'application/json';
     // Who hears of changes there needs no other way.
     expect(await countSeconds(started.clock, client.list('tools/list', json))).toBe(5);
+    expect(await client.list('tools/list')).toEqual(['quick__t']);
     started.answer();
     expect(await stream.next()).toMatchObject(changed('tools'));
     expect((await client.ask(...CALL)).isStream).toBe(false);
