@@ -207,11 +207,15 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     if (!this.isOver) this.body = this.createBody();
   }
 
-  /** Of a refusal the status says enough. */
   private openDecoder(header: string): void {
     const { kind, name } = readCoding(header);
     if (kind === 'known') this.decoder = new BodyDecoder(name, this.request.server.maxBytes, this);
-    else if (kind === 'unknown' && this.status < 300) this.fail(createCodingError(name));
+    else if (kind === 'unknown' && this.needsBody()) this.fail(createCodingError(name));
+  }
+
+  /** Of a refusal, and of what has no answer, the status says enough. */
+  private needsBody(): boolean {
+    return this.status < 300 && this.request.isAnswered;
   }
 
   onData(chunk: Buffer): void {
@@ -238,7 +242,11 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
   }
 
   onUndecodable(problem: string): void {
-    this.fail(createInvalidError(`its answer cannot be decoded: ${problem}`));
+    if (this.needsBody()) this.fail(createInvalidError(`its answer cannot be decoded: ${problem}`));
+    else {
+      this.onRefusal(undefined);
+      this.sent?.abort(this);
+    }
   }
 
   holdSource(): void {

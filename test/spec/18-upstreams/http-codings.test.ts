@@ -130,6 +130,16 @@ describe.each(['session', 'stateless'] as const)('a server of the %s era', (era)
     });
   });
 
+  test.each(['gzip', 'zstd'])(
+    '§18.4 a refusal is what its status says, though its body is no %s that could be read',
+    async (coding) => {
+      server.answer('tools/call', (res) => {
+        res.writeHead(429, { 'content-encoding': coding }).end('slower');
+      });
+      await expect(call()).rejects.toMatchObject({ status: 429 });
+    },
+  );
+
   test.each(CODINGS)('§18.4 the bound is that of what is decoded: $coding', async (one) => {
     const bomb = one.compress(Buffer.alloc(10_000_000));
     let written = 0;
