@@ -112,7 +112,7 @@ export function createPlan(
         if (areGuards.has(config.name)) return [];
         const server = servers.get(config.name);
         const prepareList = createPrepareList({ config, naming, policies, listGuards, warn });
-        const mayHave = createMayHave(config, lock);
+        const mayHave = createMayHave(config, lock, naming);
         return server === undefined
           ? []
           : [[config.name, { config, server, prepareList, mayHave }]];
@@ -140,14 +140,15 @@ export const listGuardServers = ({ guards = [] }: GuardsConfig): readonly string
 /** By the server's own name: what is hidden while it is there is unknown while it is not. */
 type MayHave = (kind: ListKind, ownName: string) => boolean;
 
-function createMayHave({ name, tools }: UpstreamConfig, lock: Lock): MayHave {
+function createMayHave({ name, tools }: UpstreamConfig, lock: Lock, { isStrict }: Naming): MayHave {
   const selected = selectTools(tools);
 
   return function mayHave(kind, ownName) {
     const { ruled } = LIST_KINDS[kind];
     if (ruled === 'resource') return false;
     if (kind === 'tools' && !selected.has(ownName)) return false;
-    return isNameAllowed(kind, ownName) && lock.knows(name, ruled, ownName);
+    if (!isNameAllowed(kind, ownName, isStrict)) return false;
+    return lock.knows(name, ruled, ownName);
   };
 }
 

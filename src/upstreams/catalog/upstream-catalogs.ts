@@ -199,10 +199,7 @@ export function createUpstreamCatalogs(
     for (;;) {
       const { listGuards, naming } = plan;
       if (listGuards === undefined) return NOTHING_SAID;
-      const judgement = await listGuards.judge({
-        ...toJudgedList(kind, { config, naming }),
-        items,
-      });
+      const judgement = await listGuards.judge(toJudgedList(kind, items, { config, naming }));
       if (plan.listGuards === listGuards) return judgement;
     }
   }
@@ -220,7 +217,7 @@ export function createUpstreamCatalogs(
           if (seen.has(items)) continue;
           seen.add(items);
           isComplete = false;
-          await listGuards.judge({ ...toJudgedList(kind, { config, naming }), items });
+          await listGuards.judge(toJudgedList(kind, items, { config, naming }));
         }
       }
     }

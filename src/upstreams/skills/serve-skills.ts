@@ -70,7 +70,7 @@ export function createServeSkills(deps: ServeSkillsDeps): ServedSkills {
     const planned = servers.get(server);
     if (planned === undefined) return [];
     const { naming } = getPlan();
-    await listGuards?.judge({ ...toJudgedList(kind, { config: planned.config, naming }), items });
+    await listGuards?.judge(toJudgedList(kind, items, { config: planned.config, naming }));
     return planned.prepareList(kind, { ...NO_LIST, items }).entries;
   }
 
