@@ -18,9 +18,20 @@ export function editValue(value: JsonObject, edits: readonly ValueEdit[]): JsonO
       rewrite === undefined ? { path } : { path, json: rewrite(cutJson(text, path) ?? 'null') },
     ),
   );
-  const parsed = parseObject(edited) ?? value;
-  noteWritten(parsed, edited);
-  return parsed;
+  return readNoted(edited) ?? value;
+}
+
+/** With a further member, before all others; the value has some. */
+export const addMember = (value: JsonObject, name: string, json: string): JsonObject =>
+  readNoted(`{${JSON.stringify(name)}:${json},${readText(value).trimStart().slice(1)}`) ?? {
+    [name]: JSON.parse(json),
+    ...value,
+  };
+
+function readNoted(text: string): JsonObject | undefined {
+  const value = parseObject(text);
+  if (value !== undefined) noteWritten(value, text);
+  return value;
 }
 
 function readText(value: JsonObject): string {

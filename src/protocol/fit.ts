@@ -21,18 +21,18 @@ export class Findings {
   readonly #path: (string | number)[] = [];
 
   /** The member, which has to be there. */
-  fits(key: string | number, value: unknown, fit: Fit): boolean {
+  fits(key: string | number, value: unknown, rule: Fit): boolean {
     this.#path.push(key);
-    const isFitting = fit(value, this);
+    const isFitting = rule(value, this);
     if (!isFitting) this.misfit ??= [...this.#path];
     this.#path.pop();
     return isFitting;
   }
 
   /** The member is left out, or written in another way, where it does not fit. */
-  fitOrMend(key: string | number, value: unknown, fit: Fit, rewrite?: Finding['rewrite']): void {
+  fitOrMend(key: string | number, value: unknown, rule: Fit, rewrite?: Finding['rewrite']): void {
     const count = this.list.length;
-    if (this.fits(key, value, fit)) return;
+    if (this.fits(key, value, rule)) return;
     this.misfit = undefined;
     // What is in it goes with it.
     this.list.length = count;
@@ -57,12 +57,12 @@ export function object({ required = {}, optional = {}, whole = {} }: ObjectMembe
   ];
   return (value, found) => {
     if (!isObject(value)) return false;
-    for (const [name, fit, presence] of members) {
+    for (const [name, rule, presence] of members) {
       const member = value[name];
       if (presence !== 'required' && member === undefined) continue;
       if (presence === 'optional' || (presence === 'whole' && member === null)) {
-        found.fitOrMend(name, member, fit);
-      } else if (!found.fits(name, member, fit)) return false;
+        found.fitOrMend(name, member, rule);
+      } else if (!found.fits(name, member, rule)) return false;
     }
     return true;
   };

@@ -1,5 +1,6 @@
 // MCP, the schemas of all revisions: what entries of lists and results are made of. A member has one form in each revision that
 // has it, so that one table serves all of them; what the session era wants otherwise of schemas is in session-tools.ts.
+import { isObject } from '../platform/json.ts';
 import {
   anyObject,
   base64,
@@ -122,8 +123,8 @@ const CONTENT: Readonly<Record<string, Fit>> = {
 
 const content: Fit = (value, found) => {
   const { type } = Object(value);
-  const fit = typeof type === 'string' && Object.hasOwn(CONTENT, type) ? CONTENT[type] : undefined;
-  return fit?.(value, found) === true;
+  const ofType = typeof type === 'string' && Object.hasOwn(CONTENT, type) && CONTENT[type];
+  return ofType ? ofType(value, found) : false;
 };
 
 // A part that nothing can be left out of reaches the model as what the server wrote: as text.
@@ -140,9 +141,9 @@ const toUser = (): string => '"user"';
 const toMessage = (json: string): string => `{"role":"user","content":${toContent(json)}}`;
 
 const message: Fit = (value, found) => {
-  if (!anyObject(value, found)) return false;
-  found.fitOrMend('role', Object(value).role, role, toUser);
-  found.fitOrMend('content', Object(value).content, content, toContent);
+  if (!isObject(value) || value.role === undefined || value.content === undefined) return false;
+  found.fitOrMend('role', value.role, role, toUser);
+  found.fitOrMend('content', value.content, content, toContent);
   return true;
 };
 
@@ -167,19 +168,16 @@ const resourceResult = object({
   optional: { _meta: anyObject },
 });
 
-type Called = 'tools/call' | 'prompts/get' | 'resources/read';
-
-/** Results of what is called, as clients of each era read them. */
-export const RESULTS: Readonly<Record<Era, Readonly<Record<Called, Fit>>>> = {
-  session: {
-    'tools/call': toolResult({ structuredContent: anyObject }),
-    'prompts/get': promptResult,
-    'resources/read': resourceResult,
-  },
-  stateless: {
-    // It may be any value.
-    'tools/call': toolResult({}),
-    'prompts/get': promptResult,
-    'resources/read': resourceResult,
-  },
-};
+/** Results of what is called, by its method and the era of the client. */
+export const RESULTS: ReadonlyMap<string, Readonly<Record<Era, Fit>>> = new Map([
+  [
+    'tools/call',
+    {
+      session: toolResult({ structuredContent: anyObject }),
+      // Since 2026-07-28 it may be any value.
+      stateless: toolResult({}),
+    },
+  ],
+  ['prompts/get', { session: promptResult, stateless: promptResult }],
+  ['resources/read', { session: resourceResult, stateless: resourceResult }],
+]);

@@ -1,8 +1,10 @@
 // §18.2: an entry of a server's list that its clients could not read would cost them the whole list.
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { canCompile } from '../../mcp/catalog/foreign-schema.ts';
 import { editValue } from '../../platform/edit-json.ts';
 import { toAsciiJson } from '../../platform/invisible.ts';
+import { isObject } from '../../platform/json.ts';
 import { type Log, truncateForLog } from '../../platform/log.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
@@ -46,6 +48,11 @@ function checkItem(kind: ListKind, raw: RawItem): FittingItem {
   const found = new Findings();
   if (!LISTED[kind](raw, found))
     return hide(`has a member ${showPath(found.misfit ?? [])} that MCP does not allow`);
+  const fitting = editValue(raw, found.list);
+  const { outputSchema } = fitting;
+  if (kind === 'tools' && isObject(outputSchema) && !canCompile(outputSchema)) {
+    found.list.push({ path: ['outputSchema'] });
+  }
   const item = editValue(raw, found.list);
   return {
     item,
@@ -127,7 +134,8 @@ export type WarnOfItem = (
 const MAX_WARNINGS = 200;
 const MAX_NAME = 100;
 
-export function createWarnOfItem(log: Log): WarnOfItem {
+/** `more` says what is not told any more once a server was warned of too often. */
+export function createWarnOfItem(log: Log, more: string): WarnOfItem {
   const said = new Map<string, Set<string>>();
 
   return function warnOfItem(server, kind, name, problem) {
@@ -137,9 +145,7 @@ export function createWarnOfItem(log: Log): WarnOfItem {
     if (ofServer.has(line) || ofServer.size > MAX_WARNINGS) return;
     ofServer.add(line);
     if (ofServer.size > MAX_WARNINGS) {
-      log.warn(
-        `Server ${server}: more of what it lists is hidden; the reasons are no longer logged.`,
-      );
+      log.warn(`Server ${server}: ${more}; the reasons are no longer logged.`);
       return;
     }
     const isUri = kind === 'resources' || kind === 'templates' || kind === 'skills';

@@ -64,7 +64,10 @@ export interface Plan extends CompiledSetup {
   readonly listGuards: ListGuards | undefined;
   readonly joinLists: JoinLists;
   readonly writePage: WritePage;
+  /** Of what is listed. */
   readonly warn: WarnOfItem;
+  /** Of what is answered. */
+  readonly warnOfResult: WarnOfItem;
 }
 
 export interface PlannedServer {
@@ -81,13 +84,14 @@ interface PlanParts {
   /** One for each of the file, by name. */
   readonly servers: ReadonlyMap<string, Server>;
   readonly warn: WarnOfItem;
+  readonly warnOfResult: WarnOfItem;
   readonly warnOfView: WarnOfView;
   readonly listGuards: ListGuards | undefined;
 }
 
 export function createPlan(
   compiled: CompiledSetup,
-  { builtIn, servers, warn, warnOfView, listGuards }: PlanParts,
+  { builtIn, servers, warn, warnOfResult, warnOfView, listGuards }: PlanParts,
 ): Plan {
   const { setup, policies } = compiled;
   const { file, lock = NO_LOCK } = setup;
@@ -128,6 +132,7 @@ export function createPlan(
     joinLists: createJoinLists(naming, warn),
     writePage: createWritePage(),
     warn,
+    warnOfResult,
   };
 }
 

@@ -8,16 +8,18 @@ import type {
   Target,
   WantedItem,
 } from '../../mcp/catalog/served-catalog.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
-import { LIST_KINDS } from '../../protocol/list-kinds.ts';
-import { toSharedResult } from '../apps/shared-results.ts';
-import { isAppUri } from '../apps/shared-uris.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import type { Era } from '../../protocol/revisions.ts';
+import { isAppUri, toMovedUri, toSharedUri } from '../apps/shared-uris.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
+import { editResult, fitResult } from '../messages/fit-result.ts';
 import { isUnread } from '../messages/unread-result.ts';
 import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
 import { type LinkedResources, nameLinkOwner } from './linked-resources.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
+import { listAppsOf, listNamedUris, type NamedUri } from './result-uris.ts';
 import type { Server } from './server.ts';
 import { METHODS, NO_PARAMS, type PassOn, ServerTarget } from './server-target.ts';
 import {
@@ -145,7 +147,12 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
   ): Target | Promise<Target> {
     if (found.server === BUILT_IN) return toBuiltInTarget(toItem(found), wanted, who, context);
     const { server, ownUri } = found;
-    const request = { method: 'resources/read', params: { uri: ownUri }, name: ownUri } as const;
+    const request = {
+      method: 'resources/read',
+      params: { uri: ownUri },
+      name: ownUri,
+      asked: wanted.name,
+    } as const;
     return {
       item: toItem(found),
       server,
@@ -191,59 +198,109 @@ const NONE: JsonObject = {};
 
 // §18.3: a call goes to its server; what its result links to is remembered.
 
-/** Of one result. */
+/** Of one result: so many are remembered, and so many are looked up. */
 const MAX_LINKS = 100;
+const MAX_LOOKED_UP = 10_000;
 
-export function createPassOn(view: View, relayCall: RelayCall, links: LinkedResources): PassOn {
-  const finish = (server: string, who: Who, request: RelayedRequest, result: RawResult) => {
-    const uris = isUnread(result) ? NO_URIS : listLinkedUris(result);
-    const shown = view.shown === 'own' ? result : toSharedResult(server, request, result);
-    // Most results link to nothing, and nothing is waited for.
-    return uris.length === 0 ? shown : rememberLinks(server, uris, who).then(() => shown);
-  };
+interface PassOnDeps {
+  readonly view: View;
+  /** That of `/mcp`, whose names are those of all paths but of a server's own. */
+  readonly joined: View;
+  readonly relayCall: RelayCall;
+  readonly links: LinkedResources;
+  getPlan(): Pick<Plan, 'warnOfResult'>;
+}
 
-  async function rememberLinks(server: string, uris: readonly string[], who: Who): Promise<void> {
-    const unlisted: string[] = [];
-    for (const uri of uris.slice(0, MAX_LINKS)) {
-      if (isAppUri(uri)) continue;
-      if ((await view.findListed(uri, who)) === undefined) unlisted.push(uri);
+export function createPassOn({ view, joined, relayCall, links, getPlan }: PassOnDeps): PassOn {
+  const isOwn = view.shown === 'own';
+
+  function finish(
+    server: string,
+    who: Who,
+    request: RelayedRequest,
+    given: RawResult,
+    era: Era,
+  ): RawResult | Promise<RawResult> {
+    const { method, name, asked } = request;
+    const { result, problems } = fitResult(server, method, era, given);
+    for (const problem of new Set(problems)) {
+      getPlan().warnOfResult(server, CALLED[method] ?? 'tools', name, problem);
     }
-    await links.remember(nameLinkOwner(who.upstream, view.path), server, unlisted);
+    const isMoved = asked !== undefined && asked !== name;
+    const named = isUnread(result) && !isMoved ? listAppsOf(result, []) : listNamedUris(result);
+    // Most results name nothing, and nothing is waited for.
+    if (named.length === 0) return result;
+    const unknown = named.filter(({ uri }) => uri !== name && !isAppUri(uri));
+    const toClientUri = (uri: string, moved: ReadonlySet<string> = NONE_MOVED): string => {
+      if (isMoved && uri === name) return asked;
+      return moved.has(uri) ? toMovedUri(server, uri) : toSharedUri(server, uri);
+    };
+    return unknown.length === 0
+      ? rename(result, named, toClientUri)
+      : lookUp(server, unknown, who).then((moved) =>
+          rename(result, named, (uri) => toClientUri(uri, moved)),
+        );
+  }
+
+  const rename = (
+    result: RawResult,
+    named: readonly NamedUri[],
+    toClientUri: (uri: string) => string,
+  ): RawResult =>
+    isOwn
+      ? result
+      : editResult(
+          result,
+          named.flatMap(({ path, uri }) => {
+            const shown = toClientUri(uri);
+            return shown === uri ? [] : [{ path, rewrite: () => JSON.stringify(shown) }];
+          }),
+        );
+
+  /** Those that clients see as the later of two servers has them. Links that nobody lists are remembered. */
+  async function lookUp(
+    server: string,
+    named: readonly NamedUri[],
+    who: Who,
+  ): Promise<ReadonlySet<string>> {
+    const { findListed } = isOwn ? view : joined;
+    const moved = new Set<string>();
+    const linked = new Set(named.filter(({ isLink }) => isLink).map(({ uri }) => uri));
+    const unlisted: string[] = [];
+    for (const uri of [...new Set(named.map((one) => one.uri))].slice(0, MAX_LOOKED_UP)) {
+      const listed = await findListed(uri, who);
+      if (listed === undefined) {
+        if (linked.has(uri)) unlisted.push(uri);
+      } else if (listed.server !== server) {
+        const own = await findListed(toMovedUri(server, uri), who);
+        if (own?.server === server && own.ownUri === uri) moved.add(uri);
+      }
+    }
+    if (unlisted.length > 0) {
+      const owner = nameLinkOwner(who.upstream, view.path);
+      await links.remember(owner, server, unlisted.slice(0, MAX_LINKS));
+    }
+    return moved;
   }
 
   return function passOn(server, who, request, context) {
     const { usage, upstream } = view.findServer(server) ?? failGone(server);
-    const { meta } = context.relay;
+    const { meta, era } = context.relay;
     const passed = meta === undefined ? request : addMeta(request, meta);
     return usage.runAndFinish(
       () => relayCall(upstream, who.upstream, passed, context),
-      (result) => finish(server, who, request, result),
+      (result) => finish(server, who, request, result, era),
     );
   };
 }
 
-const NO_URIS: readonly string[] = [];
+/** In what is listed. */
+const CALLED: Readonly<Partial<Record<RelayedRequest['method'], ListKind>>> = {
+  'prompts/get': 'prompts',
+  'resources/read': 'resources',
+};
 
-/** URIs that the result of a tool, or a prompt, names: links and embedded resources. */
-function listLinkedUris({ content, messages }: JsonObject): readonly string[] {
-  const uris: string[] = [];
-  if (Array.isArray(content)) for (const item of content) addLinkedUri(item, uris);
-  if (Array.isArray(messages)) {
-    for (const message of messages) if (isObject(message)) addLinkedUri(message.content, uris);
-  }
-  return uris;
-}
-
-function addLinkedUri(item: unknown, uris: string[]): void {
-  if (!isObject(item)) return;
-  const uri =
-    item.type === 'resource_link'
-      ? item.uri
-      : item.type === 'resource' && isObject(item.resource)
-        ? item.resource.uri
-        : undefined;
-  if (typeof uri === 'string') uris.push(uri);
-}
+const NONE_MOVED: ReadonlySet<string> = new Set();
 
 const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => ({
   ...request,

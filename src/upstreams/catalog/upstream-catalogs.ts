@@ -240,7 +240,11 @@ export function createUpstreamCatalogs(
       builtIn,
       servers,
       listGuards,
-      warn: createWarnOfItem(log),
+      warn: createWarnOfItem(log, 'more of what it lists is hidden'),
+      warnOfResult: createWarnOfItem(
+        log,
+        'more of its answers go on without what MCP does not allow',
+      ),
       warnOfView: createWarnOfView(log),
     });
   }

@@ -66,7 +66,7 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
     findAppTool: createFindAppTool(deps),
     suggestName: createSuggestName(deps),
   });
-  const passOn = createPassOn(view, deps.relayCall, links);
+  const passOn = createPassOn(deps);
   const parts = { ...deps, ...findItem, passOn, getBuiltIn };
 
   return {
@@ -288,7 +288,7 @@ function readCompletion({ completion, _meta: meta }: RawResult): ServedCompletio
   const { values, total, hasMore } = completion;
   return {
     values: values.slice(0, MAX_VALUES),
-    ...(typeof total === 'number' && { total }),
+    ...(Number.isInteger(total) && { total: Number(total) }),
     ...(typeof hasMore === 'boolean' && { hasMore }),
     ...(isObject(meta) && { meta }),
   };
