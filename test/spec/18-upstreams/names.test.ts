@@ -237,7 +237,7 @@ test.each([
     }
     const warnings = gateway.lines().filter(({ msg }) => msg.includes('MCP does not allow'));
     expect(warnings.map(({ msg }) => msg)).toEqual([
-      `Server a: tool "odd" is listed without what MCP does not allow: ${path}.`,
+      `Server a: tool "odd" is listed without what MCP does not allow: "${path}".`,
     ]);
     // The hints that go out are those by which rules judge; the rest of the tool is as its server wrote it.
     const [odd] = await gateway.list('tools/list');
