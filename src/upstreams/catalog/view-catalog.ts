@@ -26,9 +26,10 @@ import { guardSubscription } from './guard-subscription.ts';
 import { createResolveResource, type LinkedResources } from './linked-resources.ts';
 import { createListPage } from './list-page.ts';
 import { type ListenDeps, listenToServers } from './listen-to-servers.ts';
+import { createPassOn } from './pass-on.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import { createPassOn, createResolveTarget } from './resolve-target.ts';
+import { createResolveTarget } from './resolve-target.ts';
 import type { PassOn } from './server-target.ts';
 import { createSuggestName } from './suggest-name.ts';
 import {

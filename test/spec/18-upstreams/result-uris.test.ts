@@ -149,3 +149,13 @@ test('§18.2 URIs: a completion asks the server about its own template', async (
     JSON.stringify({ type: 'ref/resource', uri: 'x://t/{id}' }),
   ]);
 });
+
+test('§18.2 URIs: an error about a resource names it as its client did', async () => {
+  const { gateway, session } = await startBoth({
+    'resources/read': ({ uri }: JsonObject) => ({
+      error: { code: -32002, message: 'Resource not found', data: { uri, why: 'gone' } },
+    }),
+  });
+  const { json } = await gateway.call(session, 'resources/read', { uri: `two+${BOTH}` });
+  expect(json.error.data).toEqual({ uri: `two+${BOTH}`, why: 'gone' });
+});
