@@ -47,9 +47,10 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: PassOn
     const named = isUnread(result) && !isMoved ? listAppsOf(result, []) : listNamedUris(result);
     // Most results name nothing, and nothing is waited for.
     if (named.length === 0) return result;
-    const unknown = named.filter(({ uri }) => uri !== name && !isAppUri(uri));
+    const isAsked = (uri: string): boolean => asked !== undefined && uri === name;
+    const unknown = named.filter(({ uri }) => !isAsked(uri) && !isAppUri(uri));
     const toClientUri = (uri: string, moved: ReadonlySet<string> = NONE_MOVED): string => {
-      if (isMoved && uri === name) return asked;
+      if (isMoved && isAsked(uri)) return asked;
       return moved.has(uri) ? toMovedUri(server, uri) : toSharedUri(server, uri);
     };
     return unknown.length === 0
@@ -80,17 +81,13 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: PassOn
     named: readonly NamedUri[],
     who: Who,
   ): Promise<ReadonlySet<string>> {
-    const { findListed } = isOwn ? view : joined;
     const moved = new Set<string>();
     const linked = new Set(named.filter(({ isLink }) => isLink).map(({ uri }) => uri));
     const unlisted: string[] = [];
     for (const uri of [...new Set(named.map((one) => one.uri))].slice(0, MAX_LOOKED_UP)) {
-      const listed = await findListed(uri, who);
-      if (listed === undefined) {
-        if (linked.has(uri)) unlisted.push(uri);
-      } else if (listed.server !== server) {
-        const own = await findListed(toMovedUri(server, uri), who);
-        if (own?.server === server && own.ownUri === uri) moved.add(uri);
+      if (!isOwn && (await isAnothers(uri, server, who))) moved.add(uri);
+      else if (linked.has(uri) && (await view.findListed(uri, who)) === undefined) {
+        unlisted.push(uri);
       }
     }
     if (unlisted.length > 0) {
@@ -98,6 +95,14 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: PassOn
       await links.remember(owner, server, unlisted.slice(0, MAX_LINKS));
     }
     return moved;
+  }
+
+  /** Whether both list it, and the other one has the name. */
+  async function isAnothers(uri: string, server: string, who: Who): Promise<boolean> {
+    const listed = await joined.findListed(uri, who);
+    if (listed === undefined || listed.server === server) return false;
+    const own = await joined.findListed(toMovedUri(server, uri), who);
+    return own?.server === server && own.ownUri === uri;
   }
 
   return function passOn(server, who, request, context) {
