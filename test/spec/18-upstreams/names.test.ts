@@ -239,8 +239,9 @@ test.each([
     expect(warnings.map(({ msg }) => msg)).toEqual([
       `Server a: tool "odd" is listed without what MCP does not allow: "${path}".`,
     ]);
-    // The hints that go out are those by which rules judge; the rest of the tool is as its server wrote it.
     const [odd] = await gateway.list('tools/list');
+    const left = path.split('.').reduce<unknown>((value, step) => Object(value)[step], odd);
+    expect(left).toBeUndefined();
     expect(odd.inputSchema).toEqual({ type: 'object' });
   },
 );
