@@ -112,6 +112,7 @@ const WITH_CLASSES = [
   'mcp/streaming/(event-queue|notification-streams|response-stream).ts',
   'platform/(cancellation|clock|linked-list|shared-timer).ts',
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
+  'protocol/fit.ts',
   'upstreams/catalog/server-target.ts',
   'upstreams/http/(answer-body|attempt|exchange|server-call|session-cookies|session-sending).ts',
   'upstreams/relay/session-client.ts',

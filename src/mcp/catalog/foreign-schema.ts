@@ -3,6 +3,8 @@
 import { RE2JS } from '@bufbuild/re2';
 import { Ajv, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import { describeErrors } from './define/describe-errors.ts';
 
@@ -50,5 +52,39 @@ function compile(schema: object): Compiled {
     return { validate: ajv.compile(schema) };
   } catch {
     return { validate: undefined };
+  }
+}
+
+/** Characters of a schema that is compiled only to see whether that is possible. */
+const MAX_TRIED = 16_384;
+const MAX_REMEMBERED = 2_000;
+
+const tried = createBoundedMap<string, boolean>(MAX_REMEMBERED);
+
+/**
+ * Whether official clients can use it for results: they compile it as soon as it is listed, and one that they cannot compile costs
+ * them the whole list. One that is too large to be tried counts as good.
+ */
+export function canCompile(schema: object): boolean {
+  const text = JSON.stringify(schema);
+  if (text.length > MAX_TRIED) return true;
+  const key = hashSha256(text);
+  const isGood = tried.get(key) ?? tryToCompile(schema);
+  tried.set(key, isGood);
+  return isGood;
+}
+
+/** With the engine's own regular expressions, as clients have them: none is run here. */
+function tryToCompile(schema: object): boolean {
+  try {
+    new Ajv({
+      strict: false,
+      validateFormats: false,
+      validateSchema: false,
+      logger: false,
+    }).compile(schema);
+    return true;
+  } catch {
+    return false;
   }
 }

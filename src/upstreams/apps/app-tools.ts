@@ -1,32 +1,42 @@
 // §30: what a tool says of its app: ext-apps, "Resource Discovery".
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { editValue } from '../../platform/edit-json.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { JsonPath } from '../../platform/splice-json.ts';
 import { isAppUri, toSharedUri } from './shared-uris.ts';
 
 /** Members of `_meta` that name an app by its URI: before `ui.resourceUri` was agreed on, hosts had names of their own. */
 const OLDER_MEMBERS = ['ui/resourceUri', 'openai/outputTemplate'] as const;
 
-/** `_meta` with the server's name in the URIs of apps; the same object where it names none. */
-function toSharedMeta(server: string, meta: unknown): unknown {
-  if (!isObject(meta)) return meta;
-  const changed: Record<string, unknown> = {};
-  for (const name of OLDER_MEMBERS) {
-    const uri = meta[name];
-    if (typeof uri === 'string' && isAppUri(uri)) changed[name] = toSharedUri(server, uri);
-  }
-  const { ui } = meta;
-  if (isObject(ui) && typeof ui.resourceUri === 'string' && isAppUri(ui.resourceUri)) {
-    changed.ui = { ...ui, resourceUri: toSharedUri(server, ui.resourceUri) };
-  }
-  return Object.keys(changed).length === 0 ? meta : { ...meta, ...changed };
+interface AppUri {
+  /** In `_meta`. */
+  readonly path: JsonPath;
+  readonly uri: string;
 }
 
-/** The same of whatever has `_meta`. */
-export function withSharedMeta<Item extends JsonObject>(server: string, item: Item): Item {
-  const { _meta: meta } = item;
-  const shared = toSharedMeta(server, meta);
-  return shared === meta ? item : { ...item, _meta: shared };
+/** The apps that `_meta` names. */
+export function listAppUris(meta: unknown): readonly AppUri[] {
+  if (!isObject(meta)) return NO_APPS;
+  const named: AppUri[] = [];
+  const add = (path: JsonPath, uri: unknown) => {
+    if (typeof uri === 'string' && isAppUri(uri)) named.push({ path, uri });
+  };
+  for (const name of OLDER_MEMBERS) add([name], meta[name]);
+  if (isObject(meta.ui)) add(['ui', 'resourceUri'], meta.ui.resourceUri);
+  return named;
 }
+
+const NO_APPS: readonly AppUri[] = [];
+
+/** An entry of a list with the server's name in the URIs of apps; the same object where it names none. */
+export const withSharedMeta = (server: string, item: RawItem): RawItem =>
+  editValue(
+    item,
+    listAppUris(item._meta).map(({ path, uri }) => ({
+      path: ['_meta', ...path],
+      rewrite: () => JSON.stringify(toSharedUri(server, uri)),
+    })),
+  );
 
 const readUi = ({ _meta: meta }: RawItem): JsonObject =>
   isObject(meta) && isObject(meta.ui) ? meta.ui : NOTHING;

@@ -1,5 +1,8 @@
-// §30.1: `ui://` URIs of servers, as clients see them where several servers share a path: the server's name comes first, whatever
-// the server wrote behind the scheme. So no two of them are the same, and none looks like another server's.
+// §18.2, §30.1: URIs of servers as clients see them where several servers share a path, and back.
+//
+// Of `ui://` URIs the server's name comes first, whatever the server wrote behind the scheme: so no two of them are the same, and
+// none looks like another server's. Any other keeps its form, but for one that is another server's, too: that moves to
+// `<server>+<uri>`.
 
 /** In any case: whoever compares schemes as RFC 3986 does must not take `UI://` for something else. */
 const SCHEME = /^ui:\/\//i;
@@ -27,4 +30,20 @@ export function readSharedUri(uri: string): SharedUri | undefined {
     server: uri.slice(SCHEME_LENGTH, slash),
     ownUri: uri.slice(0, SCHEME_LENGTH) + uri.slice(slash + 1),
   };
+}
+
+/** Of a URI, or template, that is another server's, too. */
+export const toMovedUri = (server: string, ownUri: string): string => `${server}+${ownUri}`;
+
+/** By which of them clients see it, the lists of all servers say. */
+export const listClientUris = (server: string, ownUri: string): readonly string[] => [
+  toSharedUri(server, ownUri),
+  toMovedUri(server, ownUri),
+];
+
+/** What the server itself calls what clients see as one of `listClientUris`. */
+export function toOwnUri(server: string, uri: string): string {
+  const shared = readSharedUri(uri);
+  if (shared?.server === server) return shared.ownUri;
+  return uri.startsWith(`${server}+`) ? uri.slice(server.length + 1) : uri;
 }

@@ -1,44 +1,74 @@
 // §18.2: an entry of a server's list that its clients could not read would cost them the whole list.
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { canCompile } from '../../mcp/catalog/foreign-schema.ts';
+import { editValue } from '../../platform/edit-json.ts';
 import { toAsciiJson } from '../../platform/invisible.ts';
 import { isObject } from '../../platform/json.ts';
 import { type Log, truncateForLog } from '../../platform/log.ts';
+import type { JsonPath } from '../../platform/splice-json.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import { quote } from '../../platform/text.ts';
+import { Findings } from '../../protocol/fit.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import { LISTED } from '../../protocol/mcp-fits.ts';
 import { findSkillProblem } from '../skills/check-skill.ts';
 import { cleanItem, hasHidden, MAX_ITEM } from './clean-item.ts';
 
-type Check = (value: unknown) => boolean;
-
-const known = new WeakMap<RawItem, { readonly problem: string | undefined }>();
-
-/**
- * Why clients cannot use the entry; undefined where they can. The rest of a sentence that begins with its name. Each item is
- * of one kind, and checked once.
- */
-export function findItemProblem(kind: ListKind, item: RawItem): string | undefined {
-  const found = known.get(item) ?? { problem: checkItem(kind, item) };
-  known.set(item, found);
-  return found.problem;
+/** An entry as clients can read it. */
+interface FittingItem {
+  /** Without what MCP does not allow and lets be absent. The same object where there is none of that. */
+  readonly item: RawItem;
+  /** Why clients cannot use the entry; undefined where they can. The rest of a sentence that begins with its name. */
+  readonly problem: string | undefined;
+  /** Paths of what was left out. */
+  readonly leftOut: readonly string[];
 }
 
-function checkItem(kind: ListKind, item: RawItem): string | undefined {
-  const key = item[LIST_KINDS[kind].key];
-  if (typeof key !== 'string') return `has no ${LIST_KINDS[kind].key}`;
+const known = new WeakMap<RawItem, FittingItem>();
+
+/** Each item is of one kind, and checked once. */
+export function fitItem(kind: ListKind, item: RawItem): FittingItem {
+  const fitting = known.get(item) ?? checkItem(kind, item);
+  known.set(item, fitting);
+  return fitting;
+}
+
+export const findItemProblem = (kind: ListKind, item: RawItem): string | undefined =>
+  fitItem(kind, item).problem;
+
+function checkItem(kind: ListKind, raw: RawItem): FittingItem {
+  const hide = (problem: string): FittingItem => ({ item: raw, problem, leftOut: [] });
+  const key = raw[LIST_KINDS[kind].key];
+  if (typeof key !== 'string') return hide(`has no ${LIST_KINDS[kind].key}`);
   const namingProblem = NAMING_PROBLEMS[kind](key);
-  if (namingProblem !== undefined) return namingProblem;
-  const checks = Object.entries({ ...COMMON_MEMBERS, ...MEMBERS[kind] });
-  const wrong = checks.find(([name, check]) => !check(item[name]));
-  if (wrong) return `has a member ${wrong[0]} that MCP does not allow`;
-  if (kind === 'skills') return findSkillProblem(item, checkUri);
-  const { hiding, isTooLarge } = cleanItem(item);
-  if (isTooLarge) return `is larger than ${MAX_ITEM} characters`;
+  if (namingProblem !== undefined) return hide(namingProblem);
+  if (kind !== 'skills' && cleanItem(raw).isTooLarge)
+    return hide(`is larger than ${MAX_ITEM} characters`);
+  const found = new Findings();
+  if (!LISTED[kind](raw, found))
+    return hide(`has a member ${showPath(found.misfit ?? [])} that MCP does not allow`);
+  const fitting = editValue(raw, found.list);
+  const { outputSchema } = fitting;
+  if (kind === 'tools' && isObject(outputSchema) && !canCompile(outputSchema)) {
+    found.list.push({ path: ['outputSchema'] });
+  }
+  const item = editValue(raw, found.list);
+  return {
+    item,
+    problem: kind === 'skills' ? findSkillProblem(item, checkUri) : findHiding(item),
+    leftOut: found.list.map(({ path }) => showPath(path)),
+  };
+}
+
+function findHiding(item: RawItem): string | undefined {
+  const { hiding } = cleanItem(item);
   return hiding === undefined
     ? undefined
     : `has characters that cannot be seen in a name or value that calls must have: ${showName(hiding)}`;
 }
+
+const showPath = (path: JsonPath): string => showName(path.join('.'));
 
 const MAX_SHOWN = 100;
 
@@ -51,7 +81,8 @@ export const showName = (name: string): string => {
 /** MCP "Tool Names". */
 const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 /** No control, format or private characters, no half of a character, no line ends. */
-const PROMPT_NAME = /^[^\p{C}\p{Zl}\p{Zp}]{1,128}$/u;
+const NAME = /^[^\p{C}\p{Zl}\p{Zp}]{1,1024}$/u;
+const MAX_PROMPT_NAME = 128;
 const URI = /^[^\p{Cc}\p{Cs}\s]{1,4096}$/u;
 
 const checkUri = (uri: string): string | undefined =>
@@ -59,59 +90,34 @@ const checkUri = (uri: string): string | undefined =>
     ? undefined
     : 'is no URI: it has spaces or characters that cannot be seen, or is too long';
 
+const checkName = (name: string): string | undefined =>
+  NAME.test(name) && !hasHidden(name)
+    ? undefined
+    : 'has a name with characters that cannot be seen, or with more than 1024, or with none';
+
 const NAMING_PROBLEMS: Readonly<Record<ListKind, (key: string) => string | undefined>> = {
-  tools: (name) =>
-    TOOL_NAME.test(name)
-      ? undefined
-      : 'has a name that clients refuse: it may have 1 to 128 letters, digits, "_", "-" and "."',
-  prompts: (name) =>
-    PROMPT_NAME.test(name) && !hasHidden(name)
-      ? undefined
-      : 'has a name with characters that cannot be seen, or with more than 128',
+  tools: checkName,
+  prompts: checkName,
   resources: checkUri,
   templates: checkUri,
   skills: checkUri,
 };
 
-export const isNameAllowed = (kind: ListKind, name: string): boolean =>
-  NAMING_PROBLEMS[kind](name) === undefined;
+/** Why clients refuse a name that they are told as its server wrote it. */
+export function findOwnNameProblem(kind: ListKind, name: string): string | undefined {
+  if (kind === 'tools' && !TOOL_NAME.test(name))
+    return `has a name that clients refuse: it may have 1 to 128 letters, digits, "_", "-" and "." (${SUGGESTION})`;
+  return kind === 'prompts' && [...name].length > MAX_PROMPT_NAME
+    ? `has a name of more than ${MAX_PROMPT_NAME} characters (${SUGGESTION})`
+    : undefined;
+}
 
-const isText: Check = (value) => typeof value === 'string';
-const isListOf =
-  (isItem: Check): Check =>
-  (value) =>
-    Array.isArray(value) && value.every(isItem);
-const optional =
-  (check: Check): Check =>
-  (value) =>
-    value === undefined || check(value);
-const isObjectSchema: Check = (value) => isObject(value) && value.type === 'object';
+const SUGGESTION = '"names": "strict" in the configuration file lists it under another one';
 
-const COMMON_MEMBERS: Readonly<Record<string, Check>> = {
-  title: optional(isText),
-  description: optional(isText),
-  annotations: optional(isObject),
-  icons: optional(isListOf((icon) => isObject(icon) && isText(icon.src))),
-  _meta: optional(isObject),
-};
-
-const MEMBERS: Readonly<Record<ListKind, Readonly<Record<string, Check>>>> = {
-  tools: { inputSchema: isObjectSchema, outputSchema: optional(isObject) },
-  prompts: {
-    arguments: optional(
-      isListOf(
-        (argument) =>
-          isObject(argument) &&
-          isText(argument.name) &&
-          optional(isText)(argument.description) &&
-          optional((value) => typeof value === 'boolean')(argument.required),
-      ),
-    ),
-  },
-  resources: { name: isText, mimeType: optional(isText), size: optional(Number.isFinite) },
-  templates: { name: isText, mimeType: optional(isText) },
-  skills: { frontmatter: isObject },
-};
+/** `isStrict`: clients are told another name than this. */
+export const isNameAllowed = (kind: ListKind, name: string, isStrict: boolean): boolean =>
+  NAMING_PROBLEMS[kind](name) === undefined &&
+  (isStrict || findOwnNameProblem(kind, name) === undefined);
 
 // §18.8: what is hidden is said once, however often it is listed.
 
@@ -128,7 +134,8 @@ export type WarnOfItem = (
 const MAX_WARNINGS = 200;
 const MAX_NAME = 100;
 
-export function createWarnOfItem(log: Log): WarnOfItem {
+/** `more` says what is not told any more once a server was warned of too often. */
+export function createWarnOfItem(log: Log, more: string): WarnOfItem {
   const said = new Map<string, Set<string>>();
 
   return function warnOfItem(server, kind, name, problem) {
@@ -138,9 +145,7 @@ export function createWarnOfItem(log: Log): WarnOfItem {
     if (ofServer.has(line) || ofServer.size > MAX_WARNINGS) return;
     ofServer.add(line);
     if (ofServer.size > MAX_WARNINGS) {
-      log.warn(
-        `Server ${server}: more of what it lists is hidden; the reasons are no longer logged.`,
-      );
+      log.warn(`Server ${server}: ${more}; the reasons are no longer logged.`);
       return;
     }
     const isUri = kind === 'resources' || kind === 'templates' || kind === 'skills';

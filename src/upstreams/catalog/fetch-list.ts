@@ -51,6 +51,7 @@ export async function fetchList(
   const { capabilities } = await upstream.describe(caller);
   const collected = createCollection(kind === 'templates' ? MAX_TEMPLATES : MAX_ITEMS);
   if (!offersList(capabilities, kind)) return collected.finish(undefined);
+  const cursors = new Set<unknown>();
   let cursor: unknown;
   let ttlMs: unknown;
   for (let page = 1; page <= MAX_PAGES; page += 1) {
@@ -59,7 +60,13 @@ export async function fetchList(
     cursor = result.nextCursor;
     const items = result[LIST_KINDS[kind].member];
     if (!Array.isArray(items)) throw new UpstreamError('invalid', `its ${kind} are not a list`);
-    if (!collected.add(items) || typeof cursor !== 'string') return collected.finish(ttlMs);
+    const isRepeated = cursors.has(cursor);
+    if (!collected.add(isRepeated ? collected.listNew(items) : items)) break;
+    if (typeof cursor !== 'string') return collected.finish(ttlMs);
+    // Asked again, it would answer with the same pages without end.
+    if (isRepeated) collected.cut('its cursor leads back to a page that was there before');
+    if (isRepeated) break;
+    cursors.add(cursor);
   }
   collected.cut(`it has more than ${MAX_PAGES} pages`);
   return collected.finish(ttlMs);
@@ -113,6 +120,11 @@ function createCollection(maxItems: number) {
   return {
     /** False once no more is kept. */
     add: (page: readonly unknown[]) => page.every(addItem),
+    /** Without those that are there, word for word. */
+    listNew(page: readonly unknown[]): readonly unknown[] {
+      const known = new Set(texts);
+      return page.filter((item) => !isObject(item) || !known.has(toText(item) ?? ''));
+    },
     cut(reason: string) {
       cutReason ??= reason;
     },

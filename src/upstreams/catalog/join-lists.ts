@@ -1,7 +1,7 @@
 // §18.2: the lists of all servers as one. The order decides who has a name, on every replica the same.
 
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { isAppUri } from '../apps/shared-uris.ts';
+import { isAppUri, toMovedUri } from '../apps/shared-uris.ts';
 import { joinSkills } from '../skills/join-skills.ts';
 import type { WarnOfItem } from './check-item.ts';
 import { BUILT_IN, type Entry, type Naming } from './prepare-list.ts';
@@ -115,7 +115,7 @@ function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly
 
 /** As the later of two servers with the same URI has it. */
 function renameResource(kind: ListKind, entry: Entry): Entry {
-  const name = `${entry.server}+${entry.ownName}`;
+  const name = toMovedUri(entry.server, entry.ownName);
   return { ...entry, name, item: { ...entry.ownItem, [LIST_KINDS[kind].key]: name } };
 }
 

@@ -1,7 +1,7 @@
 // §18.2: /mcp: everything, under names that say whose they are.
 
 import type { ListKind } from '../../protocol/list-kinds.ts';
-import { isAppUri, readSharedUri, toSharedUri } from '../apps/shared-uris.ts';
+import { isAppUri, readSharedUri, toOwnUri, toSharedUri } from '../apps/shared-uris.ts';
 import { findInSkillFolder, findSkillFile } from '../skills/find-file.ts';
 import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate, type FindTemplate } from './find-template.ts';
@@ -321,8 +321,8 @@ async function findBuiltInTemplate(uri: string, { findTemplate, listTemplates }:
 /** Whether it is `<server>+<uri>`, of a URI that this server lists, or did. */
 function isNamedFor(planned: PlannedServer, uri: string, who: Who): boolean {
   const { name, lists } = planned.server;
-  if (!uri.startsWith(`${name}+`)) return false;
-  const ownUri = uri.slice(name.length + 1);
+  const ownUri = toOwnUri(name, uri);
+  if (ownUri === uri) return false;
   const isListed = peekPrepared(planned, 'resources', who)?.byOwnName.has(ownUri) === true;
   return isListed || lists.hadResource(ownUri, who.upstream);
 }
@@ -337,6 +337,5 @@ const toFound = (entry: Entry | undefined): Found | undefined => entry && { kind
 /** `uri` is that of the entry, or one that fits its template: then both begin alike. */
 function toResource({ server, name, ownName, annotations }: Entry, uri: string): FoundResource {
   const isRenamed = server !== BUILT_IN && name !== ownName;
-  const ownUri = isRenamed ? (readSharedUri(uri)?.ownUri ?? uri.slice(server.length + 1)) : uri;
-  return { server, uri, ownUri, annotations };
+  return { server, uri, ownUri: isRenamed ? toOwnUri(server, uri) : uri, annotations };
 }

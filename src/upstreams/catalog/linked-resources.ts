@@ -10,7 +10,7 @@ import { nameOwner } from '../../store/owner.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import { createSealedValues, type SealedValuesDeps } from '../../store/seal/sealed-records.ts';
 import type { KeyValue } from '../../store/store.ts';
-import { isAppUri } from '../apps/shared-uris.ts';
+import { isAppUri, toMovedUri } from '../apps/shared-uris.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import type { FoundResource, ResolveResource, View, Who } from './view.ts';
@@ -144,6 +144,6 @@ export function createResolveResource(
     // What another server lists at /mcp is not this server's: the rules about it are about the other.
     const other = view === joined ? undefined : await joined.findListed(uri, who);
     const isOther = other !== undefined && other.server !== server;
-    return { server, ownUri: uri, uri: isOther ? `${server}+${uri}` : uri, annotations: {} };
+    return { server, ownUri: uri, uri: isOther ? toMovedUri(server, uri) : uri, annotations: {} };
   }
 }

@@ -7,7 +7,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Guard, GuardPoint, Guards } from '../../policy/guards/guards.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { findItemProblem } from './check-item.ts';
+import { findItemProblem, fitItem } from './check-item.ts';
 
 /** What the guards of one configuration say. */
 export interface ListGuards {
@@ -70,9 +70,11 @@ export function createListGuards(guards: Guards, clock: Clock): ListGuards {
   async function judgeItem(list: JudgedList, item: RawItem): Promise<Known | undefined> {
     const guard = findGuard(list, item);
     // What clients cannot use is hidden from them anyway.
-    if (guard === undefined || findItemProblem(list.kind, item) !== undefined) return undefined;
-    const key = hashSha256(JSON.stringify([list.server, list.kind, item]));
-    const known = remembered.get(key) ?? (await ask(list.kind, item, guard));
+    if (guard === undefined) return undefined;
+    const { item: fitting, problem } = fitItem(list.kind, item);
+    if (problem !== undefined) return undefined;
+    const key = hashSha256(JSON.stringify([list.server, list.kind, fitting]));
+    const known = remembered.get(key) ?? (await ask(list.kind, fitting, guard));
     if (!known.hasFailed) remembered.set(key, known);
     ofItems.set(item, known);
     return known;

@@ -12,7 +12,7 @@ import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
 import { createBatch } from '../../platform/throttle.ts';
 import type { Guard } from '../../policy/guards/guards.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
-import { toSharedUri } from '../apps/shared-uris.ts';
+import { listClientUris } from '../apps/shared-uris.ts';
 import { canSubscribe } from '../messages/description.ts';
 import type { ChangeHub } from './change-hub.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
@@ -126,8 +126,7 @@ export function listenToServers(
   async function tellOfResource(server: Server, ownUri: string, who: Who): Promise<void> {
     if (!isOpen) return;
     const { name } = server;
-    const ownOrShared = view.shown === 'own' ? ownUri : toSharedUri(name, ownUri);
-    for (const uri of [ownOrShared, `${name}+${ownUri}`]) {
+    for (const uri of view.shown === 'own' ? [ownUri] : listClientUris(name, ownUri)) {
       // Of most it is known without asking the store who linked to them.
       const offered = await view.findResource(uri, who);
       const found = offered?.server === name ? offered : await resolveResource(uri, who);

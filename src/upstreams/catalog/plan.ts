@@ -64,7 +64,10 @@ export interface Plan extends CompiledSetup {
   readonly listGuards: ListGuards | undefined;
   readonly joinLists: JoinLists;
   readonly writePage: WritePage;
+  /** Of what is listed. */
   readonly warn: WarnOfItem;
+  /** Of what is answered. */
+  readonly warnOfResult: WarnOfItem;
 }
 
 export interface PlannedServer {
@@ -81,13 +84,14 @@ interface PlanParts {
   /** One for each of the file, by name. */
   readonly servers: ReadonlyMap<string, Server>;
   readonly warn: WarnOfItem;
+  readonly warnOfResult: WarnOfItem;
   readonly warnOfView: WarnOfView;
   readonly listGuards: ListGuards | undefined;
 }
 
 export function createPlan(
   compiled: CompiledSetup,
-  { builtIn, servers, warn, warnOfView, listGuards }: PlanParts,
+  { builtIn, servers, warn, warnOfResult, warnOfView, listGuards }: PlanParts,
 ): Plan {
   const { setup, policies } = compiled;
   const { file, lock = NO_LOCK } = setup;
@@ -112,7 +116,7 @@ export function createPlan(
         if (areGuards.has(config.name)) return [];
         const server = servers.get(config.name);
         const prepareList = createPrepareList({ config, naming, policies, listGuards, warn });
-        const mayHave = createMayHave(config, lock);
+        const mayHave = createMayHave(config, lock, naming);
         return server === undefined
           ? []
           : [[config.name, { config, server, prepareList, mayHave }]];
@@ -128,6 +132,7 @@ export function createPlan(
     joinLists: createJoinLists(naming, warn),
     writePage: createWritePage(),
     warn,
+    warnOfResult,
   };
 }
 
@@ -140,14 +145,15 @@ export const listGuardServers = ({ guards = [] }: GuardsConfig): readonly string
 /** By the server's own name: what is hidden while it is there is unknown while it is not. */
 type MayHave = (kind: ListKind, ownName: string) => boolean;
 
-function createMayHave({ name, tools }: UpstreamConfig, lock: Lock): MayHave {
+function createMayHave({ name, tools }: UpstreamConfig, lock: Lock, { isStrict }: Naming): MayHave {
   const selected = selectTools(tools);
 
   return function mayHave(kind, ownName) {
     const { ruled } = LIST_KINDS[kind];
     if (ruled === 'resource') return false;
     if (kind === 'tools' && !selected.has(ownName)) return false;
-    return isNameAllowed(kind, ownName) && lock.knows(name, ruled, ownName);
+    if (!isNameAllowed(kind, ownName, isStrict)) return false;
+    return lock.knows(name, ruled, ownName);
   };
 }
 

@@ -23,7 +23,13 @@ import {
 } from '../connect/connect-tool.ts';
 import { findLockedKind } from '../lock/fingerprint.ts';
 import { listFiles } from '../skills/check-skill.ts';
-import { findItemProblem, showName, type WarnOfItem } from './check-item.ts';
+import {
+  findItemProblem,
+  findOwnNameProblem,
+  fitItem,
+  showName,
+  type WarnOfItem,
+} from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
 import type { FetchedList } from './fetch-list.ts';
 import type { ListGuards } from './list-guards.ts';
@@ -70,6 +76,7 @@ function prepare(
   const connect = kind === 'tools' && canConnect(config) ? createConnectEntry(deps) : undefined;
   const byOwnName = new Map<string, Entry>();
   const byName = new Map<string, Entry>();
+  const judgedList = toJudgedList(kind, items, deps);
   if (cut !== undefined) warn(config.name, kind, undefined, `is cut: ${cut}`);
   for (const raw of items) {
     const ownName = String(raw[LIST_KINDS[kind].key]);
@@ -83,12 +90,14 @@ function prepare(
       warn(config.name, kind, ownName, problem);
       continue;
     }
-    const judged = deps.listGuards?.peek(toJudgedList(kind, deps), raw);
+    const judged = deps.listGuards?.peek(judgedList, raw);
     if (judged?.kind === 'hidden') {
       warn(config.name, kind, ownName, judged.reason);
       continue;
     }
-    const entry = createEntry(kind, judged?.item ?? raw, ownName, selected, deps);
+    const { leftOut } = fitItem(kind, raw);
+    const { item: fitting } = fitItem(kind, judged?.item ?? raw);
+    const entry = createEntry(kind, fitting, judgedList.join(ownName), selected, deps);
     const namesake = byName.get(entry.name);
     if (namesake !== undefined) {
       // At the server's own path, too: rules are about the names of /mcp, where it has none.
@@ -96,7 +105,7 @@ function prepare(
       warn(config.name, kind, ownName, `is hidden: ${shown} is called ${entry.name}, too`);
       continue;
     }
-    const lookAlike = kind === 'skills' ? undefined : cleanItem(raw).lookAlike;
+    const lookAlike = kind === 'skills' ? undefined : cleanItem(fitting).lookAlike;
     if (lookAlike !== undefined) {
       const shown = showName(lookAlike);
       warn(
@@ -104,6 +113,14 @@ function prepare(
         kind,
         ownName,
         `has letters that look like others in ${shown}; it is listed`,
+      );
+    }
+    if (leftOut.length > 0) {
+      warn(
+        config.name,
+        kind,
+        ownName,
+        `is listed without what MCP does not allow: ${tell(leftOut)}`,
       );
     }
     byOwnName.set(ownName, entry);
@@ -121,24 +138,34 @@ function prepare(
   return { entries, byOwnName, byName, needsLogin: needsLogin !== undefined };
 }
 
-export const toJudgedList = (
-  kind: ListKind,
-  { config, naming }: Pick<PrepareDeps, 'config' | 'naming'>,
-) => ({
-  kind,
-  server: config.name,
-  join: (ownName: string) => nameItem(kind, ownName, { config, naming }),
-});
+/** Of many paths the first ones tell enough. */
+const MAX_TOLD = 5;
 
-/** As clients of `/mcp` see it. */
-const nameItem = (
+const tell = (paths: readonly string[]): string =>
+  [...paths.slice(0, MAX_TOLD), ...(paths.length > MAX_TOLD ? ['...'] : [])].join(', ');
+
+export function toJudgedList(
   kind: ListKind,
-  ownName: string,
+  items: readonly RawItem[],
   { config, naming }: Pick<PrepareDeps, 'config' | 'naming'>,
-): string =>
-  LIST_KINDS[kind].ruled === 'resource'
-    ? toSharedUri(config.name, ownName)
-    : naming.join(config, ownName);
+) {
+  const { key, ruled } = LIST_KINDS[kind];
+  const names =
+    ruled === 'resource'
+      ? NO_NAMES
+      : naming.joinAll(
+          config,
+          items.map((item) => String(item[key])),
+        );
+  /** As clients of `/mcp` see it. */
+  const join = (ownName: string): string =>
+    ruled === 'resource'
+      ? toSharedUri(config.name, ownName)
+      : (names.get(ownName) ?? naming.join(config, ownName));
+  return { kind, server: config.name, join, items };
+}
+
+const NO_NAMES: ReadonlyMap<string, string> = new Map();
 
 function createConnectEntry({ config, naming }: PrepareDeps): Entry {
   const ownItem = createConnectTool(config.name);
@@ -159,9 +186,11 @@ function findProblem(
   kind: ListKind,
   raw: RawItem,
   isRepeated: boolean,
-  { config, policies }: PrepareDeps,
+  { config, naming, policies }: PrepareDeps,
 ): string | undefined {
-  const problem = findItemProblem(kind, raw);
+  const problem =
+    findItemProblem(kind, raw) ??
+    (naming.isStrict ? undefined : findOwnNameProblem(kind, String(raw[LIST_KINDS[kind].key])));
   if (problem !== undefined) return problem;
   if (isRepeated) return 'is listed twice';
   const locked = findLockedKind(kind);
@@ -171,16 +200,15 @@ function findProblem(
 function createEntry(
   kind: ListKind,
   raw: RawItem,
-  ownName: string,
+  name: string,
   selected: SelectedTools,
-  deps: PrepareDeps,
+  { config: { name: server } }: PrepareDeps,
 ): Entry {
-  const { name: server } = deps.config;
-  if (kind === 'skills') return createSkillEntry(raw, ownName, server);
   const { key, ruled } = LIST_KINDS[kind];
+  const ownName = String(raw[key]);
+  if (kind === 'skills') return createSkillEntry(raw, ownName, server);
   const { item: clean } = cleanItem(raw);
   const ownItem = kind === 'tools' ? selected.describe(ownName, clean) : clean;
-  const name = nameItem(kind, ownName, deps);
   const item = withSharedMeta(server, ownItem);
   return {
     kind: ruled,
@@ -236,8 +264,15 @@ const STRICT_NAME = /^[a-zA-Z0-9_-]*$/;
 const NOT_STRICT = /[^a-zA-Z0-9_-]/gu;
 
 export interface Naming {
+  /** Whether clients are told other names than servers write. */
+  readonly isStrict: boolean;
   /** As clients of `/mcp` see the server's own name. */
   join(server: Pick<UpstreamConfig, 'prefix'>, ownName: string): string;
+  /** The same of all that a server lists: where strict names would be the same, all but one end in a hash. */
+  joinAll(
+    server: Pick<UpstreamConfig, 'prefix'>,
+    ownNames: readonly string[],
+  ): ReadonlyMap<string, string>;
   /**
    * The servers whose name it can be, in order: where it begins with a prefix and the separator, those of the longest
    * such prefix, and nobody else's; otherwise those without a prefix.
@@ -280,10 +315,30 @@ export function createNaming({
 
   /** A name that is too long ends in characters of its SHA-256, so that it stays another than its like. */
   function shorten(name: string): string {
-    const characters = [...name];
-    if (characters.length <= maxNameLength) return clean(name);
-    const kept = characters.slice(0, keptCharacters).join('');
+    return [...name].length <= maxNameLength ? clean(name) : addHash(name);
+  }
+
+  function addHash(name: string): string {
+    const kept = [...name].slice(0, keptCharacters).join('');
     return `${clean(kept)}_${hash('sha256', name, 'hex').slice(0, NAME_HASH_CHARACTERS)}`;
+  }
+
+  const join: Naming['join'] = ({ prefix }, ownName) => shorten(toStart(prefix) + ownName);
+
+  function joinAll(server: Pick<UpstreamConfig, 'prefix'>, ownNames: readonly string[]) {
+    const isKept = (ownName: string) => !isStrict || STRICT_NAME.test(ownName);
+    const kept = ownNames
+      .filter(isKept)
+      .map((ownName) => [ownName, join(server, ownName)] as const);
+    const joined = new Map(kept);
+    const taken = new Set(joined.values());
+    for (const ownName of ownNames) {
+      if (joined.has(ownName)) continue;
+      const name = join(server, ownName);
+      joined.set(ownName, taken.has(name) ? addHash(toStart(server.prefix) + ownName) : name);
+      taken.add(name);
+    }
+    return joined;
   }
 
   function toOwnName({ prefix }: Pick<UpstreamConfig, 'prefix'>, name: string) {
@@ -293,7 +348,9 @@ export function createNaming({
   }
 
   return {
-    join: ({ prefix }, ownName) => shorten(toStart(prefix) + ownName),
+    isStrict,
+    join,
+    joinAll,
     findStart: ({ prefix }) => toMark(prefix),
     listStarts: () => [...marks.keys()],
     findOwners: (name) => findMark(name)?.[1] ?? [],

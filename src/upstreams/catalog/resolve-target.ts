@@ -1,21 +1,16 @@
 // §18.2: what a call is about, and how it is made: by whose server, and under its own name.
 
 import { fail } from '../../errors/gateway-error.ts';
-import type { RawResult } from '../../mcp/catalog/catalog.ts';
 import type {
   CallerContext,
   OwnCatalog,
   Target,
   WantedItem,
 } from '../../mcp/catalog/served-catalog.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
-import { toSharedResult } from '../apps/shared-results.ts';
-import { isAppUri } from '../apps/shared-uris.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';
-import { isUnread } from '../messages/unread-result.ts';
-import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
-import { type LinkedResources, nameLinkOwner } from './linked-resources.ts';
+import { failGone } from './pass-on.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
@@ -145,7 +140,12 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
   ): Target | Promise<Target> {
     if (found.server === BUILT_IN) return toBuiltInTarget(toItem(found), wanted, who, context);
     const { server, ownUri } = found;
-    const request = { method: 'resources/read', params: { uri: ownUri }, name: ownUri } as const;
+    const request = {
+      method: 'resources/read',
+      params: { uri: ownUri },
+      name: ownUri,
+      asked: wanted.name,
+    } as const;
     return {
       item: toItem(found),
       server,
@@ -188,68 +188,3 @@ const askWithNextCall = ({ name }: Server): object => ({
   isError: true,
 });
 const NONE: JsonObject = {};
-
-// §18.3: a call goes to its server; what its result links to is remembered.
-
-/** Of one result. */
-const MAX_LINKS = 100;
-
-export function createPassOn(view: View, relayCall: RelayCall, links: LinkedResources): PassOn {
-  const finish = (server: string, who: Who, request: RelayedRequest, result: RawResult) => {
-    const uris = isUnread(result) ? NO_URIS : listLinkedUris(result);
-    const shown = view.shown === 'own' ? result : toSharedResult(server, request, result);
-    // Most results link to nothing, and nothing is waited for.
-    return uris.length === 0 ? shown : rememberLinks(server, uris, who).then(() => shown);
-  };
-
-  async function rememberLinks(server: string, uris: readonly string[], who: Who): Promise<void> {
-    const unlisted: string[] = [];
-    for (const uri of uris.slice(0, MAX_LINKS)) {
-      if (isAppUri(uri)) continue;
-      if ((await view.findListed(uri, who)) === undefined) unlisted.push(uri);
-    }
-    await links.remember(nameLinkOwner(who.upstream, view.path), server, unlisted);
-  }
-
-  return function passOn(server, who, request, context) {
-    const { usage, upstream } = view.findServer(server) ?? failGone(server);
-    const { meta } = context.relay;
-    const passed = meta === undefined ? request : addMeta(request, meta);
-    return usage.runAndFinish(
-      () => relayCall(upstream, who.upstream, passed, context),
-      (result) => finish(server, who, request, result),
-    );
-  };
-}
-
-const NO_URIS: readonly string[] = [];
-
-/** URIs that the result of a tool, or a prompt, names: links and embedded resources. */
-function listLinkedUris({ content, messages }: JsonObject): readonly string[] {
-  const uris: string[] = [];
-  if (Array.isArray(content)) for (const item of content) addLinkedUri(item, uris);
-  if (Array.isArray(messages)) {
-    for (const message of messages) if (isObject(message)) addLinkedUri(message.content, uris);
-  }
-  return uris;
-}
-
-function addLinkedUri(item: unknown, uris: string[]): void {
-  if (!isObject(item)) return;
-  const uri =
-    item.type === 'resource_link'
-      ? item.uri
-      : item.type === 'resource' && isObject(item.resource)
-        ? item.resource.uri
-        : undefined;
-  if (typeof uri === 'string') uris.push(uri);
-}
-
-const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => ({
-  ...request,
-  params: { ...request.params, _meta: meta },
-});
-
-/** The configuration has changed since it was found. */
-const failGone = (server: string): never =>
-  fail('upstream_error', { jsonRpc: { code: -32603, message: `${server} is no longer there.` } });

@@ -1,7 +1,7 @@
 // §18.2: /mcp/<server>: one server under its own names.
 
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { isAppUri, toSharedUri } from '../apps/shared-uris.ts';
+import { isAppUri, listClientUris, toMovedUri, toSharedUri } from '../apps/shared-uris.ts';
 import { findInSkillFolder, findSkillFile } from '../skills/find-file.ts';
 import { createFindTemplate } from './find-template.ts';
 import { indexEntries, type JoinedList } from './join-lists.ts';
@@ -98,7 +98,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   ): Promise<Found | undefined> {
     const found = await joined.find(kind, entry.name, who);
     if (LIST_KINDS[kind].ruled !== 'resource' || isOwn(found)) return found;
-    return joined.find(kind, `${name}+${entry.name}`, who);
+    return joined.find(kind, toMovedUri(name, entry.name), who);
   }
 
   const isOwn = (found: Found | undefined): boolean =>
@@ -130,7 +130,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   }
 
   async function findJoined(findIt: View['findResource'], uri: string, who: Who) {
-    for (const candidate of [toSharedUri(name, uri), `${name}+${uri}`]) {
+    for (const candidate of listClientUris(name, uri)) {
       const found = await findIt(candidate, who);
       if (found?.server === name && found.ownUri === uri) return found;
     }

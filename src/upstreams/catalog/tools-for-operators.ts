@@ -6,9 +6,9 @@ import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { RuleCaller, RuleDecision, Rules } from '../../policy/rules/rules.ts';
 import { LOCKED } from '../lock/lock.ts';
 import { GATEWAY_CALLER } from '../upstream.ts';
-import { findItemProblem } from './check-item.ts';
+import { findItemProblem, findOwnNameProblem } from './check-item.ts';
 import type { Plan, PlannedServer } from './plan.ts';
-import { selectTools } from './prepare-list.ts';
+import { selectTools, toJudgedList } from './prepare-list.ts';
 
 export interface AccessPreview {
   /** How many tools there are, and how many of them are seen. */
@@ -97,12 +97,15 @@ export function listServerTools(
   const { isPersonal } = server;
   const items = isPersonal ? [] : (server.lists.peek('tools', GATEWAY_CALLER)?.items ?? []);
   const selected = selectTools(config.tools);
+  const { join } = toJudgedList('tools', items, { config, naming });
   const before = items.slice(0, skip);
   const seen = new Set<unknown>(before.filter((item) => isUsable(item)).map(({ name }) => name));
 
   function describe(item: RawItem): ServerTool {
     const name = typeof item.name === 'string' ? item.name : '';
-    const problem = findItemProblem('tools', item);
+    const problem =
+      findItemProblem('tools', item) ??
+      (naming.isStrict ? undefined : findOwnNameProblem('tools', name));
     if (problem !== undefined) return { name, state: 'unusable', problem };
     if (!selected.has(name))
       return { name, state: 'left_out', problem: 'is left out by "tools" in the configuration' };
@@ -110,7 +113,7 @@ export function listServerTools(
     seen.add(name);
     const verdict = lock.check(config.name, 'tool', item);
     return verdict === 'approved'
-      ? { name, listedAs: naming.join(config, name), state: 'listed' }
+      ? { name, listedAs: join(name), state: 'listed' }
       : { name, state: verdict, problem: LOCKED[verdict] };
   }
 

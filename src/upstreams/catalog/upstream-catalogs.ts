@@ -204,10 +204,7 @@ export function createUpstreamCatalogs(
     for (;;) {
       const { listGuards, naming } = plan;
       if (listGuards === undefined) return NOTHING_SAID;
-      const judgement = await listGuards.judge({
-        ...toJudgedList(kind, { config, naming }),
-        items,
-      });
+      const judgement = await listGuards.judge(toJudgedList(kind, items, { config, naming }));
       if (plan.listGuards === listGuards) return judgement;
     }
   }
@@ -225,7 +222,7 @@ export function createUpstreamCatalogs(
           if (seen.has(items)) continue;
           seen.add(items);
           isComplete = false;
-          await listGuards.judge({ ...toJudgedList(kind, { config, naming }), items });
+          await listGuards.judge(toJudgedList(kind, items, { config, naming }));
         }
       }
     }
@@ -248,7 +245,11 @@ export function createUpstreamCatalogs(
       builtIn,
       servers,
       listGuards,
-      warn: createWarnOfItem(log),
+      warn: createWarnOfItem(log, 'more of what it lists is hidden'),
+      warnOfResult: createWarnOfItem(
+        log,
+        'more of its answers go on without what MCP does not allow',
+      ),
       warnOfView: createWarnOfView(log),
     });
   }

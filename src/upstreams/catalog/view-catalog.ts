@@ -27,9 +27,10 @@ import { createResolveResource, type LinkedResources } from './linked-resources.
 import { createListPage } from './list-page.ts';
 import { type ListenDeps, listenToServers } from './listen-to-servers.ts';
 import type { MissedLists } from './missed-lists.ts';
+import { createPassOn } from './pass-on.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import { createPassOn, createResolveTarget } from './resolve-target.ts';
+import { createResolveTarget } from './resolve-target.ts';
 import type { PassOn } from './server-target.ts';
 import { createSuggestName } from './suggest-name.ts';
 import {
@@ -68,7 +69,7 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
     findAppTool: createFindAppTool(deps),
     suggestName: createSuggestName(deps),
   });
-  const passOn = createPassOn(view, deps.relayCall, links);
+  const passOn = createPassOn(deps);
   const parts = { ...deps, ...findItem, passOn, getBuiltIn };
 
   return {
@@ -296,7 +297,7 @@ function readCompletion({ completion, _meta: meta }: RawResult): ServedCompletio
   const { values, total, hasMore } = completion;
   return {
     values: values.slice(0, MAX_VALUES),
-    ...(typeof total === 'number' && { total }),
+    ...(Number.isInteger(total) && { total: Number(total) }),
     ...(typeof hasMore === 'boolean' && { hasMore }),
     ...(isObject(meta) && { meta }),
   };

@@ -11,6 +11,9 @@ import {
   type Written,
 } from '../../platform/json.ts';
 import { type ScannedMember, scanObject } from '../../platform/scan/scan-json.ts';
+import { Findings } from '../../protocol/fit.ts';
+import { RESULTS } from '../../protocol/mcp-fits.ts';
+import { readOutline } from './outline.ts';
 
 /** Bytes of a response, and where its result stands in them. */
 export interface ResultBytes {
@@ -23,7 +26,7 @@ export interface ResultBytes {
 
 /**
  * The result, of which only short members are parsed; a member is had by its name, or with all others, as of any object.
- * Undefined where the gateway has to know what is in it: what it links to, or how it goes on.
+ * Undefined where the gateway has to know what is in it: what it links to, how it goes on, or what of it clients cannot read.
  *
  * Whoever asks for a member gets a GatewayError `upstream_error` where one of its strings is no JSON.
  */
@@ -35,6 +38,7 @@ export function createUnreadResult({
 }: ResultBytes): JsonObject | undefined {
   const members = scanObject(bytes, start, end, SCAN_RULES);
   if (members === undefined || members.some(({ name }) => READ.has(name))) return undefined;
+  if (!isFitting(bytes, members)) return undefined;
   const written = pieces
     ? cutPieces(pieces, start, bytes.length - end)
     : decodeUtf8(bytes.subarray(start, end));
@@ -50,13 +54,24 @@ export const isUnread = (result: object): boolean => unread.has(result);
 
 const unread = new WeakSet<object>();
 
-/** Members by which it is told how a call goes on, and what of a result is not the client's. */
-const READ: ReadonlySet<string> = new Set(['resultType', 'cache']);
+/** Members by which it is told how a call goes on, what of a result is not the client's, and what has to be looked at closely. */
+const READ: ReadonlySet<string> = new Set(['resultType', 'cache', 'messages']);
 /**
  * How the types of links and of embedded resources begin; and fewer values than a response may have, since all are parsed as soon
  * as somebody asks for one.
  */
 const SCAN_RULES = { sought: Buffer.from('resource').readBigUInt64LE(), maxValues: 400_000 };
+
+/** Whether all of it is as MCP has it. Which method it answers is not known here: content is a tool's, `contents` a resource's. */
+function isFitting(bytes: Buffer, members: readonly ScannedMember[]): boolean {
+  const outline = readOutline(bytes, members, SCAN_RULES);
+  if (outline === undefined) return false;
+  const found = new Findings();
+  const rules = 'contents' in outline ? ['tools/call', 'resources/read'] : ['tools/call'];
+  return (
+    rules.every((method) => RESULTS.get(method)?.session(outline, found)) && found.list.length === 0
+  );
+}
 
 /** Long enough for a flag or a number, and for a list without items. */
 const MAX_SHORT = 32;

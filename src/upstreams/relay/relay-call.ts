@@ -4,6 +4,7 @@ import type { Context, RawResult, Relay } from '../../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { type Doors, withoutDoorAnswer } from '../connect/doors.ts';
+import { isUnread } from '../messages/unread-result.ts';
 import { ConnectionNeeded } from '../upstream.ts';
 import type { ToFailedResult } from './failures.ts';
 import type { RedeemAnswers } from './rounds.ts';
@@ -78,7 +79,9 @@ function toRawResult(
   { user, relay }: Pick<Context, 'user' | 'relay'>,
 ): RawResult {
   // The session era has no result types: there nothing is the transport's own.
-  if (result.resultType === undefined && isRaw(result)) return result;
+  if (result.resultType === undefined && isRaw(result)) {
+    return relay.era === 'session' && !isUnread(result) ? toSessionResult(result) : result;
+  }
   // What it says of a task is read, and not passed on as it is (§29.5).
   if (result.resultType === 'task' || method.startsWith('tasks/')) {
     const { cache: _cache, ...said } = result;
@@ -95,9 +98,11 @@ function toRawResult(
 }
 
 /** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is no object. */
-function toSessionResult(members: JsonObject): JsonObject {
+function toSessionResult(members: RawResult): RawResult {
   const { structuredContent, ...others } = members;
-  if (structuredContent === undefined || isObject(structuredContent)) return members;
+  // What is null is left out where all that does not fit is.
+  if (structuredContent === undefined || structuredContent === null || isObject(structuredContent))
+    return members;
   const content: readonly unknown[] = Array.isArray(others.content) ? others.content : [];
   // Servers are to say it as text, too.
   const isSaid = content.some((item) => isObject(item) && item.type === 'text');

@@ -1,5 +1,6 @@
 // SEP-2640: whose a file of a skill is: it need not be in the list of resources.
 import { listDirectories, requireSkillRoot } from '../../mcp/catalog/skill-directories.ts';
+import { toMovedUri, toOwnUri } from '../apps/shared-uris.ts';
 import { BUILT_IN, type Entry } from '../catalog/prepare-list.ts';
 import type { FoundResource, View } from '../catalog/view.ts';
 
@@ -28,7 +29,7 @@ function place(skills: readonly Entry[], shown: Shown): SkillPlaces {
   const roots = new Map<string, Entry>();
   for (const skill of skills) {
     for (const { name } of skill.files ?? []) {
-      const shownUri = shown === 'own' ? toOwnUri(skill, name) : name;
+      const shownUri = shown === 'own' ? toOwnFile(skill, name) : name;
       if (!files.has(shownUri)) files.set(shownUri, skill);
     }
     roots.set(requireSkillRoot(shown === 'own' ? skill.ownName : skill.name), skill);
@@ -70,12 +71,12 @@ export function locateFile(skill: Entry, uri: string, shown: Shown): FoundResour
   const { server } = skill;
   const found = { server, annotations: {} };
   return shown === 'own'
-    ? { ...found, ownUri: uri, uri: isRenamed(skill) ? `${server}+${uri}` : uri }
-    : { ...found, ownUri: toOwnUri(skill, uri), uri };
+    ? { ...found, ownUri: uri, uri: isRenamed(skill) ? toMovedUri(server, uri) : uri }
+    : { ...found, ownUri: toOwnFile(skill, uri), uri };
 }
 
 export const isRenamed = ({ server, name, ownName }: Entry): boolean =>
   server !== BUILT_IN && name !== ownName;
 
-const toOwnUri = (skill: Entry, uri: string): string =>
-  isRenamed(skill) ? uri.slice(skill.server.length + 1) : uri;
+const toOwnFile = (skill: Entry, uri: string): string =>
+  isRenamed(skill) ? toOwnUri(skill.server, uri) : uri;

@@ -2,6 +2,7 @@
 // that of the skill which names it.
 import { listDirectories, requireSkillRoot } from '../../mcp/catalog/skill-directories.ts';
 import { isObject } from '../../platform/json.ts';
+import { toMovedUri } from '../apps/shared-uris.ts';
 import type { WarnOfItem } from '../catalog/check-item.ts';
 import type { Entry } from '../catalog/prepare-list.ts';
 
@@ -87,7 +88,7 @@ const SEVERAL = ' ';
 /** As the later of two servers with the same URIs has it. */
 export function renameSkill(entry: Entry): Entry {
   const { server, ownName, ownItem, files = [] } = entry;
-  const rename = (uri: string) => `${server}+${uri}`;
+  const rename = (uri: string) => toMovedUri(server, uri);
   const name = rename(ownName);
   const { resources } = ownItem;
   return {

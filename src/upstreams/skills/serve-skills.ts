@@ -13,6 +13,7 @@ import {
 import { isObject } from '../../platform/json.ts';
 import type { GuardPoint } from '../../policy/guards/guards.ts';
 import { failNoDirectory, failUnknownItem } from '../../protocol/list-kinds.ts';
+import { toMovedUri } from '../apps/shared-uris.ts';
 import { findIn } from '../catalog/joined-view.ts';
 import type { Plan } from '../catalog/plan.ts';
 import { BUILT_IN, type Entry, toJudgedList } from '../catalog/prepare-list.ts';
@@ -70,7 +71,7 @@ export function createServeSkills(deps: ServeSkillsDeps): ServedSkills {
     const planned = servers.get(server);
     if (planned === undefined) return [];
     const { naming } = getPlan();
-    await listGuards?.judge({ ...toJudgedList(kind, { config: planned.config, naming }), items });
+    await listGuards?.judge(toJudgedList(kind, items, { config: planned.config, naming }));
     return planned.prepareList(kind, { ...NO_LIST, items }).entries;
   }
 
@@ -201,7 +202,7 @@ export function createServeSkills(deps: ServeSkillsDeps): ServedSkills {
   /** As clients see it; undefined where the caller may not. */
   function toVisible(own: Entry, directory: FoundResource, who: Who): RawItem | undefined {
     const isMoved = directory.uri !== directory.ownUri;
-    const name = isMoved ? `${own.server}+${own.ownName}` : own.ownName;
+    const name = isMoved ? toMovedUri(own.server, own.ownName) : own.ownName;
     const isDirectory = own.ownItem.mimeType === DIRECTORY;
     const entry = { ...own, name: isDirectory ? toDirectory(name) : name };
     if (!access.mayList(entry, who)) return undefined;

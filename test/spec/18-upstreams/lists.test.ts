@@ -2,6 +2,7 @@
 import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
 import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
@@ -80,7 +81,7 @@ test('§18.2 lists: of a server whose pages do not end, 100 are read, and the lo
   const answers = {
     'tools/list': () => {
       page += 1;
-      return { result: { tools: buildTools(`t${page}`), nextCursor: 'again' } };
+      return { result: { tools: buildTools(`t${page}`), nextCursor: `after ${page}` } };
     },
   };
   const server = await serve({ answers });
@@ -392,3 +393,26 @@ test('§18.1 variables: what a server says is never expanded', async () => {
   const opened = await gateway.rpc(INITIALIZE_REQUEST);
   expect(opened.json.result.instructions).toContain(said);
 });
+
+test.each([
+  ['stands still', (cursor: unknown) => cursor ?? 'a'],
+  ['goes round', (cursor: unknown) => (cursor === 'a' ? 'b' : 'a')],
+])(
+  '§18.4 lists: a cursor that %s ends the list, and the log says whose it is',
+  async (_what, next) => {
+    const server = await serve({
+      tools: [buildTool('one')],
+      answers: {
+        'tools/list': ({ cursor }: JsonObject) => ({
+          result: { tools: [buildTool('one')], nextCursor: next(cursor) },
+        }),
+      },
+    });
+    const gateway = await start({ file: { mcpServers: { a: server.url } } });
+    expect(await gateway.listNames('tools/list')).toEqual(['a__one']);
+    expect(server.count('tools/list')).toBeLessThan(5);
+    expect(gateway.lines().map(({ msg }) => msg)).toContain(
+      'Server a: the list of its tools is cut: its cursor leads back to a page that was there before.',
+    );
+  },
+);

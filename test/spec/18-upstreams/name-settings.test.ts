@@ -1,5 +1,7 @@
 // How long names are, and of which characters, where the file says so.
+import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { stateless } from '../../support/clients/stateless.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import { findProblems } from '../../support/upstreams/gateway-file.ts';
 import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
@@ -43,21 +45,96 @@ test('§18.2 names: "names": "strict" leaves letters, digits, _ and - of tools a
   expect(await gateway.listNames('tools/list', session)).toEqual(['git__repo.read', 'git__a-b_C9']);
 });
 
-test('§18.2 names: of two that are the same once strict, the later one is hidden at each path, with a warning', async () => {
-  const server = await serveTools('a.b', 'a_b', 'c');
+test('§18.2 names: of two that are the same once strict, the one that clients are told another name for ends in a hash', async () => {
+  const server = await serveTools('a.b', 'a_b', 'a b', 'c');
+  const other = await serveTools('a.b');
   const file = {
     names: 'strict',
-    mcpServers: { it: server.url },
-    rules: [{ who: 'everyone', may: ['it__a_b', 'it__c'] }],
+    mcpServers: { it: server.url, other: other.url },
+    rules: [{ who: 'everyone', may: ['it__*'] }],
   };
-  const gateway = await start({ file, view: 'it' });
-  expect(await gateway.listNames('tools/list')).toEqual(['a.b', 'c']);
+  const gateway = await start({ file });
+  const hashed = (name: string) =>
+    `it__a_b_${createHash('sha256').update(`it__${name}`).digest('hex').slice(0, 8)}`;
+  const names = await gateway.listNames('tools/list');
+  expect(names).toEqual([hashed('a.b'), 'it__a_b', hashed('a b'), 'it__c']);
   const session = await gateway.open();
-  const { json } = await gateway.call(session, 'tools/call', { name: 'a_b' });
+  for (const [name, own] of [
+    [hashed('a.b'), 'a.b'],
+    ['it__a_b', 'a_b'],
+    [hashed('a b'), 'a b'],
+  ]) {
+    const { json } = await gateway.call(session, 'tools/call', { name });
+    expect(json.result.content[0].text).toBe(`ran ${own}`);
+  }
+  // Rules are about the names that clients are told.
+  await gateway.reload({ ...file, rules: [{ who: 'everyone', may: ['it__a_b'] }] });
+  expect(await gateway.listNames('tools/list', session)).toEqual(['it__a_b']);
+  const { json } = await gateway.call(session, 'tools/call', { name: hashed('a.b') });
   expect(json.error.code).toBe(-32602);
-  expect(gateway.lines().map(({ msg }) => msg)).toContain(
-    'Server it: tool "a_b" is hidden: "a.b" is called it__a_b, too.',
-  );
+});
+
+const ODD = {
+  'sales/report': 'it__sales_report',
+  'send mail': 'it__send_mail',
+  'search:web': 'it__search_web',
+  café: 'it__caf_',
+  ['x'.repeat(140)]: `it__${'x'.repeat(51)}_${createHash('sha256')
+    .update(`it__${'x'.repeat(140)}`)
+    .digest('hex')
+    .slice(0, 8)}`,
+};
+
+test.each(['/mcp', 'a view', 'a search', 'a server'])(
+  '§18.2 names: with "names": "strict", each name that a server has is listed and called, at %s',
+  async (place) => {
+    const own = Object.keys(ODD);
+    const server = await serve({
+      tools: own.map((name) => buildTool(name)),
+      prompts: own.map((name) => ({ name })),
+    });
+    const file = {
+      names: 'strict',
+      mcpServers: { it: server.url },
+      views: { some: { servers: ['it'] }, found: { servers: ['it'], search: true } },
+    };
+    const views: Readonly<Record<string, string>> = {
+      'a view': 'some',
+      'a search': 'found',
+      'a server': 'it',
+    };
+    const { [place]: view } = views;
+    const gateway = await start({ file, ...(view !== undefined && { view }) });
+    const session = await gateway.open();
+    const told = (name: string): string =>
+      place === 'a server' ? name : (Object(ODD)[name] ?? '');
+    const tools = await gateway.listNames('tools/list', session);
+    if (place === 'a search') expect(tools).toContain('call_tool');
+    else expect(tools).toEqual(own.map(told));
+    expect(await gateway.listNames('prompts/list', session)).toEqual(own.map(told));
+    for (const name of own) {
+      const params =
+        place === 'a search'
+          ? { name: 'call_tool', arguments: { name: told(name), arguments: {} } }
+          : { name: told(name), arguments: {} };
+      const { json } = await gateway.call(session, 'tools/call', params);
+      expect(json.result.content[0].text).toBe(`ran ${name}`);
+      const got = await gateway.call(session, 'prompts/get', { name: told(name) });
+      expect(got.json.result.messages[0].content.text).toBe(`got ${name}`);
+      if (view !== undefined) continue;
+      const now = await stateless(gateway, 'tools/call', params);
+      expect(now.json.result.content[0].text).toBe(`ran ${name}`);
+    }
+  },
+);
+
+test('§18.2 names: with their own names, a tool that clients refuse is hidden, and the log says what lists it', async () => {
+  const server = await serveTools('send mail', 'good');
+  const gateway = await start({ file: { mcpServers: { it: server.url } } });
+  expect(await gateway.listNames('tools/list')).toEqual(['it__good']);
+  const [warning] = gateway.lines().filter(({ level }) => level === 'warn');
+  expect(warning?.msg).toContain('tool "send mail" has a name that clients refuse');
+  expect(warning?.msg).toContain('"names": "strict"');
 });
 
 test('§18.2 names: two that are cut stay apart, though they are the same once strict', async () => {

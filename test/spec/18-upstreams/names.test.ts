@@ -213,14 +213,38 @@ test.each([
 test.each([
   ['no input schema', { inputSchema: undefined }],
   ['an input schema that is no object', { inputSchema: { type: 'string' } }],
-  ['a description that is no text', { description: 7 }],
-  ['annotations that are a list', { annotations: [] }],
-  ['a title that is no text', { title: {} }],
+  ['an input schema that is null', { inputSchema: null }],
 ])('§18.2 lists: a tool with %s costs clients nothing but this tool', async (_what, members) => {
   const server = await serve({ tools: [buildTool('bad', members), buildTool('good'), 7, null] });
   const gateway = await start({ file: { mcpServers: { a: server.url } } });
   expect(await gateway.listNames('tools/list')).toEqual(['a__good']);
 });
+
+test.each([
+  [{ description: 7 }, 'description'],
+  [{ title: null }, 'title'],
+  [{ annotations: [] }, 'annotations'],
+  [{ annotations: { readOnlyHint: null } }, 'annotations.readOnlyHint'],
+  [{ icons: [{ src: null }] }, 'icons.0'],
+  [{ outputSchema: { type: 'object', $ref: '#/$defs/gone' } }, 'outputSchema'],
+])(
+  '§18.2 lists: a tool with %j is listed without what MCP does not allow, with one warning',
+  async (members, path) => {
+    const server = await serve({ tools: [buildTool('odd', members), buildTool('good')] });
+    const gateway = await start({ file: { mcpServers: { a: server.url } } });
+    for (let time = 0; time < 2; time += 1) {
+      expect(await gateway.listNames('tools/list')).toEqual(['a__odd', 'a__good']);
+    }
+    const warnings = gateway.lines().filter(({ msg }) => msg.includes('MCP does not allow'));
+    expect(warnings.map(({ msg }) => msg)).toEqual([
+      `Server a: tool "odd" is listed without what MCP does not allow: "${path}".`,
+    ]);
+    const [odd] = await gateway.list('tools/list');
+    const left = path.split('.').reduce<unknown>((value, step) => Object(value)[step], odd);
+    expect(left).toBeUndefined();
+    expect(odd.inputSchema).toEqual({ type: 'object' });
+  },
+);
 
 test('§18.2 descriptions: what cannot be seen is taken out, at any depth; names of members stay', async () => {
   const hidden = '\u0007\u001b[31m\u009b\u202e\u2066\u{e0041}';

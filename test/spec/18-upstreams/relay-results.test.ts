@@ -35,18 +35,24 @@ const RAW = {
   'x-member': { deep: [true] },
 };
 
-test('§18.3 a result is passed on as it came, with members and content that nobody knows', async () => {
+/** Official clients refuse a result for one part of a type that they do not know. */
+const READABLE = {
+  ...RAW,
+  content: [RAW.content[0], { type: 'text', text: JSON.stringify(RAW.content[1]) }],
+};
+
+test('§18.3 a result is passed on as it came, with members that nobody knows; content that nobody knows as text', async () => {
   const client = await openClient(gateway);
   const { result } = await client.ask('tools/call', { name: 'raw__any' });
   expect(result).toEqual({
-    ...RAW,
+    ...READABLE,
     _meta: { 'example.com/a': 1, [SERVER_INFO]: { name: 'mine' } },
   });
 });
 
 test('§18.3 in the stateless era it gets what that era adds', async () => {
   const { json } = await callTool(gateway, 'raw__any');
-  expect(json.result).toMatchObject({ ...RAW, resultType: 'complete' });
+  expect(json.result).toMatchObject({ ...READABLE, resultType: 'complete' });
   expect(json.result._meta).toMatchObject({ 'example.com/a': 1 });
   expect(json.result._meta[SERVER_INFO]).not.toEqual({ name: 'mine' });
 });

@@ -44,6 +44,8 @@ const OUTPUT = {
 const REPLACEMENTS = {
   'Tool.inputSchema': [INPUT, { type: 'object' }],
   'Tool.outputSchema': [OUTPUT],
+  // Official clients take no other form of it.
+  'Annotations.lastModified': ['2025-01-12T15:00:58Z'],
   // A question is another test's.
   'CallToolResult.resultType': ['complete'],
   'GetPromptResult.resultType': ['complete'],

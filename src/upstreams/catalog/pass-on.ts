@@ -1,0 +1,163 @@
+// §18.3: a call goes to its server. Its result comes back as clients can read it, and names what they know; what it links to is
+// remembered.
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { RawResult } from '../../mcp/catalog/catalog.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { ListKind } from '../../protocol/list-kinds.ts';
+import type { Era } from '../../protocol/revisions.ts';
+import { isAppUri, toMovedUri, toSharedUri } from '../apps/shared-uris.ts';
+import { editResult, fitResult } from '../messages/fit-result.ts';
+import { isUnread } from '../messages/unread-result.ts';
+import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
+import { type LinkedResources, nameLinkOwner } from './linked-resources.ts';
+import type { Plan } from './plan.ts';
+import { listAppsOf, listNamedUris, type NamedUri } from './result-uris.ts';
+import type { PassOn } from './server-target.ts';
+import type { View, Who } from './view.ts';
+
+/** Of one result: so many are remembered, and so many are looked up. */
+const MAX_LINKS = 100;
+const MAX_LOOKED_UP = 10_000;
+
+interface PassOnDeps {
+  readonly view: View;
+  /** That of `/mcp`, whose names are those of all paths but of a server's own. */
+  readonly joined: View;
+  readonly relayCall: RelayCall;
+  readonly links: LinkedResources;
+  getPlan(): Pick<Plan, 'warnOfResult'>;
+}
+
+export function createPassOn({ view, joined, relayCall, links, getPlan }: PassOnDeps): PassOn {
+  const isOwn = view.shown === 'own';
+
+  function finish(
+    server: string,
+    who: Who,
+    request: RelayedRequest,
+    given: RawResult,
+    era: Era,
+  ): RawResult | Promise<RawResult> {
+    const { method, name, asked } = request;
+    const { result, problems } = fitResult(server, method, era, given);
+    for (const problem of new Set(problems)) {
+      getPlan().warnOfResult(server, CALLED[method] ?? 'tools', name, problem);
+    }
+    const isMoved = asked !== undefined && asked !== name;
+    const named = isUnread(result) && !isMoved ? listAppsOf(result, []) : listNamedUris(result);
+    // Most results name nothing, and nothing is waited for.
+    if (named.length === 0) return result;
+    const isAsked = (uri: string): boolean => asked !== undefined && uri === name;
+    const unknown = named.filter(({ uri }) => !isAsked(uri) && !isAppUri(uri));
+    const toClientUri = (uri: string, moved: ReadonlySet<string> = NONE_MOVED): string => {
+      if (isMoved && isAsked(uri)) return asked;
+      return moved.has(uri) ? toMovedUri(server, uri) : toSharedUri(server, uri);
+    };
+    return unknown.length === 0
+      ? rename(result, named, toClientUri)
+      : lookUp(server, unknown, who).then((moved) =>
+          rename(result, named, (uri) => toClientUri(uri, moved)),
+        );
+  }
+
+  const rename = (
+    result: RawResult,
+    named: readonly NamedUri[],
+    toClientUri: (uri: string) => string,
+  ): RawResult =>
+    isOwn
+      ? result
+      : editResult(
+          result,
+          named.flatMap(({ path, uri }) => {
+            const shown = toClientUri(uri);
+            return shown === uri ? [] : [{ path, rewrite: () => JSON.stringify(shown) }];
+          }),
+        );
+
+  /** Those that clients see as the later of two servers has them. Links that nobody lists are remembered. */
+  async function lookUp(
+    server: string,
+    named: readonly NamedUri[],
+    who: Who,
+  ): Promise<ReadonlySet<string>> {
+    const moved = new Set<string>();
+    const linked = new Set(named.filter(({ isLink }) => isLink).map(({ uri }) => uri));
+    const unlisted: string[] = [];
+    for (const uri of [...new Set(named.map((one) => one.uri))].slice(0, MAX_LOOKED_UP)) {
+      if (!isOwn && (await isAnothers(uri, server, who))) moved.add(uri);
+      else if (linked.has(uri) && (await view.findListed(uri, who)) === undefined) {
+        unlisted.push(uri);
+      }
+    }
+    if (unlisted.length > 0) {
+      const owner = nameLinkOwner(who.upstream, view.path);
+      await links.remember(owner, server, unlisted.slice(0, MAX_LINKS));
+    }
+    return moved;
+  }
+
+  /** Whether both list it, and the other one has the name. */
+  async function isAnothers(uri: string, server: string, who: Who): Promise<boolean> {
+    const listed = await joined.findListed(uri, who);
+    if (listed === undefined || listed.server === server) return false;
+    const own = await joined.findListed(toMovedUri(server, uri), who);
+    return own?.server === server && own.ownUri === uri;
+  }
+
+  return function passOn(server, who, request, context) {
+    const { usage, upstream } = view.findServer(server) ?? failGone(server);
+    const { meta, era } = context.relay;
+    const passed = meta === undefined ? request : addMeta(request, meta);
+    const passing = usage.runAndFinish(
+      () => relayCall(upstream, who.upstream, passed, context),
+      (result) =>
+        request.method === 'tasks/get' && isObject(result.result)
+          ? finishTask(server, who, result, result.result, era)
+          : finish(server, who, request, result, era),
+    );
+    return request.asked === undefined || request.asked === request.name
+      ? passing
+      : passing.catch((thrown: unknown) => failAsAsked(thrown, request));
+  };
+
+  /** §29.5: what a task came to is the result of its call. */
+  async function finishTask(
+    server: string,
+    who: Who,
+    task: RawResult,
+    result: JsonObject,
+    era: Era,
+  ): Promise<RawResult> {
+    const { resultType: _, ...members } = result;
+    const request = { method: 'tools/call', params: {} } as const;
+    return { ...task, result: await finish(server, who, request, members, era) };
+  }
+}
+
+/** MCP "Resources", "Error Handling": the error has the URI. @throws always. */
+function failAsAsked(thrown: unknown, { name, asked }: RelayedRequest): never {
+  const { jsonRpc } = thrown instanceof GatewayError ? thrown.failure : NO_FAILURE;
+  if (jsonRpc === undefined || !isObject(jsonRpc.data) || jsonRpc.data.uri !== name) throw thrown;
+  const data = { ...jsonRpc.data, uri: asked };
+  return fail('upstream_error', { jsonRpc: { ...jsonRpc, data }, cause: thrown });
+}
+
+const NO_FAILURE = { jsonRpc: undefined };
+
+/** In what is listed. */
+const CALLED: Readonly<Partial<Record<RelayedRequest['method'], ListKind>>> = {
+  'prompts/get': 'prompts',
+  'resources/read': 'resources',
+};
+
+const NONE_MOVED: ReadonlySet<string> = new Set();
+
+const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => ({
+  ...request,
+  params: { ...request.params, _meta: meta },
+});
+
+/** The configuration has changed since it was found. */
+export const failGone = (server: string): never =>
+  fail('upstream_error', { jsonRpc: { code: -32603, message: `${server} is no longer there.` } });

@@ -1,0 +1,48 @@
+// §18.2, §30.1: the URIs that a result of a server names, and where: of links, embedded resources, what was read, and apps. Texts
+// and structured content are the server's words, and stay as they are.
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { JsonPath } from '../../platform/splice-json.ts';
+import { listAppUris } from '../apps/app-tools.ts';
+
+export interface NamedUri {
+  readonly path: JsonPath;
+  readonly uri: string;
+  /** A result of a tool or a prompt has it: it can be read, whether it is listed or not. */
+  readonly isLink: boolean;
+}
+
+export function listNamedUris(result: JsonObject): readonly NamedUri[] {
+  const named: NamedUri[] = listAppsOf(result, []);
+  addItems('content', result.content, (item, path) => addContent(item, path, named));
+  addItems('messages', result.messages, (item, path) => {
+    if (isObject(item)) addContent(item.content, [...path, 'content'], named);
+  });
+  addItems('contents', result.contents, (item, path) => addResource(item, path, false, named));
+  return named;
+}
+
+function addItems(name: string, list: unknown, add: (item: unknown, path: JsonPath) => void): void {
+  if (Array.isArray(list)) for (const [index, item] of list.entries()) add(item, [name, index]);
+}
+
+function addContent(item: unknown, path: JsonPath, named: NamedUri[]): void {
+  if (!isObject(item)) return;
+  if (item.type === 'resource_link') addResource(item, path, true, named);
+  else named.push(...listAppsOf(item, path));
+  if (item.type === 'resource') addResource(item.resource, [...path, 'resource'], true, named);
+}
+
+function addResource(item: unknown, path: JsonPath, isLink: boolean, named: NamedUri[]): void {
+  if (!isObject(item)) return;
+  const { uri } = item;
+  if (typeof uri === 'string') named.push({ path: [...path, 'uri'], uri, isLink });
+  named.push(...listAppsOf(item, path));
+}
+
+/** The apps that `_meta` of something names. */
+export const listAppsOf = ({ _meta: meta }: JsonObject, path: JsonPath): NamedUri[] =>
+  listAppUris(meta).map((app) => ({
+    path: [...path, '_meta', ...app.path],
+    uri: app.uri,
+    isLink: false,
+  }));
