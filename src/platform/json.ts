@@ -164,7 +164,7 @@ function isEmptyAt(text: string, start: number): boolean {
 }
 
 /** Its last quote; behind the text where there is none. */
-function findEndOfString(text: string, start: number): number {
+export function findEndOfString(text: string, start: number): number {
   let quote = text.indexOf('"', start + 1);
   while (quote !== -1 && isEscaped(text, quote)) quote = text.indexOf('"', quote + 1);
   return quote === -1 ? text.length : quote;

@@ -1,0 +1,200 @@
+// Parts of a JSON text found, removed and replaced in it, so that all the rest stays as it was written. For texts that were parsed
+// already: of what is no JSON, or deeper than it may be, the results mean nothing.
+import { findEndOfString } from './json.ts';
+
+/** Names of members, and positions in arrays. */
+export type JsonPath = readonly (string | number)[];
+
+export interface JsonEdit {
+  readonly path: JsonPath;
+  /** What is written there instead; the member, or the entry, is removed where it is absent. */
+  readonly json?: string;
+}
+
+/**
+ * The text after the edits. Positions in arrays are those before them. A path that leads nowhere changes nothing; one to a member
+ * that is there twice changes both. An edit within what another one removes or replaces is void.
+ */
+export function spliceJson(text: string, edits: readonly JsonEdit[]): string {
+  return edits.length === 0 ? text : new Splice(text).apply(joinPaths(edits));
+}
+
+/** The text of the value there, as `JSON.parse` takes it: of members of one name the last. Undefined where there is none. */
+export function cutJson(text: string, path: JsonPath): string | undefined {
+  let start = skipSpace(text, 0);
+  for (const step of path) {
+    const found = findMember(text, start, step);
+    if (found === undefined) return undefined;
+    start = found;
+  }
+  return text.slice(start, findEndOfValue(text, start));
+}
+
+/** Where its value begins. */
+function findMember(text: string, start: number, step: string | number): number | undefined {
+  const isArray = text.charCodeAt(start) === OPEN_ARRAY;
+  if (isArray !== (typeof step === 'number') || !isContainer(text, start)) return undefined;
+  let found: number | undefined;
+  let at = skipSpace(text, start + 1);
+  for (let index = 0; !isClosing(text, at); index++) {
+    const key = isArray ? index : readKey(text, at);
+    const value = isArray ? at : findValueOfMember(text, at);
+    if (key === step) found = value;
+    at = skipComma(text, findEndOfValue(text, value));
+  }
+  return found;
+}
+
+/** What becomes of a value: it, or some of what is in it, is edited. */
+interface Change {
+  edit?: JsonEdit;
+  readonly members: Map<string | number, Change>;
+}
+
+function joinPaths(edits: readonly JsonEdit[]): Change {
+  const top: Change = { members: new Map() };
+  for (const edit of edits) {
+    let change = top;
+    for (const step of edit.path) {
+      const known = change.members.get(step) ?? { members: new Map() };
+      change.members.set(step, known);
+      change = known;
+    }
+    change.edit = edit;
+  }
+  return top;
+}
+
+/** An array or object that was opened. */
+interface OpenContainer {
+  readonly members: Change['members'];
+  readonly isArray: boolean;
+  /** Of members so far. */
+  index: number;
+  /** Where the last one that stays ends. */
+  keptEnd?: number;
+}
+
+class Splice {
+  readonly #text: string;
+  #written = '';
+  #copied = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  apply(top: Change): string {
+    const text = this.#text;
+    // Not by calling itself: as deep as a text is, so deep are paths into it.
+    const open: OpenContainer[] = [];
+    let at = this.#enter(skipSpace(text, 0), top, open);
+    for (let parent = open.at(-1); parent !== undefined; parent = open.at(-1)) {
+      at = skipSpace(text, at);
+      if (isClosing(text, at)) {
+        open.pop();
+        at += 1;
+        const around = open.at(-1);
+        if (around !== undefined) around.keptEnd = at;
+      } else at = this.#readMember(at, parent, open);
+    }
+    return this.#written + text.slice(this.#copied);
+  }
+
+  /** Behind the comma that is before it, if any, to behind its value, or into it. */
+  #readMember(from: number, parent: OpenContainer, open: OpenContainer[]): number {
+    const text = this.#text;
+    const start = text.charCodeAt(from) === COMMA ? skipSpace(text, from + 1) : from;
+    const key = parent.isArray ? parent.index : readKey(text, start);
+    const value = parent.isArray ? start : findValueOfMember(text, start);
+    parent.index += 1;
+    const change = parent.members.get(key);
+    if (change?.edit !== undefined && change.edit.json === undefined) {
+      const end = findEndOfValue(text, value);
+      // A comma goes with it: the one before it, or the one behind it where nothing stays before it.
+      if (parent.keptEnd === undefined) this.#replace(start, skipComma(text, end), '');
+      else this.#replace(parent.keptEnd, end, '');
+      return end;
+    }
+    const end = this.#enter(value, change, open);
+    parent.keptEnd = end;
+    return end;
+  }
+
+  /** The end of the value, or where its members begin where some of them change. */
+  #enter(start: number, change: Change | undefined, open: OpenContainer[]): number {
+    const text = this.#text;
+    if (change?.edit?.json !== undefined) {
+      const end = findEndOfValue(text, start);
+      this.#replace(start, end, change.edit.json);
+      return end;
+    }
+    if (change === undefined || change.members.size === 0 || !isContainer(text, start)) {
+      return findEndOfValue(text, start);
+    }
+    const isArray = text.charCodeAt(start) === OPEN_ARRAY;
+    open.push({ members: change.members, isArray, index: 0 });
+    return start + 1;
+  }
+
+  #replace(start: number, end: number, json: string): void {
+    this.#written += this.#text.slice(this.#copied, Math.max(this.#copied, start)) + json;
+    this.#copied = end;
+  }
+}
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+const isContainer = (text: string, at: number): boolean =>
+  text.charCodeAt(at) === OPEN_OBJECT || text.charCodeAt(at) === OPEN_ARRAY;
+
+const isClosing = (text: string, at: number): boolean =>
+  at >= text.length || text.charCodeAt(at) === CLOSE_OBJECT || text.charCodeAt(at) === CLOSE_ARRAY;
+
+function skipSpace(text: string, start: number): number {
+  let at = start;
+  while (text.charCodeAt(at) <= 0x20) at++;
+  return at;
+}
+
+/** To what follows a value: a further member, or the end of what is around. */
+function skipComma(text: string, end: number): number {
+  const at = skipSpace(text, end);
+  return text.charCodeAt(at) === COMMA ? skipSpace(text, at + 1) : at;
+}
+
+/** `"a"` is also written `"\u0061"`. */
+function readKey(text: string, start: number): string {
+  const quoted = text.slice(start, findEndOfString(text, start) + 1);
+  return quoted.includes('\\') ? JSON.parse(quoted) : quoted.slice(1, -1);
+}
+
+function findValueOfMember(text: string, start: number): number {
+  let at = findEndOfString(text, start) + 1;
+  while (at < text.length && text.charCodeAt(at) !== COLON) at++;
+  return skipSpace(text, at + 1);
+}
+
+function findEndOfValue(text: string, start: number): number {
+  let depth = 0;
+  for (let at = start; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    if (character === QUOTE) {
+      at = findEndOfString(text, at);
+      if (depth === 0) return at + 1;
+    } else if (character === OPEN_OBJECT || character === OPEN_ARRAY) depth++;
+    else if (character === CLOSE_OBJECT || character === CLOSE_ARRAY) {
+      // Of what is around a number, or a word.
+      if (depth === 0) return at;
+      depth--;
+      if (depth === 0) return at + 1;
+    } else if (depth === 0 && (character === COMMA || character <= 0x20)) return at;
+  }
+  return text.length;
+}
