@@ -9,6 +9,8 @@ import {
   type JsonObject,
   noteWritten,
 } from '../../platform/json.ts';
+import { findText, noteMembers, readExact } from '../../platform/noted-json.ts';
+import { spliceJson } from '../../platform/splice-json.ts';
 import type { Guards } from '../../policy/guards/guards.ts';
 import { TASKS } from '../../protocol/extensions.ts';
 import type { JsonRpcRequest } from '../../protocol/json-rpc.ts';
@@ -86,6 +88,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
         return listen(call, message, envelope);
       }
       checkNameHeader(request, method, message.params);
+      noteAnswers(call, message.params);
       answerCall(call, message, envelope).then(
         (answer) => stream.end(answer),
         (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
@@ -169,16 +172,19 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
 
   function showResult({ result, cache }: MethodResult, info: JsonObject): JsonObject {
     const hint = cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope };
+    const meta = addServerInfo(result, info);
     // Begins with a member, so that all results have one shape (docs/decisions/0024).
     const shown = {
       resultType: 'complete',
       ...result,
       ...hint,
-      _meta: addServerInfo(result, info),
+      _meta: meta,
     };
     // As it is written it goes on, between what is added.
-    const written = isAddedTo(result) ? findWritten(result) : undefined;
-    const complete = written && addMembers(written, COMPLETE, { ...hint, _meta: info });
+    const written = isAddedTo(result)
+      ? (findWritten(result) ?? findText(result))
+      : withoutReplaced(result);
+    const complete = written && addMembers(written, COMPLETE, { ...hint, _meta: meta });
     if (complete !== undefined) noteWritten(shown, complete);
     return shown;
   }
@@ -228,8 +234,15 @@ const withServerInfo = (result: JsonObject, info: JsonObject): JsonObject => ({
 
 /** Every result says whose it is. */
 function addServerInfo(result: object, info: JsonObject): JsonObject {
-  const meta = '_meta' in result ? result._meta : undefined;
+  if (!('_meta' in result)) return info;
+  const { _meta: meta } = readExact(result);
   return isObject(meta) ? { ...meta, ...info } : info;
+}
+
+/** What a client answers goes on to servers as it was written. */
+function noteAnswers({ sentText }: Call, params: unknown): void {
+  const answers = isObject(params) ? params.inputResponses : undefined;
+  if (answers !== undefined) noteMembers(answers, sentText ?? '', ['params', 'inputResponses']);
 }
 
 /** What depends on the caller is private. */
@@ -242,3 +255,14 @@ const isAddedTo = (result: object): boolean =>
   Object.keys(result).length > 0 && !ADDED.some((name) => Object.hasOwn(result, name));
 
 const ADDED = ['resultType', 'ttlMs', 'cacheScope', '_meta'] as const;
+
+/** The text of a result of which something is replaced, without that; undefined where nothing is left. */
+function withoutReplaced(result: object): string | undefined {
+  const text = findText(result);
+  const hasOthers = Object.keys(result).some((name) => !ADDED.some((added) => added === name));
+  if (text === undefined || !hasOthers) return undefined;
+  return spliceJson(
+    text,
+    ADDED.map((name) => ({ path: [name] })),
+  );
+}

@@ -2,7 +2,10 @@
 
 import type { Context, RawResult, Relay } from '../../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
+import { isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
+import { findText, readExact } from '../../platform/noted-json.ts';
+import { type JsonEdit, spliceJson } from '../../platform/splice-json.ts';
 import { type Doors, withoutDoorAnswer } from '../connect/doors.ts';
 import { ConnectionNeeded } from '../upstream.ts';
 import type { ToFailedResult } from './failures.ts';
@@ -82,28 +85,56 @@ function toRawResult(
   // What it says of a task is read, and not passed on as it is (§29.5).
   if (result.resultType === 'task' || method.startsWith('tasks/')) {
     const { cache: _cache, ...said } = result;
-    return said;
+    return noteEdited(result, said, [CACHE]);
   }
   const { resultType, ttlMs, cacheScope, cache: _, _meta: meta, ...members } = result;
-  if (resultType === undefined) return { ...members, ...(meta !== undefined && { _meta: meta }) };
+  if (resultType === undefined) {
+    const shown = { ...members, ...(meta !== undefined && { _meta: meta }) };
+    return noteEdited(result, shown, [CACHE]);
+  }
   const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
+  const ofMeta = toMetaMember(meta);
+  const shown = { ...members, ...ofMeta, ...(cache && { cache }) };
+  const ownMeta = { path: '_meta' in ofMeta ? ['_meta', SERVER_INFO] : ['_meta'] };
+  noteEdited(result, shown, [...OF_TRANSPORT, ownMeta]);
+  return relay.era === 'session' ? toSessionResult(shown) : shown;
+}
+
+const CACHE: JsonEdit = { path: ['cache'] };
+const OF_TRANSPORT: readonly JsonEdit[] = [
+  CACHE,
+  { path: ['resultType'] },
+  { path: ['ttlMs'] },
+  { path: ['cacheScope'] },
+];
+
+/** How the copy of a result is written: as the result was, after these edits. */
+function noteEdited<Shown extends JsonObject>(
+  result: JsonObject,
+  shown: Shown,
+  edits: readonly JsonEdit[],
+): Shown {
+  const text = findText(result);
+  if (text !== undefined) noteWritten(shown, spliceJson(text, edits));
+  return shown;
+}
+
+/** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is no object. */
+function toSessionResult(shown: RawResult): RawResult {
+  const { structuredContent } = shown;
+  if (structuredContent === undefined || isObject(structuredContent)) return shown;
+  const { structuredContent: structure, ...others } = readExact(shown);
+  const content: readonly unknown[] = Array.isArray(others.content) ? others.content : [];
+  // Servers are to say it as text, too.
+  const isSaid = content.some((item) => isObject(item) && item.type === 'text');
+  const text = { type: 'text', text: writeExactJson(structure) };
+  const { cache } = shown;
   return {
-    ...(relay.era === 'session' ? toSessionResult(members) : members),
-    ...toMetaMember(meta),
+    ...(isSaid ? others : { ...others, content: [...content, text] }),
     ...(cache && { cache }),
   };
 }
 
-/** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is no object. */
-function toSessionResult(members: JsonObject): JsonObject {
-  const { structuredContent, ...others } = members;
-  if (structuredContent === undefined || isObject(structuredContent)) return members;
-  const content: readonly unknown[] = Array.isArray(others.content) ? others.content : [];
-  // Servers are to say it as text, too.
-  const isSaid = content.some((item) => isObject(item) && item.type === 'text');
-  const text = { type: 'text', text: JSON.stringify(structuredContent) };
-  return isSaid ? others : { ...others, content: [...content, text] };
-}
 /** Of those servers say how long their result may be kept. */
 const CACHED: ReadonlySet<string> = new Set(['resources/read', 'skills/get']);
 

@@ -1,6 +1,7 @@
 // Requests of a server that wait for their answers, which it may cancel (MCP "Cancellation").
 import { Cancellation, type CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { toRawJson } from '../../platform/noted-json.ts';
 import type { ServerRequest } from '../messages/server-message.ts';
 import { UpstreamError, type UpstreamRequest } from '../upstream.ts';
 
@@ -66,7 +67,8 @@ async function answerRequest(
     return { jsonrpc: '2.0', id, error };
   }
   try {
-    return { jsonrpc: '2.0', id, result: await onRequest({ method, params }, signal) };
+    const result = await onRequest({ method, params }, signal);
+    return { jsonrpc: '2.0', id, result: toRawJson(result) };
   } catch (thrown) {
     return { jsonrpc: '2.0', id, error: toErrorObject(thrown) };
   }

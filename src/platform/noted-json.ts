@@ -1,0 +1,105 @@
+// Values whose text is known: whoever passes one on writes that text, and not the value, in which doubles stand for numbers.
+import { addExactNumbers, parseExactJson, RawJson, writeExactJson } from './exact-json.ts';
+import {
+  decodeUtf8,
+  findWritten,
+  hasRepeatedNames,
+  isObject,
+  type JsonObject,
+  joinPieces,
+  noteWritten,
+} from './json.ts';
+import { toPlain } from './plain-json.ts';
+import { cutJson, type JsonPath } from './splice-json.ts';
+
+/** Where a value stands. It is looked for once somebody wants it. */
+interface Source {
+  readonly text: string;
+  readonly path: JsonPath;
+}
+
+const SOURCE = Symbol('source');
+
+const EXACT = Symbol('exact');
+
+interface Noted {
+  readonly [EXACT]?: JsonObject;
+  readonly [SOURCE]?: Source | undefined;
+}
+
+/** Notes that the value is what the text has at the path. */
+export function noteSource(value: object, text: string, path: JsonPath): void {
+  Object.defineProperty(value, SOURCE, { value: { text, path }, writable: true });
+}
+
+/** The same of each object among the members of the one at the path. */
+export function noteMembers(value: unknown, text: string, path: JsonPath): void {
+  if (!isObject(value)) return;
+  for (const [name, member] of Object.entries(value)) {
+    if (isObject(member)) noteSource(member, text, [...path, name]);
+  }
+}
+
+/** Lets go of the text, for a value that nobody passes on. */
+export function forgetSource(value: object): void {
+  if (Object.hasOwn(value, SOURCE)) Object.assign(value, { [SOURCE]: undefined });
+}
+
+/**
+ * How the value was written, where that is known. One in which a member is there twice is written anew, since readers differ in
+ * which one counts (RFC 8259 §4), and only one of them was looked at here.
+ */
+export function findText(value: object): string | undefined {
+  const written = findWritten(value);
+  if (written !== undefined) {
+    return typeof written === 'string' ? written : decodeUtf8(joinPieces(written));
+  }
+  const source = findSource(value);
+  const cut = source && cutJson(source.text, source.path);
+  if (cut === undefined) return undefined;
+  const text = hasRepeatedNames(cut) ? writeExactJson(parseExactJson(cut)) : cut;
+  noteWritten(value, text);
+  forgetSource(value);
+  return text;
+}
+
+const findSource = (value: Noted): Source | undefined =>
+  Object.hasOwn(value, SOURCE) ? value[SOURCE] : undefined;
+
+/** The value with its numbers as they were spelled: a copy, or itself where it is not known how it was written. */
+export function readExact(value: object): JsonObject {
+  const known = findExact(value);
+  if (known !== undefined) return known;
+  const text = findText(value);
+  const found = text === undefined ? value : addExactNumbers(value, text);
+  const exact = isObject(found) ? found : {};
+  // Many rules may look at one call.
+  if (text !== undefined) Object.defineProperty(value, EXACT, { value: exact });
+  return exact;
+}
+
+const findExact = (value: Noted): JsonObject | undefined =>
+  Object.hasOwn(value, EXACT) ? value[EXACT] : undefined;
+
+/** What stands for the value in a message that `writeExactJson` writes. */
+export function toRawJson<Value extends object>(value: Value): Value | RawJson {
+  const text = findText(value);
+  return text === undefined ? value : new RawJson(text);
+}
+
+/** The same of each object among its members. */
+export const toRawMembers = (value: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [
+      name,
+      isObject(member) ? toRawJson(member) : member,
+    ]),
+  );
+
+/** An exact value with plain numbers, whose text is noted; the same one where it has no number that would be lost. */
+export function toNoted(exact: JsonObject): JsonObject {
+  const plain = toPlain(exact);
+  if (plain === exact || !isObject(plain)) return exact;
+  noteWritten(plain, writeExactJson(exact));
+  return plain;
+}
