@@ -8,6 +8,7 @@ import {
   isObject,
   type JsonObject,
   noteWritten,
+  type Written,
 } from '../../platform/json.ts';
 import { findText, noteMembers, readExact } from '../../platform/noted-json.ts';
 import { spliceJson } from '../../platform/splice-json.ts';
@@ -174,18 +175,12 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     const hint = cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope };
     const meta = addServerInfo(result, info);
     // Begins with a member, so that all results have one shape (docs/decisions/0024).
-    const shown = {
-      resultType: 'complete',
-      ...result,
-      ...hint,
-      _meta: meta,
-    };
+    const shown = { ...COMPLETE, ...result, ...hint, _meta: meta };
     // As it is written it goes on, between what is added.
-    const written = isAddedTo(result)
-      ? (findWritten(result) ?? findText(result))
-      : withoutReplaced(result);
-    const complete = written && addMembers(written, COMPLETE, { ...hint, _meta: meta });
-    if (complete !== undefined) noteWritten(shown, complete);
+    const added = { ...hint, _meta: meta };
+    const kept = findTextWithout(result, ['resultType', ...Object.keys(added)]);
+    const written = kept && addMembers(kept, { resultType: shown.resultType }, added);
+    if (written !== undefined) noteWritten(shown, written);
     return shown;
   }
 
@@ -250,19 +245,14 @@ const NOT_SHARED = { ttlMs: 10_000, scope: 'private' } as const;
 
 const COMPLETE = { resultType: 'complete' } as const;
 
-/** Whether what is added replaces nothing of the result. */
-const isAddedTo = (result: object): boolean =>
-  Object.keys(result).length > 0 && !ADDED.some((name) => Object.hasOwn(result, name));
-
-const ADDED = ['resultType', 'ttlMs', 'cacheScope', '_meta'] as const;
-
-/** The text of a result of which something is replaced, without that; undefined where nothing is left. */
-function withoutReplaced(result: object): string | undefined {
-  const text = findText(result);
-  const hasOthers = Object.keys(result).some((name) => !ADDED.some((added) => added === name));
-  if (text === undefined || !hasOthers) return undefined;
+/** How the result is written, but for these members; undefined where that is not known, or it has no others. */
+function findTextWithout(result: object, names: readonly string[]): Written | undefined {
+  const replaced = names.filter((name) => Object.hasOwn(result, name));
+  if (replaced.length === Object.keys(result).length) return undefined;
+  const written = findWritten(result) ?? findText(result);
+  if (written === undefined || replaced.length === 0) return written;
   return spliceJson(
-    text,
-    ADDED.map((name) => ({ path: [name] })),
+    findText(result) ?? '',
+    replaced.map((name) => ({ path: [name] })),
   );
 }
