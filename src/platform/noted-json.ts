@@ -40,6 +40,15 @@ export function noteMembers(value: unknown, text: string, path: JsonPath): void 
   }
 }
 
+/** Notes how a value is written that has some of the members of the one at the path. */
+export function noteParts(value: JsonObject, text: string, path: JsonPath): void {
+  const members = Object.keys(value).flatMap((name) => {
+    const cut = cutJson(text, [...path, name]);
+    return cut === undefined ? [] : [`${JSON.stringify(name)}:${cut}`];
+  });
+  if (members.length > 0) noteSource(value, `{${members.join(',')}}`, []);
+}
+
 /** Lets go of the text, for a value that nobody passes on. */
 export function forgetSource(value: object): void {
   if (Object.hasOwn(value, SOURCE)) Object.assign(value, { [SOURCE]: undefined });
@@ -87,14 +96,18 @@ export function toRawJson<Value extends object>(value: Value): Value | RawJson {
   return text === undefined ? value : new RawJson(text);
 }
 
-/** The same of each object among its members. */
-export const toRawMembers = (value: JsonObject): JsonObject =>
-  Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [
-      name,
-      isObject(member) ? toRawJson(member) : member,
-    ]),
+/** The same of its members: of each object, or of all where it is known how it was written itself. */
+export function toRawMembers(value: JsonObject): JsonObject {
+  const text = findText(value);
+  const toRaw = (name: string, member: unknown) => {
+    const cut = text && cutJson(text, [name]);
+    if (cut !== undefined) return new RawJson(cut);
+    return isObject(member) ? toRawJson(member) : member;
+  };
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, toRaw(name, member)]),
   );
+}
 
 /** An exact value with plain numbers, whose text is noted; the same one where it has no number that would be lost. */
 export function toNoted(exact: JsonObject): JsonObject {
@@ -102,4 +115,14 @@ export function toNoted(exact: JsonObject): JsonObject {
   if (plain === exact || !isObject(plain)) return exact;
   noteWritten(plain, writeExactJson(exact));
   return plain;
+}
+
+/** Notes how each entry of a list was written in which a number would be lost. */
+export function noteEntries(plain: readonly unknown[], exact: unknown): void {
+  if (plain === exact || !Array.isArray(exact)) return;
+  for (const [index, entry] of plain.entries()) {
+    const written: unknown = exact[index];
+    if (!isObject(entry) || !isObject(written) || toPlain(written) === written) continue;
+    noteWritten(entry, writeExactJson(written));
+  }
 }

@@ -98,7 +98,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     let stopCounting: (() => void) | undefined;
     let work: Promise<MethodResult>;
     try {
-      const context = createContext(call, client, deps, params);
+      const context = createContext(call, client, deps, params, call.sentText);
       const args = readParams(params);
       stopCounting = countCall(call);
       work = runMethod(call, client, args, context, run);

@@ -9,6 +9,7 @@ import type {
   WantedItem,
 } from '../../mcp/catalog/served-catalog.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { toRawMembers } from '../../platform/noted-json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
 import { toSharedResult } from '../apps/shared-results.ts';
 import { isAppUri } from '../apps/shared-uris.ts';
@@ -247,7 +248,7 @@ function addLinkedUri(item: unknown, uris: string[]): void {
 
 const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => ({
   ...request,
-  params: { ...request.params, _meta: meta },
+  params: { ...request.params, _meta: toRawMembers(meta) },
 });
 
 /** The configuration has changed since it was found. */
