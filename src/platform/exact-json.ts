@@ -47,7 +47,6 @@ let written: string[] | undefined;
 
 /** Begins texts that stand for values while the engine's parser or writer works. Nobody else knows it, and it goes nowhere. */
 const MARK = `${randomUUID()} `;
-const MARKED = new RegExp(`"${MARK}(\\d+)"`, 'g');
 
 /**
  * As `JSON.parse`, but numbers that a double would not spell so are `JsonNumber`.
@@ -75,7 +74,16 @@ export function writeExactJson(value: unknown, indent?: number): string {
   written = texts;
   try {
     const json = JSON.stringify(value, undefined, indent) ?? 'null';
-    return texts.length === 0 ? json : json.replace(MARKED, (_, at) => texts[at] ?? '');
+    let exact = '';
+    let copied = 0;
+    // They stand there in the order in which they were asked for.
+    for (const [index, text] of texts.entries()) {
+      const mark = `"${MARK}${index}"`;
+      const at = json.indexOf(mark, copied);
+      exact += json.slice(copied, at) + text;
+      copied = at + mark.length;
+    }
+    return copied === 0 ? json : exact + json.slice(copied);
   } finally {
     written = undefined;
   }

@@ -14,12 +14,12 @@ import { cutJson, type JsonPath } from './splice-json.ts';
 
 /** Where a value stands. It is looked for once somebody wants it. */
 interface Source {
-  readonly text: string;
-  readonly path: JsonPath;
+  text: string;
+  path: JsonPath;
+  isCut: boolean;
 }
 
 const SOURCE = Symbol('source');
-
 const EXACT = Symbol('exact');
 
 interface Noted {
@@ -29,7 +29,8 @@ interface Noted {
 
 /** Notes that the value is what the text has at the path. */
 export function noteSource(value: object, text: string, path: JsonPath): void {
-  Object.defineProperty(value, SOURCE, { value: { text, path }, writable: true });
+  const source: Source = { text, path, isCut: false };
+  Object.defineProperty(value, SOURCE, { value: source, writable: true });
 }
 
 /** The same of each object among the members of the one at the path. */
@@ -64,12 +65,34 @@ export function findText(value: object): string | undefined {
     return typeof written === 'string' ? written : decodeUtf8(joinPieces(written));
   }
   const source = findSource(value);
-  const cut = source && cutJson(source.text, source.path);
-  if (cut === undefined) return undefined;
-  const text = hasRepeatedNames(cut) ? writeExactJson(parseExactJson(cut)) : cut;
-  noteWritten(value, text);
-  forgetSource(value);
+  if (source === undefined || source.isCut) return source?.text;
+  const text = findUsualText(value, source) ?? cutText(source);
+  if (text === undefined) return undefined;
+  source.text = text;
+  source.isCut = true;
   return text;
+}
+
+function cutText({ text, path }: Source): string | undefined {
+  const cut = cutJson(text, path);
+  return cut !== undefined && hasRepeatedNames(cut) ? writeExactJson(parseExactJson(cut)) : cut;
+}
+
+/**
+ * The text where it is as `JSON.stringify` writes the value, as it nearly always is: that takes less time than a look at each
+ * character. Its name is there once, and not written by escapes, so it is no other's.
+ */
+function findUsualText(value: object, { text, path }: Source): string | undefined {
+  const name = path.at(-1);
+  if (typeof name !== 'string' || text.includes('\\u')) return undefined;
+  const quoted = `"${name}"`;
+  const at = text.indexOf(quoted);
+  if (at === -1 || text.indexOf(quoted, at + 1) !== -1) return undefined;
+  const json = JSON.stringify(value);
+  const start = at + quoted.length + 1;
+  return text[start - 1] === ':' && text.slice(start, start + json.length) === json
+    ? json
+    : undefined;
 }
 
 const findSource = (value: Noted): Source | undefined =>
