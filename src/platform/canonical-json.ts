@@ -1,4 +1,5 @@
-// RFC 8785: one spelling for each JSON value, so that equal values have equal hashes.
+// RFC 8785: one spelling for each JSON value, so that equal values have equal hashes. Of an exact value, numbers keep theirs.
+import { JsonNumber } from './exact-json.ts';
 import { isObject } from './json.ts';
 
 /**
@@ -12,6 +13,7 @@ export function toCanonicalJson(value: unknown, levels = MAX_LEVELS): string {
   if (levels === 0) throw new RangeError(`nested deeper than ${MAX_LEVELS} levels`);
   const write = (item: unknown) => toCanonicalJson(item, levels - 1);
   if (Array.isArray(value)) return `[${value.map(write).join(',')}]`;
+  if (value instanceof JsonNumber) return value.text;
   if (!isObject(value)) return JSON.stringify(value) ?? 'null';
   const members = Object.keys(value)
     .filter((name) => value[name] !== undefined)

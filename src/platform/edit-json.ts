@@ -1,5 +1,6 @@
 // Values that go on with some of them changed: the text of all else stays as it was written.
-import { findWritten, type JsonObject, joinPieces, noteWritten, parseObject } from './json.ts';
+import { type JsonObject, noteWritten, parseObject } from './json.ts';
+import { findText } from './noted-json.ts';
 import { cutJson, type JsonPath, spliceJson } from './splice-json.ts';
 
 export interface ValueEdit {
@@ -34,7 +35,4 @@ function readNoted(text: string): JsonObject | undefined {
   return value;
 }
 
-function readText(value: JsonObject): string {
-  const written = findWritten(value) ?? JSON.stringify(value);
-  return typeof written === 'string' ? written : joinPieces(written).toString();
-}
+const readText = (value: JsonObject): string => findText(value) ?? JSON.stringify(value);

@@ -1,31 +1,52 @@
 // JSON whose numbers stay as they were spelled. A double keeps neither 7205759403792793601 nor 1e400, and 1.0 is written as 1.
 import { randomUUID } from 'node:crypto';
-import { findEndOfString } from './json.ts';
+import { findEndOfString } from './json-text.ts';
 
-/** A number that `JSON.stringify` would spell in another way than it was read. */
-export class JsonNumber {
+/** A value that is written as it was: `writeExactJson` puts its text there. */
+export class RawJson {
   readonly text: string;
 
   constructor(text: string) {
     this.text = text;
   }
 
-  /** What JavaScript makes of it: maybe another number, or `Infinity`. */
-  valueOf(): number {
-    return Number(this.text);
-  }
-
   /** For whoever writes it without `writeExactJson`. */
-  toJSON(): number | string {
-    return isWritingExactly ? MARK + this.text : this.valueOf();
+  toJSON(): unknown {
+    if (written === undefined) return JSON.parse(this.text);
+    written.push(this.text);
+    return MARK + (written.length - 1);
   }
 }
 
-let isWritingExactly = false;
+/** A number that `JSON.stringify` would spell in another way than it was read. */
+export class JsonNumber extends RawJson {
+  /** What JavaScript makes of it: maybe another number, or `Infinity`. */
+  override valueOf(): number {
+    return Number(this.text);
+  }
 
-/** Begins texts that stand for numbers while the engine's parser or writer works. Nobody else knows it, and it goes nowhere. */
+  /** Whether that is the same number, spelled as JavaScript does: so it is for 1.0, and not for 0.12345678901234567891. */
+  isDouble(): boolean {
+    return normalize(this.text) === normalize(String(this.valueOf()));
+  }
+}
+
+/** The same text for all spellings of one number. */
+function normalize(number: string): string {
+  const [, sign = '', whole = '', part = '', exponent = '0'] = NUMBER.exec(number) ?? [];
+  const digits = (whole + part).replace(/^0+/, '');
+  const short = digits.replace(/0+$/, '');
+  if (short === '') return number === 'Infinity' || number === '-Infinity' ? number : '0';
+  return `${sign}${short}e${Number(exponent) - part.length + digits.length - short.length}`;
+}
+
+const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+
+/** While `writeExactJson` works, the texts that it has to put in. */
+let written: string[] | undefined;
+
+/** Begins texts that stand for values while the engine's parser or writer works. Nobody else knows it, and it goes nowhere. */
 const MARK = `${randomUUID()} `;
-const MARKED = new RegExp(`"${MARK}([^"]*)"`, 'g');
 
 /**
  * As `JSON.parse`, but numbers that a double would not spell so are `JsonNumber`.
@@ -33,23 +54,38 @@ const MARKED = new RegExp(`"${MARK}([^"]*)"`, 'g');
  * @throws SyntaxError as `JSON.parse` does.
  */
 export function parseExactJson(text: string): unknown {
-  const marked = markNumbers(text);
-  // What the parser takes for a number is found in its texts only, so nothing that is no JSON becomes some.
   const plain: unknown = JSON.parse(text);
+  return addExactNumbers(plain, text);
+}
+
+/** What `parseExactJson` returns, of what `JSON.parse` did: the same value where it has all numbers of the text. */
+export function addExactNumbers(plain: unknown, text: string): unknown {
+  const marked = markNumbers(text);
   return marked === undefined ? plain : readMarks(JSON.parse(marked));
 }
 
 /**
- * As `JSON.stringify`, with each `JsonNumber` as it was spelled.
+ * As `JSON.stringify`, with each `RawJson` as it was written.
  *
  * @throws RangeError as `JSON.stringify` does, where it nests deeper than the stack.
  */
-export function writeExactJson(value: unknown): string | undefined {
-  isWritingExactly = true;
+export function writeExactJson(value: unknown, indent?: number): string {
+  const texts: string[] = [];
+  written = texts;
   try {
-    return JSON.stringify(value)?.replace(MARKED, '$1');
+    const json = JSON.stringify(value, undefined, indent) ?? 'null';
+    let exact = '';
+    let copied = 0;
+    // They stand there in the order in which they were asked for.
+    for (const [index, text] of texts.entries()) {
+      const mark = `"${MARK}${index}"`;
+      const at = json.indexOf(mark, copied);
+      exact += json.slice(copied, at) + text;
+      copied = at + mark.length;
+    }
+    return copied === 0 ? json : exact + json.slice(copied);
   } finally {
-    isWritingExactly = false;
+    written = undefined;
   }
 }
 

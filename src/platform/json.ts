@@ -1,12 +1,17 @@
 // JSON from elsewhere, read without trust.
 import { isAscii } from 'node:buffer';
+import { RawJson, writeExactJson } from './exact-json.ts';
+import { findEndOfString } from './json-text.ts';
 import { openWorkspace } from './scan/workspace.ts';
 
 /** The members of a JSON object; of each nothing is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  !(value instanceof RawJson);
 
 export const isStringArray = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
@@ -149,7 +154,6 @@ function hasOpeners(text: string, count: number): boolean {
 const SPACE = 0x20;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
-const BACKSLASH = 0x5c;
 const OPEN_ARRAY = 0x5b;
 const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
@@ -161,13 +165,6 @@ function isEmptyAt(text: string, start: number): boolean {
   while (text.charCodeAt(at) <= SPACE) at++;
   const character = text.charCodeAt(at);
   return character === CLOSE_ARRAY || character === CLOSE_OBJECT;
-}
-
-/** Its last quote; behind the text where there is none. */
-export function findEndOfString(text: string, start: number): number {
-  let quote = text.indexOf('"', start + 1);
-  while (quote !== -1 && isEscaped(text, quote)) quote = text.indexOf('"', quote + 1);
-  return quote === -1 ? text.length : quote;
 }
 
 /**
@@ -203,13 +200,6 @@ export function hasRepeatedNames(text: string): boolean {
 const readName = (quoted: string): string =>
   quoted.includes('\\') ? String(parseJson(quoted)) : quoted.slice(1, -1);
 
-/** Behind an odd number of backslashes. */
-function isEscaped(text: string, quote: number): boolean {
-  let at = quote - 1;
-  while (text.charCodeAt(at) === BACKSLASH) at--;
-  return (quote - at) % 2 === 0;
-}
-
 // JSON that was read, or is the same each time, and goes on as it is, so that nobody has to write it again.
 
 /**
@@ -230,8 +220,12 @@ export function noteWritten(value: object, how: Written): void {
 }
 
 /** Undefined too for a value that only inherits from the one that was written. */
-export const findWritten = (value: { readonly [WRITTEN]?: Written }): Written | undefined =>
+export const findWritten = (value: object & Noted): Written | undefined =>
   Object.hasOwn(value, WRITTEN) ? value[WRITTEN] : undefined;
+
+interface Noted {
+  readonly [WRITTEN]?: Written;
+}
 
 /** What stands before and behind it. */
 export const surround = (before: string, content: Written, behind: string): Written =>
@@ -268,9 +262,9 @@ export function addMembers(
   return (
     members &&
     surround(
-      `${JSON.stringify(before).slice(0, -1)},`,
+      `${writeExactJson(before).slice(0, -1)},`,
       members,
-      `,${JSON.stringify(behind).slice(1)}`,
+      `,${writeExactJson(behind).slice(1)}`,
     )
   );
 }

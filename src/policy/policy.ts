@@ -35,8 +35,11 @@ export interface PolicyCaller {
 export type Verdict =
   /** `ask` is who has to agree to a call before it runs (§27); in lists it says nothing. */
   | { readonly kind: 'allowed'; readonly ask?: AskWhom | undefined }
-  /** For this caller it does not exist. `by` is the policy, as the audit log names it. */
-  | { readonly kind: 'denied'; readonly by: string }
+  /**
+   * For this caller it does not exist. `by` is the policy, as the audit log names it; `rounded` a number of the arguments that it
+   * could not look at, since no double holds it.
+   */
+  | { readonly kind: 'denied'; readonly by: string; readonly rounded?: string }
   /** Only these scopes are missing: it is listed, and its call is 403 `insufficient_scope`. */
   | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[] };
 

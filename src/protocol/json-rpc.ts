@@ -1,6 +1,9 @@
 // §4.4, §7.1: the JSON-RPC 2.0 envelope.
+
 import { fail } from '../errors/gateway-error.ts';
+import { writeExactJson } from '../platform/exact-json.ts';
 import { hasLevels, isObject, type JsonObject } from '../platform/json.ts';
+import { noteParts, toRawJson } from '../platform/noted-json.ts';
 
 export type RequestId = string | number;
 
@@ -87,8 +90,8 @@ const NO_META: JsonObject = Object.freeze({});
 const MAX_BYTES = 8_192;
 const MAX_LEVELS = 16;
 
-/** Undefined where there is none; and where there is too much, as no part of it means anything by itself. */
-export function readForeignMeta(meta: JsonObject): JsonObject | undefined {
+/** `sentText` is that of the message. Undefined where there is none; and where there is too much, as no part of it means anything by itself. */
+export function readForeignMeta(meta: JsonObject, sentText = ''): JsonObject | undefined {
   let foreign: [string, unknown][] | undefined;
   for (const key of Object.keys(meta)) {
     if (isOfOneHop(key) || isReserved(key)) continue;
@@ -99,7 +102,8 @@ export function readForeignMeta(meta: JsonObject): JsonObject | undefined {
     return undefined;
   }
   const members = Object.fromEntries(foreign);
-  return Buffer.byteLength(JSON.stringify(members)) > MAX_BYTES ? undefined : members;
+  noteParts(members, sentText, ['params', '_meta']);
+  return Buffer.byteLength(writeExactJson(toRawJson(members))) > MAX_BYTES ? undefined : members;
 }
 
 /**

@@ -40,8 +40,8 @@ export class Call {
   /** What its response says of its session; unset while that is not found, and in the stateless era. */
   sessionInfo: SessionInfo = NO_SESSION;
   /**
-   * Of a call of a tool, as it was sent: for who is asked about it (§27). Unset before the call runs, as what waits keeps
-   * nothing of it.
+   * As it was sent: what of it goes on, or is judged, is as its client wrote it. Unset before the call runs, as what waits
+   * keeps nothing of it.
    */
   sentText: string | undefined;
   /** Counts the bytes of the body as held until what it returns is called. */
@@ -64,8 +64,7 @@ export class Call {
     this.sessionId = readSessionHeader(request);
     this.session = session;
     this.stream = new ResponseStream(acceptsEventStream(request), record.id ?? null);
-    const isToolCall = record.method?.name === 'tools/call';
-    this.sentText = isToolCall && body.type === 'json' ? body.text : undefined;
+    this.sentText = body.text;
     this.holdBody = body.hold;
   }
 

@@ -117,6 +117,7 @@ export function createContext(
   client: CallClient,
   deps: ContextDeps,
   params: unknown,
+  sentText?: string,
 ): CallContext {
   const meta = readMeta(params);
   const { progressToken } = meta;
@@ -124,7 +125,10 @@ export function createContext(
     fail('invalid_params', { details: 'A progressToken may have at most 256 characters' });
   }
   const token = isRequestId(progressToken) ? progressToken : undefined;
-  return new ClientContext(new ClientAccess(source, client, deps, token), readForeignMeta(meta));
+  return new ClientContext(
+    new ClientAccess(source, client, deps, token),
+    readForeignMeta(meta, sentText),
+  );
 }
 
 /** How a call reaches its client while it runs. */

@@ -1,6 +1,6 @@
 // §4.4: how the methods run that both eras share, beside those about one item (run-call.ts).
 import { fail } from '../../errors/gateway-error.ts';
-import { isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
+import { findWritten, isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { SKILLS, TASKS } from '../../protocol/extensions.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
@@ -94,10 +94,13 @@ const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
 export const toItemResult = (result: object): MethodResult => ({ result });
 
 /** Of a resource, which says itself how long it may be kept. */
-export function toResourceResult(read: { readonly cache?: CacheHint }): MethodResult {
+export function toResourceResult(read: object & { readonly cache?: CacheHint }): MethodResult {
   // The same object: of what a server wrote the bytes are known (platform/json.ts).
   if (read.cache === undefined) return { result: read, cache: NOT_CACHED };
   const { cache, ...result } = read;
+  // The text has only what the server wrote.
+  const written = findWritten(read);
+  if (written !== undefined) noteWritten(result, written);
   return { result, cache };
 }
 

@@ -4,8 +4,10 @@ import type { Reply, ReplyStream } from '../../endpoint/message.ts';
 import { toJsonRpcError } from '../../endpoint/render-error.ts';
 import { catalogue } from '../../errors/catalogue.ts';
 import { GatewayError, getStackFacts, toGatewayError } from '../../errors/gateway-error.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import { generateReference } from '../../platform/ids.ts';
 import { findWritten, surround } from '../../platform/json.ts';
+import { findText } from '../../platform/noted-json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { Method } from '../../protocol/methods.ts';
 import type { CacheHint } from '../catalog/content.ts';
@@ -189,10 +191,15 @@ interface RenderedResponse {
 export function renderResponse(answer: Answer, id: RequestId | null): RenderedResponse {
   if ('error' in answer) {
     const { error } = answer;
-    return { text: JSON.stringify({ jsonrpc: '2.0', error: toJsonRpcError(error), id }), error };
+    return { text: writeExactJson({ jsonrpc: '2.0', error: toJsonRpcError(error), id }), error };
   }
   try {
-    const text = JSON.stringify({ jsonrpc: '2.0', result: answer.result, id });
+    const written = findText(answer.result);
+    const text =
+      written === undefined
+        ? writeExactJson({ jsonrpc: '2.0', result: answer.result, id })
+        : // Line ends mean nothing in JSON, and would end the event that it may become.
+          RESULT_HEAD + written.replace(/[\r\n]/g, ' ') + toResultTail(id);
     return answer.failure === undefined ? { text } : { text, error: answer.failure };
   } catch (cause) {
     const error = new GatewayError('method_failed', { cause, facts: getStackFacts(cause) });
@@ -208,7 +215,7 @@ export function renderBody(
   const hasFailed = 'error' in answer || answer.failure !== undefined;
   const written = hasFailed ? undefined : findWritten(answer.result);
   if (written !== undefined) {
-    const response = surround(RESULT_HEAD, written, `,"id":${JSON.stringify(id)}}`);
+    const response = surround(RESULT_HEAD, written, toResultTail(id));
     return typeof response === 'string' ? { body: response } : { pieces: response };
   }
   const { text, error } = renderResponse(answer, id);
@@ -216,3 +223,5 @@ export function renderBody(
 }
 
 const RESULT_HEAD = '{"jsonrpc":"2.0","result":';
+
+const toResultTail = (id: RequestId | null): string => `,"id":${JSON.stringify(id)}}`;

@@ -3,6 +3,8 @@
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hasRepeatedNames, type JsonObject } from '../../platform/json.ts';
+import { noteSource } from '../../platform/noted-json.ts';
+import type { JsonPath } from '../../platform/splice-json.ts';
 import type { Policies, Verdict } from '../../policy/policy.ts';
 import { readParams } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
@@ -96,7 +98,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     let stopCounting: (() => void) | undefined;
     let work: Promise<MethodResult>;
     try {
-      const context = createContext(call, client, deps, params);
+      const context = createContext(call, client, deps, params, call.sentText);
       const args = readParams(params);
       stopCounting = countCall(call);
       work = runMethod(call, client, args, context, run);
@@ -115,6 +117,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   ): Promise<MethodResult> {
     const { item, name = '' } = call.record.method ?? {};
     if (item !== undefined) return resolveItem(item, params, context, call, client);
+    call.sentText = undefined;
     const runOwn = run ?? METHOD_RUNS[name] ?? fail('method_not_found');
     return runOwn(params, context, call);
   }
@@ -130,6 +133,11 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const args = kind === 'resource' ? undefined : readArguments(params);
     const inner =
       kind === 'tool' && args !== undefined ? call.catalog.unwrapCall?.(name, args) : undefined;
+    noteSent(
+      call,
+      inner === undefined ? args : inner.args,
+      inner === undefined ? SENT : SENT_INNER,
+    );
     return inner === undefined
       ? resolve({ list, name }, args, context, call, client.checkTarget)
       : resolveInner(inner, context, call);
@@ -275,6 +283,14 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     observer.end(record);
     return outcome;
   }
+}
+
+/** Where arguments stand in a message, and in those of the tool that calls another (§25.3). */
+const SENT: JsonPath = ['params', 'arguments'];
+const SENT_INNER: JsonPath = [...SENT, 'arguments'];
+
+function noteSent({ sentText }: Call, args: JsonObject | undefined, path: JsonPath): void {
+  if (args !== undefined && sentText !== undefined) noteSource(args, sentText, path);
 }
 
 const ASKED: Outcome = { kind: 'asked' };

@@ -1,8 +1,10 @@
 // §27: who has to agree to a call is asked before it runs: by a form of the client, at the gateway's own page, or among
 // operators. Whatever the way, the approval is of this call alone, and of one run of it.
+
 import { randomUUID } from 'node:crypto';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact } from '../../platform/noted-json.ts';
 import type {
   ApprovalObserver,
   ApprovalRequest,
@@ -163,7 +165,7 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     const { item } = target;
     const guard = deps.getGuards()?.find('approval', item);
     if (guard === undefined) return undefined;
-    const value = { name: item.name, server: item.server, arguments: call.args };
+    const value = { name: item.name, server: item.server, arguments: readExact(call.args) };
     const verdict = await guard.judge({
       value,
       caller: toGuardCaller(context, record),

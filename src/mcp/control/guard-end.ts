@@ -1,7 +1,14 @@
 // §26: how a call ended, before anybody hears of it: its result, or the error of a server in its place.
 
 import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import {
+  findWritten,
+  hasRepeatedNames,
+  isObject,
+  type JsonObject,
+  noteWritten,
+} from '../../platform/json.ts';
+import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import type { Guard, GuardedMessage } from '../../policy/guards/guards.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { CallContext } from '../calls/context.ts';
@@ -55,18 +62,34 @@ async function guardResult(
     findProblem: (changed) =>
       findResultProblem(target.item.kind, changed) ?? findStructureProblem(target, changed),
   });
-  if (verdict.kind === 'passed') return result;
   if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
-  if (!isObject(verdict.value)) return result;
-  return cache === undefined ? verdict.value : { ...verdict.value, cache };
+  const passed = verdict.kind === 'changed' ? verdict.value : undefined;
+  if (isObject(passed)) return toShown(passed, cache);
+  return isReadInOneWay(result) ? result : toShown(value, cache);
 }
 
-function splitCache(kind: ItemKind, result: object): { cache?: unknown; value: object } {
+function splitCache(kind: ItemKind, result: object): { cache?: unknown; value: JsonObject } {
+  const exact = readExact(result);
   if (kind !== 'resource' || !('cache' in result) || result.cache === undefined) {
-    return { value: result };
+    return { value: exact };
   }
-  const { cache, ...value } = result;
-  return { cache, value };
+  const { cache: _, ...value } = exact;
+  return { cache: result.cache, value };
+}
+
+/** A member that is there twice may be another for who reads the text than it was for the guard. */
+function isReadInOneWay(result: object): boolean {
+  const text = findText(result);
+  return text === undefined || !hasRepeatedNames(text);
+}
+
+function toShown(exact: JsonObject, cache: unknown): object {
+  const shown = toNoted(exact);
+  if (cache === undefined) return shown;
+  const made = { ...shown, cache };
+  const written = findWritten(shown);
+  if (written !== undefined) noteWritten(made, written);
+  return made;
 }
 
 /** A result that says that the tool failed need not be what its schema says. */

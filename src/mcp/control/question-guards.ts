@@ -2,6 +2,7 @@
 
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact, toNoted } from '../../platform/noted-json.ts';
 import type {
   Guard,
   GuardCaller,
@@ -51,9 +52,9 @@ export function createQuestionGuards(
     const guard = item === undefined ? findStrict(guards, point) : guards?.find(point, item);
     if (guard === undefined) return value;
     const findProblem = (changed: unknown) => findAskedProblem(point, changed);
-    const verdict = await guard.judge({ value, caller, signal, findProblem });
+    const verdict = await guard.judge({ value: readExact(value), caller, signal, findProblem });
     if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
-    return verdict.kind === 'changed' && isObject(verdict.value) ? verdict.value : value;
+    return verdict.kind === 'changed' && isObject(verdict.value) ? toNoted(verdict.value) : value;
   }
 
   return {

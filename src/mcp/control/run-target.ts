@@ -3,6 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { forgetSource, readExact, toNoted } from '../../platform/noted-json.ts';
 import type { Guard, GuardCaller, GuardPoint, Guards } from '../../policy/guards/guards.ts';
 import type { AskWhom, Policies, Verdict } from '../../policy/policy.ts';
 import { TASKS } from '../../protocol/extensions.ts';
@@ -114,7 +115,7 @@ export function createRunTarget({ getGuards, askFirst, judge }: RunTargetDeps): 
     if (verdict.kind === 'passed') return call;
     if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
     const changed = isObject(verdict.value) ? verdict.value : value;
-    const next = isObject(changed.arguments) ? changed.arguments : args;
+    const next = isObject(changed.arguments) ? toNoted(changed.arguments) : args;
     const judged = judgeAgain(call, next);
     if (judged.kind !== 'allowed') return refuseChanged(call, judged);
     return {
@@ -130,6 +131,8 @@ export function createRunTarget({ getGuards, askFirst, judge }: RunTargetDeps): 
 // §29: a call goes on as a task from where its target would run: what has to be asked before has been asked.
 
 function run(target: Target, args: JsonObject, context: CallContext): Promise<object> {
+  // Tools in this process get values, and may keep them: the text of the message would be kept, too.
+  if (target.server === undefined) forgetSource(args);
   const { task } = context;
   if (task === undefined) return target.run(args, context);
   if (target.task !== undefined) return runAsTask(target.task, args, context, task);
@@ -209,8 +212,8 @@ const WHILE_IT_RUNS: readonly GuardPoint[] = [
 function toRequest({ target: { item }, args, context }: AllowedCall): JsonObject {
   const { meta } = context.relay;
   const members =
-    item.kind === 'resource' ? { uri: item.name } : { name: item.name, arguments: args };
-  return meta === undefined ? members : { ...members, _meta: meta };
+    item.kind === 'resource' ? { uri: item.name } : { name: item.name, arguments: readExact(args) };
+  return meta === undefined ? members : { ...members, _meta: readExact(meta) };
 }
 
 const toGuardMessage = ({ context, record }: AllowedCall) => ({

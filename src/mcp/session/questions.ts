@@ -4,8 +4,10 @@
 import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import { generateQuestionId, isQuestionId } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact, toRawMembers } from '../../platform/noted-json.ts';
 import type { JsonRpcResponse } from '../../protocol/json-rpc.ts';
 import { buildQuestionKey } from '../../store/keys.ts';
 import type { KeyValue, SessionRecord } from '../../store/store.ts';
@@ -109,7 +111,7 @@ export function createQuestions({
   ): Promise<readonly (readonly [string, Answer])[]> {
     const named = Object.entries(requests).map(([name, request]) => {
       // A request that JSON cannot say fails here, before anything is sent.
-      JSON.stringify(request);
+      writeExactJson(request);
       return { name, request, id: generateQuestionId() };
     });
     const noteWaitingReplica = ({ id }: { readonly id: string }) =>
@@ -170,7 +172,7 @@ export function createQuestions({
       const key = buildQuestionKey(sessionKeyPrefix, sessionId, id);
       const replica = await store.get(key);
       if (replica === undefined || replica === replicas.ownName) return;
-      await replicas.send({ about: 'answer', sessionId, id, ...answer }, replica);
+      await replicas.send({ about: 'answer', sessionId, id, ...toRawMembers(answer) }, replica);
       await store.delete(key);
     },
     close() {
@@ -191,8 +193,11 @@ const failAnswer = (): never =>
 
 function readRawAnswer({ result, error }: ClientAnswer): RawAnswer {
   if (isObject(result)) return { result };
-  return isJsonRpcError(error) ? { error } : failAnswer();
+  return isJsonRpcError(error) ? { error: { ...error, ...readData(error) } } : failAnswer();
 }
+
+const readData = (error: JsonRpcErrorObject) =>
+  error.data === undefined ? {} : { data: readExact(error).data };
 
 const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
   isObject(value) && Number.isInteger(value.code) && typeof value.message === 'string';

@@ -3,6 +3,7 @@
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { noteMembers } from '../../platform/noted-json.ts';
 import {
   isRequestId,
   type JsonRpcMessage,
@@ -108,6 +109,7 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
       case 'notification':
         return handleNotification(sessionId, message).then(() => ACCEPTED);
       case 'response':
+        noteMembers(message, call.sentText ?? '', []);
         return questions.receiveAnswer(sessionId, message).then(() => ACCEPTED);
     }
   }

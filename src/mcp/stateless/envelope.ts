@@ -3,7 +3,9 @@
 
 import { type GatewayRequest, getHeader } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { JsonNumber } from '../../platform/exact-json.ts';
 import { decodeUtf8, isObject } from '../../platform/json.ts';
+import { readExact } from '../../platform/noted-json.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import { quote } from '../../platform/text.ts';
 import { type JsonRpcRequest, readMeta } from '../../protocol/json-rpc.ts';
@@ -104,8 +106,10 @@ export function checkParamHeaders(
   mirroredParams: readonly MirroredParam[],
   args: unknown,
 ): void {
+  if (mirroredParams.length === 0) return;
+  const exact = isObject(args) ? readExact(args) : args;
   for (const { header: name, path } of mirroredParams) {
-    const argument = getMember(args, path);
+    const argument = getMember(exact, path);
     const value = decodeHeader(name, getHeader(request, name.toLowerCase()));
     if (!isSame(value, argument)) failMismatch(name, value, argument);
   }
@@ -118,6 +122,9 @@ const getMember = (value: unknown, [key, ...rest]: readonly string[]): unknown =
 
 /** What no header can say (null, an object) is the schema's matter. */
 function isSame(value: string | undefined, argument: unknown): boolean {
+  if (argument instanceof JsonNumber) {
+    return value === argument.text || isSameNumber(value, argument.valueOf());
+  }
   if (typeof argument === 'number') return isSameNumber(value, argument);
   if (typeof argument === 'string' || typeof argument === 'boolean') {
     return value === String(argument);

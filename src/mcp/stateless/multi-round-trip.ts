@@ -4,8 +4,10 @@
 import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
+import { noteMembers, toRawMembers } from '../../platform/noted-json.ts';
 import type { JsonRpcRequest } from '../../protocol/json-rpc.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
@@ -304,7 +306,14 @@ export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): 
     async seal(binding, { answers, asked, relayed, approval }) {
       const expiresAt = clock.now() + LIFETIME_MS;
       const version = RECORD_VERSION;
-      const text = JSON.stringify({ version, expiresAt, answers, asked, relayed, approval });
+      const text = writeExactJson({
+        version,
+        expiresAt,
+        answers: toRawMembers(answers),
+        asked,
+        relayed,
+        approval,
+      });
       return (await requireSeal()).seal(binding, text);
     },
     async open(binding, state) {
@@ -318,6 +327,7 @@ export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): 
             'params.requestState belongs to another call, or is more than an hour old. Call again without it.',
         });
       }
+      noteMembers(answers, text ?? '', ['answers']);
       return {
         answers,
         ...(isStringArray(asked) && { asked }),

@@ -8,7 +8,10 @@ import {
   isObject,
   type JsonObject,
   noteWritten,
+  type Written,
 } from '../../platform/json.ts';
+import { findText, noteMembers, readExact } from '../../platform/noted-json.ts';
+import { spliceJson } from '../../platform/splice-json.ts';
 import type { Guards } from '../../policy/guards/guards.ts';
 import { TASKS } from '../../protocol/extensions.ts';
 import type { JsonRpcRequest } from '../../protocol/json-rpc.ts';
@@ -94,6 +97,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
         return stream.respond();
       }
       checkNameHeader(request, method, message.params);
+      noteAnswers(call, message.params);
       answerCall(call, message, envelope).then(
         (answer) => stream.end(answer),
         (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
@@ -177,17 +181,14 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
 
   function showResult({ result, cache }: MethodResult, info: JsonObject): JsonObject {
     const hint = cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope };
+    const meta = addServerInfo(result, info);
     // Begins with a member, so that all results have one shape (docs/decisions/0024).
-    const shown = {
-      resultType: 'complete',
-      ...result,
-      ...hint,
-      _meta: addServerInfo(result, info),
-    };
+    const shown = { ...COMPLETE, ...result, ...hint, _meta: meta };
     // As it is written it goes on, between what is added.
-    const written = isAddedTo(result) ? findWritten(result) : undefined;
-    const complete = written && addMembers(written, COMPLETE, { ...hint, _meta: info });
-    if (complete !== undefined) noteWritten(shown, complete);
+    const added = { ...hint, _meta: meta };
+    const kept = findTextWithout(result, ['resultType', ...Object.keys(added)]);
+    const written = kept && addMembers(kept, { resultType: shown.resultType }, added);
+    if (written !== undefined) noteWritten(shown, written);
     return shown;
   }
 
@@ -236,8 +237,15 @@ const withServerInfo = (result: JsonObject, info: JsonObject): JsonObject => ({
 
 /** Every result says whose it is. */
 function addServerInfo(result: object, info: JsonObject): JsonObject {
-  const meta = '_meta' in result ? result._meta : undefined;
+  if (!('_meta' in result)) return info;
+  const { _meta: meta } = readExact(result);
   return isObject(meta) ? { ...meta, ...info } : info;
+}
+
+/** What a client answers goes on to servers as it was written. */
+function noteAnswers({ sentText }: Call, params: unknown): void {
+  const answers = isObject(params) ? params.inputResponses : undefined;
+  if (answers !== undefined) noteMembers(answers, sentText ?? '', ['params', 'inputResponses']);
 }
 
 /** What depends on the caller is private. */
@@ -245,8 +253,14 @@ const NOT_SHARED = { ttlMs: 10_000, scope: 'private' } as const;
 
 const COMPLETE = { resultType: 'complete' } as const;
 
-/** Whether what is added replaces nothing of the result. */
-const isAddedTo = (result: object): boolean =>
-  Object.keys(result).length > 0 && !ADDED.some((name) => Object.hasOwn(result, name));
-
-const ADDED = ['resultType', 'ttlMs', 'cacheScope', '_meta'] as const;
+/** How the result is written, but for these members; undefined where that is not known, or it has no others. */
+function findTextWithout(result: object, names: readonly string[]): Written | undefined {
+  const replaced = names.filter((name) => Object.hasOwn(result, name));
+  if (replaced.length === Object.keys(result).length) return undefined;
+  const written = findWritten(result) ?? findText(result);
+  if (written === undefined || replaced.length === 0) return written;
+  return spliceJson(
+    findText(result) ?? '',
+    replaced.map((name) => ({ path: [name] })),
+  );
+}

@@ -5,6 +5,7 @@ import type { ReplyStream, UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { EndedGrants } from '../../grants/ended-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import type { Log } from '../../platform/log.ts';
 import { SharedTimer, type Wait } from '../../platform/shared-timer.ts';
 import { toSseEvent } from '../../platform/sse.ts';
@@ -220,7 +221,7 @@ class OpenStream implements NotificationStream {
   }
 }
 
-const toJson = (message: OutgoingMessage): string => JSON.stringify({ jsonrpc: '2.0', ...message });
+const toJson = (message: OutgoingMessage): string => writeExactJson({ jsonrpc: '2.0', ...message });
 
 function createPlainChannel(stream: Pick<NotificationStream, 'end'>): NotificationChannel {
   const end = () => stream.end();

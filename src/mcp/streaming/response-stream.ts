@@ -1,6 +1,7 @@
 // §1, MCP "Streamable HTTP": the answer to one request is JSON, or a stream of events once
 // something is sent before the result and the client takes a stream.
 import { type GatewayRequest, getHeader, type ReplyStream } from '../../endpoint/message.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import { toSseEvent } from '../../platform/sse.ts';
 import type { OutgoingMessage, RequestId } from '../../protocol/json-rpc.ts';
 import {
@@ -59,7 +60,7 @@ export class ResponseStream {
     if (this.answer !== undefined || !this.isAccepted) return;
     this.channel ??= this.startStream();
     this.hasId = this.keepStream !== undefined;
-    this.channel.send(JSON.stringify({ jsonrpc: '2.0', ...message }), message.id === undefined);
+    this.channel.send(writeExactJson({ jsonrpc: '2.0', ...message }), message.id === undefined);
   }
 
   /**

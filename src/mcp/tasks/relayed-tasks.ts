@@ -4,6 +4,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
+import { toRawJson } from '../../platform/noted-json.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { RelayedTask } from '../catalog/served-catalog.ts';
@@ -55,6 +56,7 @@ export function createRelayedTaskIds(getSeal: () => Promise<Seal>): RelayedTaskI
 /** `Task`, or `DetailedTask`, under the id that its client knows. */
 export const describeRelayed = (taskId: string, task: RelayedTask): JsonObject => ({
   ...task,
+  ...(task.result && { result: toRawJson(task.result) }),
   taskId,
 });
 

@@ -6,8 +6,10 @@ import { fail, GatewayError, getStackFacts } from '../../errors/gateway-error.ts
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { type Clock, pause } from '../../platform/clock.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
+import { toRawJson } from '../../platform/noted-json.ts';
 import { createThrottle } from '../../platform/throttle.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
 import type { Answer } from '../calls/outcome.ts';
@@ -197,7 +199,7 @@ export function createRunningTask(task: NewTask, deps: RunningTaskDeps): Running
 /** What JSON cannot say is a failure of the tool. */
 function measure(result: object): number | GatewayError {
   try {
-    return Buffer.byteLength(JSON.stringify(result));
+    return Buffer.byteLength(writeExactJson(toRawJson(result)));
   } catch (cause) {
     return new GatewayError('method_failed', { cause, facts: getStackFacts(cause) });
   }

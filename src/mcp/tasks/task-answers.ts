@@ -1,6 +1,8 @@
 // §29.2, ext-tasks "Task Update Requests": the answers that a client gives to what a task asks.
 
+import { writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { toRawMembers } from '../../platform/noted-json.ts';
 import { findAnswerProblem } from '../calls/client-answers.ts';
 import type { TaskRecord } from './task-record.ts';
 
@@ -29,7 +31,7 @@ export function findProblem({ questions }: TaskRecord, answered: JsonObject): st
 const MAX_ANSWER_BYTES = 1_048_576;
 
 export function findSizeProblem({ answers }: TaskRecord, answered: JsonObject): string | undefined {
-  const bytes = Buffer.byteLength(JSON.stringify({ ...answers, ...answered }));
+  const bytes = Buffer.byteLength(writeExactJson(toRawMembers({ ...answers, ...answered })));
   return bytes > MAX_ANSWER_BYTES
     ? `params.inputResponses are too large: answers of a task may have ${MAX_ANSWER_BYTES} bytes as JSON`
     : undefined;

@@ -1,7 +1,9 @@
 // §29: what is known of a task, as it lies in the store, and as its client sees it.
 
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
+import { noteMembers, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import type { Question } from '../control/question-guards.ts';
 
@@ -30,8 +32,13 @@ export type TaskEnd =
   | { readonly status: 'failed'; readonly error: JsonRpcErrorObject }
   | { readonly status: 'cancelled' };
 
-export const writeRecord = (record: TaskRecord): string =>
-  JSON.stringify({ version: RECORD_VERSION, ...record });
+export const writeRecord = ({ end, answers, ...record }: TaskRecord): string =>
+  writeExactJson({
+    version: RECORD_VERSION,
+    ...record,
+    answers: toRawMembers(answers),
+    end: end && ('result' in end ? { ...end, result: toRawJson(end.result) } : end),
+  });
 
 /**
  * Undefined for what this version does not know.
@@ -40,6 +47,7 @@ export const writeRecord = (record: TaskRecord): string =>
  */
 export function readRecord(text: string): TaskRecord | undefined {
   const { version, ...record } = parseObject(text) ?? {};
+  noteRecord(record, text);
   checkRecordVersion(version, 'A task');
   const { tool, replica, createdAt, updatedAt, ttlMs, statusMessage, questions, answers, end } =
     record;
@@ -57,6 +65,12 @@ export function readRecord(text: string): TaskRecord | undefined {
     answers: isObject(answers) ? answers : {},
     ...(isObject(end) && { end: readEnd(end) }),
   };
+}
+
+/** What goes on to the client, or to the tool's server, as it was written. */
+function noteRecord({ end, answers }: JsonObject, text: string): void {
+  noteMembers(answers, text, ['answers']);
+  noteMembers(end, text, ['end']);
 }
 
 const readQuestions = (questions: unknown): TaskRecord['questions'] =>
@@ -100,7 +114,7 @@ export function describeTask(taskId: string, record: TaskRecord, now: number): J
 export function describeInDetail(taskId: string, record: TaskRecord, now: number): JsonObject {
   const { end, questions } = record;
   const task = describeTask(taskId, record, now);
-  if (end?.status === 'completed') return { ...task, result: end.result };
+  if (end?.status === 'completed') return { ...task, result: toRawJson(end.result) };
   if (end?.status === 'failed') return { ...task, error: end.error };
   return end === undefined && hasQuestions(record) ? { ...task, inputRequests: questions } : task;
 }

@@ -2,6 +2,7 @@
 
 import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { ServedCatalog } from '../catalog/served-catalog.ts';
@@ -26,7 +27,7 @@ export function watchTask(
     // What can be read no longer, or not now, is told no longer, or later.
     const task = await read().catch(() => undefined);
     const { pollIntervalMs: _, ...state } = task ?? {};
-    const text = JSON.stringify(state);
+    const text = writeExactJson(state);
     if (task === undefined || text === told || isOver) return;
     told = text;
     tell(task);

@@ -1,8 +1,11 @@
 // §27: what an approval is bound to, and how it is shown.
+
 import { hash } from 'node:crypto';
 import { hasHalfCharacters, toCanonicalJson } from '../../platform/canonical-json.ts';
+import { parseExactJson, writeExactJson } from '../../platform/exact-json.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { readExact } from '../../platform/noted-json.ts';
 import type { CallToApprove } from './approvals.ts';
 
 /** Characters of arguments in their canonical form: nobody reads more before they agree. */
@@ -18,9 +21,15 @@ export interface CallFacts extends Pick<CallToApprove, 'owner' | 'clientId' | 'v
 }
 
 /** Or the sentence that says why nobody can be asked about it. */
-export function describeCall({ definition, args, ...facts }: CallFacts): CallToApprove | string {
+export function describeCall({
+  definition,
+  args: sent,
+  ...facts
+}: CallFacts): CallToApprove | string {
   const { server, tool } = facts;
   try {
+    // With numbers as they are spelled: to its server 7205759403792793601 is another than 7205759403792793600.
+    const args = readExact(sent);
     const canonical = toCanonicalJson(args);
     if (canonical.length > MAX_ARGUMENTS)
       return `its arguments have more than ${MAX_ARGUMENTS} characters`;
@@ -43,9 +52,9 @@ const hashHex = (text: string): string => hash('sha256', text, 'hex');
 
 /** As people are shown them: one line for short ones, and nothing in them that is not seen. */
 export function showArguments({ args }: Pick<CallToApprove, 'args'>): string {
-  const value: unknown = JSON.parse(args);
+  const value = parseExactJson(args);
   const isShort = args.length <= SHORT;
-  return escapeInvisible(isShort ? args : JSON.stringify(value, undefined, 2));
+  return escapeInvisible(isShort ? args : writeExactJson(value, 2));
 }
 
 /** Characters. */

@@ -2,6 +2,7 @@
 
 import type { UserContext } from '../../endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import { createFairQueue, QueueFullError } from '../../platform/fair-queue.ts';
 import { findExceededBound } from '../../platform/json.ts';
 import { nameOwner } from '../../store/owner.ts';
@@ -57,7 +58,7 @@ export function createGuardLine(): GuardLine {
 
 /** @throws TooMuchForGuard */
 export function toSentText(message: object): string {
-  const text = JSON.stringify(message);
+  const text = writeExactJson(message);
   if (text.length > MAX_SENT_CHARACTERS) {
     throw new TooMuchForGuard(`it has more than ${MAX_SENT_CHARACTERS} characters`);
   }

@@ -2,8 +2,9 @@
 
 import type { toAbortSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { parseExactJson } from '../../platform/exact-json.ts';
 import { type Fetch, FetchError, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
-import { findExceededBound, parseJson } from '../../platform/json.ts';
+import { decodeUtf8, findExceededBound } from '../../platform/json.ts';
 import { GuardFailure, readAnswer } from './decision.ts';
 import type { HttpGuardConfig } from './guard-config.ts';
 import { ANSWER_BOUNDS, createGuardLine, MAX_ANSWER_BYTES, toSentText } from './guard-line.ts';
@@ -80,10 +81,15 @@ const GRACE_MS = 5_000;
 function parseAnswer(body: Buffer): unknown {
   const text = body.toString('utf8');
   const isBounded = findExceededBound(text, ANSWER_BOUNDS) === undefined;
-  const answer = isBounded ? parseJson(body) : undefined;
-  if (answer === undefined) throw new GuardFailure('its answer is no JSON');
-  return answer;
+  if (!isBounded || decodeUtf8(body) === undefined) throw new GuardFailure(NO_JSON);
+  try {
+    return parseExactJson(text);
+  } catch {
+    throw new GuardFailure(NO_JSON);
+  }
 }
+
+const NO_JSON = 'its answer is no JSON';
 
 /** Aborted when the time has passed, or nobody waits any more. */
 function createTimeLimit(

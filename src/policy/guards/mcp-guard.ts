@@ -3,6 +3,7 @@
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { readExact } from '../../platform/noted-json.ts';
 import type { AskedMessage } from './asked-message.ts';
 import { type Decision, GuardFailure, PASS, readAnswer } from './decision.ts';
 import type { McpGuardConfig } from './guard-config.ts';
@@ -114,7 +115,7 @@ export function createMcpGuard(
       options.user,
       options.signal,
     );
-    const decision = readPayload(readAnswer(answer), message);
+    const decision = readPayload(readAnswer(readExact(answer)), message);
     return isAudit ? PASS : decision;
   }
 

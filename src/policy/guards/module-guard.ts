@@ -4,8 +4,9 @@ import { statSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { ConfigError } from '../../config/problem.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { type Originals, restoreNumbers, toPlain } from '../../platform/plain-json.ts';
 import type { AskedMessage } from './asked-message.ts';
-import { GuardFailure, readDecision } from './decision.ts';
+import { type Decision, GuardFailure, readDecision } from './decision.ts';
 import type { AskGuard } from './run-guard.ts';
 
 interface ModuleGuardConfig {
@@ -22,11 +23,24 @@ export async function loadModuleGuard(
   const judge = await importJudge(name, path);
 
   return function askModule(message) {
+    const originals: Originals = new Map();
+    const value = toPlain(message.value, originals);
+    // Most have no number that JavaScript does not keep.
+    if (value === message.value) return ask(message, readDecision);
+    return ask({ ...message, value }, (answer) => {
+      const decision = readDecision(answer);
+      return decision.kind === 'change'
+        ? { kind: 'change', value: restoreNumbers(decision.value, message.value, originals) }
+        : decision;
+    });
+  };
+
+  function ask(message: AskedMessage, read: (answer: unknown) => Decision) {
     const answer = judge(message);
     return answer instanceof Promise
-      ? waitAtMost(clock, timeoutMs, answer).then(readDecision)
-      : readDecision(answer);
-  };
+      ? waitAtMost(clock, timeoutMs, answer).then(read)
+      : read(answer);
+  }
 }
 
 /** Node.js keeps each address that it has imported: a file that was written since has another one. */

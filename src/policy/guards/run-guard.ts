@@ -4,6 +4,7 @@ import type { UserContext } from '../../endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
+import { toPlain } from '../../platform/plain-json.ts';
 import { quote, shorten } from '../../platform/text.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
@@ -85,7 +86,7 @@ export function runGuard(config: GuardConfig, ask: AskGuard, deps: RunGuardDeps)
     startedAt: number,
   ): GuardVerdict {
     if (decision.kind === 'change') {
-      const wrong = findProblem?.(decision.value);
+      const wrong = findProblem?.(toPlain(decision.value));
       if (wrong !== undefined) {
         throw new GuardFailure(`it changed the message to one that cannot go on: ${wrong}`);
       }

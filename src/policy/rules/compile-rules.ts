@@ -38,6 +38,8 @@ export interface CompiledRule {
    * it cannot be applied to.
    */
   mayHold(item: RuledItem, caller: RuleCaller): boolean;
+  /** A number of the arguments at which its condition looks, and which no double holds. */
+  findRounded(item: RuledItem): string | undefined;
   /** Whether its condition is false whatever is not known: `item` where not all of it is, and the user of `caller`. */
   isRefuted(item: RuledItem | undefined, caller: RuleCaller): boolean;
 }
@@ -72,6 +74,7 @@ const NOTHING = {
   looksAtAnnotations: false,
   ofUser: undefined,
   bindCaller: () => {},
+  findRounded: () => undefined,
 };
 const ALWAYS: Condition = { ...NOTHING, evaluate: () => true };
 const NEVER: Condition = { ...NOTHING, evaluate: () => undefined };
@@ -115,6 +118,7 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     mayHoldFor: (namesBegin, item, caller) =>
       fitsSome(namesBegin) && (looksAtTool || looksAtArgs || holds(item, caller)),
     bindCaller,
+    findRounded: condition.findRounded,
     holds,
     mayHold: (item, caller) => evaluate(item, caller) !== false,
   };

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { AskWhom, Policy, Verdict } from '../policy.ts';
+import type { AskWhom, Policy } from '../policy.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
 import { createDecodeResource } from './may.ts';
 import { joinFacts } from './named-facts.ts';
@@ -211,7 +211,15 @@ function decideByArgs(
     if (isList || rule.holds(item, caller)) decision = choose(decision, said);
     if (decision.kind === 'allowed') return isList ? { ...decision, isByArgs: true } : decision;
   }
-  return decision;
+  return decision.kind === 'denied' ? tellRounded(pending, item) : decision;
+}
+
+function tellRounded(pending: readonly AddressedRule[], item: RuledItem): RuleDecision {
+  for (const { rule } of pending) {
+    const rounded = rule.findRounded(item);
+    if (rounded !== undefined) return { kind: 'denied', rounded };
+  }
+  return DENIED;
 }
 
 /** Whoever is allowed something by one rule needs no other; else the first rule that lacks a scope alone. */
@@ -239,8 +247,10 @@ export const createRulesPolicy = (rules: Rules): Policy => ({
   judge({ kind, name, server, annotations, namesBegin, isOpen }, caller, args) {
     if (isOpen === true) return ALLOWED;
     const decision = rules.decide({ kind, name, server, annotations, namesBegin, args }, caller);
-    return decision.kind === 'denied' ? DENIED_BY_RULES : decision;
+    if (decision.kind !== 'denied') return decision;
+    const { rounded } = decision;
+    return rounded === undefined ? DENIED_BY_RULES : { ...DENIED_BY_RULES, rounded };
   },
 });
 
-const DENIED_BY_RULES: Verdict = { kind: 'denied', by: 'rules' };
+const DENIED_BY_RULES = { kind: 'denied', by: 'rules' } as const;

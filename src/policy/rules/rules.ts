@@ -47,7 +47,10 @@ export type RuleDecision =
       /** In a list: arguments of the call decide whether it is asked about. */
       readonly isAskedByArgs?: boolean;
     }
-  /** For this caller it does not exist. */
-  | { readonly kind: 'denied' }
+  /**
+   * For this caller it does not exist. `rounded` is a number of the arguments at which a rule would have to look, and which no
+   * double holds.
+   */
+  | { readonly kind: 'denied'; readonly rounded?: string }
   /** Only these scopes are missing: it is listed, and its call is 403 `insufficient_scope`. */
   | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[]; readonly rule?: string };

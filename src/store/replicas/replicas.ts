@@ -1,8 +1,10 @@
 // Messages from replica to replica: what reached one and is waited for at another.
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
+import { noteMembers } from '../../platform/noted-json.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { Seal } from '../seal/seal.ts';
@@ -171,7 +173,7 @@ function createReplicaMessages<Message extends object>(
 
   return {
     async seal(channel, message) {
-      const text = JSON.stringify({ sentAt: clock.now(), message });
+      const text = writeExactJson({ sentAt: clock.now(), message });
       return `${VERSION}.${(await getSeal()).seal(toSealContext(channel), text)}`;
     },
     async open(channel, text) {
@@ -182,6 +184,7 @@ function createReplicaMessages<Message extends object>(
       const { sentAt, message } = (opened && parseObject(opened)) || {};
       if (typeof sentAt !== 'number' || !isMessage(message)) return 'unreadable';
       if (Math.abs(clock.now() - sentAt) > FRESH_MS) return 'stale';
+      if (opened !== undefined) noteMembers(message, opened, ['message']);
       return rememberNonce(nonce) ? message : 'repeated';
     },
   };

@@ -1,8 +1,11 @@
 // §18.4: one list of a server, all its pages, as much of it as is kept.
+
 import { hash } from 'node:crypto';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { noteEntries, readExact, toRawJson } from '../../platform/noted-json.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { findLockedKind } from '../lock/fingerprint.ts';
 import type { Lock } from '../lock/lock.ts';
@@ -60,6 +63,7 @@ export async function fetchList(
     cursor = result.nextCursor;
     const items = result[LIST_KINDS[kind].member];
     if (!Array.isArray(items)) throw new UpstreamError('invalid', `its ${kind} are not a list`);
+    noteEntries(items, readExact(result)[LIST_KINDS[kind].member]);
     const isRepeated = cursors.has(cursor);
     if (!collected.add(isRepeated ? collected.listNew(items) : items)) break;
     if (typeof cursor !== 'string') return collected.finish(ttlMs);
@@ -141,7 +145,7 @@ function createCollection(maxItems: number) {
 /** Undefined for what nests too deep to be told to anybody. */
 function toText(item: RawItem): string | undefined {
   try {
-    return JSON.stringify(item);
+    return writeExactJson(toRawJson(item));
   } catch {
     return undefined;
   }

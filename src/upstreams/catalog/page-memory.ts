@@ -1,8 +1,10 @@
 // §18.2: pages of lists as they are sent: made once for all callers who see the same of the same list.
+
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { createSizedMap } from '../../platform/bounded-map.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import type { Entry } from './prepare-list.ts';
+import { type Entry, showNumbers } from './prepare-list.ts';
 
 /** What a caller may see of a list. Asked anew each time: here it is only looked up how that is written. */
 export interface VisiblePage {
@@ -97,13 +99,12 @@ function write(
   { kind, list, positions, nextCursor }: VisiblePage,
   getItem: (entry: Entry) => RawItem,
 ): WrittenPage {
-  const items = positions.flatMap((position) => {
-    const entry = list[position];
-    return entry === undefined ? [] : [getItem(entry)];
-  });
+  const entries = positions.flatMap((position) => list[position] ?? []);
+  const items = entries.map(getItem);
+  const written = entries.map((entry, index) => showNumbers(entry, items[index] ?? {}));
   const { member } = LIST_KINDS[kind];
-  const result = { [member]: items, ...(nextCursor !== undefined && { nextCursor }) };
-  return { items, bytes: Buffer.from(JSON.stringify(result)) };
+  const result = { [member]: written, ...(nextCursor !== undefined && { nextCursor }) };
+  return { items, bytes: Buffer.from(writeExactJson(result)) };
 }
 
 /** Of two pages with one hash the later one is kept. */

@@ -2,7 +2,10 @@
 // remembered.
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { RawResult } from '../../mcp/catalog/catalog.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { editValue } from '../../platform/edit-json.ts';
+import { isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
+import { findText, toRawMembers } from '../../platform/noted-json.ts';
+import { cutJson } from '../../platform/splice-json.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import { isAppUri, toMovedUri, toSharedUri } from '../apps/shared-uris.ts';
@@ -129,9 +132,14 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: PassOn
     result: JsonObject,
     era: Era,
   ): Promise<RawResult> {
-    const { resultType: _, ...members } = result;
     const request = { method: 'tools/call', params: {} } as const;
-    return { ...task, result: await finish(server, who, request, members, era) };
+    const text = cutJson(findText(task) ?? '', ['result']);
+    if (text !== undefined) noteWritten(result, text);
+    const members = editValue(result, 'resultType' in result ? [{ path: ['resultType'] }] : []);
+    const finished = await finish(server, who, request, members, era);
+    if (finished === members) return task;
+    const rewrite = () => findText(finished) ?? JSON.stringify(finished);
+    return editValue(task, [{ path: ['result'], rewrite }]);
   }
 }
 
@@ -155,7 +163,7 @@ const NONE_MOVED: ReadonlySet<string> = new Set();
 
 const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => ({
   ...request,
-  params: { ...request.params, _meta: meta },
+  params: { ...request.params, _meta: toRawMembers(meta) },
 });
 
 /** The configuration has changed since it was found. */

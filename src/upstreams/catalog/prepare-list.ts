@@ -3,7 +3,9 @@
 import { hash } from 'node:crypto';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { compileGlob } from '../../platform/glob.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { findWritten, isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact } from '../../platform/noted-json.ts';
+import { restoreNumbers } from '../../platform/plain-json.ts';
 import type { Policies, PolicyItem } from '../../policy/policy.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { withSharedMeta } from '../apps/app-tools.ts';
@@ -97,7 +99,10 @@ function prepare(
     }
     const { leftOut } = fitItem(kind, raw);
     const { item: fitting } = fitItem(kind, judged?.item ?? raw);
-    const entry = createEntry(kind, fitting, judgedList.join(ownName), selected, deps);
+    const made = createEntry(kind, fitting, judgedList.join(ownName), selected, deps);
+    const written = judged?.item === undefined ? fitting : raw;
+    const entry =
+      findWritten(written) === undefined ? made : { ...made, exact: readExact(written) };
     const namesake = byName.get(entry.name);
     if (namesake !== undefined) {
       // At the server's own path, too: rules are about the names of /mcp, where it has none.
@@ -372,6 +377,8 @@ export interface Entry {
   readonly ownItem: RawItem;
   /** As clients of `/mcp` see it. */
   readonly item: RawItem;
+  /** As the server wrote it, with numbers as it spelled them; undefined where JavaScript keeps all of them. */
+  readonly exact?: JsonObject;
   /** The server's own claim. */
   readonly annotations: JsonObject;
   /** Of a skill: its files, as policies judge them. Who may not read all of them does not see it. */
@@ -381,3 +388,7 @@ export interface Entry {
 }
 
 export const BUILT_IN = '';
+
+/** What is shown of an entry, with the numbers that its server wrote. */
+export const showNumbers = ({ exact }: Entry, item: RawItem): unknown =>
+  exact === undefined ? item : restoreNumbers(item, exact, new Map());

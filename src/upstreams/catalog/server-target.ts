@@ -11,7 +11,9 @@ import type {
   TaskRequest,
   WantedItem,
 } from '../../mcp/catalog/served-catalog.ts';
+import { JsonNumber } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact, toRawJson } from '../../platform/noted-json.ts';
 import { isUnread } from '../messages/unread-result.ts';
 import { readTaskHandle, relayTaskRequest } from '../relay/relay-task.ts';
 import type { RelayedRequest } from '../relay/server-request.ts';
@@ -116,7 +118,7 @@ export const NO_PARAMS: readonly MirroredParam[] = [];
 /** Under the server's own name. */
 function toRequest(list: CallableList, entry: Entry, args: JsonObject): RelayedRequest {
   const { ownName } = entry;
-  const params = { name: ownName, arguments: args };
+  const params = { name: ownName, arguments: toRawJson(args) };
   return list === 'tools'
     ? { method: 'tools/call', params, name: ownName, mirrored: mirrorArguments(entry, args) }
     : { method: 'prompts/get', params, name: ownName };
@@ -137,9 +139,11 @@ function readMirroredParams(entry: Entry): readonly MirroredParam[] {
 function mirrorArguments(entry: Entry, args: JsonObject): Readonly<Record<string, string>> {
   const params = readMirroredParams(entry);
   if (params.length === 0) return NOT_MIRRORED;
+  const exact = readExact(args);
   return Object.fromEntries(
     params.flatMap(({ header, path }) => {
-      const value = getMember(args, path);
+      const value = getMember(exact, path);
+      if (value instanceof JsonNumber) return [[header, value.text]];
       return MIRRORED.has(typeof value) ? [[header, String(value)]] : [];
     }),
   );

@@ -3,8 +3,9 @@ import { isUtf8 } from 'node:buffer';
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
 import { dropByteOrderMark, hasByteOrderMark } from '../../platform/byte-order-mark.ts';
-import { cutPieces, type JsonObject, parseObject } from '../../platform/json.ts';
+import { cutPieces, isObject, type JsonObject } from '../../platform/json.ts';
 import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/growing-buffer.ts';
+import { parseServerBytes } from '../messages/server-message.ts';
 import type { EventCursor } from './event-cursor.ts';
 
 export interface AnswerBody {
@@ -261,7 +262,12 @@ export function createRefusalBody(reader: Pick<BodyReader, 'onRefusal'>): Answer
       reader.onRefusal(undefined);
       return tooLong(MAX_REFUSAL_BYTES);
     },
-    end: () => reader.onRefusal(parseObject(dropByteOrderMark(received.take()))),
+    end: () => reader.onRefusal(readRefusal(dropByteOrderMark(received.take()))),
     keptBytes: received.byteLength,
   };
+}
+
+function readRefusal(bytes: Buffer): JsonObject | undefined {
+  const value = parseServerBytes([bytes])?.value;
+  return isObject(value) ? value : undefined;
 }

@@ -2,8 +2,8 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../platform/clock.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import type { HttpPool } from '../../platform/http-client/http-pool.ts';
-import type { JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { createTurnEnd } from '../../platform/turn-end.ts';
@@ -37,7 +37,7 @@ export interface HttpConnection {
   /** Sends what has no answer: a notification, a response of ours, DELETE; elsewhere at the server where a path is given. */
   send(
     caller: UpstreamCaller,
-    message: JsonObject | null,
+    message: object | null,
     headers: HeaderList,
     cookies: SessionCookies | undefined,
     path?: string,
@@ -182,7 +182,7 @@ export function createHttpConnection(
 
     async send(caller, message, given, cookies, elsewhere) {
       const headers = await prepare(caller, message === null ? configured : posted, given);
-      const body = message === null ? null : JSON.stringify(message);
+      const body = message === null ? null : writeExactJson(message);
       const method = message === null ? 'DELETE' : 'POST';
       const exchange = {
         ...toExchange(caller, method, headers, body, cookies, elsewhere),
@@ -223,7 +223,7 @@ export function createHttpConnection(
 function writeRequest<Result>(id: number, sending: Sending<Result>): string {
   const params = sending.toParams(id);
   try {
-    return JSON.stringify({ jsonrpc: '2.0', id, method: sending.method, params });
+    return writeExactJson({ jsonrpc: '2.0', id, method: sending.method, params });
   } catch (thrown) {
     sending.onSettled?.();
     throw thrown;

@@ -1,6 +1,7 @@
 // MCP 2024-11-05 "HTTP with SSE": one stream with all that the server says; what it is told goes by POST to the address
 // that the first event of the stream names.
 import type { Clock } from '../../platform/clock.ts';
+import { RawJson, writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { readInitializeResult } from '../messages/description.ts';
 import { CLIENT_INFO, declareCapabilities, SESSION_VERSION } from '../messages/envelope.ts';
@@ -52,10 +53,11 @@ export async function openSseChannel(
     clock,
     timeoutMs,
     canAttribute: true,
-    write(line) {
+    write(message) {
       if (postPath === undefined) return false;
-      const message: JsonObject = JSON.parse(line);
-      connection.send(caller, message, [], cookies, postPath).then(
+      // What JSON cannot say is thrown here, at whoever wanted it sent.
+      const text = new RawJson(writeExactJson(message));
+      connection.send(caller, text, [], cookies, postPath).then(
         (posted) => judgePost(message, posted),
         (error: unknown) => end(toSendError(error)),
       );

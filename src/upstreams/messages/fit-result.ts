@@ -2,6 +2,8 @@
 import { fail } from '../../errors/gateway-error.ts';
 import type { RawResult } from '../../mcp/catalog/catalog.ts';
 import { addMember, editValue, type ValueEdit } from '../../platform/edit-json.ts';
+import { noteWritten } from '../../platform/json.ts';
+import { findText } from '../../platform/noted-json.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
 import { type Finding, Findings } from '../../protocol/fit.ts';
 import { RESULTS } from '../../protocol/mcp-fits.ts';
@@ -46,7 +48,9 @@ export function fitResult(
 export function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
   if (edits.length === 0 || result.cache === undefined) return editValue(result, edits);
   const { cache, ...written } = result;
-  return { ...editValue(written, edits), cache };
+  const text = findText(result);
+  if (text !== undefined) noteWritten(written, text);
+  return Object.assign(editValue(written, edits), { cache });
 }
 
 const isAllLeftOut = (contents: unknown, list: readonly Finding[]): boolean =>

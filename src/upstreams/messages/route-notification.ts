@@ -1,4 +1,5 @@
 // A server's notification, told to whom it is for; what cannot be attributed is dropped.
+import { readExact } from '../../platform/noted-json.ts';
 import type { ListName } from '../../protocol/list-kinds.ts';
 import type { UpstreamListener, UpstreamRequest } from '../upstream.ts';
 import { readEchoedNumber, type ServerNotification } from './server-message.ts';
@@ -12,7 +13,7 @@ export function routeToRequest(
   token: number,
   request: UpstreamRequest,
 ): boolean {
-  if (method === 'notifications/message') request.onLog?.(params);
+  if (method === 'notifications/message') request.onLog?.(readExact(params));
   else if (method !== 'notifications/progress') return false;
   else if (readEchoedNumber(params.progressToken) === token) request.onProgress?.(params);
   return true;

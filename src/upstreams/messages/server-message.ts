@@ -9,8 +9,11 @@ import {
   type JsonObject,
   joinPieces,
   noteWritten,
+  parseJson,
   parseObject,
 } from '../../platform/json.ts';
+import { noteSource, readExact } from '../../platform/noted-json.ts';
+import type { JsonPath } from '../../platform/splice-json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import { createUnreadResult } from './unread-result.ts';
 
@@ -47,7 +50,7 @@ export function readServerMessage(value: unknown): ServerMessage | undefined {
 function readRequest({ id, method, params = {} }: JsonObject): ServerMessage | undefined {
   if (typeof method !== 'string' || !isObject(params)) return undefined;
   if (id === undefined) return { kind: 'notification', method, params };
-  return isId(id) ? { kind: 'request', id, method, params } : undefined;
+  return isId(id) ? { kind: 'request', id, method, params: readExact(params) } : undefined;
 }
 
 function readResponse({ id, result, error }: JsonObject): ServerMessage | undefined {
@@ -55,8 +58,9 @@ function readResponse({ id, result, error }: JsonObject): ServerMessage | undefi
     return isId(id) && isObject(result) ? { kind: 'result', id, result } : undefined;
   }
   if (result !== undefined || !isErrorObject(error)) return undefined;
-  if (isId(id)) return { kind: 'error', id, error };
-  return id === null || id === undefined ? { kind: 'error', id: null, error } : undefined;
+  const told = error.data === undefined ? error : { ...error, data: readExact(error).data };
+  if (isId(id)) return { kind: 'error', id, error: told };
+  return id === null || id === undefined ? { kind: 'error', id: null, error: told } : undefined;
 }
 
 const isId = (id: unknown): id is RequestId => typeof id === 'string' || typeof id === 'number';
@@ -71,7 +75,7 @@ export function readEchoedNumber(echoed: unknown): number | undefined {
   return String(number) === echoed ? number : undefined;
 }
 
-const isErrorObject = (error: unknown): error is JsonRpcErrorObject =>
+const isErrorObject = (error: unknown): error is JsonRpcErrorObject & JsonObject =>
   isObject(error) && Number.isInteger(error.code) && typeof error.message === 'string';
 
 // JSON of a server: bounded before it is parsed.
@@ -102,12 +106,23 @@ function parseText(
   if (findExceededBound(text, BOUNDS) !== undefined) return undefined;
   const response = text.length < MIN_NOTED ? undefined : parseUsualResponse(text, pieces);
   if (response !== undefined) return { value: response };
-  try {
-    return { value: JSON.parse(text) };
-  } catch {
-    return undefined;
+  const value = parseJson(text);
+  noteMessage(value, text);
+  return value === undefined ? undefined : { value };
+}
+
+/** What of a message goes on as it was written: a batch has several. */
+function noteMessage(value: unknown, text: string, path: JsonPath = []): void {
+  if (Array.isArray(value))
+    for (const [index, one] of value.entries()) noteMessage(one, text, [index]);
+  if (!isObject(value)) return;
+  for (const name of PASSED_ON) {
+    const member = value[name];
+    if (isObject(member)) noteSource(member, text, [...path, name]);
   }
 }
+
+const PASSED_ON = ['result', 'params', 'error'] as const;
 
 /** Characters. A shorter result is written again as soon as it is found in its response. */
 const MIN_NOTED = 512;

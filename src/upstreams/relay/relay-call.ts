@@ -2,7 +2,10 @@
 
 import type { Context, RawResult, Relay } from '../../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
+import { isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
+import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
+import { type JsonEdit, spliceJson } from '../../platform/splice-json.ts';
 import { type Doors, withoutDoorAnswer } from '../connect/doors.ts';
 import { isUnread } from '../messages/unread-result.ts';
 import { ConnectionNeeded } from '../upstream.ts';
@@ -85,30 +88,56 @@ function toRawResult(
   // What it says of a task is read, and not passed on as it is (§29.5).
   if (result.resultType === 'task' || method.startsWith('tasks/')) {
     const { cache: _cache, ...said } = result;
-    return said;
+    return noteEdited(result, said, [CACHE]);
   }
   const { resultType, ttlMs, cacheScope, cache: _, _meta: meta, ...members } = result;
-  if (resultType === undefined) return { ...members, ...(meta !== undefined && { _meta: meta }) };
+  if (resultType === undefined) {
+    const shown = { ...members, ...(meta !== undefined && { _meta: meta }) };
+    return noteEdited(result, shown, [CACHE]);
+  }
   const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
-  return {
-    ...(relay.era === 'session' ? toSessionResult(members) : members),
-    ...toMetaMember(meta),
-    ...(cache && { cache }),
-  };
+  const ofMeta = toMetaMember(meta);
+  const shown = { ...members, ...ofMeta, ...(cache && { cache }) };
+  const ownMeta = { path: '_meta' in ofMeta ? ['_meta', SERVER_INFO] : ['_meta'] };
+  noteEdited(result, shown, [...OF_TRANSPORT, ownMeta]);
+  return relay.era === 'session' ? toSessionResult(shown) : shown;
+}
+
+const CACHE: JsonEdit = { path: ['cache'] };
+const OF_TRANSPORT: readonly JsonEdit[] = [
+  CACHE,
+  { path: ['resultType'] },
+  { path: ['ttlMs'] },
+  { path: ['cacheScope'] },
+];
+
+/** How the copy of a result is written: as the result was, after these edits. */
+function noteEdited<Shown extends JsonObject>(
+  result: JsonObject,
+  shown: Shown,
+  edits: readonly JsonEdit[],
+): Shown {
+  const text = findText(result);
+  if (text !== undefined) noteWritten(shown, spliceJson(text, edits));
+  return shown;
 }
 
 /** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is no object. */
-function toSessionResult(members: RawResult): RawResult {
-  const { structuredContent, ...others } = members;
+function toSessionResult(shown: RawResult): RawResult {
+  const { structuredContent } = shown;
   // What is null is left out where all that does not fit is.
   if (structuredContent === undefined || structuredContent === null || isObject(structuredContent))
-    return members;
+    return shown;
+  const { cache } = shown;
+  const { structuredContent: structure, cache: _cache, ...others } = readExact(shown);
   const content: readonly unknown[] = Array.isArray(others.content) ? others.content : [];
   // Servers are to say it as text, too.
   const isSaid = content.some((item) => isObject(item) && item.type === 'text');
-  const text = { type: 'text', text: JSON.stringify(structuredContent) };
-  return isSaid ? others : { ...others, content: [...content, text] };
+  const text = { type: 'text', text: writeExactJson(structure) };
+  const members = toNoted(isSaid ? others : { ...others, content: [...content, text] });
+  return cache === undefined ? members : Object.assign(members, { cache });
 }
+
 /** Of those servers say how long their result may be kept. */
 const CACHED: ReadonlySet<string> = new Set(['resources/read', 'skills/get']);
 

@@ -12,6 +12,7 @@ import {
   type QuestionGuards,
 } from '../../mcp/control/question-guards.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact, toNoted, toRawMembers } from '../../platform/noted-json.ts';
 import { findKindProblem, findQuestionProblem, nameAsker, readQuestion } from './questions.ts';
 import type { RelayedRequest } from './server-request.ts';
 
@@ -54,7 +55,7 @@ export async function relayTaskRequest(
           inputResponses ?? {},
           questionGuards,
         );
-  await ask({ inputResponses: passed });
+  await ask({ inputResponses: passed && toRawMembers(passed) });
   return undefined;
 }
 
@@ -124,7 +125,7 @@ function readTask(server: string, written: JsonObject): RelayedTask {
     lastUpdatedAt: readTime(server, lastUpdatedAt),
     ttlMs: isDuration(ttlMs) ? ttlMs : null,
     ...(isDuration(pollIntervalMs) && { pollIntervalMs }),
-    ...readDetails(server, status, written),
+    ...readDetails(server, status, readExact(written)),
   };
 }
 
@@ -139,7 +140,7 @@ function readDetails(
     case 'completed':
       return isObject(result)
         ? // As of a call: servers that inline a result may leave it out, and there is no task in a task.
-          { result: { ...result, resultType: 'complete' } }
+          { result: toNoted({ ...result, resultType: 'complete' }) }
         : failTask(`${server} says that a task is completed, and not with what.`);
     case 'failed':
       return { error: readError(error) };

@@ -7,6 +7,7 @@ import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { CallStopped } from '../../mcp/control/call-stopped.ts';
 import { passQuestions, type QuestionGuards } from '../../mcp/control/question-guards.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact, toRawMembers } from '../../platform/noted-json.ts';
 import { buildRedeemedAnswersKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
 import type { UpstreamQuestion } from '../upstream.ts';
@@ -39,8 +40,15 @@ export interface RoundsOptions {
 export const NO_ANSWERS: RoundAnswers = {};
 
 /** Params of the request, with the answers of its rounds. */
-export const addAnswers = (params: JsonObject, answers: RoundAnswers): JsonObject =>
-  answers === NO_ANSWERS ? params : { ...params, ...answers };
+export function addAnswers(params: JsonObject, answers: RoundAnswers): JsonObject {
+  if (answers === NO_ANSWERS) return params;
+  const { inputResponses } = answers;
+  return {
+    ...params,
+    ...answers,
+    ...(inputResponses && { inputResponses: toRawMembers(inputResponses) }),
+  };
+}
 
 const MAX_ROUNDS = 10;
 const MAX_QUESTIONS = 16;
@@ -75,7 +83,7 @@ function endsRounds({ resultType = 'complete' }: JsonObject, options: RoundsOpti
 /** A server that only wants to be asked again, later, asks nothing. */
 async function answerRound(result: JsonObject, options: RoundsOptions): Promise<RoundAnswers> {
   const requestState = readState(result.requestState, options.server);
-  const asked = readQuestions(result.inputRequests, options);
+  const asked = readQuestions(readExact(result).inputRequests, options);
   const { questionGuards } = options;
   const questions =
     questionGuards === undefined

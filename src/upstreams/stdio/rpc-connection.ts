@@ -27,14 +27,14 @@ export interface RpcConnectionDeps
   /** The server wanted to ask a client, and `canAttribute` is false. */
   onUnattributed?(method: string): void;
   /** False where the process does not read what was written before. */
-  write(line: string): boolean;
+  write(message: JsonObject): boolean;
 }
 
 /** Requests that ended here before they were answered; the answer may still come. */
 const MAX_FORGOTTEN = 1000;
 
 export function createRpcConnection(deps: RpcConnectionDeps) {
-  const { clock, timeoutMs, canAttribute, write } = deps;
+  const { clock, timeoutMs, canAttribute, write: send } = deps;
   const forgotten = createBoundedMap<number, true>(MAX_FORGOTTEN);
   const openRequests = createOpenRequests(clock);
   const questions = createQuestions({
@@ -45,10 +45,6 @@ export function createRpcConnection(deps: RpcConnectionDeps) {
   });
   let lastId = 0;
   let failure: UpstreamError | undefined;
-
-  function send(message: JsonObject): boolean {
-    return write(`${JSON.stringify(message)}\n`);
-  }
 
   const sendRequest = (id: number, method: string, params: JsonObject): boolean =>
     send({ jsonrpc: '2.0', id, method, params });

@@ -1,5 +1,7 @@
 // §18.3: one process of a server, from its start over the first messages to its end.
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
@@ -69,7 +71,7 @@ export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
     clock,
     timeoutMs: config.timeoutMs,
     canAttribute: config.isolation !== 'shared',
-    write: (line) => child.write(line),
+    write: (message) => child.write(toLine(message)),
     onNotification: options.onNotification,
     onStrayAnswer: deps.onStrayAnswer,
     onUnattributed: deps.onUnattributed,
@@ -196,3 +198,7 @@ const toId = (...parts: readonly (string | undefined)[]): string =>
 /** Whose subscriptions they are. */
 export const findOwner = ({ user, clientId, sessionId }: UpstreamCaller): string =>
   sessionId ?? toId('client', user && nameOwner(user), clientId);
+
+/** What is passed on as it was written may have its own line ends, which mean nothing in JSON. */
+const toLine = (message: JsonObject): string =>
+  `${writeExactJson(message).replace(/[\r\n]/g, ' ')}\n`;

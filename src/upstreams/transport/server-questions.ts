@@ -2,6 +2,7 @@
 import { Cancellation, type CancelSignal } from '../../platform/cancellation.ts';
 import type { Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { toRawJson } from '../../platform/noted-json.ts';
 import { readEchoedNumber, type ServerRequest } from '../messages/server-message.ts';
 import { UpstreamError, type UpstreamRequest } from '../upstream.ts';
 
@@ -101,7 +102,8 @@ async function answerRequest(
     return { jsonrpc: '2.0', id, error: { code: METHOD_NOT_FOUND, message } };
   }
   try {
-    return { jsonrpc: '2.0', id, result: await onRequest({ method, params }, signal) };
+    const result = await onRequest({ method, params }, signal);
+    return { jsonrpc: '2.0', id, result: toRawJson(result) };
   } catch (thrown) {
     return { jsonrpc: '2.0', id, error: toErrorObject(thrown) };
   }

@@ -9,6 +9,8 @@ export interface ScriptedRequest {
   readonly headers: IncomingHttpHeaders;
   /** The JSON-RPC message; empty where there is none. */
   readonly message: JsonObject;
+  /** As it came. */
+  readonly text: string;
 }
 
 export type Respond = (res: ServerResponse, request: ScriptedRequest) => void;
@@ -81,7 +83,7 @@ async function read(req: IncomingMessage): Promise<ScriptedRequest> {
   let body = '';
   for await (const chunk of req) body += chunk;
   const { method: http = '', headers } = req;
-  return { http, headers, message: body === '' ? {} : JSON.parse(body) };
+  return { http, headers, message: body === '' ? {} : JSON.parse(body), text: body };
 }
 
 const nameMethod = ({ http, message }: ScriptedRequest): string =>

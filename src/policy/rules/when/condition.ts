@@ -1,6 +1,8 @@
 // §18.5: `when`, an expression of the Common Expression Language (CEL).
+
 import { type CelInput, type CelResult, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { RE2JS } from '@bufbuild/re2';
+import { readExact } from '../../../platform/noted-json.ts';
 import { quote } from '../../../platform/text.ts';
 import type { RuleCaller, RuledItem } from '../rules.ts';
 import { readScopes } from '../who.ts';
@@ -10,6 +12,7 @@ import {
   inspectExpression,
   type Lookup,
   lookUp,
+  RoundedNumber,
   type VariableName,
 } from './inspect-expression.ts';
 import { type CallerPart, rewriteExpression } from './rewrite-expression.ts';
@@ -30,6 +33,8 @@ export interface Condition {
    * fails, so `false` is what it would be with any.
    */
   evaluate(item: RuledItem | undefined, caller: RuleCaller): boolean | undefined;
+  /** A number of the arguments that it looks at, and that no double holds: then it fails. */
+  findRounded(item: RuledItem): string | undefined;
 }
 
 /** Characters of an expression. */
@@ -65,6 +70,7 @@ export const compileCondition: CompileCondition = function compile(text) {
   const runPlan = plan(env, parsed);
   const entries = [...lookups];
   const ofItem = entries.filter(([name]) => !isOfCaller(name));
+  const ofArgs = entries.filter(([name]) => name === 'args');
   const bindCaller = createCallerBinding(
     entries.filter(([name]) => isOfCaller(name)),
     callerParts.map(({ name, expression }) => ({ name, evaluate: plan(env, expression) })),
@@ -76,6 +82,14 @@ export const compileCondition: CompileCondition = function compile(text) {
     ofUser: lookups.get('user'),
     looksAtAnnotations: namesMember(lookups.get('tool'), 'annotations'),
     bindCaller: (caller) => void bindCaller(caller),
+    findRounded(item) {
+      try {
+        bindVariables(ofArgs, item, NOBODY);
+        return undefined;
+      } catch (error) {
+        return error instanceof RoundedNumber ? error.text : undefined;
+      }
+    },
     evaluate(item, caller) {
       try {
         const ofCaller = bindCaller(caller);
@@ -89,6 +103,8 @@ export const compileCondition: CompileCondition = function compile(text) {
     },
   };
 };
+
+const NOBODY: RuleCaller = { user: undefined, clientId: undefined };
 
 const namesMember = (lookup: Lookup | undefined, member: string): boolean =>
   lookup === 'all' || lookup?.has(member) === true;
@@ -224,5 +240,5 @@ const VARIABLES: Readonly<
         ? { name: item.name, server: item.server, annotations: item.annotations }
         : undefined,
   },
-  args: { bounds: FROM_ANYBODY, read: (item) => item?.args },
+  args: { bounds: FROM_ANYBODY, read: (item) => item?.args && readExact(item.args) },
 };

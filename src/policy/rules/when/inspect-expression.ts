@@ -1,6 +1,7 @@
 // §18.5: what an expression looks at, and whether it may be used. A rule is one person's; what it costs is
 // everybody's: so no expression can take longer than its length times the size of what it looks at.
 
+import { JsonNumber } from '../../../platform/exact-json.ts';
 import { isObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
@@ -207,7 +208,7 @@ export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue
       countText(source);
       return source;
     }
-    // Of 1e400 a server would get null, which nothing was decided about.
+    if (source instanceof JsonNumber) return toDouble(source);
     if (typeof source === 'number' && !Number.isFinite(source)) failBounds();
     if (typeof source === 'number' || typeof source === 'boolean' || source === null) return source;
     if (Array.isArray(source)) return source.map(convert);
@@ -221,6 +222,22 @@ export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue
   }
 
   return select(value, lookup);
+}
+
+/** A server that reads it exactly would get another number than the one that was decided about. */
+function toDouble(number: JsonNumber): number {
+  if (number.isDouble()) return number.valueOf();
+  throw new RoundedNumber(number.text);
+}
+
+export class RoundedNumber extends Error {
+  override readonly name = 'RoundedNumber';
+  readonly text: string;
+
+  constructor(text: string) {
+    super('A number that no double holds.');
+    this.text = text;
+  }
 }
 
 function failBounds(): never {

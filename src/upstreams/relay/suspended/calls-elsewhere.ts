@@ -1,6 +1,7 @@
 // The side of the replica where a client's retry waits for a call that another replica began.
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../platform/clock.ts';
+import { toRawMembers } from '../../../platform/noted-json.ts';
 import type { Replicas } from '../../../store/replicas/replicas.ts';
 import { UpstreamError } from '../../upstream.ts';
 import type { RequestClient } from '../server-request.ts';
@@ -81,7 +82,8 @@ export function createWaitElsewhere({
   /** Also resolves when the other replica is gone. */
   function waitForSettlement(reply: ClientReply, listener: Listener): Promise<void> {
     const ticket = randomUUID();
-    const { id: call, user, server, replica, key, answer } = reply;
+    const { id: call, user, server, replica, key } = reply;
+    const { answer } = toRawMembers({ answer: reply.answer });
     const from = replicas.ownName;
     const about = { about: 'resume', ticket, from, call, sub: user, server } as const;
     const send = (message: SuspendedCallMessage) => replicas.send(message, replica);

@@ -1,8 +1,10 @@
 // §18.3: what a call came to, for the replica where the client's retry waits: sealed, for one use.
 
 import type { JsonRpcErrorObject } from '../../../errors/gateway-error.ts';
+import { parseExactJson, writeExactJson } from '../../../platform/exact-json.ts';
 import { hashSha256 } from '../../../platform/ids.ts';
-import { isObject, isStringArray, type JsonObject, parseObject } from '../../../platform/json.ts';
+import { isObject, isStringArray, type JsonObject } from '../../../platform/json.ts';
+import { toNoted, toRawJson } from '../../../platform/noted-json.ts';
 import { type Budget, releaseInAll, reserveInAll } from '../../../store/budgets.ts';
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
 import type { Seal } from '../../../store/seal/seal.ts';
@@ -52,7 +54,7 @@ export function createOutcomeRecords(deps: OutcomeRecordsDeps) {
     size: 'any' | 'small',
   ): Promise<boolean> {
     const key = buildKey({ id, user });
-    const sealed = (await getSeal()).seal(key, JSON.stringify(outcome));
+    const sealed = (await getSeal()).seal(key, writeOutcome(outcome));
     const hasRoom = await keptBytes.reserve(user, toEntry(key, sealed), size);
     if (hasRoom) await store.set(key, sealed, TTL_SECONDS);
     return hasRoom;
@@ -166,12 +168,19 @@ export const toUpstreamError = ({
     ? new UpstreamError(failure, message, jsonRpcError && { jsonRpcError })
     : new ConnectionNeeded(login);
 
+const writeOutcome = (outcome: Outcome): string =>
+  writeExactJson(
+    outcome.kind === 'result' ? { ...outcome, result: toRawJson(outcome.result) } : outcome,
+  );
+
 /** What another replica wrote. Undefined for what this version does not know. */
 function parseOutcome(text: string): Outcome | undefined {
-  const { kind, result, key, failure, message, jsonRpcError, login, ...rest } =
-    parseObject(text) ?? {};
+  const written: unknown = parseExactJson(text);
+  const { kind, result, key, failure, message, jsonRpcError, login, ...rest } = isObject(written)
+    ? written
+    : {};
   const question = readQuestion(rest.question);
-  if (kind === 'result' && isObject(result)) return { kind, result };
+  if (kind === 'result' && isObject(result)) return { kind, result: toNoted(result) };
   if (kind === 'question' && typeof key === 'string' && question !== undefined) {
     return { kind, key, question };
   }

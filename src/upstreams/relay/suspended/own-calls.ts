@@ -1,6 +1,8 @@
 // The side of the replica that began a call: it answers the server, and tells where the client's retry waits.
+
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { Log } from '../../../platform/log.ts';
+import { readExact } from '../../../platform/noted-json.ts';
 import type { Replicas } from '../../../store/replicas/replicas.ts';
 import type { OpenCall, Waiter } from './open-call.ts';
 import type { CallOwner, Outcome, OutcomeRecords } from './outcome-records.ts';
@@ -102,7 +104,8 @@ export async function putRecord(
 }
 
 /** Params that another replica passed on. */
-export const readNotification = (params: unknown): JsonObject => (isObject(params) ? params : {});
+export const readNotification = (params: unknown): JsonObject =>
+  isObject(params) ? readExact(params) : {};
 
 // The calls of this replica that wait, or waited, for an answer of their client.
 

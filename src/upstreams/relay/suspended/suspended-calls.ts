@@ -1,7 +1,9 @@
 // §18.3: a server of the session era asks a client of the stateless era. The call ends for the client, and goes on at
 // the replica that began it; the client's answer may reach another one.
+
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../platform/clock.ts';
+import { writeExactJson } from '../../../platform/exact-json.ts';
 import type { JsonObject } from '../../../platform/json.ts';
 import type { Log } from '../../../platform/log.ts';
 import { buildSuspendedCallChannelName } from '../../../store/keys.ts';
@@ -66,7 +68,7 @@ export function createSuspendedCalls(deps: SuspendedCallsDeps) {
         send,
         suspend(openCall) {
           if (table.has(id)) return table.hasRoom(user);
-          const bytes = Buffer.byteLength(JSON.stringify(params));
+          const bytes = Buffer.byteLength(writeExactJson(params));
           return table.add({ id, user, server, bytes, openCall });
         },
         end(untold) {

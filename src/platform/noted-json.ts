@@ -1,0 +1,151 @@
+// Values whose text is known: whoever passes one on writes that text, and not the value, in which doubles stand for numbers.
+import { addExactNumbers, parseExactJson, RawJson, writeExactJson } from './exact-json.ts';
+import {
+  decodeUtf8,
+  findWritten,
+  hasRepeatedNames,
+  isObject,
+  type JsonObject,
+  joinPieces,
+  noteWritten,
+} from './json.ts';
+import { toPlain } from './plain-json.ts';
+import { cutJson, type JsonPath } from './splice-json.ts';
+
+/** Where a value stands. It is looked for once somebody wants it. */
+interface Source {
+  text: string;
+  path: JsonPath;
+  isCut: boolean;
+}
+
+const SOURCE = Symbol('source');
+const EXACT = Symbol('exact');
+
+interface Noted {
+  readonly [EXACT]?: JsonObject;
+  readonly [SOURCE]?: Source | undefined;
+}
+
+/** Notes that the value is what the text has at the path. */
+export function noteSource(value: object, text: string, path: JsonPath): void {
+  const source: Source = { text, path, isCut: false };
+  Object.defineProperty(value, SOURCE, { value: source, writable: true });
+}
+
+/** The same of each object among the members of the one at the path. */
+export function noteMembers(value: unknown, text: string, path: JsonPath): void {
+  if (!isObject(value)) return;
+  for (const [name, member] of Object.entries(value)) {
+    if (isObject(member)) noteSource(member, text, [...path, name]);
+  }
+}
+
+/** Notes how a value is written that has some of the members of the one at the path. */
+export function noteParts(value: JsonObject, text: string, path: JsonPath): void {
+  const members = Object.keys(value).flatMap((name) => {
+    const cut = cutJson(text, [...path, name]);
+    return cut === undefined ? [] : [`${JSON.stringify(name)}:${cut}`];
+  });
+  if (members.length > 0) noteSource(value, `{${members.join(',')}}`, []);
+}
+
+/** Lets go of the text, for a value that nobody passes on. */
+export function forgetSource(value: object): void {
+  if (Object.hasOwn(value, SOURCE)) Object.assign(value, { [SOURCE]: undefined });
+}
+
+/**
+ * How the value was written, where that is known. One in which a member is there twice is written anew, since readers differ in
+ * which one counts (RFC 8259 §4), and only one of them was looked at here.
+ */
+export function findText(value: object): string | undefined {
+  const written = findWritten(value);
+  if (written !== undefined) {
+    return typeof written === 'string' ? written : decodeUtf8(joinPieces(written));
+  }
+  const source = findSource(value);
+  if (source === undefined || source.isCut) return source?.text;
+  const text = findUsualText(value, source) ?? cutText(source);
+  if (text === undefined) return undefined;
+  source.text = text;
+  source.isCut = true;
+  return text;
+}
+
+function cutText({ text, path }: Source): string | undefined {
+  const cut = cutJson(text, path);
+  return cut !== undefined && hasRepeatedNames(cut) ? writeExactJson(parseExactJson(cut)) : cut;
+}
+
+/**
+ * The text where it is as `JSON.stringify` writes the value, as it nearly always is: that takes less time than a look at each
+ * character. Its name is there once, and not written by escapes, so it is no other's.
+ */
+function findUsualText(value: object, { text, path }: Source): string | undefined {
+  const name = path.at(-1);
+  if (typeof name !== 'string' || text.includes('\\u')) return undefined;
+  const quoted = `"${name}"`;
+  const at = text.indexOf(quoted);
+  if (at === -1 || text.indexOf(quoted, at + 1) !== -1) return undefined;
+  const json = JSON.stringify(value);
+  const start = at + quoted.length + 1;
+  return text[start - 1] === ':' && text.slice(start, start + json.length) === json
+    ? json
+    : undefined;
+}
+
+const findSource = (value: Noted): Source | undefined =>
+  Object.hasOwn(value, SOURCE) ? value[SOURCE] : undefined;
+
+/** The value with its numbers as they were spelled: a copy, or itself where it is not known how it was written. */
+export function readExact(value: object): JsonObject {
+  const known = findExact(value);
+  if (known !== undefined) return known;
+  const text = findText(value);
+  const found = text === undefined ? value : addExactNumbers(value, text);
+  const exact = isObject(found) ? found : {};
+  // Many rules may look at one call.
+  if (text !== undefined) Object.defineProperty(value, EXACT, { value: exact });
+  return exact;
+}
+
+const findExact = (value: Noted): JsonObject | undefined =>
+  Object.hasOwn(value, EXACT) ? value[EXACT] : undefined;
+
+/** What stands for the value in a message that `writeExactJson` writes. */
+export function toRawJson<Value extends object>(value: Value): Value | RawJson {
+  const text = findText(value);
+  return text === undefined ? value : new RawJson(text);
+}
+
+/** The same of its members: of each object, or of all where it is known how it was written itself. */
+export function toRawMembers(value: JsonObject): JsonObject {
+  const text = findText(value);
+  const toRaw = (name: string, member: unknown) => {
+    const cut = text && cutJson(text, [name]);
+    if (cut !== undefined) return new RawJson(cut);
+    return isObject(member) ? toRawJson(member) : member;
+  };
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, toRaw(name, member)]),
+  );
+}
+
+/** An exact value with plain numbers, whose text is noted; the same one where it has no number that would be lost. */
+export function toNoted(exact: JsonObject): JsonObject {
+  const plain = toPlain(exact);
+  if (plain === exact || !isObject(plain)) return exact;
+  noteWritten(plain, writeExactJson(exact));
+  return plain;
+}
+
+/** Notes how each entry of a list was written in which a number would be lost. */
+export function noteEntries(plain: readonly unknown[], exact: unknown): void {
+  if (plain === exact || !Array.isArray(exact)) return;
+  for (const [index, entry] of plain.entries()) {
+    const written: unknown = exact[index];
+    if (!isObject(entry) || !isObject(written) || toPlain(written) === written) continue;
+    noteWritten(entry, writeExactJson(written));
+  }
+}

@@ -1,0 +1,273 @@
+// Numbers keep their spelling beside arguments and results, too: in what servers ask, list and tell, in what clients answer, in what
+// somebody approves; and rules decide on no other number than the server gets.
+import { expect, test } from 'vitest';
+import { statelessRequest } from '../../support/clients/stateless.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
+import { startEchoingServers } from '../../support/upstreams/echoing-servers.ts';
+import {
+  type Respond,
+  type ScriptedHttp,
+  sendJson,
+  startScriptedHttp,
+} from '../../support/upstreams/scripted-http.ts';
+
+const NUMBERS = '[7205759403792793601,1e400,1.0,-0,0.12345678901234567891]';
+
+const ABLE = { elicitation: {}, sampling: {} };
+
+/** A call of 2026-07-28 whose params end with `more`, as it is written. */
+async function callStateless(
+  gateway: CatalogGateway,
+  name: string,
+  more: string,
+  given: { readonly meta?: object; readonly method?: string; readonly headers?: object } = {},
+) {
+  const { message, headers } = statelessRequest(
+    given.method ?? 'tools/call',
+    given.method === 'tools/get' ? {} : { name },
+    {
+      meta: {
+        'io.modelcontextprotocol/clientCapabilities': {
+          ...ABLE,
+          extensions: { 'io.modelcontextprotocol/tasks': {} },
+        },
+        ...given.meta,
+      },
+    },
+  );
+  const written = JSON.stringify(message).replace('"params":{', `"params":{${more},`);
+  const token = await gateway.issuer.sign({ sub: 'ann' });
+  return gateway.rpc(written, { token, headers: { ...headers, ...given.headers } });
+}
+
+const write =
+  (result: string): Respond =>
+  (res, { message }) =>
+    sendJson(res, `{"jsonrpc":"2.0","id":${message.id},"result":${result}}`);
+
+const LISTED = `{"tools":[{"name":"any","inputSchema":{"type":"object","properties":{"a":{"enum":${NUMBERS},"maximum":1e400}}},"_meta":{"x/y":1.0}}]}`;
+
+async function startServer(era: 'session' | 'stateless'): Promise<ScriptedHttp> {
+  const server = closeAfterTest(await startScriptedHttp(era));
+  const complete = era === 'stateless' ? '"resultType":"complete",' : '';
+  server.answer('tools/list', write(LISTED.replace('{', `{${complete}`)));
+  return server;
+}
+
+const startGateway = async (server: ScriptedHttp, more: object = {}) =>
+  startForTest({ file: { mcpServers: { one: { url: server.url } }, ...more } });
+
+const OF_CALL = (server: ScriptedHttp, method = 'tools/call') =>
+  server.received.filter(({ message }) => message.method === method).map(({ text }) => text);
+
+test.each(['session', 'stateless'] as const)(
+  '§18.3 numbers: entries of the lists of a server of the %s era, and `_meta` of a client, are as they were spelled',
+  async (era) => {
+    const server = await startServer(era);
+    const gateway = await startGateway(server);
+    const token = await gateway.issuer.sign({ sub: 'ann' });
+    const session = await gateway.open({ token });
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    const { text } = await gateway.rpc(list, { token, session });
+    expect(text).toContain(`"properties":{"a":{"enum":${NUMBERS},"maximum":1e400}}`);
+    expect(text).toContain('"_meta":{"x/y":1.0}');
+    await gateway.rpc(
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one__any","_meta":{"x/a" : ${NUMBERS},"progressToken":1}}}`,
+      { token, session },
+    );
+    expect(OF_CALL(server)[0]).toContain(`"x/a":${NUMBERS}`);
+  },
+);
+
+test('§18.3 numbers: what a server of the session era asks, is answered and tells meanwhile is as it was spelled', async () => {
+  const server = await startServer('session');
+  let answered: (() => void) | undefined;
+  server.answer('tools/call', (res, { message }) => {
+    res.writeHead(200, { 'content-type': 'text/event-stream' });
+    const say = (text: string) => res.write(`data: {"jsonrpc":"2.0",${text}}\n\n`);
+    say(`"method":"notifications/message","params":{"level":"error","data":{"at":${NUMBERS}}}`);
+    say(
+      `"id":7,"method":"elicitation/create","params":{"message":"How many?","requestedSchema":{"type":"object","properties":{"n":{"type":"number","maximum":1e400,"default":1.0}}}}`,
+    );
+    answered = () =>
+      res.end(`data: {"jsonrpc":"2.0","id":${message.id},"result":{"content":[]}}\n\n`);
+  });
+  server.answer('response', (res) => {
+    res.writeHead(202).end();
+    answered?.();
+  });
+  const gateway = await startGateway(server);
+  const token = await gateway.issuer.sign({ sub: 'ann' });
+  const opened = await gateway.rpc(
+    {
+      jsonrpc: '2.0',
+      id: 0,
+      method: 'initialize',
+      params: {
+        protocolVersion: '2025-11-25',
+        capabilities: ABLE,
+        clientInfo: { name: 'c', version: '1' },
+      },
+    },
+    { token },
+  );
+  const session = opened.headers['mcp-session-id'] ?? '';
+  await gateway.rpc(
+    { jsonrpc: '2.0', id: 1, method: 'logging/setLevel', params: { level: 'debug' } },
+    { token, session },
+  );
+  const port = await gateway.listen();
+  const response = await fetch(`http://127.0.0.1:${port}/mcp`, {
+    method: 'POST',
+    headers: {
+      host: new URL(gateway.baseUrl).host,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      authorization: `Bearer ${token}`,
+      'mcp-session-id': session,
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 2,
+      method: 'tools/call',
+      params: { name: 'one__any' },
+    }),
+  });
+  let events = '';
+  let hasAnswered = false;
+  for await (const piece of response.body ?? []) {
+    events += Buffer.from(piece).toString();
+    const [, question] = /^data: (.*"elicitation\/create".*)\n\n/m.exec(events) ?? [];
+    if (question === undefined || hasAnswered) continue;
+    hasAnswered = true;
+    const answer = `{"jsonrpc":"2.0","id":${JSON.stringify(JSON.parse(question).id)},"result":{"action":"accept", "content":{"n":${NUMBERS}}}}`;
+    await gateway.rpc(answer, { token, session });
+  }
+  expect(events).toContain(`"data":{"at":${NUMBERS}}`);
+  expect(events).toContain('"maximum":1e400,"default":1.0');
+  const [sent] = server.received.filter(({ message }) => 'result' in message);
+  expect(sent?.text).toContain(`"result":{"action":"accept", "content":{"n":${NUMBERS}}}`);
+});
+
+test('§18.3 numbers: what a server of 2026-07-28 asks, and what it is answered, is as it was spelled', async () => {
+  const server = await startServer('stateless');
+  server.answer('tools/call', (res, request) => {
+    const isAnswered = 'inputResponses' in Object(request.message.params);
+    const result = isAnswered
+      ? '{"resultType":"complete","content":[]}'
+      : `{"resultType":"input_required","requestState":"s","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"n":{"type":"number","maximum":1e400}}}}}}}`;
+    write(result)(res, request);
+  });
+  const gateway = await startGateway(server);
+  const asked = await callStateless(gateway, 'one__any', '"arguments":{}');
+  expect(asked.text).toContain('"maximum":1e400');
+  const { requestState } = asked.json.result;
+  await callStateless(
+    gateway,
+    'one__any',
+    `"arguments":{},"requestState":${JSON.stringify(requestState)},"inputResponses":{"q":{"action":"accept","content":{"n": ${NUMBERS}}}}`,
+  );
+  expect(OF_CALL(server)[1]).toContain(`"q":{"action":"accept","content":{"n": ${NUMBERS}}}`);
+});
+
+test('§18.3 numbers: an error of a server has its data as it was spelled', async () => {
+  const server = await startServer('session');
+  const gateway = await startGateway(server);
+  for (const status of [200, 400]) {
+    server.answer('tools/call', (res, { message }) =>
+      sendJson(
+        res,
+        `{"jsonrpc":"2.0","id":${message.id},"error":{"code":-32099,"message":"No","data":{"rows":${NUMBERS}}}}`,
+        status,
+      ),
+    );
+    const { text } = await callStateless(gateway, 'one__any', '"arguments":{}');
+    expect(text).toContain(`"data":{"rows":${NUMBERS}}`);
+  }
+});
+
+test('§29.5 numbers: what comes of a task of a server is as it was spelled', async () => {
+  const server = await startServer('stateless');
+  const task = (status: string) =>
+    `"taskId":"t","status":"${status}","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":60000`;
+  server.answer('tools/call', write(`{"resultType":"task",${task('working')}}`));
+  server.answer(
+    'tasks/get',
+    write(
+      `{"resultType":"complete",${task('completed')},"result":{"content":[],"structuredContent":{"rows":${NUMBERS}}}}`,
+    ),
+  );
+  const gateway = await startGateway(server);
+  const begun = await callStateless(gateway, 'one__any', '"arguments":{}');
+  const { taskId } = begun.json.result;
+  const { text } = await callStateless(gateway, taskId, `"taskId":${JSON.stringify(taskId)}`, {
+    method: 'tasks/get',
+    headers: { 'mcp-name': taskId },
+  });
+  expect(text).toContain(`"structuredContent":{"rows":${NUMBERS}}`);
+});
+
+test('§27 numbers: an approval is of the number as it is spelled, which is shown and sent', async () => {
+  const gateway = await startForTest({
+    file: {
+      mcpServers: await startEchoingServers(),
+      rules: [
+        { who: 'everyone', may: ['*'] },
+        { who: 'everyone', may: ['json__*'], ask: 'user' },
+      ],
+    },
+  });
+  const args = (id: string) => `"arguments":{"order":${id},"back":"1"}`;
+  const call = (id: string, more = '') => callStateless(gateway, 'json__echo', args(id) + more);
+  const agree = async () => {
+    const { requestState, inputRequests } = (await call('7205759403792793601')).json.result;
+    expect(inputRequests.approval.params.message).toContain('7205759403792793601');
+    const inputResponses = { approval: { action: 'accept', content: { decision: 'once' } } };
+    return `,${JSON.stringify({ requestState, inputResponses }).slice(1, -1)}`;
+  };
+  const other = await call('7205759403792793600', await agree());
+  expect(other.text).not.toContain('\\"order\\":7205759403792793600');
+  const same = await call('7205759403792793601', await agree());
+  expect(same.json.result.content[0].text).toContain('"arguments":{"order":7205759403792793601,');
+});
+
+test.each([
+  ['7205759403792793601', 'args.order < 8e18', 'refused'],
+  ['1e400', 'args.order > 5', 'refused'],
+  ['0.12345678901234567891', 'args.order < 1', 'refused'],
+  ['1.0', 'args.order == 1', 'called'],
+  ['-0', 'args.order == 0', 'called'],
+  ['100e-2', 'args.order == 1', 'called'],
+  ['9007199254740993', '!has(args.other)', 'called'],
+])('§18.5 numbers: with %s, a call that needs %s is %s', async (number, when, expected) => {
+  const gateway = await startForTest({
+    file: {
+      mcpServers: await startEchoingServers(),
+      rules: [{ who: 'everyone', may: ['json__*'], when }],
+    },
+  });
+  const { text } = await callStateless(
+    gateway,
+    'json__echo',
+    `"arguments":{"order":${number},"back":"1"}`,
+  );
+  if (expected === 'called') expect(text).toContain(`\\"order\\":${number},`);
+  else expect(text).toContain(`A rule looks at the number \\"${number}\\"`);
+});
+
+test('§18.5 numbers: a rule that asks does so where it cannot compare', async () => {
+  const gateway = await startForTest({
+    file: {
+      mcpServers: await startEchoingServers(),
+      rules: [
+        { who: 'everyone', may: ['*'] },
+        { who: 'everyone', may: ['json__*'], when: 'args.order > 9e18', ask: 'user' },
+      ],
+    },
+  });
+  const call = (number: string) =>
+    callStateless(gateway, 'json__echo', `"arguments":{"order":${number},"back":"1"}`);
+  expect((await call('7205759403792793601')).json.result.resultType).toBe('input_required');
+  expect((await call('5')).json.result.resultType).toBe('complete');
+});

@@ -1,0 +1,140 @@
+// Arguments and results as they were written, whatever way leads to a server, and whatever looks at them on it.
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { statelessRequest } from '../../support/clients/stateless.ts';
+import { createAnyJsonText } from '../../support/fuzz/json-texts.ts';
+import { writeGuard } from '../../support/guards/module-guard.ts';
+import { chooseCount } from '../../support/tools/long-run.ts';
+import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
+import { startEchoingServers, TRANSPORTS } from '../../support/upstreams/echoing-servers.ts';
+
+const NUMBERS = '{"order":7205759403792793601, "all" : [1e400,1.0,-0,0.12345678901234567891]}';
+const ERAS = ['session', 'stateless'] as const;
+
+type Era = (typeof ERAS)[number];
+type Name = (typeof TRANSPORTS)[number];
+
+/** Resolves to what the server got and what the client got, both to the letter. */
+async function createCall(gateway: CatalogGateway) {
+  const token = await gateway.issuer.sign({ sub: 'ann' });
+  const session = await gateway.open({ token });
+
+  return async function call(era: Era, name: Name, args: string) {
+    const { message, headers } = statelessRequest('tools/call', { name: `${name}__echo` });
+    const written =
+      era === 'stateless'
+        ? JSON.stringify(message).replace('"params":{', `"params":{"arguments":${args},`)
+        : `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}__echo","arguments":${args}}}`;
+    const { text } = await gateway.rpc(
+      written,
+      era === 'stateless' ? { token, headers } : { token, session },
+    );
+    const data = text.startsWith('event: ') ? text.split('data: ')[1] : text;
+    const { result } = JSON.parse(data ?? '');
+    const sent: string = result?.content[0].text ?? text.slice(0, 500);
+    return { sent, answered: text };
+  };
+}
+
+/** Line ends stay where a message is no line. */
+const oneLine = (text: string) => text.replace(/[\r\n]/g, ' ');
+
+const toArguments = (given: string, back: string, pad: number) =>
+  `{"given": ${given},"pad":"${'ä'.repeat(pad)}","back":${JSON.stringify(back)}}`;
+
+const findIn = (text: string, part: string) =>
+  oneLine(text).includes(oneLine(part)) ? 'there' : text.slice(0, 1_000);
+
+function expectAsWritten(
+  { sent, answered }: { readonly sent: string; readonly answered: string },
+  args: string,
+  back: string,
+) {
+  expect(findIn(sent, `"arguments":${args}`)).toBe('there');
+  expect(findIn(answered, `"structuredContent":{"value":${back}}`)).toBe('there');
+}
+
+const PASS = 'return { decision: "pass" };';
+/** What a guard makes of a message, in which all numbers are JavaScript's. */
+const MARK =
+  'const { value } = message; return { decision: "change", value: { ...value, _meta: { ...value._meta, "x/seen": 1 } } };';
+
+const guard = async (body: string, on: string) => ({
+  guards: [{ name: 'look', use: await writeGuard(body), on: [on] }],
+});
+
+const LOOKED_AT = {
+  nothing: async () => ({}),
+  rules: async () => ({
+    rules: [{ who: 'everyone', may: ['*'], when: '!has(args.force)' }],
+  }),
+  'a guard of calls': () => guard(PASS, 'tools/call'),
+  'a guard of results': () => guard(PASS, 'tools/result'),
+} as const;
+
+const startGateway = async (more: object) =>
+  startForTest({ file: { mcpServers: await startEchoingServers(), ...more } });
+
+test.each(Object.entries(LOOKED_AT))(
+  '§18.3 values: with %s, any JSON reaches a server and comes back as it was written',
+  async (_what, more) => {
+    const call = await createCall(await startGateway(await more()));
+    await fc.assert(
+      fc.asyncProperty(
+        createAnyJsonText(true),
+        createAnyJsonText(true),
+        fc.constantFrom(...TRANSPORTS),
+        fc.constantFrom(...ERAS),
+        fc.constantFrom(0, 0, 0, 400, 1_500, 20_000),
+        async (given, back, name, era, pad) => {
+          const args = toArguments(given, back, pad);
+          expectAsWritten(await call(era, name, args), args, back);
+        },
+      ),
+      { numRuns: chooseCount(100, 5_000) },
+    );
+  },
+);
+
+test.each(TRANSPORTS.flatMap((name) => ERAS.map((era) => [name, era] as const)))(
+  '§18.3 values: over %s, for a client of the %s era, they are as written from 100 bytes to 9 MB',
+  async (name, era) => {
+    const env = { MAX_BODY_BYTES: '12000000', MAX_UPSTREAM_BYTES: '40000000' };
+    const mcpServers = await startEchoingServers();
+    const call = await createCall(await startForTest({ file: { mcpServers }, env }));
+    for (const pad of [10, 300, 1_000, 8_000, 500_000, 4_500_000]) {
+      const args = toArguments(NUMBERS, NUMBERS, pad);
+      expectAsWritten(await call(era, name, args), args, NUMBERS);
+    }
+  },
+);
+
+test('§18.3 values: a member that is there twice goes on as it was read', async () => {
+  const call = await createCall(await startGateway({}));
+  for (const era of ERAS) {
+    const { sent } = await call(era, 'json', '{"back":"1","a":1.0,"a":[2.0, 2.0]}');
+    expect(sent).toContain('"arguments":{"back":"1","a":[2.0,2.0]}');
+  }
+});
+
+test.each(ERAS)(
+  '§26.3 guards: of a client of the %s era, what a guard leaves as it was keeps its numbers',
+  async (era) => {
+    for (const point of ['tools/call', 'tools/result']) {
+      const change =
+        point === 'tools/call'
+          ? 'const { value } = message; return { decision: "change", value: { ...value, arguments: { ...value.arguments, seen: typeof value.arguments.given.order } } };'
+          : MARK;
+      const call = await createCall(await startGateway(await guard(change, point)));
+      const { sent, answered } = await call(era, 'json', toArguments(NUMBERS, NUMBERS, 0));
+      const compact = NUMBERS.replaceAll(' ', '');
+      if (point === 'tools/call') {
+        expect(sent).toContain(`"arguments":{"given":${compact},`);
+        expect(sent).toContain('"seen":"number"');
+      } else {
+        expect(answered).toContain(`"structuredContent":{"value":${compact}}`);
+        expect(answered).toContain('"x/seen":1');
+      }
+    }
+  },
+);

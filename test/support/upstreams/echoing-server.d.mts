@@ -1,0 +1,1 @@
+export function answer(text: string, era?: 'session' | 'stateless'): string | undefined;
