@@ -418,7 +418,8 @@ export const catalogue = {
     status: 415,
     jsonrpc: { code: -32000, message: 'Unsupported Media Type' },
     oauth: 'body',
-    details: 'The body is compressed (Content-Encoding). Send it as it is, without that header.',
+    details:
+      'The body is compressed (Content-Encoding). Send it uncompressed, without that header.',
   }),
   internal_error: defineError({
     status: 500,

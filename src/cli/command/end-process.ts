@@ -19,7 +19,7 @@ async function endAfterWrites(log: Log, code: number): Promise<void> {
   ]);
   if (isSettled) process.exit(code);
   log.error(
-    'A write to DATA_DIR does not end, so this process is killed. Look for what holds its disk, or store.mdb, up.',
+    'A write to DATA_DIR does not end, so this process is killed. Check the disk of DATA_DIR, and which other process uses store.mdb.',
   );
   process.emit('exit', code);
   process.kill(process.pid, 'SIGKILL');

@@ -51,9 +51,9 @@ export const httpSettings = {
   }),
   streamKeepaliveMs: defineSetting('STREAM_KEEPALIVE_MS', integer(10, 3_600_000), {
     default: { value: 15_000 },
-    summary: 'Milliseconds from one comment to the next on an event stream that is silent.',
+    summary: 'Milliseconds between keep-alive comments on a silent event stream.',
     details:
-      'Shorter than the [idle time-out](operations/network.md#idle-time-outs) of every proxy between clients and the gateway.',
+      'Set it below the [idle time-out](operations/network.md#idle-time-outs) of every proxy between clients and the gateway.',
   }),
   maxConnections: defineSetting('MAX_CONNECTIONS', integer(0, 10_000_000), {
     default: { value: 10_000 },

@@ -34,9 +34,9 @@ const callSettings = {
   streamAfterMs: defineSetting('STREAM_AFTER_MS', integer(0, 3_600_000), {
     default: { value: 10_000 },
     summary:
-      'Milliseconds after which a call that is still running is answered with an event stream; 0 for never.',
+      'Milliseconds after which the answer to a running call becomes an event stream; 0 for never.',
     details:
-      'So that no proxy cuts the connection for its silence ([how long they wait](operations/network.md#idle-time-outs)). Only where the client accepts streams, and not in sessions before 2025-03-26. Others get their answer as JSON, as short calls do.',
+      'This keeps proxies from closing a silent connection: set it below their [idle time-outs](operations/network.md#idle-time-outs). It needs a client that accepts streams, and no session before 2025-03-26. All others get JSON at the end, as for short calls.',
   }),
 };
 

@@ -10,9 +10,9 @@ export const upstreamSettings = {
   }),
   listWaitMs: defineSetting('LIST_WAIT_MS', integer(0, 60_000), {
     default: { value: 5_000 },
-    summary: 'Milliseconds that a first list waits for a server that has not said what it has.',
+    summary: 'Milliseconds that a first list waits for a server that has not answered yet.',
     details:
-      'Then it goes out without that server, and clients are told when its list has come. Who cannot be told waits up to 8 s ([how](reference/server-connections.md#184-when-a-server-fails)).',
+      'Then the list goes out without that server, and clients get `list_changed` once it has answered. Clients that cannot get that wait up to 8 s ([how](reference/server-connections.md#184-when-a-server-fails)).',
   }),
   runProgramsAs: defineSetting('RUN_PROGRAMS_AS', systemUser, {
     summary: 'The user of the system that MCP servers run as that are programs.',

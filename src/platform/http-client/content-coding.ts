@@ -99,7 +99,7 @@ export class BodyDecoder {
   add(bytes: Buffer): void {
     this.fruitless += bytes.length;
     if (this.fruitless > this.maxBytes) {
-      this.reader.onUndecodable(`of more than ${this.maxBytes} bytes nothing can be decoded`);
+      this.reader.onUndecodable(`more than ${this.maxBytes} bytes of it come to nothing`);
       return;
     }
     // Behind the end of what is compressed may stand anything.
@@ -141,7 +141,9 @@ export class BodyDecoder {
         this.hasEnded = true;
         reader.letSourceGoOn();
       })
-      .on('error', () => reader.onUndecodable(`it is said to be ${this.name}, and is not`));
+      .on('error', () =>
+        reader.onUndecodable(`its Content-Encoding is ${this.name}, but its bytes are not`),
+      );
     if (this.isPaused) decoder.pause();
     return decoder;
   }

@@ -68,7 +68,7 @@ export async function fetchList(
     if (!collected.add(isRepeated ? collected.listNew(items) : items)) break;
     if (typeof cursor !== 'string') return collected.finish(ttlMs);
     // Asked again, it would answer with the same pages without end.
-    if (isRepeated) collected.cut('its cursor leads back to a page that was there before');
+    if (isRepeated) collected.cut('its cursor leads back to an earlier page');
     if (isRepeated) break;
     cursors.add(cursor);
   }

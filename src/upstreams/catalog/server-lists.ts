@@ -252,7 +252,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     reported.add(kind);
     const { name } = upstream.config;
     log.warn(
-      `Server ${name}: its ${kind} have not come for ${Math.round(ms / 1000)} s. Lists are without them until they do.`,
+      `Server ${name} has not listed its ${kind} for ${Math.round(ms / 1000)} s. Lists go out without them until it does.`,
       { server: name },
     );
   }

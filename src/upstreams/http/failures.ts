@@ -110,7 +110,7 @@ export interface RefusedAnswer {
 
 function describeRefusal({ status, headers, hadToken }: RefusedAnswer): string {
   if (status === 304) {
-    return 'it answered 304, which is for caches: have no cache in front of it answer in its place';
+    return 'it answered 304, which is for caches: turn caching off in the proxy in front of it';
   }
   if (status >= 300 && status < 400) {
     return `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
@@ -136,7 +136,7 @@ function describeRefusal({ status, headers, hadToken }: RefusedAnswer): string {
   return status >= 500 ? `it fails (${status})` : `it refuses the request (${status})`;
 }
 
-/** In the words of an operator, who may know where it leads; undefined where it leads nowhere. */
+/** For the log alone, since it names an address; undefined where there is none. */
 function describeRedirect({ status, headers, url }: RefusedAnswer): string | undefined {
   const { location = '' } = headers;
   if (status === 304 || status >= 400 || location === '' || !URL.canParse(location, url)) return;
@@ -161,7 +161,7 @@ export function createNoJsonError(headers: IncomingHttpHeaders): UpstreamError {
 /** `name` is that of a content coding. */
 export const createCodingError = (name: string): UpstreamError =>
   createInvalidError(
-    `it answered with Content-Encoding ${name}, which the gateway neither asks for nor reads: turn compression off at it, or in the proxy in front of it`,
+    `it answered with Content-Encoding ${name}, which the gateway did not ask for and cannot decode: turn compression off in it, or in the proxy in front of it`,
   );
 
 /** It answered JSON that is no message: one of another protocol, unless it says that it is JSON-RPC. */

@@ -48,7 +48,7 @@ export function createHttpUpstream(
   });
   const onExcess = createWarnThrottle(clock, () =>
     log.warn(
-      `The MCP server ${name} sets more cookies in a session than are kept (${MAX_COOKIES}, ${MAX_COOKIE_BYTES} bytes): the oldest are dropped. Its sessions may be lost at a balancer; "cookies": false in the configuration file keeps none`,
+      `The MCP server ${name} sets more cookies in a session than are kept (${MAX_COOKIES}, ${MAX_COOKIE_BYTES} bytes): the oldest are dropped. If its sessions get lost, let it, or the balancer in front of it, set fewer; if it needs none, set "cookies": false for it in the configuration file`,
       { server: name },
     ),
   );

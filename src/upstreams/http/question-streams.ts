@@ -56,7 +56,7 @@ export function createQuestionStreams(deps: QuestionStreamsDeps): QuestionStream
   const places = new Map<string, { readonly held: Held; readonly session: ServerSession }>();
   const warnOfRoom = createWarnThrottle(clock, () =>
     log.warn(
-      `The MCP server ${name} cannot ask clients on its GET stream now: too many such streams are open for the calls of this user, or of all. Questions that belong to a call still arrive with its answer. Add replicas, or let fewer calls run at once.`,
+      `The MCP server ${name} cannot ask clients on its GET stream now: too many such streams are open for the calls of this user, or of all. Questions on the stream of a call still reach its client. Add replicas, or let fewer calls run at once.`,
       { server: name },
     ),
   );

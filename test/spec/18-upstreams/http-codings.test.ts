@@ -175,7 +175,7 @@ describe.each(['session', 'stateless'] as const)('a server of the %s era', (era)
       });
       await expect(call()).rejects.toMatchObject({
         failure: 'invalid',
-        message: `its answer cannot be decoded: of more than ${MAX_BYTES} bytes nothing can be decoded`,
+        message: `its answer cannot be decoded: more than ${MAX_BYTES} bytes of it come to nothing`,
       });
     },
   );
@@ -210,7 +210,7 @@ describe.each(['session', 'stateless'] as const)('a server of the %s era', (era)
     });
     await expect(call()).rejects.toMatchObject({
       failure: 'invalid',
-      message: `it answered with Content-Encoding ${name}, which the gateway neither asks for nor reads: turn compression off at it, or in the proxy in front of it`,
+      message: `it answered with Content-Encoding ${name}, which the gateway did not ask for and cannot decode: turn compression off in it, or in the proxy in front of it`,
     });
     server.answer('tools/call', (res, request) => {
       begin(res, 'identity').end(answerOf(request));

@@ -444,7 +444,7 @@ describe('a server that refuses the gateway', () => {
 
   test('§18.4 304 is said to be for caches', async () => {
     const words =
-      'it answered 304, which is for caches: have no cache in front of it answer in its place';
+      'it answered 304, which is for caches: turn caching off in the proxy in front of it';
     server.answer('server/discover', (res) => {
       res.writeHead(304, { location: 'https://new.example/mcp' }).end();
     });
