@@ -1,17 +1,17 @@
-// §4.1: the path that is served, of one as it came in.
+// §4.1: turns a path as received into the one that the router knows.
 
 export interface CanonicalPathOptions {
   readonly baseUrl: string;
-  /** Whether there is an endpoint at the path as it is. */
+  /** True for a path at which there is an endpoint. */
   readonly hasEndpoint: (path: string) => boolean;
 }
 
-/** Nothing is decoded, and no two slashes are one: what a proxy may read in another way leads nowhere. */
+/** Decodes nothing and joins no slashes, so that a path which a proxy may read in another way leads nowhere. */
 export type CanonicalizePath = (path: string) => string;
 
 /**
- * An MCP endpoint may have a slash behind it. The path of BASE_URL is there where the proxy in front does not remove it, and
- * in the well-known addresses, which begin at the host (RFC 8414 §3.1, RFC 9728 §3.1).
+ * Removes the slash behind an MCP endpoint, and the path of BASE_URL: from the start, where the proxy in front leaves it, and from
+ * well-known addresses, which begin at the host (RFC 8414 §3.1, RFC 9728 §3.1).
  */
 export function createCanonicalizePath(options: CanonicalPathOptions): CanonicalizePath {
   const basePath = new URL(options.baseUrl).pathname.replace(/\/$/, '');
@@ -20,17 +20,17 @@ export function createCanonicalizePath(options: CanonicalPathOptions): Canonical
 
   return function canonicalizePath(path) {
     const literal = removeSlash(path);
-    // A proxy has removed the path of BASE_URL: what is left may begin alike.
+    // If a proxy has removed the path of BASE_URL, the rest may begin with the same segment.
     if (hasEndpoint(literal)) return literal;
     const below = removeBasePath(path, basePath);
-    // Proxies that remove the path close this one by its public name, which must not have a second one.
+    // Proxies block /metrics by its public path, so it must have no second one.
     return below === undefined || below === METRICS ? literal : removeSlash(below);
   };
 }
 
 const METRICS = '/metrics';
 
-/** With the documents that clients find by adding this path to that of the document. */
+/** The documents too, since clients append the path of the endpoint to theirs. */
 const MCP_WITH_SLASH = /^(?:\/\.well-known\/oauth-protected-resource)?\/mcp\/(?:[^/]+\/)?$/;
 
 const removeSlash: CanonicalizePath = (path) =>
@@ -39,7 +39,7 @@ const removeSlash: CanonicalizePath = (path) =>
 const METADATA =
   /^\/\.well-known\/(?:oauth-protected-resource|oauth-authorization-server|openid-configuration)(?=\/)/;
 
-/** Undefined where the path of BASE_URL is neither at the start nor behind the name of a document. */
+/** Undefined if the path of BASE_URL is neither at the start nor behind the name of a document. */
 function removeBasePath(path: string, basePath: string): string | undefined {
   const [start = ''] = METADATA.exec(path) ?? [];
   const rest = path.slice(start.length);

@@ -118,7 +118,7 @@ const createProxyRevoke = (config: ProxyConfig, { clients, api, recentAnswers }:
       const grant = await recentAnswers.findGrant(token);
       const endGrant = async () => grant && recentAnswers.end(grant.grantId);
       await endGrant();
-      // What the provider was asked for meanwhile may be from before it revoked the token.
+      // Answers under way may be from before the provider revoked the token.
       const response = await forwardToProvider(api, config.providerClient, request).finally(
         endGrant,
       );

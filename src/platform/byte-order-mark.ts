@@ -1,4 +1,4 @@
-// The three bytes that some write at the head of a text in UTF-8. They are no part of it: `fetch` and event streams leave them out.
+// The three bytes that some programs write before a text in UTF-8. They are not part of it: `fetch` and event streams drop them.
 
 const MARK = Buffer.from('\uFEFF');
 
@@ -7,7 +7,7 @@ export const dropByteOrderMark = (bytes: Buffer): Buffer =>
     ? bytes.subarray(MARK.length)
     : bytes;
 
-/** Whether the bytes of a text, which came in pieces, begin with it. */
+/** True if the bytes of a text, which came in pieces, begin with it. */
 export function hasByteOrderMark(pieces: readonly Uint8Array[]): boolean {
   const [first] = pieces;
   // Nearly none does.

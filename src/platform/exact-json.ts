@@ -20,12 +20,12 @@ export class RawJson {
 
 /** A number that `JSON.stringify` would spell in another way than it was read. */
 export class JsonNumber extends RawJson {
-  /** What JavaScript makes of it: maybe another number, or `Infinity`. */
+  /** The number that JavaScript reads, which may be another one, or `Infinity`. */
   override valueOf(): number {
     return Number(this.text);
   }
 
-  /** Whether that is the same number, spelled as JavaScript does: so it is for 1.0, and not for 0.12345678901234567891. */
+  /** True if that is the same number, spelled as JavaScript does: so for 1.0, and not for 0.12345678901234567891. */
   isDouble(): boolean {
     return normalize(this.text) === normalize(String(this.valueOf()));
   }
@@ -58,7 +58,7 @@ export function parseExactJson(text: string): unknown {
   return addExactNumbers(plain, text);
 }
 
-/** What `parseExactJson` returns, of what `JSON.parse` did: the same value where it has all numbers of the text. */
+/** As `parseExactJson`, for a text that `JSON.parse` has read: the same value if no number of the text was lost. */
 export function addExactNumbers(plain: unknown, text: string): unknown {
   const marked = markNumbers(text);
   return marked === undefined ? plain : readMarks(JSON.parse(marked));
@@ -116,7 +116,7 @@ const DOT = 0x2e;
 
 const isDigit = (character: number): boolean => character >= 0x30 && character <= 0x39;
 
-/** Of `e` and `E`. */
+/** Letters that begin an exponent: `e`, `E`. */
 const isExponent = (character: number): boolean => (character | 0x20) === 0x65;
 
 function findEndOfNumber(text: string, start: number): number {
@@ -132,7 +132,7 @@ const isPartOfNumber = (character: number): boolean =>
   character === PLUS ||
   character === MINUS;
 
-/** Whether a double spells it so. */
+/** True if `JSON.stringify` writes the same. */
 const isKept = (number: string): boolean => String(Number(number)) === number;
 
 /** Marked strings become numbers, in place, however deep they are. */

@@ -12,7 +12,7 @@ import {
 import { toPlain } from './plain-json.ts';
 import { cutJson, type JsonPath } from './splice-json.ts';
 
-/** Where a value stands. It is looked for once somebody wants it. */
+/** Text and path of a value. The text is searched only once the value is passed on. */
 interface Source {
   text: string;
   path: JsonPath;
@@ -56,7 +56,7 @@ export function forgetSource(value: object): void {
 }
 
 /**
- * How the value was written, where that is known. One in which a member is there twice is written anew, since readers differ in
+ * The text of the value, if it is known. One in which a member is there twice is written anew, since readers differ in
  * which one counts (RFC 8259 §4), and only one of them was looked at here.
  */
 export function findText(value: object): string | undefined {
@@ -113,7 +113,7 @@ export function readExact(value: object): JsonObject {
 const findExact = (value: Noted): JsonObject | undefined =>
   Object.hasOwn(value, EXACT) ? value[EXACT] : undefined;
 
-/** What stands for the value in a message that `writeExactJson` writes. */
+/** Stands for the value in a message that `writeExactJson` writes. */
 export function toRawJson<Value extends object>(value: Value): Value | RawJson {
   const text = findText(value);
   return text === undefined ? value : new RawJson(text);

@@ -1,10 +1,10 @@
 // Numbers as they were spelled, for code that knows JavaScript's alone, and back again.
 import { JsonNumber } from './exact-json.ts';
 
-/** Which value each object stands for that was made anew. */
+/** For each object that was made anew the value that it stands for. */
 export type Originals = Map<unknown, unknown>;
 
-/** What nests deeper is no JSON of ours, or leads to itself: it stays as it is. */
+/** A value that nests deeper is no JSON of ours, or contains itself: it stays as it is. */
 const MAX_LEVELS = 250;
 
 /** With what JavaScript makes of each `JsonNumber`; the same value where it has none. */

@@ -7,7 +7,7 @@ export type JsonPath = readonly (string | number)[];
 
 export interface JsonEdit {
   readonly path: JsonPath;
-  /** What is written there instead; the member, or the entry, is removed where it is absent. */
+  /** Written there instead; without it, the member or entry is removed. */
   readonly json?: string;
 }
 
@@ -45,7 +45,7 @@ function findMember(text: string, start: number, step: string | number): number 
   return found;
 }
 
-/** What becomes of a value: it, or some of what is in it, is edited. */
+/** Edits of a value, or of values in it. */
 interface Change {
   edit?: JsonEdit;
   readonly members: Map<string | number, Change>;

@@ -4,7 +4,7 @@ import { JsonNumber } from '../platform/exact-json.ts';
 import { isObject } from '../platform/json.ts';
 import type { JsonPath } from '../platform/splice-json.ts';
 
-/** Whether the value fits, but for what `found` has by then. */
+/** True if the value fits once the edits in `found` are made. */
 export type Fit = (value: unknown, found: Findings) => boolean;
 
 export interface Finding {
@@ -13,10 +13,10 @@ export interface Finding {
   readonly rewrite?: ((json: string) => string) | undefined;
 }
 
-/** What of one value cannot go on as it is. */
+/** The parts of one value that cannot be passed on as they are. */
 export class Findings {
   readonly list: Finding[] = [];
-  /** Where it does not fit and nothing can be left out, from the inside. */
+  /** The path, from the inside, to a part that does not fit and cannot be left out. */
   misfit: JsonPath | undefined;
   readonly #path: (string | number)[] = [];
 
@@ -34,7 +34,7 @@ export class Findings {
     const count = this.list.length;
     if (this.fits(key, value, rule)) return;
     this.misfit = undefined;
-    // What is in it goes with it.
+    // Its own members are removed with it.
     this.list.length = count;
     this.list.push({ path: [...this.#path, key], rewrite });
   }

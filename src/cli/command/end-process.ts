@@ -1,4 +1,4 @@
-// How a process exits once there is nothing left to do in it, whatever its store does.
+// Ends a process that has nothing left to do, even while its store is stuck.
 import { pause, systemClock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { hasPendingWrites, settleWrites } from '../../store/embedded/pending-writes.ts';

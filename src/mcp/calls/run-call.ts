@@ -285,7 +285,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   }
 }
 
-/** Where arguments stand in a message, and in those of the tool that calls another (§25.3). */
+/** Paths of arguments in a message, and in the arguments of the tool that calls another (§25.3). */
 const SENT: JsonPath = ['params', 'arguments'];
 const SENT_INNER: JsonPath = [...SENT, 'arguments'];
 

@@ -32,16 +32,16 @@ interface CountedCall extends Pick<Call, 'user' | 'holdBody' | 'abort'> {
   readonly stream: Pick<Call['stream'], 'begin'>;
 }
 
-/** §15: how often it is looked for calls that have run for so long that their answers should be streams. */
+/** §15: milliseconds between looks for calls that have run for so long that their answers should become streams. */
 const LOOK_FOR_LONG_MS = 250;
 
-/** `maxCallsPerUser` 0 is no bound, and with `streamAfterMs` 0 no answer becomes a stream for its time alone. */
+/** `maxCallsPerUser` 0 means no bound, `streamAfterMs` 0 that no answer becomes a stream only because its call takes long. */
 export function createCountCall(
   { maxCallsPerUser, streamAfterMs }: Pick<McpConfig, 'maxCallsPerUser' | 'streamAfterMs'>,
   clock: Clock,
   endedGrants?: Pick<EndedGrants, 'listen' | 'hasEnded'>,
 ): CountCall {
-  // §15.1: where the answer can outlive its connection, that begins earlier.
+  // §15.1: a stream that can outlive its connection begins earlier, so that its client gets an id.
   const beginAfterMs = Math.min(LONG_MS, streamAfterMs);
   const all: RunningCalls = new LinkedList();
   let isLooking = false;

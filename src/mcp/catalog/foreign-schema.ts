@@ -62,7 +62,7 @@ const MAX_REMEMBERED = 2_000;
 const tried = createBoundedMap<string, boolean>(MAX_REMEMBERED);
 
 /**
- * Whether official clients can use it for results: they compile it as soon as it is listed, and one that they cannot compile costs
+ * True if official clients can compile it: they do so as soon as it is listed, and one that they cannot compile costs
  * them the whole list. One that is too large to be tried counts as good.
  */
 export function canCompile(schema: object): boolean {

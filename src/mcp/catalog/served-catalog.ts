@@ -41,7 +41,7 @@ export interface IdentifiedCaller extends Caller {
 export interface CallerContext extends Context, IdentifiedCaller {
   /** §27, in the stateless era: how a call is asked about, from round to round. Undefined where none is made. */
   readonly approvalRounds?: ApprovalRounds | undefined;
-  /** Whether a notification reaches the client in the answer to the call, whatever that is about. */
+  /** True if the answer to the call can carry notifications of any kind to the client. */
   readonly takesStream?: boolean;
 }
 

@@ -352,7 +352,7 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
   };
 }
 
-/** Whether something was sent that its client can come back with. */
+/** True once an event id was sent, with which the client can come back. */
 const hasId = ({ isOfSession, protocolVersion, firstPosition, events }: KeptStream): boolean =>
   isOfSession || isPrimed(protocolVersion) || firstPosition + events.length > 1;
 

@@ -31,7 +31,7 @@ function createItems(opening: Promise<StreamResponse>, id: RequestId): ReplyStre
     watchWaiting: (watcher) => void opened.then((events) => events.watchWaiting?.(watcher)),
     [Symbol.asyncIterator]: () => ({
       next: async () => (await reading).next(),
-      // Whoever leaves before it is open ends it once it is.
+      // A client that leaves before it is open ends it once it is.
       async return() {
         await (await reading).return?.();
         return { done: true, value: undefined };

@@ -242,7 +242,7 @@ function addServerInfo(result: object, info: JsonObject): JsonObject {
   return isObject(meta) ? { ...meta, ...info } : info;
 }
 
-/** What a client answers goes on to servers as it was written. */
+/** Answers of clients reach servers as they were written. */
 function noteAnswers({ sentText }: Call, params: unknown): void {
   const answers = isObject(params) ? params.inputResponses : undefined;
   if (answers !== undefined) noteMembers(answers, sentText ?? '', ['params', 'inputResponses']);
@@ -253,7 +253,7 @@ const NOT_SHARED = { ttlMs: 10_000, scope: 'private' } as const;
 
 const COMPLETE = { resultType: 'complete' } as const;
 
-/** How the result is written, but for these members; undefined where that is not known, or it has no others. */
+/** The text of the result without these members; undefined if it is not known, or there are no others. */
 function findTextWithout(result: object, names: readonly string[]): Written | undefined {
   const replaced = names.filter((name) => Object.hasOwn(result, name));
   if (replaced.length === Object.keys(result).length) return undefined;

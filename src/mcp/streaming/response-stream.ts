@@ -34,12 +34,12 @@ export interface EventChannel {
 export class ResponseStream {
   /** Whether the client takes a stream: to others nothing is sent but the response. */
   readonly isAccepted: boolean;
-  /** Whether it may become a stream only because its call takes long; set by the era. */
+  /** True if it may become a stream only because its call takes long; the era sets it. */
   mayBegin = false;
   private readonly id: RequestId | null;
   private keepStream: KeepStream | undefined;
   private channel: EventChannel | undefined;
-  /** Whether something was sent that its client can come back with. */
+  /** True once an event id was sent, with which the client can come back. */
   private hasId = false;
   private response: StreamResponse | undefined;
   private answer: Answer | undefined;

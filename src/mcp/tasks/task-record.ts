@@ -67,7 +67,7 @@ export function readRecord(text: string): TaskRecord | undefined {
   };
 }
 
-/** What goes on to the client, or to the tool's server, as it was written. */
+/** Values that reach the client, or the tool's server, as they were written. */
 function noteRecord({ end, answers }: JsonObject, text: string): void {
   noteMembers(answers, text, ['answers']);
   noteMembers(end, text, ['end']);

@@ -106,7 +106,7 @@ function parseClientMetadata(body: unknown, rules: RedirectUriRules): ClientMeta
   };
 }
 
-/** Where `null` says that there is none, as many clients spell what they have not. */
+/** Many clients write `null` for a member that they do not have. */
 const omitNullMembers = (members: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null));
 

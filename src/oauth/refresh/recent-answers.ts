@@ -74,13 +74,13 @@ export interface KeptAnswer {
   readonly isReplaced: boolean;
 }
 
-/** Which answers are given again, and for how long. */
+/** Rules by which answers are given again, and for how long. */
 interface FreshnessRules {
   /** With the refresh token that the client has from then on. */
   readonly maxAgeSeconds: number;
-  /** How much of `expires_in` may be over. */
+  /** The part of `expires_in` that may have passed. */
   readonly maxShare: number;
-  /** Whether the answer to a code counts. */
+  /** True if the answer to a code may be given again, too. */
   readonly includesCodes: boolean;
 }
 
@@ -108,7 +108,7 @@ interface FreshToken extends Pick<RecalledAnswer, 'user'> {
   readonly secondsLeft: number;
 }
 
-/** By which refreshes are counted, and what has to be told of tokens that are refused. */
+/** For counting refreshes, and for noting tokens that are refused. */
 export interface LoginIndex
   extends Pick<RecentAnswers, 'findKnownId' | 'findLogin'>,
     Partial<Pick<RecentAnswers, 'noteRefusal'>> {}

@@ -16,7 +16,7 @@ export interface RequestParameters {
   get(name: string): string | undefined;
   /** @throws GatewayError `oauth_invalid_request` naming the parameter. */
   require(name: string): string;
-  /** Whether it was sent, be it without a value. */
+  /** True if it was sent, even without a value. */
   isNamed(name: string): boolean;
   /** All that have a value, in the order received. */
   readonly pairs: readonly (readonly [name: string, value: string])[];

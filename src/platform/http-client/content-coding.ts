@@ -21,7 +21,7 @@ export interface ContentCoding {
   readonly name: string;
 }
 
-/** By the header `Content-Encoding`. */
+/** Read from the header `Content-Encoding`. */
 export function readCoding(header: string): ContentCoding {
   const names = header.toLowerCase().split(',').map(trim);
   const name = names.filter((one) => !MEANINGLESS.test(one)).join(', ');
@@ -59,7 +59,7 @@ export async function* decodeBody(body: Readable, header: string): AsyncGenerato
   if (first === undefined) return;
   const decoder = createDecoder(coding.name, first);
   decoder.write(first);
-  // Whoever reads it is told what went wrong.
+  // The reader gets the error.
   yield* pipeline(body, decoder, () => {});
 }
 
@@ -68,7 +68,7 @@ async function readFirst(body: Readable): Promise<Uint8Array | undefined> {
   return undefined;
 }
 
-/** Who gets what is decoded of one body. */
+/** Receives the decoded bytes of one body. */
 export interface DecodedReader {
   onDecoded(bytes: Buffer): void;
   /** `problem` is a clause. Nothing more comes. */
@@ -84,12 +84,12 @@ export class BodyDecoder {
   private readonly maxBytes: number;
   private readonly reader: DecodedReader;
   private decoder: Transform | undefined;
-  /** Bytes that came since anything was decoded: there are codings of nothing without end. */
+  /** Bytes received since the last decoded one: some codings have endless input that decodes to nothing. */
   private fruitless = 0;
   private isPaused = false;
   private hasEnded = false;
 
-  /** `maxBytes` bounds the coded bytes that come to nothing; the decoded ones are for the reader to bound. */
+  /** `maxBytes` bounds the coded bytes that decode to nothing; the reader bounds the decoded ones. */
   constructor(name: string, maxBytes: number, reader: DecodedReader) {
     this.name = name;
     this.maxBytes = maxBytes;

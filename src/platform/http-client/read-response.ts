@@ -257,7 +257,7 @@ function fail(words: string): never {
   throw new InvalidResponse(words);
 }
 
-/** What ends its lines otherwise never comes to an end here, and is not waited for: llhttp refuses it at once, too. */
+/** Refused at once, as llhttp does, since a head with other line ends would never be complete here. */
 function waitForLineEnd(input: Buffer, start: number): typeof NOT_YET {
   for (let at = input.indexOf(LINE_FEED, start); at !== -1; at = input.indexOf(LINE_FEED, at + 1))
     if (at === start || input[at - 1] !== CARRIAGE_RETURN) fail(LINE_FEED_ALONE);

@@ -32,16 +32,16 @@ export function readSharedUri(uri: string): SharedUri | undefined {
   };
 }
 
-/** Of a URI, or template, that is another server's, too. */
+/** For a URI, or template, that another server has, too. */
 export const toMovedUri = (server: string, ownUri: string): string => `${server}+${ownUri}`;
 
-/** By which of them clients see it, the lists of all servers say. */
+/** The lists of all servers decide by which of them clients see it. */
 export const listClientUris = (server: string, ownUri: string): readonly string[] => [
   toSharedUri(server, ownUri),
   toMovedUri(server, ownUri),
 ];
 
-/** What the server itself calls what clients see as one of `listClientUris`. */
+/** The server's own URI for one that clients see. */
 export function toOwnUri(server: string, uri: string): string {
   const shared = readSharedUri(uri);
   if (shared?.server === server) return shared.ownUri;

@@ -11,7 +11,7 @@ import type { Server } from './server.ts';
 export interface ChangeHub {
   /** Until the result is called. */
   add(listener: ListListener): () => void;
-  /** Whether the session has a stream on which it hears of changes at this replica. */
+  /** True if the session has a stream at this replica on which it gets changes. */
   hasStream(sessionId: string): boolean;
   /** A list of the server has changed: for this audience, or for everybody. */
   announce(server: Server, list: ListName, audience: string | undefined): void;
@@ -23,7 +23,7 @@ export interface ChangeHub {
 
 export interface ListListener {
   readonly caller: UpstreamCaller;
-  /** Whether the client is told at once. */
+  /** True if the client gets a notification at once. */
   readonly isStream: boolean;
   hears(server: Server): boolean;
   listChanged(list: ListName): void;

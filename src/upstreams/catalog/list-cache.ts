@@ -3,8 +3,8 @@ import type { Clock } from '../../platform/clock.ts';
 import type { FetchedList } from './fetch-list.ts';
 
 /**
- * For how long a server may let wait that has not said what it has: whoever can be told when it has, whoever can only list
- * again, and whoever calls what may be its own.
+ * Decides how long to wait for a server that has not listed yet. `told`: the client gets `list_changed` later. `untold`: it can
+ * only list again. `forCall`: a call of a name that may be the server's.
  */
 export type Patience = 'told' | 'untold' | 'forCall';
 
@@ -32,7 +32,7 @@ interface ListCacheDeps {
   fetch(): Promise<FetchedList>;
   /** For how many milliseconds the first list is waited for. */
   countLeftMs(patience: Patience): number;
-  /** Whoever waited for the first list got none, which was asked for so many milliseconds ago. */
+  /** A wait for the first list ended without it, so many milliseconds after the list was requested. */
   onWaitedInVain(ms: number): void;
   /** Whether a list that has changed must not be served while the new one cannot be had. */
   isStrict(): boolean;

@@ -8,7 +8,7 @@ import type { ChangeHub } from './change-hub.ts';
 import type { View } from './view.ts';
 
 export interface MissedLists {
-  /** What the caller's session was listed; nothing is kept of callers without one. */
+  /** Notes a list that the caller's session got; callers without a session are not kept. */
   note(kind: ListKind, caller: UpstreamCaller, view: View, isComplete: boolean): void;
   /** Those that have changed since. Each change is told once. */
   take(sessionId: string): readonly ListName[];
@@ -21,7 +21,7 @@ const MAX_OF_USER = 20;
 
 interface Missed {
   readonly owner: string;
-  /** Of which it has no complete list yet. */
+  /** Kinds of which it has no complete list yet. */
   readonly kinds: Set<ListKind>;
   readonly changed: Set<ListName>;
   stop(): void;

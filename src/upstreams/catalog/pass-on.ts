@@ -18,7 +18,7 @@ import { listAppsOf, listNamedUris, type NamedUri } from './result-uris.ts';
 import type { PassOn } from './server-target.ts';
 import type { View, Who } from './view.ts';
 
-/** Of one result: so many are remembered, and so many are looked up. */
+/** Bounds for one result: URIs that are remembered, and URIs that are looked up. */
 const MAX_LINKS = 100;
 const MAX_LOOKED_UP = 10_000;
 
@@ -100,7 +100,7 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: PassOn
     return moved;
   }
 
-  /** Whether both list it, and the other one has the name. */
+  /** True if both list it, and the other one has the name. */
   async function isAnothers(uri: string, server: string, who: Who): Promise<boolean> {
     const listed = await joined.findListed(uri, who);
     if (listed === undefined || listed.server === server) return false;

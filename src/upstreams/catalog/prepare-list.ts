@@ -143,7 +143,7 @@ function prepare(
   return { entries, byOwnName, byName, needsLogin: needsLogin !== undefined };
 }
 
-/** Of many paths the first ones tell enough. */
+/** Paths in one warning; the first ones say enough. */
 const MAX_TOLD = 5;
 
 const tell = (paths: readonly string[]): string =>
@@ -269,7 +269,7 @@ const STRICT_NAME = /^[a-zA-Z0-9_-]*$/;
 const NOT_STRICT = /[^a-zA-Z0-9_-]/gu;
 
 export interface Naming {
-  /** Whether clients are told other names than servers write. */
+  /** True if clients get other names than servers write. */
   readonly isStrict: boolean;
   /** As clients of `/mcp` see the server's own name. */
   join(server: Pick<UpstreamConfig, 'prefix'>, ownName: string): string;
@@ -389,6 +389,6 @@ export interface Entry {
 
 export const BUILT_IN = '';
 
-/** What is shown of an entry, with the numbers that its server wrote. */
+/** The entry as it is shown, with the numbers that its server wrote. */
 export const showNumbers = ({ exact }: Entry, item: RawItem): unknown =>
   exact === undefined ? item : restoreNumbers(item, exact, new Map());

@@ -131,9 +131,9 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
   const quickMs = Math.min(QUICK_WAIT_MS, listWaitMs / 5);
   /** Least recently used first. */
   const holders = new Map<string, Holder>();
-  /** By list: how long it took whoever it came to last, or has not come to since. So nobody waits in vain for what others did. */
+  /** For each list the milliseconds that the last caller waited, so that others do not wait in vain for the same. */
   const slownesses = new Map<ListKind, number>();
-  /** Of which the log says that clients waited in vain. */
+  /** Lists for which the log has a warning already. */
   const reported = new Set<ListKind>();
 
   const lastApproved: Record<LockedList, LastApproved> = {
@@ -245,7 +245,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
 
   /** Whoever waited does not know for whom. Why a server is down is said where that is noticed. */
   function noteWaitedInVain(kind: ListKind, ms: number): void {
-    // What has just been asked for again is not late yet: the one before it may have failed at once.
+    // A list that was requested again just now is not late yet: the request before may have failed at once.
     if (ms < quickMs) return;
     slownesses.set(kind, Math.max(slownesses.get(kind) ?? 0, ms));
     if (reported.has(kind) || upstream.isUp === false) return;

@@ -63,7 +63,7 @@ export interface ListView extends JoinedList {
   readonly ttlMs: number;
   /** Whether users have lists of their own. */
   readonly isPersonal: boolean;
-  /** Whether all servers have said what they have. */
+  /** True once all servers have listed. */
   readonly hasAllServers: boolean;
 }
 
@@ -104,7 +104,7 @@ export const toWho = (
   patience,
 });
 
-/** Who asks for a list. Without a session the list itself says how soon to ask again. */
+/** The caller of a list. Without a session, the list itself says how soon to ask again. */
 export function toLister(context: CallerContext, hub: Pick<ChangeHub, 'hasStream'>): Who {
   const { session, takesStream } = context;
   const canBeTold =

@@ -35,7 +35,7 @@ export interface HttpUpstreamConfig extends CommonUpstreamConfig {
   readonly headers: Readonly<Record<string, string>>;
   /** PEM of the authorities that may have signed its certificate, in place of the system's. */
   readonly ca: string | undefined;
-  /** Whether those that it sets in a session are sent back in it. */
+  /** True if cookies that it sets in a session are sent back in it. */
   readonly cookies: boolean;
   /** What tells it who calls (§18.6). */
   readonly auth: UpstreamAuth;

@@ -23,7 +23,7 @@ export interface Sending<Result> {
   /** May be called again: what is sent once more has another id then. */
   toParams(id: number): JsonObject;
   readonly headers: HeaderList;
-  /** Of the session that it belongs to; undefined where none are kept. */
+  /** Cookies of its session; undefined if none are kept. */
   readonly cookies?: SessionCookies | undefined;
   /** Of the GET by which an answer is read on whose stream has ended; undefined where that cannot be. */
   readonly resumeHeaders?: HeaderList;
@@ -37,7 +37,7 @@ export interface Sending<Result> {
   onRequest?(message: ServerRequest): Promise<void>;
   onNotification?(message: ServerNotification, id: number): void;
   onAbandon?(id: number, reason: string): void;
-  /** Whether a 401 is about the session, and not about the token. */
+  /** True if a 401 is about the session, and not about the token. */
   isAboutSession?(): Promise<boolean>;
   /** What was sent with the last id has ended, however it did. */
   onSettled?(): void;

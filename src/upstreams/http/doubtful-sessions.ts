@@ -1,5 +1,5 @@
-// §18.3: a server that was started anew should say 404 of the sessions that it had. Many say 401, 400, 410, 503 or something else,
-// which may as well concern the credentials, the request, or the whole server. So the session itself is asked.
+// §18.3: after a restart a server should answer 404 for sessions that it no longer knows. Many answer 401, 400, 410, 503 or something
+// else, which may as well concern the credentials, the request, or the whole server. So a `ping` finds out.
 import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { CredentialError, type UpstreamCaller, UpstreamError } from '../upstream.ts';
@@ -14,7 +14,7 @@ export type SessionState =
   | { readonly kind: 'kept' }
   /** The server had lost it, and another one has taken its place. */
   | { readonly kind: 'replaced' }
-  /** Neither is it served, nor can a new one be opened. */
+  /** `ping` is refused, and no new session can be opened. */
   | { readonly kind: 'refused'; readonly error: UpstreamError }
   /** It was asked a moment ago, or gave no answer. */
   | { readonly kind: 'unknown' };

@@ -46,7 +46,7 @@ export interface ExchangeServer {
 export interface ExchangeRequest extends HttpRequest {
   readonly server: ExchangeServer;
   readonly caller: UpstreamCaller;
-  /** Of the session that it belongs to; undefined where none are kept. */
+  /** Cookies of its session; undefined if none are kept. */
   readonly cookies: SessionCookies | undefined;
   /** What has no answer is accepted by its status, whatever the body. */
   readonly isAnswered: boolean;
@@ -128,7 +128,7 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
   private readonly messages: PacedMessages<Received>;
   private sent: SentRequest | undefined;
   private body: AnswerBody | undefined;
-  /** Of a body that comes compressed, which nobody asked for. */
+  /** Decodes a body that arrives compressed, although nobody asked for that. */
   private decoder: BodyDecoder | undefined;
   private status = 0;
   private answerHeaders: IncomingHttpHeaders = NO_HEADERS;

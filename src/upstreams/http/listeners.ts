@@ -192,7 +192,7 @@ export type Attempt = (
 const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
-  /** Whether the attempts that began last have ended by themselves. */
+  /** True if the attempts that began last have ended by themselves. */
   let hasGivenUp = false;
   let current = start(() => {});
 

@@ -11,7 +11,7 @@ import type { ServerSession } from './server-session.ts';
 export interface QuestionReplicas {
   /** From now on the others find those calls that `findPlace` finds. */
   join(): void;
-  /** Whether another replica answers it. Never rejects. */
+  /** Resolves with true if another replica answers it. Never rejects. */
   pass(caller: UpstreamCaller, session: ServerSession, question: ServerRequest): Promise<boolean>;
   /** The server no longer wants an answer to what maybe another replica was given. */
   cancel(caller: UpstreamCaller, session: ServerSession, requestId: unknown): void;
@@ -20,7 +20,7 @@ export interface QuestionReplicas {
   close(): void;
 }
 
-/** Where a question belongs: a client's session, and its session at the server. */
+/** A client's session, and its session at the server: questions belong to both. */
 export interface QuestionPlace {
   readonly caller: UpstreamCaller;
   readonly session: ServerSession;
@@ -37,7 +37,7 @@ export interface QuestionReplicasDeps extends Omit<ReplicasDeps<QuestionMessage>
 /** Milliseconds for another replica to say that it can answer. */
 const LOOKING_MS = 2000;
 
-/** By which replicas name a place; undefined where no other one knows it. */
+/** The name of a place between replicas; undefined if no other replica knows it. */
 export function hashPlace(caller: UpstreamCaller, { id }: ServerSession): string | undefined {
   const own = nameOwnSession(caller);
   return own === undefined || id === undefined ? undefined : hashSha256(JSON.stringify([own, id]));
@@ -78,7 +78,7 @@ export function createQuestionReplicas(deps: QuestionReplicasDeps): QuestionRepl
     }
   }
 
-  /** What is lost is as if the server had not been heard. */
+  /** If a message is lost, the question times out at the server. */
   function send(message: QuestionMessage, to?: string): void {
     void join()
       .send(message, to)

@@ -27,7 +27,7 @@ export interface QuestionStreams {
     session: ServerSession,
     request: UpstreamRequest,
   ): Promise<void> | undefined;
-  /** Where calls go on that may be asked, by the hash that other replicas have for it. */
+  /** Places with calls whose client may be asked, by the hash that other replicas use. */
   findPlace(hash: string): QuestionPlace | undefined;
   /** The caller's session has ended. */
   end(caller: UpstreamCaller): void;

@@ -39,7 +39,7 @@ export interface ServerSession {
   storedAt: number;
   /** When it was last asked whether it is still there, or took the place of one that was. */
   askedAt: number;
-  /** Whether it has answered a request since. */
+  /** True if it has answered a request since. */
   hasServed: boolean;
   readonly openRequests: OpenRequests;
   readonly questions: ServerQuestions;
@@ -49,7 +49,7 @@ export interface ServerSession {
   standing: number;
   /** It said that it has none (405). */
   refusesStream: boolean;
-  /** What is open so that the server can ask on it; undefined until a call needed that. */
+  /** The stream that is open for questions of the server; undefined until a call needed it. */
   held: HeldForQuestions | undefined;
   /** How far its own stream was read; undefined until an event had an id. */
   cursor: EventCursor | undefined;
@@ -57,7 +57,7 @@ export interface ServerSession {
 
 /** See question-streams.ts. */
 export interface HeldForQuestions {
-  /** Who called last: of several tokens the newest is valid for longest. */
+  /** The last caller: the newest of several tokens is valid for longest. */
   caller: UpstreamCaller;
   /** Monotonic milliseconds. */
   usedAt: number;
@@ -217,7 +217,7 @@ export function listAskable(
   return id !== undefined && isOneClient ? askable : [];
 }
 
-// What a refusal says of a session: that it is gone, so that the request was not run and may be sent once more; or that it may be.
+// Reads from a refusal that a session is gone, so that the request was not run and may be sent once more; or that it may be gone.
 
 /** Whether a handshake failed by what the server answered: what failed on the way has a cause. */
 export const isAnswered = (error: unknown): boolean =>
@@ -241,8 +241,8 @@ export const isSessionLost = ({ id }: ServerSession, outcome: CallOutcome): bool
 const SPEAKS_OF_SESSION = /session|not initialized/i;
 
 /**
- * Whether the server may have lost the session, and not only refused this request: many servers that were started anew do not say
- * 404. What such a request has done nobody knows.
+ * True if the server may have lost the session, and not only refused this request: many servers do not answer 404 after a restart.
+ * Nobody knows if such a request was carried out.
  */
 export const mayBeLost = ({ id }: ServerSession, outcome: CallOutcome): boolean =>
   id !== undefined &&

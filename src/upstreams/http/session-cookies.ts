@@ -28,7 +28,7 @@ interface Cookie {
 }
 
 export const MAX_COOKIES = 8;
-/** Of names, values and paths together. */
+/** Bytes of names, values and paths together. */
 export const MAX_COOKIE_BYTES = 4096;
 
 interface CookieDeps {
@@ -62,7 +62,7 @@ export class SessionCookies {
     }
   }
 
-  /** What an answer set. `path` is that of its request. */
+  /** Keeps the cookies that an answer sets. `path` is that of its request. */
   take(lines: readonly string[], path: string): void {
     const now = this.deps.clock.now();
     let hasNewName = false;
@@ -94,7 +94,7 @@ export class SessionCookies {
     return { storedAt: this.storedAt, list: [...this.cookies.values()] };
   }
 
-  /** Whether the store should be told of it at once. */
+  /** True if it should be stored at once. */
   private set(cookie: Cookie, now: number): boolean {
     if (countBytes(cookie) > MAX_COOKIE_BYTES) {
       this.deps.onExcess();
@@ -186,7 +186,7 @@ function readDate(text: string): number | undefined {
   return Number.isNaN(at) ? undefined : at;
 }
 
-/** What stands before the first of this character, and behind it, without the space around. */
+/** The parts before and behind the first of this character, without the space around. */
 function cutAt(text: string, character: string): readonly [string, string | undefined] {
   const at = text.indexOf(character);
   return at === -1

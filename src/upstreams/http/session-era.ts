@@ -140,7 +140,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     await connection.send(caller, null, session.headers, session.cookies).catch(() => {});
   }
 
-  /** What the client asked for in the session before. What the server no longer has is not told of. */
+  /** Repeats the client's subscriptions and log level of the session before. Resources that the server no longer has are skipped. */
   async function restore(
     caller: UpstreamCaller,
     session: ServerSession,

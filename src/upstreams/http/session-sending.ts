@@ -43,13 +43,13 @@ export interface SendingDeps {
     sent: SentInSession,
     outcome: CallOutcome,
   ): Promise<JsonObject>;
-  /** What is said of a request that failed in a session that the server may have lost: it is never sent again. */
+  /** The error of a request that failed in a session that the server may have lost: it is never sent again. */
   concludeDoubtful(
     session: ServerSession,
     sent: SentInSession,
     outcome: CallOutcome,
   ): Promise<JsonObject>;
-  /** Whether the session had to be replaced, though the server speaks of credentials. */
+  /** True if the session had to be replaced, though the server speaks of credentials. */
   isReplaced(caller: UpstreamCaller, session: ServerSession): Promise<boolean>;
 }
 

@@ -38,7 +38,7 @@ export interface SessionStreamDeps {
   request(caller: UpstreamCaller, request: UpstreamRequest): Promise<unknown>;
 }
 
-/** By its status, or by an error of JSON-RPC in place of a stream. */
+/** Refused by its status, or by a JSON-RPC error in place of a stream. */
 type StreamRefusal = Exclude<CallOutcome, { kind: 'result' }>;
 
 export interface SessionStream {
@@ -46,7 +46,7 @@ export interface SessionStream {
   open(audience: Audience, ...attempt: Parameters<Attempt>): Promise<AttemptEnd>;
   /** Subscribes to the resources of stateless clients, for which the session that they share has to ask. */
   subscribe(audience: Audience): Promise<void>;
-  /** What the server asked on the stream of the session, here or at another replica. Never rejects. */
+  /** Answers a question on the stream of the session, here or at another replica. Never rejects. */
   answer(caller: UpstreamCaller, session: ServerSession, message: ServerRequest): Promise<void>;
 }
 
@@ -225,7 +225,7 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
   return { open, subscribe, answer: answerServer };
 }
 
-/** Whose credentials are the newest. */
+/** The listener with the newest credentials. */
 const findCaller = ({ caller }: Audience, { held }: ServerSession): UpstreamCaller =>
   held?.caller ?? caller;
 

@@ -55,7 +55,7 @@ export async function openSseChannel(
     canAttribute: true,
     write(message) {
       if (postPath === undefined) return false;
-      // What JSON cannot say is thrown here, at whoever wanted it sent.
+      // A value that JSON cannot hold throws here, to the sender.
       const text = new RawJson(writeExactJson(message));
       connection.send(caller, text, [], cookies, postPath).then(
         (posted) => judgePost(message, posted),

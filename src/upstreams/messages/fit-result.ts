@@ -12,7 +12,7 @@ import { isUnread } from './unread-result.ts';
 
 interface FittingResult {
   readonly result: RawResult;
-  /** What was done to it, as the rest of a sentence; the same for all results with the same mistake. */
+  /** The change, as the rest of a sentence; the same for all results with the same mistake. */
   readonly problems: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-// What a long result is made of, without its long texts: enough to see whether clients can read it.
+// The outline of a long result, without its long texts: enough to see whether clients can read it.
 import type { JsonObject } from '../../platform/json.ts';
 import { type ScannedMember, type ScanRules, scanObject } from '../../platform/scan/scan-json.ts';
 
@@ -32,7 +32,7 @@ export function readOutline(
 }
 
 const LISTS: ReadonlySet<string> = new Set(['content', 'contents']);
-/** Of them it matters only that they are objects. */
+/** It matters only that they are objects. */
 const OPEN: ReadonlySet<string> = new Set(['structuredContent', '_meta']);
 
 /** Undefined, too, where it is not told apart quickly where each part begins. */

@@ -111,7 +111,7 @@ function parseText(
   return value === undefined ? undefined : { value };
 }
 
-/** What of a message goes on as it was written: a batch has several. */
+/** The values of a message that are passed on as they were written: a batch has several. */
 function noteMessage(value: unknown, text: string, path: JsonPath = []): void {
   if (Array.isArray(value))
     for (const [index, one] of value.entries()) noteMessage(one, text, [index]);

@@ -62,7 +62,7 @@ const READ: ReadonlySet<string> = new Set(['resultType', 'cache', 'messages']);
  */
 const SCAN_RULES = { sought: Buffer.from('resource').readBigUInt64LE(), maxValues: 400_000 };
 
-/** Whether all of it is as MCP has it. Which method it answers is not known here: content is a tool's, `contents` a resource's. */
+/** True if all of it fits the schema of MCP. Its method is not known here: `content` is a tool's, `contents` a resource's. */
 function isFitting(bytes: Buffer, members: readonly ScannedMember[]): boolean {
   const outline = readOutline(bytes, members, SCAN_RULES);
   if (outline === undefined) return false;

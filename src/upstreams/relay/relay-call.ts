@@ -111,7 +111,7 @@ const OF_TRANSPORT: readonly JsonEdit[] = [
   { path: ['cacheScope'] },
 ];
 
-/** How the copy of a result is written: as the result was, after these edits. */
+/** The copy is written as the result was, after these edits. */
 function noteEdited<Shown extends JsonObject>(
   result: JsonObject,
   shown: Shown,
@@ -125,7 +125,7 @@ function noteEdited<Shown extends JsonObject>(
 /** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is no object. */
 function toSessionResult(shown: RawResult): RawResult {
   const { structuredContent } = shown;
-  // What is null is left out where all that does not fit is.
+  // Members that are null are left out together with those that do not fit.
   if (structuredContent === undefined || structuredContent === null || isObject(structuredContent))
     return shown;
   const { cache } = shown;

@@ -121,7 +121,7 @@ export interface RelayedRequest {
   readonly params: JsonObject;
   /** The server's own name or URI that the request is about. */
   readonly name?: string;
-  /** Of `resources/read`: the URI as the client knows it. */
+  /** For `resources/read` the URI as the client knows it. */
   readonly asked?: string;
   /** Arguments that go into headers, too, as header name and value. */
   readonly mirrored?: Readonly<Record<string, string>>;

@@ -199,6 +199,6 @@ const toId = (...parts: readonly (string | undefined)[]): string =>
 export const findOwner = ({ user, clientId, sessionId }: UpstreamCaller): string =>
   sessionId ?? toId('client', user && nameOwner(user), clientId);
 
-/** What is passed on as it was written may have its own line ends, which mean nothing in JSON. */
+/** Values that are passed on as they were written may have line ends, which mean nothing in JSON. */
 const toLine = (message: JsonObject): string =>
   `${writeExactJson(message).replace(/[\r\n]/g, ' ')}\n`;

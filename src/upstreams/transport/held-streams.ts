@@ -13,7 +13,7 @@ export interface HeldStream {
   readonly user: string | undefined;
   /** Monotonic milliseconds. */
   usedAt: number;
-  /** Whether a call needs it. */
+  /** True while a call needs it. */
   isBusy(): boolean;
   /** It is not needed any more, or makes room for another one; removes it. */
   close(): void;
@@ -48,8 +48,8 @@ export function createHeldStreams(clock: Clock): HeldStreams {
     }
   }
 
-  /** Of so many the one that was not needed for longest makes room. */
-  function hasRoom(streams: readonly HeldStream[], max: number): boolean {
+  /** Closes the stream that was not needed for longest, if there are too many. */
+  function makeRoom(streams: readonly HeldStream[], max: number): boolean {
     if (streams.length < max) return true;
     const [idlest] = streams
       .filter((stream) => !stream.isBusy())
@@ -63,7 +63,7 @@ export function createHeldStreams(clock: Clock): HeldStreams {
       const { user } = stream;
       // Without authentication nothing is counted per user.
       const ofUser = user === undefined ? [] : [...held].filter((other) => other.user === user);
-      if (!hasRoom(ofUser, MAX_PER_USER) || !hasRoom([...held], MAX_IN_ALL)) return false;
+      if (!makeRoom(ofUser, MAX_PER_USER) || !makeRoom([...held], MAX_IN_ALL)) return false;
       held.add(stream);
       sweepLater();
       return true;

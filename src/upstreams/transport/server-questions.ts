@@ -21,7 +21,7 @@ export interface ServerQuestions {
     question: ServerRequest,
     listAskable: () => readonly Askable[],
   ): Promise<JsonObject | undefined>;
-  /** Whether one waits for its answer. */
+  /** True while a question waits for its answer. */
   has(id: unknown): boolean;
   /** The server no longer wants an answer. */
   cancel(id: unknown): void;

@@ -49,7 +49,7 @@ const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 const END_MS = 16_000;
 
 interface PoolOptions {
-  /** What the configuration file says at start. */
+  /** The configuration file as it was at start. */
   readonly atStart: Protection | undefined;
   /** Milliseconds that a worker has to shut down. */
   readonly endMs: number;
