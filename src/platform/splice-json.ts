@@ -30,7 +30,7 @@ export function cutJson(text: string, path: JsonPath): string | undefined {
   return text.slice(start, findEndOfValue(text, start));
 }
 
-/** Where its value begins. */
+/** The position at which its value begins. */
 function findMember(text: string, start: number, step: string | number): number | undefined {
   const isArray = text.charCodeAt(start) === OPEN_ARRAY;
   if (isArray !== (typeof step === 'number') || !isContainer(text, start)) return undefined;
@@ -69,9 +69,9 @@ function joinPaths(edits: readonly JsonEdit[]): Change {
 interface OpenContainer {
   readonly members: Change['members'];
   readonly isArray: boolean;
-  /** Of members so far. */
+  /** Members so far. */
   index: number;
-  /** Where the last one that stays ends. */
+  /** The end of the last one that stays. */
   keptEnd?: number;
 }
 
@@ -190,7 +190,7 @@ function findEndOfValue(text: string, start: number): number {
       if (depth === 0) return at + 1;
     } else if (character === OPEN_OBJECT || character === OPEN_ARRAY) depth++;
     else if (character === CLOSE_OBJECT || character === CLOSE_ARRAY) {
-      // Of what is around a number, or a word.
+      // It closes the value around a number or a word.
       if (depth === 0) return at;
       depth--;
       if (depth === 0) return at + 1;

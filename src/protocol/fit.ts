@@ -1,5 +1,5 @@
-// What a value has to be like, as tables of members: what MCP lets be absent is left out where it is `null` or does not fit, so
-// that it costs nobody the rest.
+// Checks values by tables of members. Members that MCP makes optional are left out if they are `null` or do not fit, so that
+// clients still get the rest.
 import { JsonNumber } from '../platform/exact-json.ts';
 import { isObject } from '../platform/json.ts';
 import type { JsonPath } from '../platform/splice-json.ts';
@@ -118,7 +118,7 @@ export const dateTime: Fit = (value) => {
   return date.getUTCMonth() === Number(month) - 1 && date.getUTCDate() === Number(day);
 };
 
-/** Characters of a longer one that are looked at: what is none is told by its beginning, such as that of a `data:` URL. */
+/** Characters that are checked of a longer one: a wrong one, such as a `data:` URL, shows in its beginning. */
 const LOOKED_AT = 1024;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/;
 const BASE64_BEGINNING = /^[A-Za-z0-9+/\t\n\f\r ]*$/;

@@ -42,7 +42,7 @@ export interface RefreshTokenUse {
   readonly held: string;
   /** The one that the provider is sent. */
   readonly sent: string;
-  /** Of the grant, before the provider is asked. */
+  /** The grant's mark before the provider is asked. */
   readonly mark: string | undefined;
   /** Whether the held one is known to be its client's. */
   readonly isBound: boolean;

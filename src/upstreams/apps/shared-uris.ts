@@ -1,8 +1,7 @@
 // §18.2, §30.1: URIs of servers as clients see them where several servers share a path, and back.
 //
-// Of `ui://` URIs the server's name comes first, whatever the server wrote behind the scheme: so no two of them are the same, and
-// none looks like another server's. Any other keeps its form, but for one that is another server's, too: that moves to
-// `<server>+<uri>`.
+// A `ui://` URI gets the server's name in front of what the server wrote behind the scheme, so that no two are the same and none
+// looks like another server's. Any other URI keeps its form, unless another server has it, too: then it becomes `<server>+<uri>`.
 
 /** In any case: whoever compares schemes as RFC 3986 does must not take `UI://` for something else. */
 const SCHEME = /^ui:\/\//i;

@@ -5,7 +5,7 @@ import type { Upstream, UpstreamCaller } from '../upstream.ts';
 
 export interface UndeclaredList {
   readonly list: ListName;
-  /** Of its first page, at least one. */
+  /** Entries on its first page, at least one. */
   readonly count: number;
 }
 

@@ -28,7 +28,7 @@ interface Missed {
 }
 
 export function createMissedLists(hub: ChangeHub): MissedLists {
-  /** By session; the oldest first. */
+  /** Keyed by session; the oldest first. */
   const missed = new Map<string, Missed>();
 
   function forget(sessionId: string): void {
@@ -70,7 +70,7 @@ export function createMissedLists(hub: ChangeHub): MissedLists {
         if (known?.kinds.size === 0) forget(sessionId);
         return;
       }
-      // It hears of it there.
+      // It gets the notification there.
       if (hub.hasStream(sessionId)) return;
       const { kinds, changed } = known ?? open(sessionId, caller, view);
       if (kinds.has(kind)) return;

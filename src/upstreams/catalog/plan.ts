@@ -64,9 +64,9 @@ export interface Plan extends CompiledSetup {
   readonly listGuards: ListGuards | undefined;
   readonly joinLists: JoinLists;
   readonly writePage: WritePage;
-  /** Of what is listed. */
+  /** For entries of lists. */
   readonly warn: WarnOfItem;
-  /** Of what is answered. */
+  /** For results. */
   readonly warnOfResult: WarnOfItem;
 }
 

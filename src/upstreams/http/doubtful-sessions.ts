@@ -94,7 +94,7 @@ const UNKNOWN: SessionState = { kind: 'unknown' };
 const isRefusal = (session: ServerSession, answer: CallOutcome): boolean =>
   isSessionLost(session, answer) || mayBeLost(session, answer);
 
-/** Of a server that takes no `ping`, or no credentials for more than `initialize`, each session says the same. */
+/** A server that refuses `ping`, or the credentials for everything but `initialize`, answers alike in each session. */
 const isAlike = (one: CallOutcome, other: CallOutcome): boolean =>
   one.kind === 'refused'
     ? other.kind === 'refused' && other.status === one.status

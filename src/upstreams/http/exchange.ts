@@ -77,7 +77,7 @@ export type ExchangeEnd =
       readonly status: number;
       readonly headers: IncomingHttpHeaders;
       readonly body: JsonObject | undefined;
-      /** Of the server. */
+      /** The server's URL. */
       readonly url: string;
       /** `hasToken` of the server. */
       readonly hadToken: boolean;
@@ -213,7 +213,7 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     else if (kind === 'unknown' && this.needsBody()) this.fail(createCodingError(name));
   }
 
-  /** Of a refusal, and of what has no answer, the status says enough. */
+  /** For a refusal, and for a message without an answer, the status says enough. */
   private needsBody(): boolean {
     return this.status < 300 && this.request.isAnswered;
   }

@@ -102,7 +102,7 @@ export const toRefusal = (answer: RefusedAnswer): RefusalError =>
 export interface RefusedAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Of the server. */
+  /** The server's URL. */
   readonly url: string;
   /** The request had a token of the configuration file's "headers", and none of a user. */
   readonly hadToken: boolean;

@@ -35,7 +35,7 @@ export interface QuestionStreams {
 }
 
 export interface QuestionStreamsDeps {
-  /** Of the server. */
+  /** The server's name. */
   readonly name: string;
   readonly heldStreams: HeldStreams;
   readonly listen: Listeners['listen'];

@@ -40,9 +40,9 @@ interface CookieDeps {
 
 export class SessionCookies {
   private readonly deps: CookieDeps;
-  /** By name and path. The one that was set last is at the end. */
+  /** Keyed by name and path. The one that was set last is at the end. */
   private readonly cookies = new Map<string, Cookie>();
-  /** Those that the store was told of at once: a server that makes up new names would have it write with each answer. */
+  /** Names that were stored at once: otherwise a server with new names would cause a write with each answer. */
   private readonly told = new Set<string>();
   /** Something has changed since they were last stored. */
   isUnsaved = false;

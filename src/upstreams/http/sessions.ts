@@ -44,7 +44,7 @@ interface Entry {
   readonly session: ServerSession;
   /** Whose credentials end it, where it is shared; undefined for that of a client's session. */
   sharedBy: UpstreamCaller | undefined;
-  /** Of a client's session: by which its record is found. */
+  /** The client's session, which is the key of its record. */
   readonly sessionId: string | undefined;
 }
 

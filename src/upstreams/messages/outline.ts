@@ -4,7 +4,7 @@ import { type ScannedMember, type ScanRules, scanObject } from '../../platform/s
 
 /** Bytes of a value that is parsed. */
 const MAX_PARSED = 4096;
-/** Of a longer string: it begins with letters that no character of another coding can be mistaken for. */
+/** Bytes that stand for a longer string, up to its first escape. */
 const SHOWN = 64;
 
 const QUOTE = 0x22;

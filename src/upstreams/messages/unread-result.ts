@@ -54,7 +54,7 @@ export const isUnread = (result: object): boolean => unread.has(result);
 
 const unread = new WeakSet<object>();
 
-/** Members by which it is told how a call goes on, what of a result is not the client's, and what has to be looked at closely. */
+/** Members that say how a call goes on, that are not for the client, or that have to be checked. */
 const READ: ReadonlySet<string> = new Set(['resultType', 'cache', 'messages']);
 /**
  * How the types of links and of embedded resources begin; and fewer values than a response may have, since all are parsed as soon

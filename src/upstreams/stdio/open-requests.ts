@@ -74,7 +74,7 @@ export function createOpenRequests(clock: Clock) {
           },
         });
       }),
-    /** By its id or progress token, as the process echoes it. */
+    /** Finds the request with this id or progress token, as the process echoes it. */
     find(echoed: unknown) {
       const id = readEchoedNumber(echoed);
       return id === undefined ? undefined : byId.get(id);
