@@ -41,7 +41,7 @@ describe.each([{ rotates: false }, { rotates: true }])('nodes behind a cookie %j
         for (let at = 0; at < 70; at += 1) {
           const params = { name: 's__any', arguments: {} };
           const answer = await replicas[at % 2]?.ask('tools/call', params);
-        found.push(answer.result.content[0].text);
+          found.push(answer.result.content[0].text);
         }
         return new Set(found);
       }),
