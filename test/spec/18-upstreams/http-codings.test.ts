@@ -182,8 +182,8 @@ describe.each(['session', 'stateless'] as const)('a server of the %s era', (era)
 
   test('§18.4 what brotli may keep while it waits counts as memory of its answer', async () => {
     // It says that it may refer to what came 16 MiB before: of these, four fit.
-    const params = { [constants.BROTLI_PARAM_LGWIN]: 24 };
-    const head = brotliCompressSync(Buffer.alloc(50_000_000, ' '), { params }).subarray(0, 8);
+    const params = { [constants.BROTLI_PARAM_LGWIN]: 24, [constants.BROTLI_PARAM_QUALITY]: 2 };
+    const head = brotliCompressSync('any', { params }).subarray(0, 1);
     const open: ServerResponse[] = [];
     server.answer('tools/call', (res, request) => {
       const isRight = Object(request.message.params).name === 'right';
