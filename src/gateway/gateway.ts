@@ -106,9 +106,10 @@ export interface Gateway {
   listServers(): readonly ServerFacts[];
   /**
    * Not ready at once, serves on for `SHUTDOWN_DELAY_MS`, finishes what is in flight (for as long again at most, and
-   * never less than 10 s), closes the store, which it owns even when it was given.
+   * never less than 10 s), closes the store, which it owns even when it was given. `noteStep` hears what it is at, and
+   * for how many milliseconds that may take.
    */
-  close(): Promise<void>;
+  close(noteStep?: (step: string, limitMs: number) => void): Promise<void>;
 }
 
 /** Milliseconds for what is in flight when a process stops; more where `SHUTDOWN_DELAY_MS` is more. */
@@ -410,18 +411,20 @@ export async function createGateway(
     },
     countSessions: mcp.countSessions,
     listServers: () => upstreams?.listServers() ?? [],
-    async close() {
+    async close(noteStep) {
       isShuttingDown = true;
       server.startDraining();
       const { shutdownDelayMs } = config.server;
+      const graceMs = Math.max(MIN_GRACE_MS, shutdownDelayMs);
+      noteStep?.('calls that are under way', shutdownDelayMs + graceMs);
       if (shutdownDelayMs > 0) await pause(clock, shutdownDelayMs);
       mcp.stopWaiting();
-      const graceMs = Math.max(MIN_GRACE_MS, shutdownDelayMs);
       await Promise.all([
         server.close(graceMs),
         Promise.race([mcp.drainStreams(), pause(clock, graceMs)]),
         mcp.endTasks(graceMs),
       ]);
+      noteStep?.('streams that are kept, or servers that are programs', PROGRAMS_MS);
       await mcp.keepStreams();
       await upstreams?.close(0);
       mcp.close();
@@ -433,9 +436,18 @@ export async function createGateway(
       authorization.close();
       outbound.close();
       try {
-        await closeInTime('store', store.close(), clock);
+        await closeInTime('store', store.close);
       } finally {
-        await closeInTime('audit log or the exporter of traces', observation.close(), clock);
+        await closeInTime('audit log or the exporter of traces', observation.close);
+      }
+
+      /** @throws Error with the name of the part that takes longer. */
+      async function closeInTime(part: string, closePart: () => Promise<void>): Promise<void> {
+        noteStep?.(`the ${part}`, CLOSE_MS);
+        const tooLate = pause(clock, CLOSE_MS).then(() => {
+          throw new Error(`The ${part} did not close within ${CLOSE_MS / 1000} s`);
+        });
+        await Promise.race([closePart(), tooLate]);
       }
     },
   };
@@ -443,14 +455,8 @@ export async function createGateway(
 
 /** Milliseconds for the store, and for what is written last: with what is in flight less than the time that containers are given. */
 const CLOSE_MS = 2000;
-
-/** @throws Error with the name of the part that takes longer. */
-async function closeInTime(part: string, closing: Promise<void>, clock: Clock): Promise<void> {
-  const tooLate = pause(clock, CLOSE_MS).then(() => {
-    throw new Error(`The ${part} did not close within ${CLOSE_MS / 1000} s`);
-  });
-  await Promise.race([closing, tooLate]);
-}
+/** Milliseconds for programs, which hear SIGTERM and then SIGKILL, and for what goes to the store before. */
+const PROGRAMS_MS = 5000;
 
 /** @throws ConfigError with all that the file needs and the settings lack. */
 function checkFile(file: GatewayFile, config: Config): void {

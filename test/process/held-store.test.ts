@@ -1,11 +1,12 @@
 // §17: a process ends within its time whatever its store does, and its log says what held it up.
-import { fork } from 'node:child_process';
+import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
+import { writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { INITIALIZE_REQUEST } from '../support/gateway/gateway.ts';
-import { endPosterns, startPostern } from '../support/gateway/process.ts';
+import { endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
 import { openSession } from '../support/gateway/process-http.ts';
 import { connectToEach, startWorkers } from '../support/gateway/workers.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
@@ -76,6 +77,53 @@ test('§17 shutdown: Redis that never answers holds nothing up', { timeout: 60_0
   postern.kill('SIGTERM');
   expect(await postern.ended).toMatchObject({ signal: null });
 });
+
+/** Leaves a thread of Node.js in the kernel for ever, as a disk that hangs does. */
+const HOLD_THREAD = `
+import { open } from 'node:fs';
+import { createLocalCatalog } from 'postern/define';
+
+open(process.env.FIFO, 'r', () => {});
+export default createLocalCatalog({ tools: [] });
+`;
+
+/** Blocks the process itself in native code once it has closed all that it has. */
+const HOLD_PROCESS = `
+import { createLocalCatalog } from 'postern/define';
+
+process.on('exit', () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0));
+export default createLocalCatalog({ tools: [] });
+`;
+
+test.each([
+  ['whose thread', HOLD_THREAD, 'json'],
+  ['that', HOLD_PROCESS, 'text'],
+] as const)(
+  '§17 shutdown: a process %s waits for ever at its exit is killed, and the log says why',
+  {
+    timeout: 60_000,
+  },
+  async (_name, source, format) => {
+    const folder = await makeFolder();
+    const fifo = join(folder, 'fifo');
+    execFileSync('mkfifo', [fifo]);
+    const catalog = await writeFileIn(folder, 'catalog.mjs', source);
+    const postern = await startPostern({
+      ...ANONYMOUS,
+      POSTERN_CATALOG: join(folder, catalog),
+      LOG_FORMAT: format,
+      FIFO: fifo,
+    });
+    postern.kill('SIGTERM');
+    expect(await postern.ended).toEqual({ code: null, signal: 'SIGKILL' });
+    const last = postern.stdout.trimEnd().split('\n').at(-1);
+    expect(last).toContain('This process does not end and is killed. It is held up by a thread');
+    expect(last).toMatch(
+      format === 'json' ? /^{"level":"error","time":".+"pid":\d+,/ : /^\d\d:\d\d:\d\d ✗ /,
+    );
+    expect(postern.stderr).toBe('');
+  },
+);
 
 test('§17 workers: one that is blocked is killed, and the log names it', {
   timeout: 90_000,

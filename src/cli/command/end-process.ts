@@ -2,22 +2,30 @@
 import { pause, systemClock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { hasPendingWrites, settleWrites } from '../../store/embedded/pending-writes.ts';
+import type { NoteStep } from './end-watch.ts';
 
 /** Milliseconds for writes under way to end. */
 const WRITES_MS = 1000;
 
-/** At once, unless the embedded store is writing. */
-export function endProcess(log: Log, code: number): void {
-  if (hasPendingWrites()) void endAfterWrites(log, code);
-  else process.exit(code);
+interface End {
+  readonly log: Pick<Log, 'error'>;
+  readonly noteStep?: NoteStep;
+  exit(code: number): void;
 }
 
-async function endAfterWrites(log: Log, code: number): Promise<void> {
+/** At once, unless the embedded store is writing. */
+export function endProcess(code: number, end: End): void {
+  end.noteStep?.('a thread of Node.js that waits for a disk or a name server', WRITES_MS);
+  if (hasPendingWrites()) void endAfterWrites(code, end);
+  else end.exit(code);
+}
+
+async function endAfterWrites(code: number, { log, exit }: End): Promise<void> {
   const isSettled = await Promise.race([
     settleWrites().then(() => true),
     pause(systemClock, WRITES_MS).then(() => false),
   ]);
-  if (isSettled) process.exit(code);
+  if (isSettled) return exit(code);
   log.error(
     'A write to DATA_DIR does not end, so this process is killed. Look for what holds its disk, or store.mdb, up.',
   );

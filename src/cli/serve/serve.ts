@@ -6,6 +6,7 @@ import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
 import { AuditLogError } from '../../telemetry/audit/line-sink.ts';
 import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
 import type { Setup } from '../../upstreams/catalog/plan.ts';
+import type { NoteStep } from '../command/end-watch.ts';
 import { logEnvironment } from '../command/env-file.ts';
 import { chooseOtherPort, describeListenError, StartError } from '../command/errors.ts';
 import { describeCommand, describeWithPort } from '../command/invocation.ts';
@@ -33,13 +34,17 @@ export async function serve(config: Config, options: ServeOptions): Promise<Gate
   return runGateway(
     config,
     { log, lockCommand: describeCommand(['lock'], process), ...(catalog && { catalog }) },
-    { ...how, handleEnd: (close) => handleProcessEnd(log, close), describeWithPort },
+    {
+      ...how,
+      handleEnd: (close) => handleProcessEnd(log, close, config.server.logFormat),
+      describeWithPort,
+    },
   );
 }
 
 interface RunOptions {
   /** Sees to it that `close` is called when this process is to end. */
-  handleEnd(close: () => Promise<void>): void;
+  handleEnd(close: (noteStep?: NoteStep) => Promise<void>): void;
   readonly alsoClose?: () => Promise<void>;
   readonly configFile?: ConfigFile | undefined;
   /** Called once the gateway serves what the configuration file says since it, or its lock, changed. */
@@ -54,9 +59,9 @@ export async function runGateway(
   options: RunOptions,
 ): Promise<Gateway> {
   const { handleEnd, alsoClose = async () => {}, configFile, onReload } = options;
-  let close = alsoClose;
+  let close: (noteStep?: NoteStep) => Promise<void> = alsoClose;
   // At once: as the first process of a container, nothing else would handle a signal.
-  handleEnd(() => close());
+  handleEnd((noteStep) => close(noteStep));
   const gateway = await openGateway(
     config,
     { ...deps, ...(configFile && toDeps(configFile)) },
@@ -70,9 +75,9 @@ export async function runGateway(
     close: () => close(),
     log: deps.log,
   });
-  close = async () => {
+  close = async (noteStep) => {
     stopFollowing?.();
-    await gateway.close();
+    await gateway.close(noteStep);
     await alsoClose();
   };
   const { host, port } = config.server;
