@@ -135,7 +135,6 @@ const ENTRIES = [
   'testing',
   'cli/main',
   'cli/dev-provider/main',
-  'cli/command/kill-late',
   'cli/serve/workers/worker',
   'cli/setup/catalog-file/resolve-postern',
 ];

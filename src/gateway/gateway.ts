@@ -106,10 +106,9 @@ export interface Gateway {
   listServers(): readonly ServerFacts[];
   /**
    * Not ready at once, serves on for `SHUTDOWN_DELAY_MS`, finishes what is in flight (for as long again at most, and
-   * never less than 10 s), closes the store, which it owns even when it was given. `noteStep` hears what it is at, and
-   * for how many milliseconds that may take.
+   * never less than 10 s), closes the store, which it owns even when it was given.
    */
-  close(noteStep?: (step: string, limitMs: number) => void): Promise<void>;
+  close(): Promise<void>;
 }
 
 /** Milliseconds for what is in flight when a process stops; more where `SHUTDOWN_DELAY_MS` is more. */
@@ -357,6 +356,8 @@ export async function createGateway(
         })
       : [];
 
+  /** It cannot listen, so that there is nobody to serve on for. */
+  let hasFailed = false;
   let isShuttingDown = false;
   const readinessChecks = {
     store: store.ping,
@@ -399,7 +400,9 @@ export async function createGateway(
   return {
     handler: server.handler,
     async listen() {
+      hasFailed = true;
       const { port } = await server.listen(config.server.port, config.server.host);
+      hasFailed = false;
       logListening(config, port, log);
       return port;
     },
@@ -411,20 +414,18 @@ export async function createGateway(
     },
     countSessions: mcp.countSessions,
     listServers: () => upstreams?.listServers() ?? [],
-    async close(noteStep) {
+    async close() {
       isShuttingDown = true;
       server.startDraining();
       const { shutdownDelayMs } = config.server;
-      const graceMs = Math.max(MIN_GRACE_MS, shutdownDelayMs);
-      noteStep?.('calls that are under way', shutdownDelayMs + graceMs);
-      if (shutdownDelayMs > 0) await pause(clock, shutdownDelayMs);
+      if (shutdownDelayMs > 0 && !hasFailed) await pause(clock, shutdownDelayMs);
       mcp.stopWaiting();
+      const graceMs = Math.max(MIN_GRACE_MS, shutdownDelayMs);
       await Promise.all([
         server.close(graceMs),
         Promise.race([mcp.drainStreams(), pause(clock, graceMs)]),
         mcp.endTasks(graceMs),
       ]);
-      noteStep?.('streams that are kept, or servers that are programs', PROGRAMS_MS);
       await mcp.keepStreams();
       await upstreams?.close(0);
       mcp.close();
@@ -436,18 +437,9 @@ export async function createGateway(
       authorization.close();
       outbound.close();
       try {
-        await closeInTime('store', store.close);
+        await closeInTime('store', store.close(), clock);
       } finally {
-        await closeInTime('audit log or the exporter of traces', observation.close);
-      }
-
-      /** @throws Error with the name of the part that takes longer. */
-      async function closeInTime(part: string, closePart: () => Promise<void>): Promise<void> {
-        noteStep?.(`the ${part}`, CLOSE_MS);
-        const tooLate = pause(clock, CLOSE_MS).then(() => {
-          throw new Error(`The ${part} did not close within ${CLOSE_MS / 1000} s`);
-        });
-        await Promise.race([closePart(), tooLate]);
+        await closeInTime('audit log or the exporter of traces', observation.close(), clock);
       }
     },
   };
@@ -455,8 +447,14 @@ export async function createGateway(
 
 /** Milliseconds for the store, and for what is written last: with what is in flight less than the time that containers are given. */
 const CLOSE_MS = 2000;
-/** Milliseconds for programs, which hear SIGTERM and then SIGKILL, and for what goes to the store before. */
-const PROGRAMS_MS = 5000;
+
+/** @throws Error with the name of the part that takes longer. */
+async function closeInTime(part: string, closing: Promise<void>, clock: Clock): Promise<void> {
+  const tooLate = pause(clock, CLOSE_MS).then(() => {
+    throw new Error(`The ${part} did not close within ${CLOSE_MS / 1000} s`);
+  });
+  await Promise.race([closing, tooLate]);
+}
 
 /** @throws ConfigError with all that the file needs and the settings lack. */
 function checkFile(file: GatewayFile, config: Config): void {

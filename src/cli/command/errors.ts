@@ -5,7 +5,6 @@ import { DefinitionError } from '../../errors/gateway-error.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { LockFileError } from '../../upstreams/lock/lock-file.ts';
-import { endProcess } from './end-process.ts';
 import type { Invocation } from './invocation.ts';
 
 /** Why the service cannot start: lines for the operator. */
@@ -90,10 +89,7 @@ export function endWithError(error: unknown, { process, console }: Invocation): 
   console.error(escapeInvisible(describeError(error).join('\n')));
   // Node alone knows the place of a syntax error, and prints it when nobody catches the error.
   if (error instanceof SyntaxError) queueMicrotask(() => rethrow(error));
-  else {
-    const code = error instanceof UsageError ? 2 : 1;
-    endProcess(code, { log: console, exit: () => process.exit(code) });
-  }
+  else process.exit(error instanceof UsageError ? 2 : 1);
 }
 
 function describeError(error: unknown): readonly string[] {

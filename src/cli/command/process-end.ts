@@ -3,9 +3,8 @@ import { constants } from 'node:os';
 import { getStackFacts } from '../../errors/gateway-error.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { standardOutput } from '../../platform/line-output.ts';
-import type { Log, LogFormat } from '../../platform/log.ts';
+import type { Log } from '../../platform/log.ts';
 import { endProcess } from './end-process.ts';
-import { createEndWatch, type NoteStep } from './end-watch.ts';
 import { isRunByNpx } from './invocation.ts';
 
 /**
@@ -15,13 +14,7 @@ import { isRunByNpx } from './invocation.ts';
 const REPEATED_INTERRUPT_MS = 200;
 
 /** SIGTERM and SIGINT close and exit 0, a second one exits at once; an error nobody caught exits 1. */
-export function handleProcessEnd(
-  log: Log,
-  close: (noteStep: NoteStep) => Promise<void>,
-  format: LogFormat = 'json',
-): void {
-  const noteStep = createEndWatch(log, format);
-  const end = (code: number) => endProcess(code, { log, noteStep, exit });
+export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
   let first: { readonly signal: string; readonly at: number } | undefined;
 
   function onSignal(signal: 'SIGTERM' | 'SIGINT'): void {
@@ -34,22 +27,23 @@ export function handleProcessEnd(
     }
     const isRepeated =
       signal === 'SIGINT' && first.signal === signal && at - first.at <= REPEATED_INTERRUPT_MS;
-    if (!isRepeated) end(128 + constants.signals[signal]);
+    if (!isRepeated) void end(128 + constants.signals[signal], log);
   }
 
   async function shutDown(): Promise<void> {
-    const code = await closeAll(log, () => close(noteStep));
+    const code = await closeAll(log, close);
     if (code === 0) log.info('Stopped.');
-    end(code);
+    await end(code, log);
   }
 
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
   handleStandardOutput();
-  handleUncaughtErrors(log, end);
+  handleUncaughtErrors(log);
 }
 
-const exit = (code: number): never => process.exit(code);
+const end = (code: number, log: Log): Promise<void> =>
+  endProcess(code, { log, exit: () => process.exit(code) });
 
 /** Meanwhile this process goes on: the timers of the gateway's parts keep nothing alive, and there may be nothing else. */
 export function stayAlive<Result>(work: Promise<Result>): Promise<Result> {
@@ -75,20 +69,19 @@ export function endWithNpx(): void {
  * Whether a second signal ends it at once is for the main process to say, which then ends the worker.
  */
 export function handleWorkerEnd(log: Log, close: () => Promise<void>): void {
-  const end = (code: number) => endProcess(code, { log, exit });
   let isEnding = false;
 
   async function shutDown(): Promise<void> {
     if (isEnding) return;
     isEnding = true;
-    end(await closeAll(log, close));
+    await end(await closeAll(log, close), log);
   }
 
   process.on('SIGTERM', () => void shutDown());
   // Ctrl+C reaches all processes of a terminal.
   process.on('SIGINT', () => {});
   handleStandardOutput();
-  handleUncaughtErrors(log, end);
+  handleUncaughtErrors(log);
 }
 
 /** Resolves to the exit code. */
@@ -109,13 +102,13 @@ function handleStandardOutput(): void {
   process.on('exit', () => standardOutput.flush());
 }
 
-function handleUncaughtErrors(log: Log, end: (code: number) => void): void {
+function handleUncaughtErrors(log: Log): void {
   process.on('uncaughtException', (cause: unknown) => {
     log.error(
       'An error was not caught, so the process ends. The stack shows where it was thrown, perhaps in a tool.',
       { cause, ...getStackFacts(cause) },
     );
-    end(1);
+    void end(1, log);
   });
 
   // A forgotten await in one tool must not end the service for everybody.

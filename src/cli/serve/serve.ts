@@ -6,7 +6,6 @@ import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
 import { AuditLogError } from '../../telemetry/audit/line-sink.ts';
 import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
 import type { Setup } from '../../upstreams/catalog/plan.ts';
-import type { NoteStep } from '../command/end-watch.ts';
 import { logEnvironment } from '../command/env-file.ts';
 import { chooseOtherPort, describeListenError, StartError } from '../command/errors.ts';
 import { describeCommand, describeWithPort } from '../command/invocation.ts';
@@ -34,17 +33,13 @@ export async function serve(config: Config, options: ServeOptions): Promise<Gate
   return runGateway(
     config,
     { log, lockCommand: describeCommand(['lock'], process), ...(catalog && { catalog }) },
-    {
-      ...how,
-      handleEnd: (close) => handleProcessEnd(log, close, config.server.logFormat),
-      describeWithPort,
-    },
+    { ...how, handleEnd: (close) => handleProcessEnd(log, close), describeWithPort },
   );
 }
 
 interface RunOptions {
   /** Sees to it that `close` is called when this process is to end. */
-  handleEnd(close: (noteStep?: NoteStep) => Promise<void>): void;
+  handleEnd(close: () => Promise<void>): void;
   readonly alsoClose?: () => Promise<void>;
   readonly configFile?: ConfigFile | undefined;
   /** Called once the gateway serves what the configuration file says since it, or its lock, changed. */
@@ -59,9 +54,9 @@ export async function runGateway(
   options: RunOptions,
 ): Promise<Gateway> {
   const { handleEnd, alsoClose = async () => {}, configFile, onReload } = options;
-  let close: (noteStep?: NoteStep) => Promise<void> = alsoClose;
+  let close = alsoClose;
   // At once: as the first process of a container, nothing else would handle a signal.
-  handleEnd((noteStep) => close(noteStep));
+  handleEnd(() => close());
   const gateway = await openGateway(
     config,
     { ...deps, ...(configFile && toDeps(configFile)) },
@@ -75,13 +70,14 @@ export async function runGateway(
     close: () => close(),
     log: deps.log,
   });
-  close = async (noteStep) => {
+  close = async () => {
     stopFollowing?.();
-    await gateway.close(noteStep);
+    await gateway.close();
     await alsoClose();
   };
   const { host, port } = config.server;
-  await gateway.listen().catch((error: unknown) => {
+  await gateway.listen().catch(async (error: unknown) => {
+    await gateway.close();
     const place = { host, port, describeWithPort: options.describeWithPort };
     throw new StartError([describeListenError(error, place)]);
   });

@@ -5,7 +5,6 @@ import type { Config } from '../../../config/config.ts';
 import { logListening, logStartWarnings } from '../../../config/start-log.ts';
 import { computePauseMs } from '../../../platform/back-off.ts';
 import { createLog, type Log } from '../../../platform/log.ts';
-import type { NoteStep } from '../../command/end-watch.ts';
 import { logEnvironment } from '../../command/env-file.ts';
 import { StartError } from '../../command/errors.ts';
 import { handleProcessEnd } from '../../command/process-end.ts';
@@ -36,7 +35,7 @@ export async function superviseWorkers(
     atStart: configFile && describeProtection(configFile.setup),
     endMs: 2 * shutdownDelayMs + END_MS,
   });
-  handleProcessEnd(log, pool.close, config.server.logFormat);
+  handleProcessEnd(log, pool.close);
   if (configFile !== undefined) onHangUp(pool.hangUp, pool.close);
   await pool.start(workers);
   logListening(config, config.server.port, log, { workers });
@@ -115,9 +114,8 @@ function createWorkerPool(log: Log, { atStart, endMs }: PoolOptions) {
   }
 
   /** Shuts all down and waits for them. @throws Error when one did not end cleanly. */
-  async function close(noteStep?: NoteStep): Promise<void> {
+  async function close(): Promise<void> {
     isEnding = true;
-    noteStep?.('its workers', endMs);
     const limit = setTimeout(killHanging, endMs);
     const ends = await Promise.all(Array.from(running, (worker) => worker.shutDown()));
     clearTimeout(limit);
