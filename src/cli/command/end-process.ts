@@ -2,7 +2,7 @@
 // long a disk, a lock or a name server holds them up, and can do nothing meanwhile: so that is waited for before, and not for ever.
 import { pause, systemClock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { hasWritesUnderWay, refuseWrites } from '../../store/embedded/writes-under-way.ts';
+import { hasWritesUnderWay, holdWritesBack } from '../../store/embedded/writes-under-way.ts';
 
 /** Milliseconds for what threads are at. */
 const THREADS_MS = 1000;
@@ -15,7 +15,7 @@ interface End {
 
 /** At once, unless a thread is at work. */
 export async function endProcess(code: number, { log, exit }: End): Promise<void> {
-  refuseWrites();
+  holdWritesBack();
   const latest = systemClock.monotonic() + THREADS_MS;
   let work = findThreadWork();
   while (work !== undefined && systemClock.monotonic() < latest) {

@@ -1,13 +1,12 @@
 // Writes of lmdb that are under way in this process. Each has a thread that waits for this one to run its change: a process
 // that exits before has Node.js wait for that thread, which waits for it, and never ends.
-import { StoreUnavailable } from '../store.ts';
 
 let underWay = 0;
 let isEnding = false;
 
-/** @throws StoreUnavailable once the process ends. */
+/** Once the process ends, none begins: its caller hears nothing, as of one that the end cuts off. */
 export async function trackWrite<Result>(begin: () => Promise<Result>): Promise<Result> {
-  if (isEnding) throw new StoreUnavailable('This process ends');
+  if (isEnding) return new Promise(() => {});
   underWay += 1;
   try {
     return await begin();
@@ -19,6 +18,6 @@ export async function trackWrite<Result>(begin: () => Promise<Result>): Promise<
 export const hasWritesUnderWay = (): boolean => underWay > 0;
 
 /** From now on none begins. */
-export function refuseWrites(): void {
+export function holdWritesBack(): void {
   isEnding = true;
 }
