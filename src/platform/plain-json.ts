@@ -8,12 +8,19 @@ export type Originals = Map<unknown, unknown>;
 const MAX_LEVELS = 250;
 
 /** With what JavaScript makes of each `JsonNumber`; the same value where it has none. */
-export function toPlain(value: unknown, originals?: Originals, levels = MAX_LEVELS): unknown {
+export function toPlain(value: unknown, levels = MAX_LEVELS): unknown {
   if (value instanceof JsonNumber) return value.valueOf();
   if (typeof value !== 'object' || value === null || levels === 0) return value;
-  const plain = mapMembers(value, (member) => toPlain(member, originals, levels - 1));
-  if (plain !== value) originals?.set(plain, value);
-  return plain;
+  return mapMembers(value, (member) => toPlain(member, levels - 1));
+}
+
+/** The same, made anew at every depth: whoever gets it may change it. */
+export function copyPlain(value: unknown, originals: Originals, levels = MAX_LEVELS): unknown {
+  if (value instanceof JsonNumber) return value.valueOf();
+  if (typeof value !== 'object' || value === null || levels === 0) return value;
+  const copy = copyMembers(value, (member) => copyPlain(member, originals, levels - 1));
+  originals.set(copy, value);
+  return copy;
 }
 
 /**
@@ -47,10 +54,13 @@ function mapMembers(value: object, map: (member: unknown, key: string) => unknow
     isChanged ||= !Object.is(mapped, member);
     return mapped;
   };
-  const mapped = Array.isArray(value)
-    ? value.map((member, index) => mapOne(member, String(index)))
-    : Object.fromEntries(
-        Object.entries(value).map(([key, member]) => [key, mapOne(member, key)] as const),
-      );
+  const mapped = copyMembers(value, mapOne);
   return isChanged ? mapped : value;
 }
+
+const copyMembers = (value: object, map: (member: unknown, key: string) => unknown): object =>
+  Array.isArray(value)
+    ? value.map((member, index) => map(member, String(index)))
+    : Object.fromEntries(
+        Object.entries(value).map(([key, member]) => [key, map(member, key)] as const),
+      );

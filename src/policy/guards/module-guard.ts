@@ -4,7 +4,7 @@ import { statSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { ConfigError } from '../../config/problem.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type Originals, restoreNumbers, toPlain } from '../../platform/plain-json.ts';
+import { copyPlain, type Originals, restoreNumbers } from '../../platform/plain-json.ts';
 import type { AskedMessage } from './asked-message.ts';
 import { type Decision, GuardFailure, readDecision } from './decision.ts';
 import type { AskGuard } from './run-guard.ts';
@@ -24,9 +24,8 @@ export async function loadModuleGuard(
 
   return function askModule(message) {
     const originals: Originals = new Map();
-    const value = toPlain(message.value, originals);
-    // Most have no number that JavaScript does not keep.
-    if (value === message.value) return ask(message, readDecision);
+    // A copy: of the value itself it may be known how it was written, and the guard may change it in place.
+    const value = copyPlain(message.value, originals);
     return ask({ ...message, value }, (answer) => {
       const decision = readDecision(answer);
       return decision.kind === 'change'
