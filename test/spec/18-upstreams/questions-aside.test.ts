@@ -198,22 +198,16 @@ describe('two replicas', () => {
   test('§18.3 numbers of what is asked there are as they were spelled', async () => {
     const raw = closeAfterTest(await startScriptedHttp('session'));
     const tools = '[{"name":"echo","inputSchema":{"type":"object"}}]';
-    raw.answer('initialize', (res, request) => {
-      res.setHeader('mcp-session-id', 's-1');
-      const capabilities = { tools: { listChanged: true } };
-      const serverInfo = { name: 'raw', version: '1' };
-      const result = { protocolVersion: '2025-11-25', capabilities, serverInfo };
-      sendJson(res, toResult(request, result));
-    });
     raw.answer('tools/list', (res, { message }) =>
       sendJson(res, `{"jsonrpc":"2.0","id":${message.id},"result":{"tools":${tools}}}`),
     );
-    // The stream of the session, and a call that waits for an answer on it.
-    let stream: ServerResponse | undefined;
+    // Of each session one, as many servers have it.
+    const streams = new Map<unknown, ServerResponse>();
     let waiting: (() => void) | undefined;
-    raw.answer('GET', (res) => {
-      if (stream !== undefined) return void res.writeHead(409).end();
-      stream = startEvents(res);
+    raw.answer('GET', (res, { headers }) => {
+      const session = headers['mcp-session-id'];
+      if (streams.has(session)) res.writeHead(409).end();
+      else streams.set(session, startEvents(res));
     });
     raw.answer('response', (res) => {
       res.writeHead(202).end();
@@ -230,12 +224,16 @@ describe('two replicas', () => {
     const two = await start();
     const atOne = await openClient(one, { capabilities: ABLE, token });
     await lastOf(await atOne.call('one__echo'));
-    await expect.poll(() => stream).toBeDefined();
+    const session = raw.received.findLast(({ message }) => message.method === 'tools/call')
+      ?.headers['mcp-session-id'];
+    await expect.poll(() => streams.has(session)).toBe(true);
     raw.answer('tools/call', (res, request) => {
       waiting = () => sendJson(res, toResult(request, { content: [] }));
-      stream?.write(
-        'data: {"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"n":{"type":"number","maximum":1e400}}}}}\n\n',
-      );
+      streams
+        .get(session)
+        ?.write(
+          'data: {"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"n":{"type":"number","maximum":1e400}}}}}\n\n',
+        );
     });
     const call = await (await atOne.at(two)).call('one__echo');
     const asked = await call.next();
