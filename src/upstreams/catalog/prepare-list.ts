@@ -390,5 +390,7 @@ export interface Entry {
 export const BUILT_IN = '';
 
 /** What is shown of an entry, with the numbers that its server wrote. */
-export const showNumbers = ({ exact }: Entry, item: RawItem): unknown =>
-  exact === undefined ? item : restoreNumbers(item, exact, new Map());
+export function showNumbers({ exact }: Entry, item: RawItem): RawItem {
+  const shown = exact && restoreNumbers(item, exact, new Map());
+  return isObject(shown) ? shown : item;
+}

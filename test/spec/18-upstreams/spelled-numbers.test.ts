@@ -46,7 +46,7 @@ const write =
   (res, { message }) =>
     sendJson(res, `{"jsonrpc":"2.0","id":${message.id},"result":${result}}`);
 
-const LISTED = `{"tools":[{"name":"any","inputSchema":{"type":"object","properties":{"a":{"enum":${NUMBERS},"maximum":1e400}}},"_meta":{"x/y":1.0}}]}`;
+const LISTED = `{"tools":[{"name":"any","description":"Counts rows","inputSchema":{"type":"object","properties":{"a":{"enum":${NUMBERS},"maximum":1e400}}},"_meta":{"x/y":1.0}}]}`;
 
 async function startServer(era: 'session' | 'stateless'): Promise<ScriptedHttp> {
   const server = closeAfterTest(await startScriptedHttp(era));
@@ -79,6 +79,27 @@ test.each(['session', 'stateless'] as const)(
     expect(OF_CALL(server)[0]).toContain(`"x/a":${NUMBERS}`);
   },
 );
+
+test('§25.3 numbers: tools that are found, described or pinned have them as they were spelled', async () => {
+  const server = await startServer('session');
+  const views = { some: { servers: ['one'], search: true, pinned: ['one__any'] } };
+  const gateway = await startForTest({
+    file: { mcpServers: { one: { url: server.url } }, views },
+    view: 'some',
+  });
+  const token = await gateway.issuer.sign({ sub: 'ann' });
+  const session = await gateway.open({ token });
+  const ask = async (method: string, params: object = {}) =>
+    (await gateway.rpc({ jsonrpc: '2.0', id: 1, method, params }, { token, session })).text;
+  const whole = `"properties":{"a":{"enum":${NUMBERS},"maximum":1e400}}`;
+  expect(await ask('tools/list')).toContain(whole);
+  for (const given of [
+    { name: 'search_tools', arguments: { query: 'count rows' } },
+    { name: 'describe_tools', arguments: { names: ['one__any'] } },
+  ]) {
+    expect((await ask('tools/call', given)).replaceAll('\\"', '"')).toContain(whole);
+  }
+});
 
 test('§18.3 numbers: what a server of the session era asks, is answered and tells meanwhile is as it was spelled', async () => {
   const server = await startServer('session');

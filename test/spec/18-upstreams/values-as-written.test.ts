@@ -1,6 +1,7 @@
 // Arguments and results as they were written, whatever way leads to a server, and whatever looks at them on it.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { JsonObject } from '../../../src/platform/json.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';
 import { createAnyJsonText } from '../../support/fuzz/json-texts.ts';
 import { writeGuard } from '../../support/guards/module-guard.ts';
@@ -19,7 +20,7 @@ async function createCall(gateway: CatalogGateway) {
   const token = await gateway.issuer.sign({ sub: 'ann' });
   const session = await gateway.open({ token });
 
-  return async function call(era: Era, name: Name, args: string, meta: object = {}) {
+  return async function call(era: Era, name: Name, args: string, meta: JsonObject = {}) {
     const given = { name: `${name}__echo` };
     const { message, headers } = statelessRequest('tools/call', given, { meta });
     const written =
@@ -146,7 +147,9 @@ test.each(ERAS)(
     const change =
       'const { value } = message; value.arguments.secret = "gone"; value._meta["x/secret"] = "gone"; return { decision: "change", value };';
     const call = await createCall(await startGateway(await guard(change, 'tools/call')));
-    const { sent } = await call(era, 'json', '{"secret":"told","back":"1"}', { 'x/secret': 'told' });
+    const { sent } = await call(era, 'json', '{"secret":"told","back":"1"}', {
+      'x/secret': 'told',
+    });
     expect(sent).toContain('"secret":"gone"');
     expect(sent).toContain('"x/secret":"gone"');
     expect(sent).not.toContain('told');
