@@ -176,3 +176,16 @@ test('§26.3 guards: what a guard changes in place and lets pass goes on as it w
   expect(shown).toContain('this');
   expect(shown).not.toContain('another');
 });
+
+test.each([
+  ['[5,7205759403792793601]', '[7205759403792793601]'],
+  ['[7205759403792793601,7205759403792793602]', undefined],
+  ['[1.0,1e0]', '[1.0]'],
+])('§26.3 guards: of %s without its first number the server gets %s', async (given, left) => {
+  const change =
+    'const { value } = message; value.arguments.ids.shift(); return { decision: "change", value };';
+  const call = await createCall(await startGateway(await guard(change, 'tools/call')));
+  const { sent } = await call('session', 'json', `{"ids":${given},"back":"1"}`);
+  if (left === undefined) expect(sent).toContain('could not look at this');
+  else expect(sent).toContain(`"ids":${left}`);
+});
