@@ -10,7 +10,7 @@ import {
   noteWritten,
 } from './json.ts';
 import { toPlain } from './plain-json.ts';
-import { cutJson, type JsonPath } from './splice-json.ts';
+import { cutJson, cutMembers, type JsonPath } from './splice-json.ts';
 
 /** Where a value stands. It is looked for once somebody wants it. */
 interface Source {
@@ -36,17 +36,16 @@ export function noteSource(value: object, text: string, path: JsonPath): void {
 /** The same of each object among the members of the one at the path. */
 export function noteMembers(value: unknown, text: string, path: JsonPath): void {
   if (!isObject(value)) return;
-  for (const [name, member] of Object.entries(value)) {
-    if (isObject(member)) noteSource(member, text, [...path, name]);
+  for (const [name, cut] of cutMembers(text, path)) {
+    const member = value[name];
+    if (isObject(member)) noteSource(member, cut, []);
   }
 }
 
 /** Notes how a value is written that has some of the members of the one at the path. */
 export function noteParts(value: JsonObject, text: string, path: JsonPath): void {
-  const members = Object.keys(value).flatMap((name) => {
-    const cut = cutJson(text, [...path, name]);
-    return cut === undefined ? [] : [`${JSON.stringify(name)}:${cut}`];
-  });
+  const parts = [...cutMembers(text, path)].filter(([name]) => Object.hasOwn(value, name));
+  const members = parts.map(([name, cut]) => `${JSON.stringify(name)}:${cut}`);
   if (members.length > 0) noteSource(value, `{${members.join(',')}}`, []);
 }
 
@@ -121,9 +120,9 @@ export function toRawJson<Value extends object>(value: Value): Value | RawJson {
 
 /** The same of its members: of each object, or of all where it is known how it was written itself. */
 export function toRawMembers(value: JsonObject): JsonObject {
-  const text = findText(value);
+  const parts = cutMembers(findText(value) ?? '', []);
   const toRaw = (name: string, member: unknown) => {
-    const cut = text && cutJson(text, [name]);
+    const cut = parts.get(name);
     if (cut !== undefined) return new RawJson(cut);
     return isObject(member) ? toRawJson(member) : member;
   };

@@ -156,6 +156,7 @@ function readCacheHint(
   scope: unknown,
   user: Context['user'],
 ): CacheHint | undefined {
-  if (typeof ttlMs !== 'number' || !(ttlMs >= 0)) return undefined;
+  if (typeof ttlMs !== 'number' || !(ttlMs >= 0 && ttlMs < Number.POSITIVE_INFINITY))
+    return undefined;
   return { ttlMs, scope: scope === 'public' && user === undefined ? 'public' : 'private' };
 }
