@@ -1,6 +1,6 @@
 // JSON from elsewhere, read without trust.
 import { isAscii } from 'node:buffer';
-import { RawJson, writeExactJson } from './exact-json.ts';
+import { RawJson, writeMembers } from './exact-json.ts';
 import { findEndOfString } from './json-text.ts';
 import { createNote } from './note.ts';
 import { openWorkspace } from './scan/workspace.ts';
@@ -251,9 +251,9 @@ export function addMembers(
   return (
     members &&
     surround(
-      `${writeExactJson(before).slice(0, -1)},`,
+      `${writeMembers(before).slice(0, -1)},`,
       members,
-      `,${writeExactJson(behind).slice(1)}`,
+      `,${writeMembers(behind).slice(1)}`,
     )
   );
 }
