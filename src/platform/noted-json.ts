@@ -9,6 +9,7 @@ import {
   joinPieces,
   noteWritten,
 } from './json.ts';
+import { createNote } from './note.ts';
 import { toPlain } from './plain-json.ts';
 import { cutJson, cutMembers, type JsonPath } from './splice-json.ts';
 
@@ -19,18 +20,12 @@ interface Source {
   isCut: boolean;
 }
 
-const SOURCE = Symbol('source');
-const EXACT = Symbol('exact');
-
-interface Noted {
-  readonly [EXACT]?: JsonObject;
-  readonly [SOURCE]?: Source | undefined;
-}
+const SOURCE = createNote<Source | undefined>();
+const EXACT = createNote<JsonObject>();
 
 /** Notes that the value is what the text has at the path. */
 export function noteSource(value: object, text: string, path: JsonPath): void {
-  const source: Source = { text, path, isCut: false };
-  Object.defineProperty(value, SOURCE, { value: source, writable: true });
+  SOURCE.set(value, { text, path, isCut: false });
 }
 
 /** The same of each object among the members of the one at the path. */
@@ -51,7 +46,7 @@ export function noteParts(value: JsonObject, text: string, path: JsonPath): void
 
 /** Lets go of the text, for a value that nobody passes on. */
 export function forgetSource(value: object): void {
-  if (Object.hasOwn(value, SOURCE)) Object.assign(value, { [SOURCE]: undefined });
+  SOURCE.set(value, undefined);
 }
 
 /**
@@ -63,7 +58,7 @@ export function findText(value: object): string | undefined {
   if (written !== undefined) {
     return typeof written === 'string' ? written : decodeUtf8(joinPieces(written));
   }
-  const source = findSource(value);
+  const source = SOURCE.find(value);
   if (source === undefined || source.isCut) return source?.text;
   const text = findUsualText(value, source) ?? cutText(source);
   if (text === undefined) return undefined;
@@ -89,28 +84,20 @@ function findUsualText(value: object, { text, path }: Source): string | undefine
   if (at === -1 || text.indexOf(quoted, at + 1) !== -1) return undefined;
   const json = JSON.stringify(value);
   const start = at + quoted.length + 1;
-  return text[start - 1] === ':' && text.slice(start, start + json.length) === json
-    ? json
-    : undefined;
+  return text[start - 1] === ':' && text.startsWith(json, start) ? json : undefined;
 }
-
-const findSource = (value: Noted): Source | undefined =>
-  Object.hasOwn(value, SOURCE) ? value[SOURCE] : undefined;
 
 /** The value with its numbers as they were spelled: a copy, or itself where it is not known how it was written. */
 export function readExact(value: object): JsonObject {
-  const known = findExact(value);
+  const known = EXACT.find(value);
   if (known !== undefined) return known;
   const text = findText(value);
   const found = text === undefined ? value : addExactNumbers(value, text);
   const exact = isObject(found) ? found : {};
   // Many rules may look at one call.
-  if (text !== undefined) Object.defineProperty(value, EXACT, { value: exact });
+  if (text !== undefined) EXACT.set(value, exact);
   return exact;
 }
-
-const findExact = (value: Noted): JsonObject | undefined =>
-  Object.hasOwn(value, EXACT) ? value[EXACT] : undefined;
 
 /** What stands for the value in a message that `writeExactJson` writes. */
 export function toRawJson<Value extends object>(value: Value): Value | RawJson {

@@ -118,7 +118,9 @@ function noteEdited<Shown extends JsonObject>(
   edits: readonly JsonEdit[],
 ): Shown {
   const text = findText(result);
-  if (text !== undefined) noteWritten(shown, spliceJson(text, edits));
+  if (text === undefined) return shown;
+  const made = edits.filter(({ path: [name = ''] }) => Object.hasOwn(result, name));
+  noteWritten(shown, spliceJson(text, made));
   return shown;
 }
 
