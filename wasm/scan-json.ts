@@ -4,13 +4,20 @@
 // Positions are addresses in the memory, and only grow. Some is read behind the end before it is known to stand there, never
 // more than 128 bytes: it cannot become a part of the object, since one is only accepted that ends exactly at its end.
 
-// The memory: where each member stands, what closes each array and object around, and from 2048 on the text.
+// The memory: where each member stands, what closes each array and object around, where the parts of lists stand, and from 8192 on
+// the text.
 const TABLE: usize = 0;
 /** The name's first byte and the one behind it, and those of the value. */
 const MEMBER_BYTES: usize = 16;
 const MAX_MEMBERS: usize = 64;
 const CLOSERS: usize = 1024;
 const MAX_LEVELS: usize = 100;
+/** How many parts are known; NONE where they are not all in the table. */
+const PARTS_COUNT: usize = 1148;
+/** As members have them; the name of an entry of a list is from NOWHERE to NOWHERE. */
+const PARTS: usize = 1152;
+/** What has no room any more is put here, one over the other. */
+const LAST_PART: usize = 8176;
 
 const NONE: i32 = -1;
 /** In place of an address. */
@@ -26,9 +33,13 @@ const COLON: u8 = 0x3a;
 const BACKSLASH: u8 = 0x5c;
 const OPEN_ARRAY: u8 = 0x5b;
 const OPEN_OBJECT: u8 = 0x7b;
+const CLOSE_ARRAY: u8 = 0x5d;
 const CLOSE_OBJECT: u8 = 0x7d;
 
 /**
+ * Lists are arrays that are members of the object itself. Their parts are their entries, each with the members of its own behind
+ * it if it is an object.
+ *
  * How many members the object from `start` to `end` has, which then stand in the table. NONE for what is no object of RFC 8259,
  * and for what has better be parsed: control characters anywhere, a string that begins with the eight letters of `sought`, more
  * than `maxValues` values, a member of its own whose name is spelled with a backslash, very many levels or own members.
@@ -41,6 +52,8 @@ export function scanObject(start: usize, end: usize, sought: u64, maxValues: i32
   let member = TABLE;
   const tableEnd = TABLE + MAX_MEMBERS * MEMBER_BYTES;
   let isName = false;
+  let part = PARTS;
+  let entry = PARTS;
 
   while (at < end) {
     // At a value, or at a name.
@@ -54,16 +67,28 @@ export function scanObject(start: usize, end: usize, sought: u64, maxValues: i32
         if (member === tableEnd || hasBackslash(nameStart, at)) return NONE;
         store<u32>(member, <u32>nameStart);
         store<u32>(member, <u32>at - 1, 4);
+      } else if (level === 3 && isInList()) {
+        if (hasBackslash(nameStart, at)) part = LAST_PART;
+        store<u32>(part, <u32>nameStart);
+        store<u32>(part, <u32>at - 1, 4);
       }
       at = skipSpaces(at, end);
       if (load<u8>(at) !== COLON) return NONE;
       at = skipSpaces(at + 1, end);
       if (level === 1) store<u32>(member, <u32>at, 8);
+      else if (level === 3) store<u32>(part, <u32>at, 8);
       isName = false;
       continue;
     }
     values += 1;
     if (values > maxValues) return NONE;
+    if (level === 2 && isInList()) {
+      entry = part;
+      store<u32>(entry, NOWHERE);
+      store<u32>(entry, NOWHERE, 4);
+      store<u32>(entry, <u32>at, 8);
+      part = skipPart(part);
+    }
     if (byte === QUOTE) {
       at = skipString(at + 1, end, sought);
     } else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
@@ -85,11 +110,20 @@ export function scanObject(start: usize, end: usize, sought: u64, maxValues: i32
 
     // Behind a value, which may be the last one of those around it.
     for (;;) {
-      if (level === 0) return at === end ? <i32>((member - TABLE) / MEMBER_BYTES) : NONE;
+      if (level === 0) {
+        const parts = <i32>((part - PARTS) / MEMBER_BYTES);
+        store<i32>(PARTS_COUNT, part === LAST_PART ? NONE : parts);
+        return at === end ? <i32>((member - TABLE) / MEMBER_BYTES) : NONE;
+      }
       if (at >= end) return NONE;
       if (level === 1) {
         store<u32>(member, <u32>at, 12);
         member += MEMBER_BYTES;
+      } else if (level === 2 && isInList()) {
+        store<u32>(entry, <u32>at, 12);
+      } else if (level === 3 && isInList() && load<u8>(CLOSERS + 2) === CLOSE_OBJECT) {
+        store<u32>(part, <u32>at, 12);
+        part = skipPart(part);
       }
       at = skipSpaces(at, end);
       byte = load<u8>(at);
@@ -105,6 +139,15 @@ export function scanObject(start: usize, end: usize, sought: u64, maxValues: i32
     }
   }
   return NONE;
+}
+
+/** Of what is two levels deep, or deeper. */
+function isInList(): bool {
+  return load<u8>(CLOSERS + 1) === CLOSE_ARRAY;
+}
+
+function skipPart(part: usize): usize {
+  return part === LAST_PART ? part : part + MEMBER_BYTES;
 }
 
 // Each of these returns where what follows begins; those that may fail return NOWHERE then.

@@ -356,6 +356,8 @@ export async function createGateway(
         })
       : [];
 
+  /** It cannot listen, so that there is nobody to serve on for. */
+  let hasFailed = false;
   let isShuttingDown = false;
   const readinessChecks = {
     store: store.ping,
@@ -398,7 +400,9 @@ export async function createGateway(
   return {
     handler: server.handler,
     async listen() {
+      hasFailed = true;
       const { port } = await server.listen(config.server.port, config.server.host);
+      hasFailed = false;
       logListening(config, port, log);
       return port;
     },
@@ -414,7 +418,7 @@ export async function createGateway(
       isShuttingDown = true;
       server.startDraining();
       const { shutdownDelayMs } = config.server;
-      if (shutdownDelayMs > 0) await pause(clock, shutdownDelayMs);
+      if (shutdownDelayMs > 0 && !hasFailed) await pause(clock, shutdownDelayMs);
       mcp.stopWaiting();
       const graceMs = Math.max(MIN_GRACE_MS, shutdownDelayMs);
       await Promise.all([

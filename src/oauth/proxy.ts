@@ -177,7 +177,9 @@ const createProxyToken = (
       const response = await forwardToProvider(api, config.providerClient, request);
       // A refusal with status 200 goes on as it is, and is no login.
       if (response.status !== 200 || response.refusal !== undefined) {
-        await recentAnswers.endAfterRefusal(grant?.grantId, response.status);
+        // Its grant may be known only since another refresh, at the same moment, was answered.
+        const refused = grant ?? (used ? await recentAnswers.findGrant(used) : undefined);
+        await recentAnswers.endAfterRefusal(refused?.grantId, response.status);
         return renderProviderResponse(response);
       }
       const tokens = parseObject(response.body) ?? {};

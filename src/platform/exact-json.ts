@@ -74,6 +74,7 @@ export function writeExactJson(value: unknown, indent?: number): string {
   written = texts;
   try {
     const json = JSON.stringify(value, undefined, indent) ?? 'null';
+    if (texts.length === 0) return json;
     let exact = '';
     let copied = 0;
     // They stand there in the order in which they were asked for.
@@ -83,10 +84,22 @@ export function writeExactJson(value: unknown, indent?: number): string {
       exact += json.slice(copied, at) + text;
       copied = at + mark.length;
     }
-    return copied === 0 ? json : exact + json.slice(copied);
+    return exact + json.slice(copied);
   } finally {
     written = undefined;
   }
+}
+
+/** The same of an object, member by member: what is a `RawJson` takes no time then. */
+export function writeMembers(object: Readonly<Record<string, unknown>>): string {
+  let members = '';
+  for (const name of Object.keys(object)) {
+    const member = object[name];
+    if (member === undefined) continue;
+    const json = member instanceof RawJson ? member.text : writeExactJson(member);
+    members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${json}`;
+  }
+  return `{${members}}`;
 }
 
 /** The text with a marked string for each such number; undefined where it has none. */

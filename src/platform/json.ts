@@ -1,7 +1,8 @@
 // JSON from elsewhere, read without trust.
 import { isAscii } from 'node:buffer';
-import { RawJson, writeExactJson } from './exact-json.ts';
+import { RawJson, writeMembers } from './exact-json.ts';
 import { findEndOfString } from './json-text.ts';
+import { createNote } from './note.ts';
 import { openWorkspace } from './scan/workspace.ts';
 
 /** The members of a JSON object; of each nothing is known yet. */
@@ -208,24 +209,12 @@ const readName = (quoted: string): string =>
  */
 export type Written = string | readonly Uint8Array[];
 
-/** A member that no copy has: whoever changes a value makes another of it, of which nothing is noted. */
-const WRITTEN = Symbol('written');
+const WRITTEN = createNote<Written>();
 
-/**
- * Notes how the value was written. In the value itself: a WeakMap that is as old as the process would keep each text until the
- * next full garbage collection.
- */
-export function noteWritten(value: object, how: Written): void {
-  Object.defineProperty(value, WRITTEN, { value: how, configurable: true });
-}
+/** Notes how the value was written. */
+export const noteWritten = (value: object, how: Written): void => WRITTEN.set(value, how);
 
-/** Undefined too for a value that only inherits from the one that was written. */
-export const findWritten = (value: object & Noted): Written | undefined =>
-  Object.hasOwn(value, WRITTEN) ? value[WRITTEN] : undefined;
-
-interface Noted {
-  readonly [WRITTEN]?: Written;
-}
+export const findWritten = (value: object): Written | undefined => WRITTEN.find(value);
 
 /** What stands before and behind it. */
 export const surround = (before: string, content: Written, behind: string): Written =>
@@ -262,9 +251,9 @@ export function addMembers(
   return (
     members &&
     surround(
-      `${writeExactJson(before).slice(0, -1)},`,
+      `${writeMembers(before).slice(0, -1)},`,
       members,
-      `,${writeExactJson(behind).slice(1)}`,
+      `,${writeMembers(behind).slice(1)}`,
     )
   );
 }

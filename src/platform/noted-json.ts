@@ -9,8 +9,9 @@ import {
   joinPieces,
   noteWritten,
 } from './json.ts';
+import { createNote } from './note.ts';
 import { toPlain } from './plain-json.ts';
-import { cutJson, type JsonPath } from './splice-json.ts';
+import { cutJson, cutMembers, type JsonPath } from './splice-json.ts';
 
 /** Text and path of a value. The text is searched only once the value is passed on. */
 interface Source {
@@ -19,40 +20,33 @@ interface Source {
   isCut: boolean;
 }
 
-const SOURCE = Symbol('source');
-const EXACT = Symbol('exact');
-
-interface Noted {
-  readonly [EXACT]?: JsonObject;
-  readonly [SOURCE]?: Source | undefined;
-}
+const SOURCE = createNote<Source | undefined>();
+const EXACT = createNote<JsonObject>();
 
 /** Notes that the value is what the text has at the path. */
 export function noteSource(value: object, text: string, path: JsonPath): void {
-  const source: Source = { text, path, isCut: false };
-  Object.defineProperty(value, SOURCE, { value: source, writable: true });
+  SOURCE.set(value, { text, path, isCut: false });
 }
 
 /** The same of each object among the members of the one at the path. */
 export function noteMembers(value: unknown, text: string, path: JsonPath): void {
   if (!isObject(value)) return;
-  for (const [name, member] of Object.entries(value)) {
-    if (isObject(member)) noteSource(member, text, [...path, name]);
+  for (const [name, cut] of cutMembers(text, path)) {
+    const member = value[name];
+    if (isObject(member)) noteSource(member, cut, []);
   }
 }
 
 /** Notes how a value is written that has some of the members of the one at the path. */
 export function noteParts(value: JsonObject, text: string, path: JsonPath): void {
-  const members = Object.keys(value).flatMap((name) => {
-    const cut = cutJson(text, [...path, name]);
-    return cut === undefined ? [] : [`${JSON.stringify(name)}:${cut}`];
-  });
+  const parts = [...cutMembers(text, path)].filter(([name]) => Object.hasOwn(value, name));
+  const members = parts.map(([name, cut]) => `${JSON.stringify(name)}:${cut}`);
   if (members.length > 0) noteSource(value, `{${members.join(',')}}`, []);
 }
 
 /** Lets go of the text, for a value that nobody passes on. */
 export function forgetSource(value: object): void {
-  if (Object.hasOwn(value, SOURCE)) Object.assign(value, { [SOURCE]: undefined });
+  SOURCE.set(value, undefined);
 }
 
 /**
@@ -64,7 +58,7 @@ export function findText(value: object): string | undefined {
   if (written !== undefined) {
     return typeof written === 'string' ? written : decodeUtf8(joinPieces(written));
   }
-  const source = findSource(value);
+  const source = SOURCE.find(value);
   if (source === undefined || source.isCut) return source?.text;
   const text = findUsualText(value, source) ?? cutText(source);
   if (text === undefined) return undefined;
@@ -90,30 +84,22 @@ function findUsualText(value: object, { text, path }: Source): string | undefine
   if (at === -1 || text.indexOf(quoted, at + 1) !== -1) return undefined;
   const json = JSON.stringify(value);
   const start = at + quoted.length + 1;
-  return text[start - 1] === ':' && text.slice(start, start + json.length) === json
-    ? json
-    : undefined;
+  return text[start - 1] === ':' && text.startsWith(json, start) ? json : undefined;
 }
-
-const findSource = (value: Noted): Source | undefined =>
-  Object.hasOwn(value, SOURCE) ? value[SOURCE] : undefined;
 
 /** The value with its numbers as they were spelled: a copy, or itself where it is not known how it was written. */
 export function readExact(value: object): JsonObject {
-  const known = findExact(value);
+  const known = EXACT.find(value);
   if (known !== undefined) return known;
   const text = findText(value);
   const found = text === undefined ? value : addExactNumbers(value, text);
   const exact = isObject(found) ? found : {};
   // Many rules may look at one call.
-  if (text !== undefined) Object.defineProperty(value, EXACT, { value: exact });
+  if (text !== undefined) EXACT.set(value, exact);
   return exact;
 }
 
-const findExact = (value: Noted): JsonObject | undefined =>
-  Object.hasOwn(value, EXACT) ? value[EXACT] : undefined;
-
-/** Stands for the value in a message that `writeExactJson` writes. */
+/** What stands for the value in a message that `writeExactJson` writes. */
 export function toRawJson<Value extends object>(value: Value): Value | RawJson {
   const text = findText(value);
   return text === undefined ? value : new RawJson(text);
@@ -121,9 +107,9 @@ export function toRawJson<Value extends object>(value: Value): Value | RawJson {
 
 /** The same of its members: of each object, or of all where it is known how it was written itself. */
 export function toRawMembers(value: JsonObject): JsonObject {
-  const text = findText(value);
+  const parts = cutMembers(findText(value) ?? '', []);
   const toRaw = (name: string, member: unknown) => {
-    const cut = text && cutJson(text, [name]);
+    const cut = parts.get(name);
     if (cut !== undefined) return new RawJson(cut);
     return isObject(member) ? toRawJson(member) : member;
   };

@@ -21,28 +21,52 @@ export function spliceJson(text: string, edits: readonly JsonEdit[]): string {
 
 /** The text of the value there, as `JSON.parse` takes it: of members of one name the last. Undefined where there is none. */
 export function cutJson(text: string, path: JsonPath): string | undefined {
+  const start = findValue(text, path);
+  return start === undefined ? undefined : text.slice(start, findEndOfValue(text, start));
+}
+
+/** Those of all members of the object there, by their names: however many they are, the text is gone through once. */
+export function cutMembers(text: string, path: JsonPath): ReadonlyMap<string, string> {
+  const cut = new Map<string, string>();
+  const start = findValue(text, path);
+  if (start !== undefined) {
+    eachMember(text, start, (name, from, to) => {
+      if (typeof name === 'string') cut.set(name, text.slice(from, to));
+    });
+  }
+  return cut;
+}
+
+/** Where it begins. */
+function findValue(text: string, path: JsonPath): number | undefined {
   let start = skipSpace(text, 0);
   for (const step of path) {
-    const found = findMember(text, start, step);
+    let found: number | undefined;
+    eachMember(text, start, (key, from) => {
+      if (key === step) found = from;
+    });
     if (found === undefined) return undefined;
     start = found;
   }
-  return text.slice(start, findEndOfValue(text, start));
+  return start;
 }
 
-/** The position at which its value begins. */
-function findMember(text: string, start: number, step: string | number): number | undefined {
+/** Tells of each member, or entry, where its value begins and ends; of what has none nothing. */
+function eachMember(
+  text: string,
+  start: number,
+  tell: (key: string | number, from: number, to: number) => void,
+): void {
+  if (!isContainer(text, start)) return;
   const isArray = text.charCodeAt(start) === OPEN_ARRAY;
-  if (isArray !== (typeof step === 'number') || !isContainer(text, start)) return undefined;
-  let found: number | undefined;
   let at = skipSpace(text, start + 1);
   for (let index = 0; !isClosing(text, at); index++) {
     const key = isArray ? index : readKey(text, at);
-    const value = isArray ? at : findValueOfMember(text, at);
-    if (key === step) found = value;
-    at = skipComma(text, findEndOfValue(text, value));
+    const from = isArray ? at : findValueOfMember(text, at);
+    const to = findEndOfValue(text, from);
+    tell(key, from, to);
+    at = skipComma(text, to);
   }
-  return found;
 }
 
 /** Edits of a value, or of values in it. */

@@ -1,11 +1,12 @@
 // §17: a process ends within its time whatever its store does, and its log says what held it up.
-import { fork } from 'node:child_process';
+import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
+import { writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { INITIALIZE_REQUEST } from '../support/gateway/gateway.ts';
-import { endPosterns, startPostern } from '../support/gateway/process.ts';
+import { endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
 import { openSession } from '../support/gateway/process-http.ts';
 import { connectToEach, startWorkers } from '../support/gateway/workers.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
@@ -49,7 +50,9 @@ test('§17 shutdown: a write that never ends holds nothing up for longer than wh
       msg: 'The shutdown failed.',
       cause: 'The store did not close within 2 s',
     }),
-    expect.objectContaining({ msg: expect.stringContaining('A write to DATA_DIR does not end') }),
+    expect.objectContaining({
+      msg: expect.stringContaining('as a write to store.mdb in DATA_DIR did not end within 1 s'),
+    }),
   ]);
 });
 
@@ -75,6 +78,35 @@ test('§17 shutdown: Redis that never answers holds nothing up', { timeout: 60_0
   redis.freeze();
   postern.kill('SIGTERM');
   expect(await postern.ended).toMatchObject({ signal: null });
+});
+
+/** Holds a thread of Node.js up for ever, as a disk that hangs does. */
+const HOLD_THREAD = `
+import { open } from 'node:fs';
+import { createLocalCatalog } from 'postern/define';
+
+open(process.env.FIFO, 'r', () => {});
+export default createLocalCatalog({ tools: [] });
+`;
+
+test('§17 shutdown: a thread that never ends holds nothing up, and the log says what it is at', {
+  timeout: 60_000,
+}, async () => {
+  const folder = await makeFolder();
+  const fifo = join(folder, 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  const catalog = await writeFileIn(folder, 'catalog.mjs', HOLD_THREAD);
+  const postern = await startPostern({
+    ...ANONYMOUS,
+    POSTERN_CATALOG: join(folder, catalog),
+    FIFO: fifo,
+  });
+  postern.kill('SIGTERM');
+  expect(await postern.ended).toEqual({ code: null, signal: 'SIGKILL' });
+  expect(postern.log().at(-1)).toMatchObject({
+    level: 'error',
+    msg: 'This process is killed, as work on a file or folder did not end within 1 s. Look for what holds it up.',
+  });
 });
 
 test('§17 workers: one that is blocked is killed, and the log names it', {

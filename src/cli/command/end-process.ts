@@ -1,28 +1,41 @@
-// Ends a process that has nothing left to do, even while its store is stuck.
+// How a process exits once there is nothing left to do in it. Node.js then waits for the threads that work for it, however
+// long a disk, a lock or a name server holds them up, and can do nothing meanwhile: so that is waited for before, and not for ever.
 import { pause, systemClock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { hasPendingWrites, settleWrites } from '../../store/embedded/pending-writes.ts';
+import { hasWritesUnderWay, holdWritesBack } from '../../store/embedded/writes-under-way.ts';
 
-/** Milliseconds for writes under way to end. */
-const WRITES_MS = 1000;
+/** Milliseconds for what threads are at. */
+const THREADS_MS = 1000;
+const LOOK_MS = 10;
 
-/** At once, unless the embedded store is writing. */
-export function endProcess(log: Log, code: number): void {
-  if (hasPendingWrites()) void endAfterWrites(log, code);
-  else process.exit(code);
+interface End {
+  readonly log: Pick<Log, 'error'>;
+  exit(code: number): void;
 }
 
-async function endAfterWrites(log: Log, code: number): Promise<void> {
-  const isSettled = await Promise.race([
-    settleWrites().then(() => true),
-    pause(systemClock, WRITES_MS).then(() => false),
-  ]);
-  if (isSettled) process.exit(code);
+/** At once, unless a thread is at work. */
+export async function endProcess(code: number, { log, exit }: End): Promise<void> {
+  holdWritesBack();
+  const latest = systemClock.monotonic() + THREADS_MS;
+  let work = findThreadWork();
+  while (work !== undefined && systemClock.monotonic() < latest) {
+    await pause(systemClock, LOOK_MS);
+    work = findThreadWork();
+  }
+  if (work === undefined) return exit(code);
   log.error(
-    'A write to DATA_DIR does not end, so this process is killed. Check the disk of DATA_DIR, and which other process uses store.mdb.',
+    `This process is killed, as ${work} did not end within ${THREADS_MS / 1000} s. Look for what holds it up.`,
   );
   process.emit('exit', code);
   process.kill(process.pid, 'SIGKILL');
   // The first process of a container cannot kill itself by a signal.
   process.abort();
+}
+
+function findThreadWork(): string | undefined {
+  if (hasWritesUnderWay()) return 'a write to store.mdb in DATA_DIR';
+  const kinds = process.getActiveResourcesInfo();
+  if (kinds.some((kind) => kind.startsWith('FSReq'))) return 'work on a file or folder';
+  if (kinds.includes('GetAddrInfoReqWrap')) return 'a question to the name server';
+  return undefined;
 }

@@ -27,13 +27,13 @@ export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
     }
     const isRepeated =
       signal === 'SIGINT' && first.signal === signal && at - first.at <= REPEATED_INTERRUPT_MS;
-    if (!isRepeated) endProcess(log, 128 + constants.signals[signal]);
+    if (!isRepeated) void end(128 + constants.signals[signal], log);
   }
 
   async function shutDown(): Promise<void> {
     const code = await closeAll(log, close);
     if (code === 0) log.info('Stopped.');
-    endProcess(log, code);
+    await end(code, log);
   }
 
   process.on('SIGTERM', onSignal);
@@ -41,6 +41,9 @@ export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
   handleStandardOutput();
   handleUncaughtErrors(log);
 }
+
+const end = (code: number, log: Log): Promise<void> =>
+  endProcess(code, { log, exit: () => process.exit(code) });
 
 /** Meanwhile this process goes on: the timers of the gateway's parts keep nothing alive, and there may be nothing else. */
 export function stayAlive<Result>(work: Promise<Result>): Promise<Result> {
@@ -71,7 +74,7 @@ export function handleWorkerEnd(log: Log, close: () => Promise<void>): void {
   async function shutDown(): Promise<void> {
     if (isEnding) return;
     isEnding = true;
-    endProcess(log, await closeAll(log, close));
+    await end(await closeAll(log, close), log);
   }
 
   process.on('SIGTERM', () => void shutDown());
@@ -105,7 +108,7 @@ function handleUncaughtErrors(log: Log): void {
       'An error was not caught, so the process ends. The stack shows where it was thrown, perhaps in a tool.',
       { cause, ...getStackFacts(cause) },
     );
-    endProcess(log, 1);
+    void end(1, log);
   });
 
   // A forgotten await in one tool must not end the service for everybody.

@@ -76,7 +76,8 @@ export async function runGateway(
     await alsoClose();
   };
   const { host, port } = config.server;
-  await gateway.listen().catch((error: unknown) => {
+  await gateway.listen().catch(async (error: unknown) => {
+    await gateway.close();
     const place = { host, port, describeWithPort: options.describeWithPort };
     throw new StartError([describeListenError(error, place)]);
   });

@@ -10,7 +10,7 @@ import {
   noteWritten,
   type Written,
 } from '../../platform/json.ts';
-import { findText, noteMembers, readExact } from '../../platform/noted-json.ts';
+import { findText, noteMembers, readExact, toRawJson } from '../../platform/noted-json.ts';
 import { spliceJson } from '../../platform/splice-json.ts';
 import type { Guards } from '../../policy/guards/guards.ts';
 import { TASKS } from '../../protocol/extensions.ts';
@@ -64,6 +64,8 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     'io.modelcontextprotocol/serverInfo': { name, version, ...members },
   });
   const serverInfo = createServerInfo({});
+  // It is in each result.
+  noteWritten(serverInfo, JSON.stringify(serverInfo));
   const ownRuns: Readonly<Record<string, RunMethod>> = {
     'server/discover': discover,
     ...Object.fromEntries(
@@ -185,7 +187,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     // Begins with a member, so that all results have one shape (docs/decisions/0024).
     const shown = { ...COMPLETE, ...result, ...hint, _meta: meta };
     // As it is written it goes on, between what is added.
-    const added = { ...hint, _meta: meta };
+    const added = { ...hint, _meta: toRawJson(meta) };
     const kept = findTextWithout(result, ['resultType', ...Object.keys(added)]);
     const written = kept && addMembers(kept, { resultType: shown.resultType }, added);
     if (written !== undefined) noteWritten(shown, written);

@@ -54,15 +54,13 @@ export function createKnownGrants(store: KeyValue): KnownGrants {
 }
 
 /** The mark of a grant that has ended. */
-const ENDED = '1';
+const ENDED = 'ended';
 /** Longer than an answer is given again and the provider may take for one. Without its mark no answer is. */
 const MARK_SECONDS = 600;
 
 const buildGrantKey = (hash: string): string => buildOAuthKey('recent-grant', hash);
 
-/** The store's name for it since it only said that a grant had ended, which is what earlier replicas make of it. */
-const buildMarkKey = (grantId: string): string =>
-  buildOAuthKey('recent-ended', hashSha256(grantId));
+const buildMarkKey = (grantId: string): string => buildOAuthKey('recent-mark', hashSha256(grantId));
 
 // §8: refresh tokens that this process handed out or looked up lately. They are served however many made-up ones come
 // from the same address.

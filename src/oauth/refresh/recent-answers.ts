@@ -62,8 +62,8 @@ export interface RecentAnswers {
 /** Sealed with the refresh token itself, so that nobody who reads the store can open it. */
 export interface KeptAnswer {
   readonly version: number;
-  /** The mark of the grant from this answer on. Undefined in a record of an earlier version. */
-  readonly id: string | undefined;
+  /** The mark of the grant from this answer on. */
+  readonly id: string;
   readonly asked: AskedTokens;
   readonly grantId: string;
   readonly tokens: Readonly<Record<string, unknown>>;
@@ -165,7 +165,7 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     const secondsLeft = computeSecondsLeft(kept, freshness, clock.now());
     if (secondsLeft === undefined || !isSameRequest(kept.asked, asked)) return undefined;
     const { access_token: access } = kept.tokens;
-    if (kept.id === undefined || typeof access !== 'string') return undefined;
+    if (typeof access !== 'string') return undefined;
     if ((await grants.readMark(kept.grantId)) !== kept.id) return undefined;
     try {
       return { secondsLeft, user: (await verifyToken(access))?.sub };

@@ -68,11 +68,21 @@ async function readFirst(body: Readable): Promise<Uint8Array | undefined> {
   return undefined;
 }
 
-/** Receives the decoded bytes of one body. */
+/** RFC 7932 §9.1: its size as a power of two, by the first byte. That of the other codings is 32 KiB. */
+function readBrotliWindow(first: number): number {
+  const [upper, lower] = [(first >> 1) & 7, (first >> 4) & 7];
+  if (first % 2 === 0) return 16;
+  if (upper > 0) return 17 + upper;
+  return lower > 1 ? 8 + lower : 17;
+}
+
+/** Who gets what is decoded of one body. */
 export interface DecodedReader {
   onDecoded(bytes: Buffer): void;
   /** `problem` is a clause. Nothing more comes. */
   onUndecodable(problem: string): void;
+  /** It waits for more, and keeps memory for that. */
+  onWaiting(): void;
   /** Enough is waiting to be decoded; `goOn` is called when it no longer is. */
   holdSource(): void;
   letSourceGoOn(): void;
@@ -88,6 +98,10 @@ export class BodyDecoder {
   private fruitless = 0;
   private isPaused = false;
   private hasEnded = false;
+  private hasAll = false;
+  private windowBytes = 0;
+  /** What of memory it may take while it waits for more: as much as the first byte says, whatever comes of it. */
+  keptBytes = 0;
 
   /** `maxBytes` bounds the coded bytes that decode to nothing; the reader bounds the decoded ones. */
   constructor(name: string, maxBytes: number, reader: DecodedReader) {
@@ -105,11 +119,18 @@ export class BodyDecoder {
     // Behind the end of what is compressed may stand anything.
     if (this.hasEnded) return;
     this.decoder ??= this.open(bytes);
-    if (!this.decoder.write(bytes)) this.reader.holdSource();
+    if (!this.decoder.write(bytes, () => this.noteDecoded())) this.reader.holdSource();
+  }
+
+  private noteDecoded(): void {
+    if (this.hasAll || this.windowBytes === 0) return;
+    this.keptBytes = this.windowBytes;
+    this.reader.onWaiting();
   }
 
   /** No more bytes come; `task` runs once all are decoded. */
   finish(task: () => void): void {
+    this.hasAll = true;
     if (this.decoder === undefined || this.hasEnded) task();
     else this.decoder.once('end', task).end();
   }
@@ -131,6 +152,7 @@ export class BodyDecoder {
 
   private open(first: Buffer): Transform {
     const { reader } = this;
+    if (this.name === 'br') this.windowBytes = 1 << readBrotliWindow(first[0] ?? 0);
     const decoder = createDecoder(this.name, first)
       .on('data', (bytes: Buffer) => {
         this.fruitless = 0;

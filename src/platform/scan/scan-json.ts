@@ -9,6 +9,20 @@ export interface ScannedMember {
   readonly end: number;
 }
 
+/** An entry of a list: of an array that is a member of the object itself. */
+export interface ScannedEntry {
+  readonly start: number;
+  readonly end: number;
+  /** Of an object; none of anything else. A name may be there twice. */
+  readonly members: readonly ScannedMember[];
+}
+
+export interface ScannedObject {
+  readonly members: readonly ScannedMember[];
+  /** Those of all lists, one behind the other; undefined where they are too many, or a name of their members is spelled with a backslash. */
+  readonly entries: readonly ScannedEntry[] | undefined;
+}
+
 export interface ScanRules {
   /** Eight letters, as `readBigUInt64LE` has them. */
   readonly sought: bigint;
@@ -19,7 +33,7 @@ export interface ScanRules {
 export const SCAN_BOUNDS = { levels: 100, members: 64 };
 
 /**
- * The members of the object that stands from `start` to `end`, in UTF-8. It is proved that RFC 8259 is kept there from the first
+ * The members, and the entries of lists, of the object that stands from `start` to `end`, in UTF-8. It is proved that RFC 8259 is kept there from the first
  * byte to the last, within strings too. Undefined for what is no such object, and for what has better be parsed:
  *
  * - a name or a text that begins with the letters of `sought`, however they are spelled;
@@ -32,7 +46,7 @@ export function scanObject(
   start: number,
   end: number,
   { sought, maxValues }: ScanRules,
-): readonly ScannedMember[] | undefined {
+): ScannedObject | undefined {
   const workspace = openWorkspace(bytes.length);
   if (workspace === undefined) return undefined;
   const isPlaced = bytes.buffer === workspace.bytes.buffer;
@@ -40,16 +54,59 @@ export function scanObject(
   const origin = isPlaced ? bytes.byteOffset : TEXT;
   const count = workspace.scan(origin + start, origin + end, sought, maxValues);
   if (count === NONE) return undefined;
-  const positionOf = (entry: number) => (workspace.table[entry] ?? 0) - origin;
-  const members: ScannedMember[] = [];
-  for (let entry = 0; entry < 4 * count; entry += 4) {
-    const name = bytes.toString('utf8', positionOf(entry), positionOf(entry + 1));
-    members.push({ name, start: positionOf(entry + 2), end: positionOf(entry + 3) });
-  }
-  return hasTwice(members) ? undefined : members;
+  const table = new Table(workspace.table, bytes, origin);
+  const members = table.readMembers(0, count);
+  return hasTwice(members) ? undefined : { members, entries: table.readEntries() };
 }
+
+/** What the module has found. */
+class Table {
+  readonly #table: Uint32Array;
+  readonly #bytes: Buffer;
+  readonly #origin: number;
+
+  constructor(table: Uint32Array, bytes: Buffer, origin: number) {
+    this.#table = table;
+    this.#bytes = bytes;
+    this.#origin = origin;
+  }
+
+  readMembers(first: number, count: number): ScannedMember[] {
+    const members: ScannedMember[] = [];
+    for (let at = first; at < first + count * MEMBER; at += MEMBER) members.push(this.#read(at));
+    return members;
+  }
+
+  readEntries(): readonly ScannedEntry[] | undefined {
+    const count = this.#table[PARTS_COUNT];
+    if (count === undefined || count === NO_PARTS) return undefined;
+    const entries: { start: number; end: number; members: ScannedMember[] }[] = [];
+    for (let at = PARTS; at < PARTS + count * MEMBER; at += MEMBER) {
+      // Members of an entry follow it; it has no name itself.
+      if (this.#table[at] === 0) {
+        entries.push({ start: this.#position(at + 2), end: this.#position(at + 3), members: [] });
+      } else entries.at(-1)?.members.push(this.#read(at));
+    }
+    return entries;
+  }
+
+  #read(at: number): ScannedMember {
+    const name = this.#bytes.toString('utf8', this.#position(at), this.#position(at + 1));
+    return { name, start: this.#position(at + 2), end: this.#position(at + 3) };
+  }
+
+  #position(at: number): number {
+    return (this.#table[at] ?? 0) - this.#origin;
+  }
+}
+
+// As wasm/scan-json.ts has them, by numbers of four bytes.
+const MEMBER = 4;
+const PARTS_COUNT = 287;
+const PARTS = 288;
+const NO_PARTS = 0xffff_ffff;
 
 const NONE = -1;
 
-const hasTwice = (members: readonly ScannedMember[]): boolean =>
+export const hasTwice = (members: readonly ScannedMember[]): boolean =>
   members.length > 1 && new Set(members.map(({ name }) => name)).size < members.length;

@@ -11,7 +11,7 @@ export interface Workspace {
 }
 
 /** As wasm/scan-json.ts divides the memory: what it uses is before the text. */
-export const TEXT = 2048;
+export const TEXT = 8192;
 /** It reads so far behind a text at most. */
 const READ_BEHIND = 128;
 const PAGE = 65_536;

@@ -33,8 +33,7 @@ export function readDecision(answer: unknown): Decision {
       return { kind: 'refuse', message: typeof message === 'string' ? message : undefined };
     case 'change':
       if (value === undefined) throw new GuardFailure('it answered "change" without a value');
-      // An object of its own: of the one that was asked about it may be known how it was written.
-      return { kind: 'change', value: isObject(value) ? { ...value } : value };
+      return { kind: 'change', value };
     default:
       throw new GuardFailure('its answer has no "decision" that is pass, change or refuse');
   }

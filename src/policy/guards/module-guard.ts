@@ -4,7 +4,12 @@ import { statSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { ConfigError } from '../../config/problem.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type Originals, restoreNumbers, toPlain } from '../../platform/plain-json.ts';
+import {
+  copyPlain,
+  type Originals,
+  restoreNumbers,
+  UnclearNumber,
+} from '../../platform/plain-json.ts';
 import type { AskedMessage } from './asked-message.ts';
 import { type Decision, GuardFailure, readDecision } from './decision.ts';
 import type { AskGuard } from './run-guard.ts';
@@ -24,13 +29,12 @@ export async function loadModuleGuard(
 
   return function askModule(message) {
     const originals: Originals = new Map();
-    const value = toPlain(message.value, originals);
-    // Most have no number that JavaScript does not keep.
-    if (value === message.value) return ask(message, readDecision);
+    // A copy: of the value itself it may be known how it was written, and the guard may change it in place.
+    const value = copyPlain(message.value, originals);
     return ask({ ...message, value }, (answer) => {
       const decision = readDecision(answer);
       return decision.kind === 'change'
-        ? { kind: 'change', value: restoreNumbers(decision.value, message.value, originals) }
+        ? { kind: 'change', value: restore(decision.value, message.value, originals) }
         : decision;
     });
   };
@@ -42,6 +46,17 @@ export async function loadModuleGuard(
       : read(answer);
   }
 }
+
+function restore(value: unknown, before: unknown, originals: Originals): unknown {
+  try {
+    return restoreNumbers(value, before, originals);
+  } catch (cause) {
+    throw cause instanceof UnclearNumber ? new GuardFailure(UNCLEAR, { cause }) : cause;
+  }
+}
+
+const UNCLEAR =
+  'it made a list shorter, or longer, in which JavaScript takes several numbers for one; look at such lists with a guard over HTTP';
 
 /** Node.js keeps each address that it has imported: a file that was written since has another one. */
 async function importJudge(

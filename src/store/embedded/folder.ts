@@ -9,7 +9,7 @@ import { describeCause } from '../../platform/log.ts';
 import { StoreUnavailable } from '../store.ts';
 import { DataDirError, lockFolder } from './lock.ts';
 import { hasPagesBeyond, type Meta, PAGE_HEADER_BYTES, readMeta } from './pages.ts';
-import { trackWrite } from './pending-writes.ts';
+import { trackWrite } from './writes-under-way.ts';
 
 export interface DataFolder {
   readonly root: RootDatabase;
@@ -45,9 +45,7 @@ export async function openDataFolder(dataDir: string): Promise<DataFolder> {
     return {
       root,
       file,
-      async write(change) {
-        return trackWrite(root.transaction(change).catch(rejectCommit));
-      },
+      write: (change) => trackWrite(() => root.transaction(change).catch(rejectCommit)),
       async close() {
         await root.close();
         await unlock();

@@ -20,8 +20,9 @@ const MAX_SESSIONS = 1_000;
 const MAX_OF_USER = 20;
 
 interface Missed {
-  readonly owner: string;
-  /** Kinds of which it has no complete list yet. */
+  /** Undefined without authentication: then nothing is counted per user. */
+  readonly owner: string | undefined;
+  /** Of which it has no complete list yet. */
   readonly kinds: Set<ListKind>;
   readonly changed: Set<ListName>;
   stop(): void;
@@ -37,7 +38,7 @@ export function createMissedLists(hub: ChangeHub): MissedLists {
   }
 
   function open(sessionId: string, caller: UpstreamCaller, view: View): Missed {
-    const owner = caller.user === undefined ? '' : nameOwner(caller.user);
+    const owner = caller.user && nameOwner(caller.user);
     makeRoom(owner);
     const changed = new Set<ListName>();
     const stop = hub.add({
@@ -52,8 +53,8 @@ export function createMissedLists(hub: ChangeHub): MissedLists {
     return opened;
   }
 
-  function makeRoom(owner: string): void {
-    const own = [...missed].filter(([, one]) => one.owner === owner);
+  function makeRoom(owner: string | undefined): void {
+    const own = owner === undefined ? [] : [...missed].filter(([, one]) => one.owner === owner);
     const [oldest] = missed.size >= MAX_SESSIONS ? missed.keys() : [];
     const [oldestOwn] = own.length >= MAX_OF_USER ? own.map(([sessionId]) => sessionId) : [];
     const dropped = oldestOwn ?? oldest;

@@ -100,10 +100,9 @@ function write(
   getItem: (entry: Entry) => RawItem,
 ): WrittenPage {
   const entries = positions.flatMap((position) => list[position] ?? []);
-  const items = entries.map(getItem);
-  const written = entries.map((entry, index) => showNumbers(entry, items[index] ?? {}));
+  const items = entries.map((entry) => showNumbers(entry, getItem(entry)));
   const { member } = LIST_KINDS[kind];
-  const result = { [member]: written, ...(nextCursor !== undefined && { nextCursor }) };
+  const result = { [member]: items, ...(nextCursor !== undefined && { nextCursor }) };
   return { items, bytes: Buffer.from(writeExactJson(result)) };
 }
 

@@ -47,7 +47,7 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: PassOn
       getPlan().warnOfResult(server, CALLED[method] ?? 'tools', name, problem);
     }
     const isMoved = asked !== undefined && asked !== name;
-    const named = isUnread(result) && !isMoved ? listAppsOf(result, []) : listNamedUris(result);
+    const named = isUnread(result) && !isMoved ? listAppsOf(result) : listNamedUris(result);
     // Most results name nothing, and nothing is waited for.
     if (named.length === 0) return result;
     const isAsked = (uri: string): boolean => asked !== undefined && uri === name;

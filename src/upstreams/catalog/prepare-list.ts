@@ -5,7 +5,7 @@ import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { findWritten, isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
-import { restoreNumbers } from '../../platform/plain-json.ts';
+import { restoreNumbers, UnclearNumber } from '../../platform/plain-json.ts';
 import type { Policies, PolicyItem } from '../../policy/policy.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { withSharedMeta } from '../apps/app-tools.ts';
@@ -389,6 +389,14 @@ export interface Entry {
 
 export const BUILT_IN = '';
 
-/** The entry as it is shown, with the numbers that its server wrote. */
-export const showNumbers = ({ exact }: Entry, item: RawItem): unknown =>
-  exact === undefined ? item : restoreNumbers(item, exact, new Map());
+/** What is shown of an entry, with the numbers that its server wrote. */
+export function showNumbers({ exact }: Entry, item: RawItem): RawItem {
+  try {
+    const shown = exact && restoreNumbers(item, exact, new Map());
+    return isObject(shown) ? shown : item;
+  } catch (error) {
+    // A guard has made a list shorter: one entry must not cost its clients all others.
+    if (error instanceof UnclearNumber) return item;
+    throw error;
+  }
+}

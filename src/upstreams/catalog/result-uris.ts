@@ -12,7 +12,8 @@ export interface NamedUri {
 }
 
 export function listNamedUris(result: JsonObject): readonly NamedUri[] {
-  const named: NamedUri[] = listAppsOf(result, []);
+  const named: NamedUri[] = [];
+  addApps(result, [], named);
   addItems('content', result.content, (item, path) => addContent(item, path, named));
   addItems('messages', result.messages, (item, path) => {
     if (isObject(item)) addContent(item.content, [...path, 'content'], named);
@@ -22,13 +23,14 @@ export function listNamedUris(result: JsonObject): readonly NamedUri[] {
 }
 
 function addItems(name: string, list: unknown, add: (item: unknown, path: JsonPath) => void): void {
-  if (Array.isArray(list)) for (const [index, item] of list.entries()) add(item, [name, index]);
+  if (!Array.isArray(list)) return;
+  for (let index = 0; index < list.length; index += 1) add(list[index], [name, index]);
 }
 
 function addContent(item: unknown, path: JsonPath, named: NamedUri[]): void {
   if (!isObject(item)) return;
   if (item.type === 'resource_link') addResource(item, path, true, named);
-  else named.push(...listAppsOf(item, path));
+  else addApps(item, path, named);
   if (item.type === 'resource') addResource(item.resource, [...path, 'resource'], true, named);
 }
 
@@ -36,13 +38,20 @@ function addResource(item: unknown, path: JsonPath, isLink: boolean, named: Name
   if (!isObject(item)) return;
   const { uri } = item;
   if (typeof uri === 'string') named.push({ path: [...path, 'uri'], uri, isLink });
-  named.push(...listAppsOf(item, path));
+  addApps(item, path, named);
 }
 
 /** The apps that `_meta` of something names. */
-export const listAppsOf = ({ _meta: meta }: JsonObject, path: JsonPath): NamedUri[] =>
-  listAppUris(meta).map((app) => ({
-    path: [...path, '_meta', ...app.path],
-    uri: app.uri,
-    isLink: false,
-  }));
+function addApps({ _meta: meta }: JsonObject, path: JsonPath, named: NamedUri[]): void {
+  if (meta === undefined) return;
+  for (const app of listAppUris(meta)) {
+    named.push({ path: [...path, '_meta', ...app.path], uri: app.uri, isLink: false });
+  }
+}
+
+/** Those of a result in which nothing else names a URI. */
+export function listAppsOf(result: JsonObject): readonly NamedUri[] {
+  const named: NamedUri[] = [];
+  addApps(result, [], named);
+  return named;
+}

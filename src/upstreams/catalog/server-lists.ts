@@ -117,6 +117,8 @@ interface Holder {
   readonly lists: Readonly<Record<ListKind, ListCache>>;
   readonly firstWait: WaitingTime;
   readonly quickWait: WaitingTime;
+  /** Of which it is known that they have not come to this one: said once, as others may have got theirs since. */
+  readonly missing: Set<ListKind>;
   readonly formerResources: Set<string>;
   problem: string | undefined;
 }
@@ -172,7 +174,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
       createListCache({
         clock,
         countLeftMs: (patience) => countLeftMs(kind, patience),
-        onWaitedInVain: (ms) => noteWaitedInVain(kind, ms),
+        onWaitedInVain: (ms) => noteWaitedInVain(holder, kind, ms),
         isStrict: () => deps.getLock() !== undefined,
         fetch: () => fetchFor(holder, kind),
         onChange: () => deps.onChange(LIST_KINDS[kind].list, audience),
@@ -181,6 +183,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
       caller,
       firstWait,
       quickWait,
+      missing: new Set(),
       formerResources: new Set(),
       problem: undefined,
       lists: {
@@ -205,6 +208,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
       if (locked !== undefined) noteApproved(holder, locked, list);
       dropOldHolders(holder);
       holder.problem = undefined;
+      holder.missing.delete(kind);
       const tookMs = clock.monotonic() - startedAt;
       slownesses.set(kind, tookMs);
       if (tookMs < listWaitMs) reported.delete(kind);
@@ -244,9 +248,10 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
   }
 
   /** Whoever waited does not know for whom. Why a server is down is said where that is noticed. */
-  function noteWaitedInVain(kind: ListKind, ms: number): void {
-    // A list that was requested again just now is not late yet: the request before may have failed at once.
-    if (ms < quickMs) return;
+  function noteWaitedInVain({ missing }: Holder, kind: ListKind, ms: number): void {
+    // What has just been asked for again is not late yet: the one before it may have failed at once.
+    if (ms < quickMs || missing.has(kind)) return;
+    missing.add(kind);
     slownesses.set(kind, Math.max(slownesses.get(kind) ?? 0, ms));
     if (reported.has(kind) || upstream.isUp === false) return;
     reported.add(kind);

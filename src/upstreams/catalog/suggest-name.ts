@@ -40,9 +40,11 @@ export function createSuggestName({ view, access, clock }: SuggestNameDeps): Sug
     const work = createTurns(clock);
     const entries = await view.listAtHand(kind, who);
     await access.prepareFor(who, work);
-    const isMeant = (entry: Entry) => isVisible(entry, who);
+    const show = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
+    // What is listed may be refused for its arguments.
+    const isMeant = (entry: Entry) => show(entry) !== name && isVisible(entry, who);
     const nearest = await searchAfterOthers(() => findNearest(entries, { judge, isMeant, work }));
-    return view.shown === 'own' ? nearest?.ownName : nearest?.name;
+    return nearest && show(nearest);
   };
 }
 

@@ -223,6 +223,12 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     else if (!this.isOver) this.decoder.add(chunk);
   }
 
+  private countKept(received: number): void {
+    const { body, messages, decoder } = this;
+    const kept = (body?.keptBytes() ?? 0) + messages.waitingBytes;
+    this.counted.note(received, kept + (decoder?.keptBytes ?? 0));
+  }
+
   onDecoded(chunk: Buffer): void {
     const { body, messages } = this;
     if (this.isOver || body === undefined) return;
@@ -238,7 +244,7 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     }
     messages.check(chunk.length);
     if (this.isOver) return;
-    this.counted.note(chunk.length, body.keptBytes() + messages.waitingBytes);
+    this.countKept(chunk.length);
   }
 
   onUndecodable(problem: string): void {
@@ -247,6 +253,10 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
       this.onRefusal(undefined);
       this.sent?.abort(this);
     }
+  }
+
+  onWaiting(): void {
+    this.countKept(0);
   }
 
   holdSource(): void {
@@ -348,7 +358,7 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
   }
 
   resume(): void {
-    this.counted.note(0, this.body?.keptBytes() ?? 0);
+    this.countKept(0);
     (this.decoder ?? this.sent)?.resume(this);
   }
 

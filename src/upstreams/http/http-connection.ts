@@ -2,7 +2,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../platform/clock.ts';
-import { writeExactJson } from '../../platform/exact-json.ts';
+import { writeExactJson, writeMembers } from '../../platform/exact-json.ts';
 import type { HttpPool } from '../../platform/http-client/http-pool.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
@@ -222,8 +222,9 @@ export function createHttpConnection(
 /** A module that guards calls may have put in what JSON has no word for: then nothing is sent, and nothing stays open for it. */
 function writeRequest<Result>(id: number, sending: Sending<Result>): string {
   const params = sending.toParams(id);
+  const { method } = sending;
   try {
-    return writeExactJson({ jsonrpc: '2.0', id, method: sending.method, params });
+    return `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":${writeMembers(params)}}`;
   } catch (thrown) {
     sending.onSettled?.();
     throw thrown;

@@ -26,8 +26,8 @@ export interface Listeners {
   notify(caller: UpstreamCaller, message: ServerNotification): void;
   /** A client's session has subscribed to other resources. */
   refreshSession(sessionHash: string): void;
-  /** The caller has another session: a stream that was given up is opened in it. */
-  revive(caller: UpstreamCaller): void;
+  /** The caller has another session: what was given up is opened in it, and what stands in the one before, if it is heard. */
+  move(caller: UpstreamCaller, isStanding: boolean): void;
   /** The caller's stream may stand now, if it does not: another one is gone. */
   retry(caller: UpstreamCaller): void;
   /** The server is there again, maybe another one: all streams are opened anew. */
@@ -73,6 +73,8 @@ interface Watch {
   readonly sessionHash: string | undefined;
   readonly audience: Audience;
   readonly loop: RetryLoop;
+  /** What changes is missed now. */
+  isGone: boolean;
 }
 
 /** Under this the gateway itself listens, where a server's lists are the same for all. */
@@ -90,7 +92,6 @@ export function createListeners(deps: ListenersDeps): Listeners {
   function startWatch(sharer: string, { caller }: Entry): Watch {
     const sessionId = nameOwnSession(caller);
     const sessionHash = sessionId === undefined ? undefined : deps.hashSession(sessionId);
-    let isGone = false;
     const audience: Audience = {
       get caller() {
         return watch.caller;
@@ -109,13 +110,14 @@ export function createListeners(deps: ListenersDeps): Listeners {
     /** What changed while no stream stood was missed, unless the server tells it now. */
     const attempt: Attempt = (signal, onOpen) =>
       open(audience, signal, (isResumed) => {
-        if (isGone && isResumed !== true) tellMissed(sharer, watch.caller);
-        isGone = false;
+        if (watch.isGone && isResumed !== true) tellMissed(sharer, watch.caller);
+        watch.isGone = false;
         onOpen();
       }).finally(() => {
-        isGone ||= !signal.aborted;
+        watch.isGone ||= !signal.aborted;
       });
-    const watch: Watch = { caller, sessionHash, audience, loop: startRetryLoop(clock, attempt) };
+    const loop = startRetryLoop(clock, attempt);
+    const watch: Watch = { caller, sessionHash, audience, loop, isGone: false };
     return watch;
   }
 
@@ -156,7 +158,15 @@ export function createListeners(deps: ListenersDeps): Listeners {
     refreshSession(hash) {
       for (const { sessionHash, loop } of listWatches()) if (sessionHash === hash) loop.replace();
     },
-    revive: (caller) => bus.topics.get(nameSharer(caller))?.source?.loop.revive(),
+    move(caller, isStanding) {
+      const watch = bus.topics.get(nameSharer(caller))?.source;
+      // For questions alone the next call opens one.
+      if (watch === undefined || !isStanding || !watch.audience.isHeard) watch?.loop.revive();
+      else {
+        watch.isGone = true;
+        watch.loop.restart();
+      }
+    },
     retry: (caller) => bus.topics.get(nameSharer(caller))?.source?.loop.restart(),
     restart() {
       for (const { loop } of listWatches()) loop.restart();

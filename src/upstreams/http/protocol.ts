@@ -90,7 +90,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     demanded: config.era,
     onDescription,
     hasChangedEra: (caller) => era.hasChanged(caller, 'session'),
-    onReplaced: listeners.revive,
+    onReplaced: listeners.move,
   });
   const statelessEra = createStatelessEra({
     ...shared,

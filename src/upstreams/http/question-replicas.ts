@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
+import { readExact } from '../../platform/noted-json.ts';
 import { createReplicas, type Replicas, type ReplicasDeps } from '../../store/replicas/replicas.ts';
 import { readServerMessage, type ServerRequest } from '../messages/server-message.ts';
 import { nameOwnSession, type UpstreamCaller } from '../upstream.ts';
@@ -73,7 +74,9 @@ export function createQuestionReplicas(deps: QuestionReplicasDeps): QuestionRepl
       const { ownName } = join();
       if (from !== ownName) send({ about: 'here', ticket, from: ownName }, from);
     } else {
-      const question = readServerMessage(message.question);
+      const { question: written } = message;
+      // Its numbers as they were spelled: of what is in it nothing is noted.
+      const question = readServerMessage(isObject(written) ? readExact(written) : written);
       if (question?.kind === 'request') answer(place, question);
     }
   }

@@ -56,7 +56,7 @@ export class SessionCookies {
     const { storedAt, list } = isObject(kept) ? kept : {};
     if (typeof storedAt === 'number') this.storedAt = storedAt;
     for (const cookie of Array.isArray(list) ? list : []) {
-      if (!isCookie(cookie)) continue;
+      if (!isCookie(cookie) || isExpired(cookie, deps.clock.now())) continue;
       this.cookies.set(toKey(cookie), cookie);
       this.told.add(toKey(cookie));
     }
@@ -71,6 +71,11 @@ export class SessionCookies {
       if (cookie !== undefined && this.set(cookie, now)) hasNewName = true;
     }
     if (hasNewName) this.onNewName?.();
+  }
+
+  /** Whether it has one of a name that the other has not. */
+  hasNews(other: SessionCookies | undefined): boolean {
+    return [...this.cookies.keys()].some((key) => other?.cookies.has(key) !== true);
   }
 
   /** The headers of a request to `path`, and the cookies that belong to it. */

@@ -72,8 +72,8 @@ export interface SessionEraDeps {
   onDescription(caller: UpstreamCaller, description: UpstreamDescription): void;
   /** Asked when the server refuses what belongs to this era: it may have been replaced by a newer one. */
   hasChangedEra(caller: UpstreamCaller): Promise<boolean>;
-  /** The caller has another session, in place of one that the server lost. */
-  onReplaced(caller: UpstreamCaller): void;
+  /** The caller has another session, in place of one that the server lost, whose stream may still stand. */
+  onReplaced(caller: UpstreamCaller, isStanding: boolean): void;
 }
 
 const REFUSAL = 'it refuses to begin (initialize)';
@@ -146,7 +146,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     session: ServerSession,
     lost: ServerSession,
   ): Promise<void> {
-    deps.onReplaced(caller);
+    deps.onReplaced(caller, lost.standing > 0);
     // The replica that opened it has asked.
     if (session.isFromStore) return;
     if (lost.logLevel !== undefined) void setLogLevel(caller, session, lost.logLevel);

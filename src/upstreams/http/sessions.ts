@@ -178,8 +178,11 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     const sessionId = nameOwnSession(caller);
     const text = sessionId === undefined ? undefined : await records.read(sessionId);
     const stored = text === undefined ? undefined : readRecord(text);
-    // Another replica has noticed before; the server may have lost that one since.
-    const isOther = stored !== undefined && stored.id !== lost.id;
+    // Another replica has noticed before; the server may have lost that one since. Or it got a cookie without which a balancer
+    // asks the wrong node.
+    const isOther =
+      stored !== undefined &&
+      (stored.id !== lost.id || stored.cookies?.hasNews(lost.cookies) === true);
     if (isOther && (await standsTest(stored, test))) return stored;
     const session = await openTested(caller, test);
     if (sessionId !== undefined && session.id !== undefined) {

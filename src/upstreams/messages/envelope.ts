@@ -2,6 +2,7 @@
 // headers.
 
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { RawJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import { APPS, TASKS } from '../../protocol/extensions.ts';
@@ -72,27 +73,27 @@ export function toStatelessParams(
   capabilities: ClientCapabilities,
 ): JsonObject {
   const { logLevel, params } = request;
-  const required = {
-    'io.modelcontextprotocol/protocolVersion': STATELESS_VERSION,
-    'io.modelcontextprotocol/clientCapabilities': declareCapabilities(
-      capabilities,
-      STATELESS_EXTENSIONS,
-    ),
-    'io.modelcontextprotocol/clientInfo': CLIENT_INFO,
-  };
   const added = describeCall(request, token);
-  // As nearly all are: nothing has to be copied.
-  if (params._meta === undefined && added === undefined && logLevel === undefined) {
-    return { ...params, _meta: required };
-  }
+  const declared = declareCapabilities(capabilities, STATELESS_EXTENSIONS);
+  const isBare = params._meta === undefined && added === undefined && logLevel === undefined;
+  // As nearly all are: nothing has to be copied, or written each time.
+  if (isBare && Object.keys(declared).length === 0) return { ...params, _meta: NOTHING_DECLARED };
   const meta = {
     ...selectOwnMeta(params._meta),
     ...added,
-    ...required,
+    ...requireMeta(declared),
     ...(logLevel !== undefined && { 'io.modelcontextprotocol/logLevel': logLevel }),
   };
   return { ...params, _meta: meta };
 }
+
+const requireMeta = (declared: JsonObject): JsonObject => ({
+  'io.modelcontextprotocol/protocolVersion': STATELESS_VERSION,
+  'io.modelcontextprotocol/clientCapabilities': declared,
+  'io.modelcontextprotocol/clientInfo': CLIENT_INFO,
+});
+
+const NOTHING_DECLARED = new RawJson(JSON.stringify(requireMeta({})));
 
 /** `_meta` of the client without what belongs to its own hop. */
 const selectOwnMeta = (meta: unknown): JsonObject =>

@@ -1,6 +1,11 @@
 // The outline of a long result, without its long texts: enough to see whether clients can read it.
 import type { JsonObject } from '../../platform/json.ts';
-import { type ScannedMember, type ScanRules, scanObject } from '../../platform/scan/scan-json.ts';
+import {
+  hasTwice,
+  type ScannedEntry,
+  type ScannedMember,
+  type ScannedObject,
+} from '../../platform/scan/scan-json.ts';
 
 /** Bytes of a value that is parsed. */
 const MAX_PARSED = 4096;
@@ -12,19 +17,28 @@ const OPEN_ARRAY = 0x5b;
 const OPEN_OBJECT = 0x7b;
 
 /**
- * An object of these members, whose long strings are cut, and whose structured content is empty. Undefined where more of it would
- * have to be parsed.
+ * The object, whose long strings are cut, and whose structured content is empty. Undefined where more of it would have to be
+ * parsed.
  */
-export function readOutline(
+export function readOutline(bytes: Buffer, scanned: ScannedObject): JsonObject | undefined {
+  return readMembers(bytes, scanned.members, scanned.entries);
+}
+
+/** `entries` are those of lists among the members. */
+function readMembers(
   bytes: Buffer,
   members: readonly ScannedMember[],
-  rules: ScanRules,
+  entries: readonly ScannedEntry[] | undefined,
 ): JsonObject | undefined {
   const outline: [string, unknown][] = [];
   for (const { name, start, end } of members) {
-    const value = LISTS.has(name)
-      ? readList(bytes, start, end, rules)
-      : readValue(bytes, start, end, OPEN.has(name));
+    const value =
+      LISTS.has(name) && bytes[start] === OPEN_ARRAY
+        ? readList(
+            bytes,
+            entries?.filter((entry) => entry.start > start && entry.end < end),
+          )
+        : readValue(bytes, start, end, OPEN.has(name));
     if (value === undefined) return undefined;
     outline.push([name, value]);
   }
@@ -35,48 +49,19 @@ const LISTS: ReadonlySet<string> = new Set(['content', 'contents']);
 /** It matters only that they are objects. */
 const OPEN: ReadonlySet<string> = new Set(['structuredContent', '_meta']);
 
-/** Undefined, too, where it is not told apart quickly where each part begins. */
+/** Undefined, too, where one of them is no object. */
 function readList(
   bytes: Buffer,
-  start: number,
-  end: number,
-  rules: ScanRules,
+  entries: readonly ScannedEntry[] | undefined,
 ): readonly JsonObject[] | undefined {
-  if (bytes[start] !== OPEN_ARRAY) return undefined;
-  const parts = bytes.subarray(start + 1, end - 1);
-  if (parts.length === 0) return [];
-  const only = readPart(parts, rules);
-  if (only !== undefined) return [only];
   const list: JsonObject[] = [];
-  for (const part of splitParts(parts)) {
-    const outline = readPart(part, rules);
+  for (const { start, members } of entries ?? []) {
+    const isOdd = bytes[start] !== OPEN_OBJECT || hasTwice(members);
+    const outline = isOdd ? undefined : readMembers(bytes, members, undefined);
     if (outline === undefined) return undefined;
     list.push(outline);
   }
-  return list;
-}
-
-function readPart(part: Buffer, rules: ScanRules): JsonObject | undefined {
-  const members = scanObject(part, 0, part.length, rules);
-  return members && readOutline(part, members, rules);
-}
-
-/** Most parts of a list are objects, of which each begins with a name. What is split in the wrong place is no object. */
-function splitParts(parts: Buffer): readonly Buffer[] {
-  const split: Buffer[] = [];
-  let start = 0;
-  for (const separator of ['},{"', '}, {"']) {
-    for (
-      let at = parts.indexOf(separator, start);
-      at !== -1;
-      at = parts.indexOf(separator, start)
-    ) {
-      split.push(parts.subarray(start, at + 1));
-      start = at + separator.length - 2;
-    }
-    if (start > 0) break;
-  }
-  return [...split, parts.subarray(start)];
+  return entries && list;
 }
 
 function readValue(bytes: Buffer, start: number, end: number, isOpen: boolean): unknown {

@@ -10,7 +10,11 @@ import {
   parseObject,
   type Written,
 } from '../../platform/json.ts';
-import { type ScannedMember, scanObject } from '../../platform/scan/scan-json.ts';
+import {
+  type ScannedMember,
+  type ScannedObject,
+  scanObject,
+} from '../../platform/scan/scan-json.ts';
 import { Findings } from '../../protocol/fit.ts';
 import { RESULTS } from '../../protocol/mcp-fits.ts';
 import { readOutline } from './outline.ts';
@@ -36,14 +40,14 @@ export function createUnreadResult({
   start,
   end,
 }: ResultBytes): JsonObject | undefined {
-  const members = scanObject(bytes, start, end, SCAN_RULES);
-  if (members === undefined || members.some(({ name }) => READ.has(name))) return undefined;
-  if (!isFitting(bytes, members)) return undefined;
+  const scanned = scanObject(bytes, start, end, SCAN_RULES);
+  if (scanned === undefined || scanned.members.some(({ name }) => READ.has(name))) return undefined;
+  if (!isFitting(bytes, scanned)) return undefined;
   const written = pieces
     ? cutPieces(pieces, start, bytes.length - end)
     : decodeUtf8(bytes.subarray(start, end));
   if (written === undefined) return undefined;
-  const result = new Proxy(readShortMembers(bytes, members), createReader(written));
+  const result = new Proxy(readShortMembers(bytes, scanned.members), createReader(written));
   unread.add(result);
   noteWritten(result, written);
   return result;
@@ -62,9 +66,9 @@ const READ: ReadonlySet<string> = new Set(['resultType', 'cache', 'messages']);
  */
 const SCAN_RULES = { sought: Buffer.from('resource').readBigUInt64LE(), maxValues: 400_000 };
 
-/** True if all of it fits the schema of MCP. Its method is not known here: `content` is a tool's, `contents` a resource's. */
-function isFitting(bytes: Buffer, members: readonly ScannedMember[]): boolean {
-  const outline = readOutline(bytes, members, SCAN_RULES);
+/** Whether all of it is as MCP has it. Which method it answers is not known here: content is a tool's, `contents` a resource's. */
+function isFitting(bytes: Buffer, scanned: ScannedObject): boolean {
+  const outline = readOutline(bytes, scanned);
   if (outline === undefined) return false;
   const found = new Findings();
   const rules = 'contents' in outline ? ['tools/call', 'resources/read'] : ['tools/call'];

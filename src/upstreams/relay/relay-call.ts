@@ -118,7 +118,9 @@ function noteEdited<Shown extends JsonObject>(
   edits: readonly JsonEdit[],
 ): Shown {
   const text = findText(result);
-  if (text !== undefined) noteWritten(shown, spliceJson(text, edits));
+  if (text === undefined) return shown;
+  const made = edits.filter(({ path: [name = ''] }) => Object.hasOwn(result, name));
+  noteWritten(shown, spliceJson(text, made));
   return shown;
 }
 
@@ -156,6 +158,7 @@ function readCacheHint(
   scope: unknown,
   user: Context['user'],
 ): CacheHint | undefined {
-  if (typeof ttlMs !== 'number' || !(ttlMs >= 0)) return undefined;
+  if (typeof ttlMs !== 'number' || !(ttlMs >= 0 && ttlMs < Number.POSITIVE_INFINITY))
+    return undefined;
   return { ttlMs, scope: scope === 'public' && user === undefined ? 'public' : 'private' };
 }

@@ -140,10 +140,10 @@ export function passProgress(
   context: Pick<Context, 'progress'>,
   { progress, total, message }: JsonObject,
 ): void {
-  if (typeof progress !== 'number') return;
+  if (!isNumber(progress)) return;
   context.progress(
     progress,
-    typeof total === 'number' ? total : undefined,
+    isNumber(total) ? total : undefined,
     typeof message === 'string' ? message : undefined,
   );
 }
@@ -152,3 +152,6 @@ export function passLog(context: Pick<Context, 'log'>, { level, data, logger }: 
   if (!isLogSeverity(level)) return;
   context.log(level, data, typeof logger === 'string' ? logger : undefined);
 }
+
+/** JSON has no word for the Infinity that JavaScript makes of 1e400. */
+const isNumber = (value: unknown): value is number => Number.isFinite(value);

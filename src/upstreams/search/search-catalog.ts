@@ -9,6 +9,7 @@ import type {
   Target,
 } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
@@ -194,7 +195,7 @@ const isRun = (name: string): name is Exclude<SearchTool, typeof CALL> =>
 const NOTHING_FOUND = `Nothing fits. Ask ${SEARCH} again in other words, as the name of the server or of what it deals with.`;
 
 const toText = (value: object) => ({
-  content: [{ type: 'text', text: JSON.stringify(value) }],
+  content: [{ type: 'text', text: writeExactJson(value) }],
 });
 
 function readInnerCall(args: JsonObject): InnerCall {

@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import { shorten } from '../../platform/text.ts';
 import type { CountTokens } from '../budget/count-tokens.ts';
 import { cleanText } from '../catalog/clean-item.ts';
-import type { Entry } from '../catalog/prepare-list.ts';
+import { type Entry, showNumbers } from '../catalog/prepare-list.ts';
 import { DESCRIBE } from './search-tools.ts';
 
 /** Tokens of one result's names, descriptions and schemas. */
@@ -58,8 +58,8 @@ export function describeTools(entries: readonly Entry[], countTokens: CountToken
 export const explainLeftOut = (names: readonly string[]): string =>
   `Left out, since they are long: ask ${DESCRIBE} for ${names.join(', ')}.`;
 
-const showWhole = ({ item }: Entry): JsonObject => {
-  const { name, title, description, inputSchema, annotations } = item;
+const showWhole = (entry: Entry): JsonObject => {
+  const { name, title, description, inputSchema, annotations } = showNumbers(entry, entry.item);
   return {
     name,
     ...(title !== undefined && { title }),

@@ -180,6 +180,27 @@ describe.each(['session', 'stateless'] as const)('a server of the %s era', (era)
     },
   );
 
+  test('§18.4 what brotli may keep while it waits counts as memory of its answer', async () => {
+    // It says that it may refer to what came 16 MiB before.
+    const params = { [constants.BROTLI_PARAM_LGWIN]: 24, [constants.BROTLI_PARAM_QUALITY]: 2 };
+    const head = brotliCompressSync('any', { params }).subarray(0, 1);
+    const open: ServerResponse[] = [];
+    server.answer('tools/call', (res, request) => {
+      const isRight = Object(request.message.params).name === 'right';
+      begin(res, 'br');
+      if (isRight) res.end(brotliCompressSync(answerOf(request), { params }));
+      else if (res.write(head)) open.push(res);
+    });
+    const calls = Array.from({ length: 5 }, () => call('bomb'));
+    await expect(Promise.race(calls)).rejects.toMatchObject({ failure: 'overloaded' });
+    await expect.poll(() => open.length).toBe(calls.length);
+    for (const res of open) res.destroy();
+    await Promise.allSettled(calls);
+    // Those that come whole have no need to be counted.
+    const right = await Promise.all(Array.from({ length: 20 }, () => call('right')));
+    expect(right).toEqual(Array.from({ length: 20 }, () => RESULT));
+  });
+
   test('§18.4 many events in few bytes come at the pace of a stream, and are all passed on', async () => {
     const count = 1200;
     server.answer('tools/call', (res, request) => {

@@ -1,6 +1,7 @@
 // Servers that ask on the stream of their session, as those of the official SDKs do where a tool does not say of which call it is:
 // what they ask reaches the client whose call runs.
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import {
   Client as Client2,
   StreamableHTTPClientTransport as Transport2,
@@ -22,6 +23,12 @@ import { startRedis } from '../../support/stores/redis.ts';
 import { startRelayGateway } from '../../support/upstreams/relay-gateway.ts';
 import { ADA, questionsIn, retry, saidIn } from '../../support/upstreams/relay-retry.ts';
 import { formQuestion, startRelayServer1 } from '../../support/upstreams/relay-server-1.ts';
+import {
+  sendJson,
+  startEvents,
+  startScriptedHttp,
+  toResult,
+} from '../../support/upstreams/scripted-http.ts';
 import { startSdk1Http } from '../../support/upstreams/sdk-1-http.ts';
 
 const ABLE = { elicitation: { form: {} }, sampling: {}, roots: {} };
@@ -186,6 +193,54 @@ describe('two replicas', () => {
     expect(asked).toMatchObject(formQuestion('one asks: Who?'));
     expect(await atFirst.answer(asked.id, ADA)).toBe(202);
     expect(said(await lastOf(stream))).toEqual(ADA);
+  });
+
+  test('§18.3 numbers of what is asked there are as they were spelled', async () => {
+    const raw = closeAfterTest(await startScriptedHttp('session'));
+    const tools = '[{"name":"echo","inputSchema":{"type":"object"}}]';
+    raw.answer('tools/list', (res, { message }) =>
+      sendJson(res, `{"jsonrpc":"2.0","id":${message.id},"result":{"tools":${tools}}}`),
+    );
+    // Of each session one, as many servers have it.
+    const streams = new Map<unknown, ServerResponse>();
+    let waiting: (() => void) | undefined;
+    raw.answer('GET', (res, { headers }) => {
+      const session = headers['mcp-session-id'];
+      if (streams.has(session)) res.writeHead(409).end();
+      else streams.set(session, startEvents(res));
+    });
+    raw.answer('response', (res) => {
+      res.writeHead(202).end();
+      waiting?.();
+    });
+    const start = async () =>
+      closeAfterTest(
+        await startRelayGateway({
+          servers: { one: raw.url },
+          env: { REDIS_URL: redis.url, OIDC_ISSUER: first.issuer.url },
+        }),
+      );
+    const one = await start();
+    const two = await start();
+    const atOne = await openClient(one, { capabilities: ABLE, token });
+    await lastOf(await atOne.call('one__echo'));
+    const session = raw.received.findLast(({ message }) => message.method === 'tools/call')
+      ?.headers['mcp-session-id'];
+    await expect.poll(() => streams.has(session)).toBe(true);
+    raw.answer('tools/call', (res, request) => {
+      waiting = () => sendJson(res, toResult(request, { content: [] }));
+      streams
+        .get(session)
+        ?.write(
+          'data: {"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"n":{"type":"number","maximum":1e400}}}}}\n\n',
+        );
+    });
+    const call = await (await atOne.at(two)).call('one__echo');
+    const asked = await call.next();
+    // As JavaScript reads 1e400; where it is a double in between, it is written as null.
+    expect(asked.params.requestedSchema.properties.n.maximum).toBe(Number.POSITIVE_INFINITY);
+    expect(await atOne.answer(asked.id, ACCEPT)).toBe(202);
+    await lastOf(call);
   });
 
   test('§18.3 and nobody where no call of that client runs: the server gets an error', async () => {

@@ -160,6 +160,26 @@ describe('a session that the server may have lost', () => {
     },
   );
 
+  test.each(LOSS_WAYS)(
+    '§18.3 whoever listens hears it in the new session where the stream of the lost one still stands (%s)',
+    async (loss) => {
+      const caller = sessionCaller();
+      const heard: string[] = [];
+      const listChanged = (list: string) => void heard.push(list);
+      opened.upstream.listen(caller, { listChanged, resourceUpdated() {} });
+      await expect.poll(server.listStreams).toHaveLength(1);
+      await call(caller);
+      const [before] = server.listStreams();
+      server.forgetSessions(LOSSES[loss]);
+      await expect(call(caller)).rejects.toMatchObject(lost);
+      await expect
+        .poll(server.listStreams, { timeout: 5000 })
+        .toEqual([expect.not.stringMatching(`^${before}$`)]);
+      // What changed in between, nobody told.
+      await expect.poll(() => heard).toEqual(['tools']);
+    },
+  );
+
   test('§18.3 a stream that was given up is opened again in the session that takes its place', async () => {
     const caller = sessionCaller();
     server.refuse('GET', (res) => void res.writeHead(401).end());

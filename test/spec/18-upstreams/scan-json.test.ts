@@ -21,7 +21,7 @@ function scan(text: string, { before, behind }: Surroundings = { before: '', beh
   const bytes = Buffer.from(before + text + behind);
   const start = Buffer.byteLength(before);
   const end = start + Buffer.byteLength(text);
-  return scanObject(bytes, start, end, RULES)?.map((member) => ({
+  return scanObject(bytes, start, end, RULES)?.members.map((member) => ({
     name: member.name,
     start: member.start - start,
     end: member.end - start,
@@ -113,6 +113,65 @@ test('§18.3 results: all that is JSON is found, member by member', { timeout: L
     }),
     { numRuns: chooseCount(4000, 60_000) },
   );
+});
+
+/** Names, as those of objects, that are spelled as they are. */
+const anyListed = fc.oneof(
+  anyValue,
+  fc
+    .array(fc.tuple(anyName, anyValue), { maxLength: 3 })
+    .map((members) => `{${members.map(([name, value]) => `"${name}": ${value}`).join(' ,')}}`),
+);
+
+test('§18.3 results: what is in lists is found, entry by entry', { timeout: LONG_MS }, () => {
+  let found = 0;
+  fc.assert(
+    fc.property(fc.array(fc.array(anyListed, { maxLength: 4 }), { maxLength: 3 }), (lists) => {
+      const members = lists.map((listed, index) => `"${index}": [ ${listed.join(' , ')} ]`);
+      const bytes = Buffer.from(`{"no list":{"a":[{"b":1}]},${[...members, '"a":0'].join(',')}}`);
+      const cut = (of: { start: number; end: number }) => bytes.toString('utf8', of.start, of.end);
+      const { entries } = scanObject(bytes, 0, bytes.length, RULES) ?? {};
+      const all = lists.flat();
+      const names = all.flatMap((entry) => (entry.startsWith('{') ? readNames(entry) : []));
+      expect(entries === undefined).toBe(names.some((name) => name.includes('\\')));
+      if (entries === undefined) return;
+      found += 1;
+      expect(entries.map(cut)).toEqual(all);
+      for (const entry of entries) {
+        const object = cut(entry).startsWith('{') ? JSON.parse(cut(entry)) : {};
+        const read = entry.members.map((member) => [member.name, JSON.parse(cut(member))] as const);
+        expect(Object.fromEntries(read)).toEqual(object);
+      }
+    }),
+    { numRuns: chooseCount(4000, 60_000) },
+  );
+  expect(found).toBeGreaterThan(1000);
+});
+
+/** Of its own members, as they are spelled. */
+function readNames(object: string): readonly string[] {
+  const names: string[] = [];
+  let level = 0;
+  for (const [token, name] of object.matchAll(
+    /("(?:[^"\\]|\\.)*") *:|"(?:[^"\\]|\\.)*"|[[\]{}]/gs,
+  )) {
+    if (name !== undefined && level === 1) names.push(name);
+    if (token === '{' || token === '[') level += 1;
+    if (token === '}' || token === ']') level -= 1;
+  }
+  return names;
+}
+
+test('§18.3 results: entries of lists are found up to a bound, and all that is around them beyond it', () => {
+  const scanList = (count: number) => {
+    const entries = Array.from({ length: count }, (_, index) => `{"type":${index}}`);
+    const bytes = Buffer.from(`{"a":[${entries.join(',')}],"b":"text"}`);
+    return scanObject(bytes, 0, bytes.length, RULES);
+  };
+  expect(scanList(219)?.entries).toHaveLength(219);
+  expect(scanList(220)?.entries).toBeUndefined();
+  expect(scanList(400)?.members.map(({ name }) => name)).toEqual(['a', 'b']);
+  expect(scanList(1)?.entries).toHaveLength(1);
 });
 
 const anyEdit = fc.record({
@@ -386,7 +445,7 @@ test('§18.3 results: a body of any length is read to its last byte, and one of 
   const fill = (length: number) => `{"a":"${'x'.repeat(length - 8)}"}`;
   const page = 65_536;
   for (const pages of [5, 6, 8, 128, 5]) {
-    const length = pages * page - 2176;
+    const length = pages * page - 8320;
     for (const by of [-1, 0, ...(pages === 128 ? [] : [1])]) {
       const text = fill(length + by);
       expect(scan(text)).toEqual([{ name: 'a', start: 5, end: text.length - 1 }]);
@@ -444,7 +503,7 @@ async function openScanner(pagesLeft: number) {
     const body = Buffer.from(`{"a":"${'x'.repeat(length - 8)}"}`);
     const joined = joinPieces([body.subarray(0, 7), body.subarray(7)]);
     expect(joined.equals(body)).toBe(true);
-    return fresh.scanObject(joined, 0, joined.length, RULES);
+    return fresh.scanObject(joined, 0, joined.length, RULES)?.members;
   };
   return { scanLength, refused };
 }

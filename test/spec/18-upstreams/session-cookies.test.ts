@@ -10,6 +10,7 @@ import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { listenOnLoopback } from '../../support/upstreams/listen.ts';
 import { callTool, sessionCaller, statelessCaller } from '../../support/upstreams/requests.ts';
 import {
+  type Respond,
   type ScriptedHttp,
   sendJson,
   startEvents,
@@ -107,6 +108,40 @@ test('§18.3 a value that changes with each answer is stored once a minute, whic
 
 const lastCookie = (server: ScriptedHttp) =>
   server.received.findLast(({ message }) => message.method === 'tools/call')?.headers.cookie;
+
+test.each([404, 410])(
+  '§18.3 a replica that did not know a name which came later, and is sent elsewhere for that (%i), goes on in the same session with it',
+  async (status) => {
+    const server = closeAfterTest(await startScriptedHttp('session'));
+    let isSet = false;
+    const respond: Respond = (res, request) => {
+      if (isSet && request.headers.cookie !== 'NODE=1') res.writeHead(status).end();
+      else sendJson(res, toResult(request, { content: [] }));
+    };
+    server.answer('ping', respond);
+    server.answer('tools/call', respond);
+    const opened = closeAfterTest(await openHttpUpstream({ url: server.url }));
+    const replica = opened.openReplica();
+    const caller = sessionCaller();
+    await callTool(opened.upstream, caller, 'any');
+    await callTool(replica, caller, 'any');
+    server.answer('tools/call', (res, request) => {
+      isSet = true;
+      res.setHeader('set-cookie', 'NODE=1; Path=/');
+      sendJson(res, toResult(request, { content: [] }));
+    });
+    // The session, and that it is in use.
+    await expect.poll(() => opened.written.length).toBe(2);
+    await callTool(opened.upstream, caller, 'any');
+    await expect.poll(() => opened.written.length).toBe(3);
+    server.answer('tools/call', respond);
+    const called = callTool(replica, caller, 'any');
+    if (status === 404) await called;
+    else await expect(called).rejects.toMatchObject({ failure: 'session_lost' });
+    for (const upstream of [replica, opened.upstream]) await callTool(upstream, caller, 'any');
+    expect(server.count('initialize')).toBe(1);
+  },
+);
 
 test('§18.3 names that are made up anew with each answer are not each stored at once', async () => {
   const server = closeAfterTest(await startScriptedHttp('session'));

@@ -1,8 +1,13 @@
 // Numbers keep their spelling beside arguments and results, too: in what servers ask, list and tell, in what clients answer, in what
 // somebody approves; and rules decide on no other number than the server gets.
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { statelessRequest } from '../../support/clients/stateless.ts';
+import { createAnyJsonText } from '../../support/fuzz/json-texts.ts';
+import { startGuardServer } from '../../support/guards/guard-server.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
+import { startRedis } from '../../support/stores/redis.ts';
+import { chooseCount } from '../../support/tools/long-run.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
 import { startEchoingServers } from '../../support/upstreams/echoing-servers.ts';
 import {
@@ -21,7 +26,12 @@ async function callStateless(
   gateway: CatalogGateway,
   name: string,
   more: string,
-  given: { readonly meta?: object; readonly method?: string; readonly headers?: object } = {},
+  given: {
+    readonly meta?: object;
+    readonly method?: string;
+    readonly headers?: object;
+    readonly token?: string;
+  } = {},
 ) {
   const { message, headers } = statelessRequest(
     given.method ?? 'tools/call',
@@ -37,7 +47,7 @@ async function callStateless(
     },
   );
   const written = JSON.stringify(message).replace('"params":{', `"params":{${more},`);
-  const token = await gateway.issuer.sign({ sub: 'ann' });
+  const token = given.token ?? (await gateway.issuer.sign({ sub: 'ann' }));
   return gateway.rpc(written, { token, headers: { ...headers, ...given.headers } });
 }
 
@@ -46,7 +56,7 @@ const write =
   (res, { message }) =>
     sendJson(res, `{"jsonrpc":"2.0","id":${message.id},"result":${result}}`);
 
-const LISTED = `{"tools":[{"name":"any","inputSchema":{"type":"object","properties":{"a":{"enum":${NUMBERS},"maximum":1e400}}},"_meta":{"x/y":1.0}}]}`;
+const LISTED = `{"tools":[{"name":"any","description":"Counts rows","inputSchema":{"type":"object","properties":{"a":{"enum":${NUMBERS},"maximum":1e400}}},"_meta":{"x/y":1.0}}]}`;
 
 async function startServer(era: 'session' | 'stateless'): Promise<ScriptedHttp> {
   const server = closeAfterTest(await startScriptedHttp(era));
@@ -79,6 +89,27 @@ test.each(['session', 'stateless'] as const)(
     expect(OF_CALL(server)[0]).toContain(`"x/a":${NUMBERS}`);
   },
 );
+
+test('§25.3 numbers: tools that are found, described or pinned have them as they were spelled', async () => {
+  const server = await startServer('session');
+  const views = { some: { servers: ['one'], search: true, pinned: ['one__any'] } };
+  const gateway = await startForTest({
+    file: { mcpServers: { one: { url: server.url } }, views },
+    view: 'some',
+  });
+  const token = await gateway.issuer.sign({ sub: 'ann' });
+  const session = await gateway.open({ token });
+  const ask = async (method: string, params: object = {}) =>
+    (await gateway.rpc({ jsonrpc: '2.0', id: 1, method, params }, { token, session })).text;
+  const whole = `"properties":{"a":{"enum":${NUMBERS},"maximum":1e400}}`;
+  expect(await ask('tools/list')).toContain(whole);
+  for (const given of [
+    { name: 'search_tools', arguments: { query: 'count rows' } },
+    { name: 'describe_tools', arguments: { names: ['one__any'] } },
+  ]) {
+    expect((await ask('tools/call', given)).replaceAll('\\"', '"')).toContain(whole);
+  }
+});
 
 test('§18.3 numbers: what a server of the session era asks, is answered and tells meanwhile is as it was spelled', async () => {
   const server = await startServer('session');
@@ -270,4 +301,123 @@ test('§18.5 numbers: a rule that asks does so where it cannot compare', async (
     callStateless(gateway, 'json__echo', `"arguments":{"order":${number},"back":"1"}`);
   expect((await call('7205759403792793601')).json.result.resultType).toBe('input_required');
   expect((await call('5')).json.result.resultType).toBe('complete');
+});
+
+test('§27 numbers: any JSON that somebody agrees to reaches the server as it was written', async () => {
+  const gateway = await startForTest({
+    file: {
+      mcpServers: await startEchoingServers(),
+      rules: [
+        { who: 'everyone', may: ['*'] },
+        { who: 'everyone', may: ['json__*'], ask: 'user' },
+      ],
+    },
+  });
+  const inputResponses = { approval: { action: 'accept', content: { decision: 'once' } } };
+  await fc.assert(
+    fc.asyncProperty(createAnyJsonText(true), async (given) => {
+      const args = `"arguments":{"given": ${given},"back":"1"}`;
+      const { requestState } = (await callStateless(gateway, 'json__echo', args)).json.result;
+      const more = JSON.stringify({ requestState, inputResponses }).slice(1, -1);
+      const { json } = await callStateless(gateway, 'json__echo', `${args},${more}`);
+      expect(json.result.content[0].text).toContain(args);
+    }),
+    { numRuns: chooseCount(30, 1_000) },
+  );
+});
+
+test.each(['http', 'mcp'] as const)(
+  '§26.2 numbers: a guard over %s is told them, and changes a call to them, as they are spelled',
+  async (kind) => {
+    const change =
+      '{"decision":"change","value":{"name":"json__echo","arguments":{"order":7205759403792793602,"back":"1"}}}';
+    const web = closeAfterTest(await startGuardServer(() => change));
+    const keeper = closeAfterTest(await startScriptedHttp('session'));
+    keeper.answer(
+      'interceptors/list',
+      write(
+        '{"interceptors":[{"name":"look","type":"mutation","hooks":[{"events":["tools/call"],"phase":"request"}]}]}',
+      ),
+    );
+    keeper.answer('interceptor/invoke', write(change));
+    const gateway = await startForTest({
+      file: {
+        mcpServers: { ...(await startEchoingServers()), keeper: { url: keeper.url } },
+        guards: [
+          {
+            name: 'g',
+            on: ['tools/call'],
+            servers: ['json'],
+            use: kind === 'http' ? { http: { url: web.url } } : { mcp: 'keeper' },
+          },
+        ],
+      },
+    });
+    const args = '"arguments":{"order":1e400,"back":"1"}';
+    const { text } = await callStateless(gateway, 'json__echo', args);
+    expect(text).toContain('\\"order\\":7205759403792793602,');
+    const [invoked = ''] = OF_CALL(keeper, 'interceptor/invoke');
+    // As JavaScript reads 1e400; of a double in between null is told.
+    const told = kind === 'http' ? web.asked[0]?.body : JSON.parse(invoked).params;
+    expect(told.payload.arguments.order).toBe(Number.POSITIVE_INFINITY);
+  },
+);
+
+test('§18.4 numbers: a header that repeats an argument has it as it was spelled', async () => {
+  const server = await startServer('stateless');
+  const schema =
+    '{"type":"object","properties":{"order":{"type":"integer","x-mcp-header":"Order"}}}';
+  server.answer(
+    'tools/list',
+    write(`{"resultType":"complete","tools":[{"name":"any","inputSchema":${schema}}]}`),
+  );
+  server.answer('tools/call', write('{"resultType":"complete","content":[]}'));
+  const gateway = await startGateway(server);
+  for (const number of ['7205759403792793601', '1.0', '1e400']) {
+    const call = (told: string) =>
+      callStateless(gateway, 'one__any', `"arguments":{"order":${number}}`, {
+        headers: { 'mcp-param-order': told },
+      });
+    expect((await call('7205759403792793600')).json.error?.code).toBe(-32020);
+    expect((await call(number)).json.error).toBeUndefined();
+    const sent = server.received.findLast(({ message }) => message.method === 'tools/call');
+    expect(sent?.headers['mcp-param-order']).toBe(number);
+  }
+});
+
+test('§18.3 numbers: an answer that reaches another replica than the call has them as they were spelled', async () => {
+  const redis = closeAfterTest(await startRedis());
+  const server = await startServer('session');
+  let finish: (() => void) | undefined;
+  server.answer('tools/call', (res, { message }) => {
+    res.writeHead(200, { 'content-type': 'text/event-stream' });
+    res.write(
+      'data: {"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}\n\n',
+    );
+    finish = () =>
+      res.end(
+        `data: {"jsonrpc":"2.0","id":${message.id},"result":{"content":[],"structuredContent":{"rows":${NUMBERS}}}}\n\n`,
+      );
+  });
+  server.answer('response', (res) => {
+    res.writeHead(202).end();
+    finish?.();
+  });
+  const start = async (env: Readonly<Record<string, string>>) =>
+    startForTest({
+      file: { mcpServers: { one: { url: server.url } } },
+      env: { REDIS_URL: redis.url, ...env },
+    });
+  const first = await start({});
+  const second = await start({ OIDC_ISSUER: first.issuer.url });
+  const asked = await callStateless(first, 'one__any', '"arguments":{}');
+  const { requestState, inputRequests } = asked.json.result;
+  const [key = ''] = Object.keys(inputRequests);
+  const answer = `{"action":"accept","content":{"n": ${NUMBERS}}}`;
+  const more = `"requestState":${JSON.stringify(requestState)},"inputResponses":{${JSON.stringify(key)}:${answer}}`;
+  const token = await first.issuer.sign({ sub: 'ann' });
+  const { text } = await callStateless(second, 'one__any', `"arguments":{},${more}`, { token });
+  const [sent] = server.received.filter(({ message }) => 'result' in message);
+  expect(sent?.text).toContain(`"result":${answer}`);
+  expect(text).toContain(`"structuredContent":{"rows":${NUMBERS}}`);
 });

@@ -37,6 +37,14 @@ test.each([
   },
 );
 
+test('§7.1 a tool that is listed, and refused for its arguments: nobody is told to call it by the name they used', async () => {
+  const { url } = await serveTools('read_file');
+  const rules = [{ ...everyone('*'), when: 'args.path == "a"' }];
+  const gateway = await start({ file: { mcpServers: { files: url }, rules } });
+  const call = await openCall(gateway);
+  expect((await call('files__read_file')).message).toBe('Unknown tool: files__read_file.');
+});
+
 test('§7.1 an unknown prompt or resource: the message says so, too', async () => {
   const greeting = definePrompt({
     name: 'greeting',

@@ -1,6 +1,7 @@
 // Arguments and results as they were written, whatever way leads to a server, and whatever looks at them on it.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { JsonObject } from '../../../src/platform/json.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';
 import { createAnyJsonText } from '../../support/fuzz/json-texts.ts';
 import { writeGuard } from '../../support/guards/module-guard.ts';
@@ -19,12 +20,13 @@ async function createCall(gateway: CatalogGateway) {
   const token = await gateway.issuer.sign({ sub: 'ann' });
   const session = await gateway.open({ token });
 
-  return async function call(era: Era, name: Name, args: string) {
-    const { message, headers } = statelessRequest('tools/call', { name: `${name}__echo` });
+  return async function call(era: Era, name: Name, args: string, meta: JsonObject = {}) {
+    const given = { name: `${name}__echo` };
+    const { message, headers } = statelessRequest('tools/call', given, { meta });
     const written =
       era === 'stateless'
         ? JSON.stringify(message).replace('"params":{', `"params":{"arguments":${args},`)
-        : `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}__echo","arguments":${args}}}`;
+        : `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}__echo","_meta":${JSON.stringify(meta)},"arguments":${args}}}`;
     const { text } = await gateway.rpc(
       written,
       era === 'stateless' ? { token, headers } : { token, session },
@@ -138,3 +140,52 @@ test.each(ERAS)(
     }
   },
 );
+
+test.each(ERAS)(
+  '§26.3 guards: of a client of the %s era, what a guard changes in place is changed for the server, too',
+  async (era) => {
+    const change =
+      'const { value } = message; value.arguments.secret = "gone"; value._meta["x/secret"] = "gone"; return { decision: "change", value };';
+    const call = await createCall(await startGateway(await guard(change, 'tools/call')));
+    const { sent } = await call(era, 'json', '{"secret":"told","back":"1"}', {
+      'x/secret': 'told',
+    });
+    expect(sent).toContain('"secret":"gone"');
+    expect(sent).toContain('"x/secret":"gone"');
+    expect(sent).not.toContain('told');
+  },
+);
+
+test('§26.3 guards: what a guard changes in place and lets pass goes on as it was, and is asked about as such', async () => {
+  const change = 'message.value.arguments.order = "another"; return { decision: "pass" };';
+  const gateway = await startGateway({
+    ...(await guard(change, 'tools/call')),
+    rules: [
+      { who: 'everyone', may: ['*'] },
+      { who: 'everyone', may: ['json__*'], ask: 'user' },
+    ],
+  });
+  const { message, headers } = statelessRequest(
+    'tools/call',
+    { name: 'json__echo', arguments: { order: 'this', back: '1' } },
+    { meta: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } } },
+  );
+  const token = await gateway.issuer.sign({ sub: 'ann' });
+  const { json } = await gateway.rpc(message, { token, headers });
+  const shown: string = json.result.inputRequests.approval.params.message;
+  expect(shown).toContain('this');
+  expect(shown).not.toContain('another');
+});
+
+test.each([
+  ['[5,7205759403792793601]', '[7205759403792793601]'],
+  ['[7205759403792793601,7205759403792793602]', undefined],
+  ['[1.0,1e0]', '[1.0]'],
+])('§26.3 guards: of %s without its first number the server gets %s', async (given, left) => {
+  const change =
+    'const { value } = message; value.arguments.ids.shift(); return { decision: "change", value };';
+  const call = await createCall(await startGateway(await guard(change, 'tools/call')));
+  const { sent } = await call('session', 'json', `{"ids":${given},"back":"1"}`);
+  if (left === undefined) expect(sent).toContain('could not look at this');
+  else expect(sent).toContain(`"ids":${left}`);
+});

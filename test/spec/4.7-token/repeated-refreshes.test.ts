@@ -309,6 +309,24 @@ describe('a grant of which a token was revoked or refused', () => {
     },
   );
 
+  test('§4.7 token: a refusal ends what was answered while the provider was asked, also of a login that nobody knew before', async () => {
+    const client = await broker.steps.register();
+    let refuse = (): void => {};
+    const isAsked = new Promise<void>((resolve) => {
+      broker.respond((res) => {
+        refuse = () => void res.writeHead(400).end(JSON.stringify({ error: 'invalid_grant' }));
+        resolve();
+      });
+    });
+    const second = refresh(client, 'r-from-elsewhere');
+    await isAsked;
+    await rotate(broker);
+    const { json } = await refresh(client, 'r-from-elsewhere');
+    refuse();
+    expect((await second).status).toBe(400);
+    await expectForwarded(client, json.refresh_token, 'r-from-elsewhere');
+  });
+
   test.each([503, 429])(
     '§4.7 token: a provider that answers %i refused nothing',
     async (status) => {

@@ -49,6 +49,8 @@ export interface RestartedHttp extends Pick<ListeningServer, 'url' | 'close'> {
   count(method: string): number;
   /** Loses its sessions and connections, and says so from now on in this way. */
   restart(loss: Refuse): void;
+  /** Loses its sessions, whose streams stay open, as one that has expired behind a balancer. */
+  forgetSessions(loss: Refuse): void;
   /** Loses one session alone. */
   lose(session: string | undefined, loss: Refuse): void;
   /** Answers this method in each session as it likes from now on, the handshake included; undefined for as before. */
@@ -114,6 +116,11 @@ export async function startRestartedHttp(protocolVersion = '2025-11-25'): Promis
     else refuseUnknown(res, message);
   }
 
+  function forgetSessions(loss: Refuse): void {
+    refuseUnknown = loss;
+    sessions.clear();
+  }
+
   const server = await listenOnLoopback(async (req, res) => {
     const text = await read(req);
     const message: JsonObject = text === '' ? { method: req.method } : JSON.parse(text);
@@ -126,9 +133,9 @@ export async function startRestartedHttp(protocolVersion = '2025-11-25'): Promis
     close: server.close,
     received,
     count: (method) => received.filter((request) => request.method === method).length,
+    forgetSessions,
     restart(loss) {
-      refuseUnknown = loss;
-      sessions.clear();
+      forgetSessions(loss);
       for (const stream of streams.values()) stream.destroy();
     },
     lose(session, loss) {
