@@ -250,11 +250,7 @@ export function addMembers(
   const members = typeof object === 'string' ? cutText(object) : cutBraces(object);
   return (
     members &&
-    surround(
-      `${writeMembers(before).slice(0, -1)},`,
-      members,
-      `,${writeMembers(behind).slice(1)}`,
-    )
+    surround(`${writeMembers(before).slice(0, -1)},`, members, `,${writeMembers(behind).slice(1)}`)
   );
 }
 
