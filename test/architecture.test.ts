@@ -110,7 +110,7 @@ const WITH_CLASSES = [
   'mcp/calls/(call|context).ts',
   'mcp/session/(kept-channel|session-era|session-listener).ts',
   'mcp/streaming/(event-queue|notification-streams|response-stream).ts',
-  'platform/(cancellation|clock|exact-json|linked-list|shared-timer|splice-json).ts',
+  'platform/(cancellation|clock|exact-json|linked-list|note|shared-timer|splice-json).ts',
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
   'protocol/fit.ts',
   'upstreams/catalog/server-target.ts',

@@ -77,7 +77,8 @@ export async function runGateway(
   };
   const { host, port } = config.server;
   await gateway.listen().catch(async (error: unknown) => {
-    await gateway.close();
+    // Why it cannot listen is what the operator has to hear.
+    await gateway.close().catch(() => {});
     const place = { host, port, describeWithPort: options.describeWithPort };
     throw new StartError([describeListenError(error, place)]);
   });

@@ -185,7 +185,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     const hint = cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope };
     const meta = addServerInfo(result, info);
     // Begins with a member, so that all results have one shape (docs/decisions/0024).
-    const shown = { ...COMPLETE, ...result, ...hint, _meta: meta };
+    const shown = { resultType: 'complete', ...result, ...hint, _meta: meta };
     // As it is written it goes on, between what is added.
     const added = { ...hint, _meta: toRawJson(meta) };
     const kept = findTextWithout(result, ['resultType', ...Object.keys(added)]);

@@ -33,8 +33,8 @@ export interface ScanRules {
 export const SCAN_BOUNDS = { levels: 100, members: 64 };
 
 /**
- * The members, and the entries of lists, of the object that stands from `start` to `end`, in UTF-8. It is proved that RFC 8259 is kept there from the first
- * byte to the last, within strings too. Undefined for what is no such object, and for what has better be parsed:
+ * The members, and the entries of lists, of the object that stands from `start` to `end`, in UTF-8. It is proved that RFC 8259 is
+ * kept there from the first byte to the last, within strings too. Undefined for what is no such object, and for what has better be parsed:
  *
  * - a name or a text that begins with the letters of `sought`, however they are spelled;
  * - line feeds, tabs, or any control character: what was found goes on as one line of an event stream;
@@ -54,51 +54,48 @@ export function scanObject(
   const origin = isPlaced ? bytes.byteOffset : TEXT;
   const count = workspace.scan(origin + start, origin + end, sought, maxValues);
   if (count === NONE) return undefined;
-  const table = new Table(workspace.table, bytes, origin);
-  const members = table.readMembers(0, count);
-  return hasTwice(members) ? undefined : { members, entries: table.readEntries() };
+  const found = { table: workspace.table, bytes, origin };
+  const members = readMembers(found, count);
+  return hasTwice(members) ? undefined : { members, entries: readEntries(found) };
 }
 
-/** What the module has found. */
-class Table {
-  readonly #table: Uint32Array;
-  readonly #bytes: Buffer;
-  readonly #origin: number;
-
-  constructor(table: Uint32Array, bytes: Buffer, origin: number) {
-    this.#table = table;
-    this.#bytes = bytes;
-    this.#origin = origin;
-  }
-
-  readMembers(first: number, count: number): ScannedMember[] {
-    const members: ScannedMember[] = [];
-    for (let at = first; at < first + count * MEMBER; at += MEMBER) members.push(this.#read(at));
-    return members;
-  }
-
-  readEntries(): readonly ScannedEntry[] | undefined {
-    const count = this.#table[PARTS_COUNT];
-    if (count === undefined || count === NO_PARTS) return undefined;
-    const entries: { start: number; end: number; members: ScannedMember[] }[] = [];
-    for (let at = PARTS; at < PARTS + count * MEMBER; at += MEMBER) {
-      // Members of an entry follow it; it has no name itself.
-      if (this.#table[at] === 0) {
-        entries.push({ start: this.#position(at + 2), end: this.#position(at + 3), members: [] });
-      } else entries.at(-1)?.members.push(this.#read(at));
-    }
-    return entries;
-  }
-
-  #read(at: number): ScannedMember {
-    const name = this.#bytes.toString('utf8', this.#position(at), this.#position(at + 1));
-    return { name, start: this.#position(at + 2), end: this.#position(at + 3) };
-  }
-
-  #position(at: number): number {
-    return (this.#table[at] ?? 0) - this.#origin;
-  }
+/** What the module has found: where `bytes` begin, `origin` stands in the table. */
+interface Found {
+  readonly table: Uint32Array;
+  readonly bytes: Buffer;
+  readonly origin: number;
 }
+
+function readMembers(found: Found, count: number): readonly ScannedMember[] {
+  const members: ScannedMember[] = [];
+  for (let at = 0; at < count * MEMBER; at += MEMBER) members.push(readMember(found, at));
+  return members;
+}
+
+function readEntries(found: Found): readonly ScannedEntry[] | undefined {
+  const { table } = found;
+  const count = table[PARTS_COUNT];
+  if (count === undefined || count === NO_PARTS) return undefined;
+  const entries: { start: number; end: number; members: ScannedMember[] }[] = [];
+  for (let at = PARTS; at < PARTS + count * MEMBER; at += MEMBER) {
+    // The members of an entry follow it; it has no name itself.
+    if (table[at] === 0) {
+      entries.push({
+        start: toPosition(found, at + 2),
+        end: toPosition(found, at + 3),
+        members: [],
+      });
+    } else entries.at(-1)?.members.push(readMember(found, at));
+  }
+  return entries;
+}
+
+function readMember(found: Found, at: number): ScannedMember {
+  const name = found.bytes.toString('utf8', toPosition(found, at), toPosition(found, at + 1));
+  return { name, start: toPosition(found, at + 2), end: toPosition(found, at + 3) };
+}
+
+const toPosition = ({ table, origin }: Found, at: number): number => (table[at] ?? 0) - origin;
 
 // As wasm/scan-json.ts has them, by numbers of four bytes.
 const MEMBER = 4;

@@ -76,8 +76,8 @@ export function toStatelessParams(
   const added = describeCall(request, token);
   const declared = declareCapabilities(capabilities, STATELESS_EXTENSIONS);
   const isBare = params._meta === undefined && added === undefined && logLevel === undefined;
-  // As nearly all are: nothing has to be copied, or written each time.
-  if (isBare && Object.keys(declared).length === 0) return { ...params, _meta: NOTHING_DECLARED };
+  // As nearly all are: it is written already, and stands first, so that all have one shape (docs/decisions/0024).
+  if (isBare && Object.keys(declared).length === 0) return { _meta: NOTHING_DECLARED, ...params };
   const meta = {
     ...selectOwnMeta(params._meta),
     ...added,

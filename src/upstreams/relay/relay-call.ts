@@ -97,7 +97,8 @@ function toRawResult(
   }
   const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
   const ofMeta = toMetaMember(meta);
-  const shown = { ...members, ...ofMeta, ...(cache && { cache }) };
+  const isSame = ofMeta === NO_META && cache === undefined;
+  const shown = isSame ? members : { ...members, ...ofMeta, ...(cache && { cache }) };
   const ownMeta = { path: '_meta' in ofMeta ? ['_meta', SERVER_INFO] : ['_meta'] };
   noteEdited(result, shown, [...OF_TRANSPORT, ownMeta]);
   return relay.era === 'session' ? toSessionResult(shown) : shown;
@@ -147,10 +148,12 @@ const CACHED: ReadonlySet<string> = new Set(['resources/read', 'skills/get']);
 const isRaw = (result: JsonObject): result is RawResult => !Object.hasOwn(result, 'cache');
 
 function toMetaMember(meta: unknown): JsonObject {
-  if (!isObject(meta)) return meta === undefined ? {} : { _meta: meta };
+  if (!isObject(meta)) return meta === undefined ? NO_META : { _meta: meta };
   const { [SERVER_INFO]: _, ...rest } = meta;
-  return Object.keys(rest).length === 0 ? {} : { _meta: rest };
+  return Object.keys(rest).length === 0 ? NO_META : { _meta: rest };
 }
+
+const NO_META: JsonObject = {};
 
 /** Behind a login nothing is public: rules may show one user what another does not see. */
 function readCacheHint(
