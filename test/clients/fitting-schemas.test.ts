@@ -166,7 +166,7 @@ const server = useShared(() =>
   }),
 );
 
-const LIMITS = { MCP_RATE_LIMIT_MAX: '1000000', RATE_LIMIT_MAX: '1000000' };
+const LIMITS = { RATE_LIMIT_ENABLED: 'false' };
 
 const service = useShared(async () =>
   startService({

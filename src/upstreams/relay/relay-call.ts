@@ -83,7 +83,9 @@ function toRawResult(
 ): RawResult {
   // The session era has no result types: there nothing is the transport's own.
   if (result.resultType === undefined && isRaw(result)) {
-    return relay.era === 'session' && !isUnread(result) ? toSessionResult(result) : result;
+    // Nor is null a value there: it is left out together with all else that does not fit.
+    const isValue = !isUnread(result) && result.structuredContent !== null;
+    return relay.era === 'session' && isValue ? toSessionResult(result) : result;
   }
   // What it says of a task is read, and not passed on as it is (§29.5).
   if (result.resultType === 'task' || method.startsWith('tasks/')) {
@@ -128,9 +130,7 @@ function noteEdited<Shown extends JsonObject>(
 /** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is no object. */
 function toSessionResult(shown: RawResult): RawResult {
   const { structuredContent } = shown;
-  // Members that are null are left out together with those that do not fit.
-  if (structuredContent === undefined || structuredContent === null || isObject(structuredContent))
-    return shown;
+  if (structuredContent === undefined || isObject(structuredContent)) return shown;
   const { cache } = shown;
   const { structuredContent: structure, cache: _cache, ...others } = readExact(shown);
   const content: readonly unknown[] = Array.isArray(others.content) ? others.content : [];

@@ -31,7 +31,7 @@ interface Subscriber {
 }
 
 const PATIENT = { timeout: 15_000, interval: 5 };
-const NO_LISTS = { tools: [], prompts: [], resources: [], resourceTemplates: [] };
+const NO_LISTS = { tools: [], prompts: [], resources: [], resourceTemplates: [], contents: [] };
 const LISTING = {
   ...NO_LISTS,
   resources: RESOURCES.map((uri) => ({ uri, name: uri })),
