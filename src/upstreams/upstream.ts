@@ -186,9 +186,9 @@ export type UpstreamFailure =
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly failure: UpstreamFailure;
-  /** What went wrong, without what the gateway does next. */
-  readonly reason: string;
-  /** As `message`, for operators alone: it may name an address, without what could be secret in it. */
+  /** The reason alone, without what the gateway does next. For operators: it may name an address, without what could be secret in it. */
+  readonly logReason: string;
+  /** As `message`, with `logReason`. */
   readonly logMessage: string;
   /** The `error` member of the response, where `failure` is `error`. */
   readonly jsonRpcError: JsonRpcErrorObject | undefined;
@@ -208,9 +208,9 @@ export class UpstreamError extends Error {
     const addNext = (words: string) =>
       options.next === undefined ? words : `${words}; ${options.next}`;
     super(addNext(reason), { cause: options.cause });
-    this.logMessage = addNext(options.logReason ?? reason);
+    this.logReason = options.logReason ?? reason;
+    this.logMessage = addNext(this.logReason);
     this.failure = failure;
-    this.reason = reason;
     this.jsonRpcError = options.jsonRpcError;
   }
 }

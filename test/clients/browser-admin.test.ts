@@ -201,7 +201,7 @@ test('§22.5 operators: servers with their tools, and times as one says them, wh
   await rowOf('files').getByText('files__read').waitFor();
   const tools = await rowOf('files').getByRole('listitem').allInnerTexts();
   expect(tools[1]).toContain('<b>odd\\u{202e}</b>');
-  expect(tools[1]).toContain('hidden: it has a name that clients refuse');
+  expect(tools[1]).toContain('hidden: it has a name with characters that cannot be seen');
   expect(await findSerious(page)).toEqual([]);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   expect(complaints).toEqual([]);

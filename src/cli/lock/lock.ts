@@ -179,7 +179,7 @@ async function readAll(
 
 /** Nothing is tried again here, whatever the gateway would do. */
 function describeError(error: unknown): string {
-  if (error instanceof UpstreamError) return error.logMessage;
+  if (error instanceof UpstreamError) return error.logReason;
   return error instanceof Error ? error.message : String(error);
 }
 

@@ -119,7 +119,7 @@ export function createLockApproval(deps: LockApprovalDeps): LockApproval {
     return asking.run(planned, () =>
       askServer(planned, clock).catch((error: unknown) => {
         if (error instanceof UpstreamError)
-          return { server, problem: `could not be read: ${error.reason}` };
+          return { server, problem: `could not be read: ${error.logReason}` };
         throw error;
       }),
     );
