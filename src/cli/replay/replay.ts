@@ -8,7 +8,7 @@ import {
   type ReplayVerdict,
 } from '../../policy/rules/replay-rules.ts';
 import { toSharedUri } from '../../upstreams/apps/shared-uris.ts';
-import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
+import { createNaming } from '../../upstreams/catalog/naming.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import { CONNECT, canConnect } from '../../upstreams/connect/connect-tool.ts';
 import { isSearchTool } from '../../upstreams/search/search-tools.ts';

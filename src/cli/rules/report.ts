@@ -8,7 +8,7 @@ import { toVisibleJson } from '../../platform/invisible.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { compileMay, parsePattern } from '../../policy/rules/may.ts';
 import type { RuleDecision, RuledItem } from '../../policy/rules/rules.ts';
-import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
+import { createNaming } from '../../upstreams/catalog/naming.ts';
 import { alignColumns } from '../command/texts.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 

@@ -17,7 +17,7 @@ import type { RuleCaller, RuledItem } from '../../policy/rules/rules.ts';
 import { ALL_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
-import { createNaming } from '../../upstreams/catalog/prepare-list.ts';
+import { createNaming } from '../../upstreams/catalog/naming.ts';
 import { createUpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
 import { createLock, createLockPolicy } from '../../upstreams/lock/lock.ts';
 import { createPlannedView } from '../../upstreams/views/planned-view.ts';

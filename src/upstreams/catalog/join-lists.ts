@@ -4,7 +4,8 @@ import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { isAppUri, toMovedUri } from '../apps/shared-uris.ts';
 import { joinSkills } from '../skills/join-skills.ts';
 import type { WarnOfItem } from './check-item.ts';
-import { BUILT_IN, type Entry, type Naming } from './prepare-list.ts';
+import type { Naming } from './naming.ts';
+import { BUILT_IN, type Entry } from './prepare-list.ts';
 
 export interface JoinedList {
   readonly entries: readonly Entry[];

@@ -6,8 +6,9 @@ import { findInSkillFolder, findSkillFile } from '../skills/find-file.ts';
 import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate, type FindTemplate } from './find-template.ts';
 import type { JoinedList } from './join-lists.ts';
+import type { Naming } from './naming.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
-import { BUILT_IN, type Entry, type Naming, type PreparedList } from './prepare-list.ts';
+import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
 import type { Found, FoundResource, ListView, View, Who } from './view.ts';
 
 export function createJoinedView(getPlan: () => Plan): View {

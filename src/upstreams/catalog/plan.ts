@@ -16,14 +16,9 @@ import { isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { guardBuiltIn } from './guard-built-in.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
 import type { ListGuards } from './list-guards.ts';
+import { createNaming, type Naming } from './naming.ts';
 import { createWritePage, type WritePage } from './page-memory.ts';
-import {
-  createNaming,
-  createPrepareList,
-  type Naming,
-  type PrepareList,
-  selectTools,
-} from './prepare-list.ts';
+import { createPrepareList, type PrepareList, selectTools } from './prepare-list.ts';
 import type { Server } from './server.ts';
 
 /** What is read together, and served until it is read anew: the configuration file, and the lock beside it. */

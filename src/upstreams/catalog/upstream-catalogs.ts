@@ -34,8 +34,9 @@ import {
 import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
 import { createLockApproval, type LockApproval } from './lock-approval.ts';
 import { createMissedLists } from './missed-lists.ts';
+import { createNaming } from './naming.ts';
 import { type CompiledSetup, createPlan, type Plan } from './plan.ts';
-import { createNaming, toJudgedList } from './prepare-list.ts';
+import { toJudgedList } from './prepare-list.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { createServerView } from './server-view.ts';
 import {

@@ -10,7 +10,8 @@ import {
   type JoinedList,
   type JoinLists,
 } from '../catalog/join-lists.ts';
-import type { Entry, Naming } from '../catalog/prepare-list.ts';
+import type { Naming } from '../catalog/naming.ts';
+import type { Entry } from '../catalog/prepare-list.ts';
 import type { ViewConfig } from './view-config.ts';
 
 export interface PlannedView {

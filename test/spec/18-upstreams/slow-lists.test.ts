@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
-import { manualClock } from '../../support/gateway/clock.ts';
+import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { countSeconds, pause } from '../../support/upstreams/as-seconds-pass.ts';
@@ -23,6 +23,22 @@ const serveSlow = () =>
       'resources/templates/list': () => NEVER,
     },
   });
+
+/** The lists of one server, which are the same for all users. */
+async function openSharedLists(url: string, clock: ManualClock) {
+  const { upstream, close } = await openHttpUpstream({ url });
+  closeAfterTest({ close });
+  return createServerLists(upstream, {
+    clock,
+    log: collectLog().log,
+    isPersonal: false,
+    maxUsers: 1,
+    listWaitMs: 5_000,
+    signal: new AbortController().signal,
+    getLock: () => undefined,
+    onChange() {},
+  });
+}
 
 test('§18.4 slow lists: what other servers have is used without waiting', async () => {
   const clock = manualClock();
@@ -168,18 +184,7 @@ test('§18.4 slow lists: one user whose lists never come does not make others mi
 test('§18.4 slow lists: a server that comes and goes is not waited for as long each time', async () => {
   const clock = manualClock();
   const slow = await serveSlow();
-  const { upstream, close } = await openHttpUpstream({ url: slow.url });
-  closeAfterTest({ close });
-  const lists = createServerLists(upstream, {
-    clock,
-    log: collectLog().log,
-    isPersonal: false,
-    maxUsers: 1,
-    listWaitMs: 5_000,
-    signal: new AbortController().signal,
-    getLock: () => undefined,
-    onChange() {},
-  });
+  const lists = await openSharedLists(slow.url, clock);
   const load = async () => lists.load('tools', GATEWAY_CALLER, 'told');
   expect(await countSeconds(clock, load())).toBeGreaterThanOrEqual(4);
   for (let time = 0; time < 3; time += 1) {
@@ -191,18 +196,7 @@ test('§18.4 slow lists: a server that comes and goes is not waited for as long 
 test('§18.4 slow lists: whoever comes later waits for what is left', async () => {
   const clock = manualClock();
   const slow = await serveSlow();
-  const { upstream, close } = await openHttpUpstream({ url: slow.url });
-  closeAfterTest({ close });
-  const lists = createServerLists(upstream, {
-    clock,
-    log: collectLog().log,
-    isPersonal: false,
-    maxUsers: 1,
-    listWaitMs: 5_000,
-    signal: new AbortController().signal,
-    getLock: () => undefined,
-    onChange() {},
-  });
+  const lists = await openSharedLists(slow.url, clock);
   const load = async (patience: 'told' | 'untold' | 'forCall') =>
     lists.load('tools', GATEWAY_CALLER, patience);
   const first = load('told');

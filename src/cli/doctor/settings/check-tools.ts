@@ -1,8 +1,9 @@
 // Tools of a server that clients do not see, or do not find under the name that they make of it.
 
 import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
+import { createNaming } from '../../../upstreams/catalog/naming.ts';
 import type { Setup } from '../../../upstreams/catalog/plan.ts';
-import { createNaming, createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
+import { createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
 import type {
   StdioUpstreamConfig,
   UpstreamConfig,
