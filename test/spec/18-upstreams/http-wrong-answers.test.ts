@@ -158,7 +158,7 @@ describe.each(['session', 'stateless'] as const)('a server of the %s era', (era)
     });
     await expect(call('any')).rejects.toMatchObject({
       failure: 'invalid',
-      reason: 'it answered no valid HTTP: a chunk of its answer is malformed',
+      logReason: 'it answered no valid HTTP: a chunk of its answer is malformed',
     });
   });
 
