@@ -96,11 +96,14 @@ export function writeMembers(object: Readonly<Record<string, unknown>>): string 
   for (const name of Object.keys(object)) {
     const member = object[name];
     if (member === undefined) continue;
-    const json = member instanceof RawJson ? member.text : writeExactJson(member);
+    const json = typeof member === 'object' ? writeMember(member) : JSON.stringify(member);
     members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${json}`;
   }
   return `{${members}}`;
 }
+
+const writeMember = (member: object | null): string =>
+  member instanceof RawJson ? member.text : writeExactJson(member);
 
 /** The text with a marked string for each such number; undefined where it has none. */
 function markNumbers(text: string): string | undefined {

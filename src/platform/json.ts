@@ -1,6 +1,6 @@
 // JSON from elsewhere, read without trust.
 import { isAscii } from 'node:buffer';
-import { RawJson, writeMembers } from './exact-json.ts';
+import { RawJson } from './exact-json.ts';
 import { findEndOfString } from './json-text.ts';
 import { createNote } from './note.ts';
 import { openWorkspace } from './scan/workspace.ts';
@@ -239,19 +239,12 @@ export function cutPieces(
 }
 
 /**
- * An object that is written already, with members before and behind its own; it has some, and none of their names. Undefined
- * where something stands around its braces.
+ * An object that is written already, with members before and behind its own, such as `"a":1`; it has some, and none of their
+ * names. Undefined where something stands around its braces.
  */
-export function addMembers(
-  object: Written,
-  before: JsonObject,
-  behind: JsonObject,
-): Written | undefined {
+export function addMembers(object: Written, before: string, behind: string): Written | undefined {
   const members = typeof object === 'string' ? cutText(object) : cutBraces(object);
-  return (
-    members &&
-    surround(`${writeMembers(before).slice(0, -1)},`, members, `,${writeMembers(behind).slice(1)}`)
-  );
+  return members && surround(`{${before},`, members, `,${behind}}`);
 }
 
 // Without the braces.

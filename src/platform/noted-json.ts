@@ -9,9 +9,10 @@ import {
   joinPieces,
   noteWritten,
 } from './json.ts';
+import { findEndOfString } from './json-text.ts';
 import { createNote } from './note.ts';
 import { toPlain } from './plain-json.ts';
-import { cutJson, cutMembers, type JsonPath } from './splice-json.ts';
+import { cutJson, cutMembers, cutOnlyMember, type JsonPath } from './splice-json.ts';
 
 /** Text and path of a value. The text is searched only once the value is passed on. */
 interface Source {
@@ -72,20 +73,38 @@ function cutText({ text, path }: Source): string | undefined {
   return cut !== undefined && hasRepeatedNames(cut) ? writeExactJson(parseExactJson(cut)) : cut;
 }
 
-/**
- * The text where it is as `JSON.stringify` writes the value, as it nearly always is: that takes less time than a look at each
- * character. Its name is there once, and not written by escapes, so it is no other's.
- */
+/** Undefined where a look at each character is needed, as it is nearly never. */
 function findUsualText(value: object, { text, path }: Source): string | undefined {
   const name = path.at(-1);
-  if (typeof name !== 'string' || text.includes('\\u')) return undefined;
-  const quoted = `"${name}"`;
-  const at = text.indexOf(quoted);
-  if (at === -1 || text.indexOf(quoted, at + 1) !== -1) return undefined;
-  const json = JSON.stringify(value);
-  const start = at + quoted.length + 1;
-  return text[start - 1] === ':' && text.startsWith(json, start) ? json : undefined;
+  const cut = typeof name === 'string' ? cutOnlyMember(text, name) : undefined;
+  // One that is there twice in the text is there once in the value.
+  return cut !== undefined && countNames(cut) === countMembers(value) ? cut : undefined;
 }
+
+function countNames(text: string): number {
+  let names = 0;
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    if (character === QUOTE) at = findEndOfString(text, at);
+    else if (character === COLON) names++;
+  }
+  return names;
+}
+
+/** Of a value that was parsed, so it is no deeper than JSON may be. */
+function countMembers(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (const entry of value) count += countMembers(entry);
+    return count;
+  }
+  for (const member of Object.values(value)) count += 1 + countMembers(member);
+  return count;
+}
+
+const QUOTE = 0x22;
+const COLON = 0x3a;
 
 /** The value with its numbers as they were spelled: a copy, or itself where it is not known how it was written. */
 export function readExact(value: object): JsonObject {

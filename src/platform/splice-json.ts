@@ -37,6 +37,41 @@ export function cutMembers(text: string, path: JsonPath): ReadonlyMap<string, st
   return cut;
 }
 
+/** The text of an object without its members of these names. */
+export function removeMembers(text: string, names: readonly (string | number)[]): string {
+  if (names.length === 0) return text;
+  let kept = '';
+  let start = -1;
+  let end = -1;
+  eachMember(text, skipSpace(text, 0), (name, _from, to, at) => {
+    if (!names.includes(name)) {
+      if (start === -1) start = at;
+      end = to;
+    } else if (start !== -1) {
+      kept += `${text.slice(start, end)},`;
+      start = -1;
+    }
+  });
+  return `{${start === -1 ? kept.slice(0, -1) : kept + text.slice(start, end)}}`;
+}
+
+/** As `cutJson`, of a member that is there, found by the engine's search; undefined where its name may be there twice, at any depth. */
+export function cutOnlyMember(text: string, name: string): string | undefined {
+  const start = findOnlyMember(text, name);
+  if (start === undefined) return undefined;
+  const value = findValueOfMember(text, start);
+  return text.slice(value, findEndOfValue(text, value));
+}
+
+/** Its name, without characters that JSON may escape, is there once in quotes, and none is spelled by its code: so it is no other's. */
+function findOnlyMember(text: string, name: string): number | undefined {
+  const quoted = `"${name}"`;
+  const start = text.indexOf(quoted);
+  return start === -1 || text.indexOf(quoted, start + 1) !== -1 || text.includes('\\u')
+    ? undefined
+    : start;
+}
+
 /** Where it begins. */
 function findValue(text: string, path: JsonPath): number | undefined {
   let start = skipSpace(text, 0);
@@ -51,11 +86,11 @@ function findValue(text: string, path: JsonPath): number | undefined {
   return start;
 }
 
-/** Tells of each member, or entry, where its value begins and ends; of what has none nothing. */
+/** Tells of each member, or entry, where its value begins and ends, and where it begins itself; of what has none nothing. */
 function eachMember(
   text: string,
   start: number,
-  tell: (key: string | number, from: number, to: number) => void,
+  tell: (key: string | number, from: number, to: number, at: number) => void,
 ): void {
   if (!isContainer(text, start)) return;
   const isArray = text.charCodeAt(start) === OPEN_ARRAY;
@@ -64,7 +99,7 @@ function eachMember(
     const key = isArray ? index : readKey(text, at);
     const from = isArray ? at : findValueOfMember(text, at);
     const to = findEndOfValue(text, from);
-    tell(key, from, to);
+    tell(key, from, to, at);
     at = skipComma(text, to);
   }
 }

@@ -2,6 +2,7 @@
 // session, no requests to the client.
 import type { GetProviderToken } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import {
   addMembers,
   findWritten,
@@ -10,8 +11,8 @@ import {
   noteWritten,
   type Written,
 } from '../../platform/json.ts';
-import { findText, noteMembers, readExact, toRawJson } from '../../platform/noted-json.ts';
-import { spliceJson } from '../../platform/splice-json.ts';
+import { findText, noteMembers, readExact } from '../../platform/noted-json.ts';
+import { removeMembers } from '../../platform/splice-json.ts';
 import type { Guards } from '../../policy/guards/guards.ts';
 import { TASKS } from '../../protocol/extensions.ts';
 import type { JsonRpcRequest } from '../../protocol/json-rpc.ts';
@@ -187,9 +188,10 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     // Begins with a member, so that all results have one shape (docs/decisions/0024).
     const shown = { resultType: 'complete', ...result, ...hint, _meta: meta };
     // As it is written it goes on, between what is added.
-    const added = { ...hint, _meta: toRawJson(meta) };
-    const kept = findTextWithout(result, ['resultType', ...Object.keys(added)]);
-    const written = kept && addMembers(kept, { resultType: shown.resultType }, added);
+    const kept = findTextWithout(result, hint === undefined ? ADDED : ADDED_WITH_HINT);
+    const added = `"_meta":${findText(meta) ?? writeExactJson(meta)}`;
+    const behind = hint === undefined ? added : `${JSON.stringify(hint).slice(1, -1)},${added}`;
+    const written = kept && addMembers(kept, '"resultType":"complete"', behind);
     if (written !== undefined) noteWritten(shown, written);
     return shown;
   }
@@ -255,14 +257,15 @@ const NOT_SHARED = { ttlMs: 10_000, scope: 'private' } as const;
 
 const COMPLETE = { resultType: 'complete' } as const;
 
+/** Members that the gateway adds, and, of what may be kept, how long. */
+const ADDED = ['resultType', '_meta'] as const;
+const ADDED_WITH_HINT = [...ADDED, 'ttlMs', 'cacheScope'] as const;
+
 /** The text of the result without these members; undefined if it is not known, or there are no others. */
 function findTextWithout(result: object, names: readonly string[]): Written | undefined {
   const replaced = names.filter((name) => Object.hasOwn(result, name));
   if (replaced.length === Object.keys(result).length) return undefined;
-  const written = findWritten(result) ?? findText(result);
-  if (written === undefined || replaced.length === 0) return written;
-  return spliceJson(
-    findText(result) ?? '',
-    replaced.map((name) => ({ path: [name] })),
-  );
+  if (replaced.length === 0) return findWritten(result) ?? findText(result);
+  const text = findText(result);
+  return text && removeMembers(text, replaced);
 }

@@ -5,7 +5,7 @@ import type { CacheHint } from '../../mcp/catalog/content.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
-import { type JsonEdit, spliceJson } from '../../platform/splice-json.ts';
+import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
 import { type Doors, withoutDoorAnswer } from '../connect/doors.ts';
 import { isUnread } from '../messages/unread-result.ts';
 import { ConnectionNeeded } from '../upstream.ts';
@@ -90,42 +90,34 @@ function toRawResult(
   // What it says of a task is read, and not passed on as it is (§29.5).
   if (result.resultType === 'task' || method.startsWith('tasks/')) {
     const { cache: _cache, ...said } = result;
-    return noteEdited(result, said, [CACHE]);
+    return noteCopy(result, said);
   }
   const { resultType, ttlMs, cacheScope, cache: _, _meta: meta, ...members } = result;
   if (resultType === undefined) {
     const shown = { ...members, ...(meta !== undefined && { _meta: meta }) };
-    return noteEdited(result, shown, [CACHE]);
+    return noteCopy(result, shown);
   }
   const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
   const ofMeta = toMetaMember(meta);
   const isSame = ofMeta === NO_META && cache === undefined;
   const shown = isSame ? members : { ...members, ...ofMeta, ...(cache && { cache }) };
-  const ownMeta = { path: '_meta' in ofMeta ? ['_meta', SERVER_INFO] : ['_meta'] };
-  noteEdited(result, shown, [...OF_TRANSPORT, ownMeta]);
+  noteCopy(result, shown);
   return relay.era === 'session' ? toSessionResult(shown) : shown;
 }
 
-const CACHE: JsonEdit = { path: ['cache'] };
-const OF_TRANSPORT: readonly JsonEdit[] = [
-  CACHE,
-  { path: ['resultType'] },
-  { path: ['ttlMs'] },
-  { path: ['cacheScope'] },
-];
-
-/** The copy is written as the result was, after these edits. */
-function noteEdited<Shown extends JsonObject>(
-  result: JsonObject,
-  shown: Shown,
-  edits: readonly JsonEdit[],
-): Shown {
+/** The copy is written as the result was, without what the copy lacks. */
+function noteCopy<Copy extends JsonObject>(result: JsonObject, copy: Copy): Copy {
   const text = findText(result);
-  if (text === undefined) return shown;
-  const made = edits.filter(({ path: [name = ''] }) => Object.hasOwn(result, name));
-  noteWritten(shown, spliceJson(text, made));
-  return shown;
+  if (text === undefined) return copy;
+  // That of the copy is the gateway's.
+  const isRemoved = (name: string) => name === 'cache' || !Object.hasOwn(copy, name);
+  const rest = removeMembers(text, Object.keys(result).filter(isRemoved));
+  const hasOtherMeta = copy._meta !== undefined && copy._meta !== result._meta;
+  noteWritten(copy, hasOtherMeta ? spliceJson(rest, OWN_META) : rest);
+  return copy;
 }
+
+const OWN_META: readonly JsonEdit[] = [{ path: ['_meta', SERVER_INFO] }];
 
 /** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is no object. */
 function toSessionResult(shown: RawResult): RawResult {
