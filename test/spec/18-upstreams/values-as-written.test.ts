@@ -119,6 +119,27 @@ test('§18.3 values: a member that is there twice goes on as it was read', async
   }
 });
 
+test('§18.3 values: arguments under a name that is spelled by escapes are those that go on', async () => {
+  const gateway = await startGateway({
+    rules: [{ who: 'everyone', may: ['*'], when: 'args.n == 1' }],
+  });
+  const token = await gateway.issuer.sign({ sub: 'ann' });
+  const session = await gateway.open({ token });
+  const real = '{"back":"1","n":1.0}';
+  for (const decoy of [
+    '"arguments":{"n":2}',
+    '"\\"arguments":{"n":2}',
+    '"x":"\\"arguments\\":{}"',
+  ]) {
+    const params = `{"name":"json__echo","_meta":{"x":{${decoy}}},"argument\\u0073":${real}}`;
+    const { text } = await gateway.rpc(
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`,
+      { token, session },
+    );
+    expect(JSON.parse(text).result.content[0].text).toContain(`"arguments":${real}`);
+  }
+});
+
 test.each(ERAS)(
   '§26.3 guards: of a client of the %s era, what a guard leaves as it was keeps its numbers',
   async (era) => {
