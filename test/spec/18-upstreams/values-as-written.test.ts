@@ -127,7 +127,7 @@ test('§18.3 values: arguments under a name that is spelled by escapes are those
   const session = await gateway.open({ token });
   const real = '{"back":"1","n":1.0}';
   for (const decoy of [
-    '"arguments":{"n":2}',
+    '"arguments":{"back":"2","n":2}',
     '"\\"arguments":{"n":2}',
     '"x":"\\"arguments\\":{}"',
   ]) {
