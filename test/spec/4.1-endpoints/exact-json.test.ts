@@ -2,7 +2,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { JsonNumber, parseExactJson, writeExactJson } from '../../../src/platform/exact-json.ts';
-import { cutJson, type JsonEdit, spliceJson } from '../../../src/platform/splice-json.ts';
+import {
+  cutJson,
+  type JsonEdit,
+  removeMembers,
+  spliceJson,
+} from '../../../src/platform/splice-json.ts';
 import { createAnyJsonText } from '../../support/fuzz/json-texts.ts';
 import { chooseCount } from '../../support/tools/long-run.ts';
 
@@ -140,6 +145,20 @@ test('§12 JSON: what is removed and replaced in a text is what a parser would f
         expect(JSON.parse(spliceJson(text, edits))).toEqual(editValue(value, edits));
       },
     ),
+    RUNS,
+  );
+});
+
+test('§12 JSON: without some of its members an object is what a parser finds without them', () => {
+  const anyObject = fc.array(fc.tuple(fc.constantFrom('a', 'b', '\\u0061', 'c'), anyJson));
+  const anyNames = fc.subarray(['a', 'b', 'c', 'd']);
+  fc.assert(
+    fc.property(anyObject, anyNames, anySpace, (members, names, space) => {
+      const spaced = members.map(([name, json]) => `${space}"${name}"${space}:${json}${space}`);
+      const text = `${space}{${spaced.join(',')}${space}}${space}`;
+      const left = Object.entries(JSON.parse(text)).filter(([name]) => !names.includes(name));
+      expect(JSON.parse(removeMembers(text, names))).toEqual(Object.fromEntries(left));
+    }),
     RUNS,
   );
 });
