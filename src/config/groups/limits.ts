@@ -132,6 +132,11 @@ const GROUPS = {
   logout: defineLimit('BACKCHANNEL_LOGOUT', 'calls of /oauth/backchannel-logout', {
     max: 1000,
     globalMax: 10_000,
+    grantMax: 10_000,
+    details: {
+      ip: 'Logout tokens of the provider count apart, whatever address they come from.',
+      grant: 'Only logout tokens of the provider count here: nobody else can use this limit up.',
+    },
   }),
   account: defineLimit('ACCOUNT', 'calls of /account', { max: 60, globalMax: 3000 }),
   connections: defineLimit('CONNECTIONS', 'calls of /connections', { max: 60, globalMax: 3000 }),

@@ -21,6 +21,7 @@ const ERRORS = {
   ip: 'rate_limit_exceeded',
   user: 'user_rate_limit_exceeded',
   grant: 'grant_rate_limit_exceeded',
+  network: 'rate_limit_exceeded',
   global: 'global_rate_limit_exceeded',
 } as const;
 
@@ -39,6 +40,7 @@ const VARIABLES: Readonly<Record<LimitScope, string>> = {
   ip: 'RATE_LIMIT_MAX',
   user: 'USER_RATE_LIMIT_MAX',
   grant: 'GRANT_RATE_LIMIT_MAX',
+  network: 'GLOBAL_RATE_LIMIT_MAX, of which an IPv6 /48 has a tenth',
   global: 'GLOBAL_RATE_LIMIT_MAX',
 };
 

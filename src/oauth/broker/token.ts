@@ -22,7 +22,7 @@ import {
   readResourceIndicators,
 } from '../request/parameters.ts';
 import type { AuthorizationCode } from './callback.ts';
-import { checkCode, readCodeRequest } from './code.ts';
+import { checkCode, failUnknownCode, readCodeRequest } from './code.ts';
 import type { ObtainTokens, TokenResponse } from './obtain-tokens.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 import type { RunOnce } from './run-once.ts';
@@ -55,6 +55,7 @@ async function redeemCode(
   const request = readCodeRequest(parameters);
   const { clientId } = request;
   const client = await deps.clients.requireWithoutFetch(clientId);
+  if ((await deps.codes.get(request.code)) === undefined) failUnknownCode();
   return async function redeem() {
     // Before the code is used up: its client may come again with it.
     deps.api.requireCapacity();
