@@ -5,7 +5,6 @@ import { createAuditLog } from '../../support/gateway/audit-log.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { assertUser, bringAssertion, type Change, ID_JAG_ENV } from '../../support/oauth/id-jag.ts';
 import { basic, fileOf, SECRET, withSecret } from '../../support/oauth/machine-clients.ts';
-import { ask, logInBy, PAGE } from '../../support/oauth/operator-logins.ts';
 import { BASE, startOwnTokens } from '../../support/oauth/own-tokens.ts';
 
 async function start(env: Readonly<Record<string, string>> = {}) {
@@ -158,16 +157,4 @@ test('§13.7 ID-JAG settings: it is off unless it is switched on, and then the p
     isEnabled: true,
     issuers: [BROKER.OIDC_ISSUER],
   });
-});
-
-test('§22.1, §13.7 ID-JAG: an operator’s token that a client got by an assertion serves /mcp and never /admin', async () => {
-  const own = await start({ ADMIN_GROUPS: 'operators', ADMIN_CLIENTS: 'agent,other' });
-  const { access_token: token } = (await own.bring({ claims: { groups: ['operators'] } })).json;
-  expect((await own.call(token)).status).toBe(200);
-  for (const path of ['/access', '/grants', '/sessions']) {
-    const { status, json } = await ask(own, token, path);
-    expect([status, json.error.data.reason]).toEqual([401, 'invalid_audience']);
-  }
-  const { access } = await logInBy(own, PAGE);
-  expect((await ask(own, access, '/grants')).status).toBe(200);
 });

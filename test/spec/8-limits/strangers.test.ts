@@ -84,6 +84,8 @@ describe('logout tokens', () => {
 
   test('§8.1 the provider has a limit of its own, whatever address it comes from', async () => {
     const own = await start({ ...LIMITS, BACKCHANNEL_LOGOUT_GRANT_RATE_LIMIT_MAX: '2' });
+    // So that both have the keys at hand.
+    for (const at of [own, own.other]) await at.logIn();
     const tokens = createLogoutTokens(own);
     const send = async (turn: number) =>
       sendLogout(
