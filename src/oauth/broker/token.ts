@@ -54,8 +54,11 @@ async function redeemCode(
 ): Promise<PendingReply> {
   const request = readCodeRequest(parameters);
   const { clientId } = request;
+  const looking = deps.codes.get(request.code);
+  // What is wrong with the client is said first.
+  looking.catch(() => {});
   const client = await deps.clients.requireWithoutFetch(clientId);
-  if ((await deps.codes.get(request.code)) === undefined) failUnknownCode();
+  if ((await looking) === undefined) failUnknownCode();
   return async function redeem() {
     // Before the code is used up: its client may come again with it.
     deps.api.requireCapacity();

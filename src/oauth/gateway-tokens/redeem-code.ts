@@ -37,9 +37,12 @@ export function createRedeemCode(deps: RedeemCodeDeps) {
 
   return async function redeemCode(parameters: RequestParameters): Promise<JudgedRequest> {
     const request = readCodeRequest(parameters);
+    const looking = codes.isSpent(request);
+    // What is wrong with the client is said first.
+    looking.catch(() => {});
     const client = await clients.requireWithoutFetch(request.clientId);
     const asked = readAskedPair(parameters, client, config);
-    return (await codes.isSpent(request)) ? { runAnonymous: redeem } : redeem;
+    return (await looking) ? { runAnonymous: redeem } : redeem;
 
     async function redeem(): Promise<Reply> {
       const use = await codes.use(request);
