@@ -265,7 +265,7 @@ describe('one /48 of IPv6', () => {
       expect(statuses).toEqual([status, status, status, 429, 429]);
       const refused = await ask(own, 0, '2001:db8:1:99::1', path, body);
       expect(refused.text).toContain(
-        `${prefix}_GLOBAL_RATE_LIMIT_MAX, of which an IPv6 /48 has a tenth`,
+        `the tenth of ${prefix}_GLOBAL_RATE_LIMIT_MAX that an IPv6 /48 has`,
       );
       expect((await ask(own, 1, '2001:db8:2:1::1', path, body)).status).toBe(status);
       expect((await ask(own, 1, '192.0.2.1', path, body)).status).toBe(status);
