@@ -7,22 +7,22 @@ import type { Clock } from '../platform/clock.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { quote } from '../platform/text.ts';
 import { type ForeignClaim, findForeignClaim, readSubject } from './claims.ts';
+import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
 import { MACHINE_SUBJECT_PREFIX } from './machine-clients.ts';
-import type { FoundAndExpected, TokenForm } from './parse-token.ts';
+import type { FoundAndExpected, ParsedToken, TokenForm } from './parse-token.ts';
 import {
   checkAudience,
   checkExpiry,
   checkIssuedAt,
   checkIssuer,
   checkNotBefore,
-  createReadSigned,
+  createProviderTokenReader,
   cutFound,
   type ExpectedClaims,
   failClaim,
   nameMember,
   type ProviderTokenKind,
-  type SignedToken,
 } from './provider-token.ts';
 
 /** All claims of a verified ID token. */
@@ -90,7 +90,12 @@ const KIND: ProviderTokenKind = { name: 'ID token', fail: failIdToken };
 
 export function createIdTokenVerifier(deps: IdTokenVerifierDeps): IdTokenVerifier {
   const { keySet, clock } = deps;
-  const readSigned = createReadSigned({ kind: KIND, form: ID_TOKEN, maxBytes: MAX_BYTES, keySet });
+  const reader = createProviderTokenReader({
+    kind: KIND,
+    form: ID_TOKEN,
+    maxBytes: MAX_BYTES,
+    keySet,
+  });
 
   function readUser(claims: JsonObject): UserIdentity {
     const sub = nameMember(KIND, 'sub', () => readSubject(claims, deps.baseUrl));
@@ -101,9 +106,9 @@ export function createIdTokenVerifier(deps: IdTokenVerifierDeps): IdTokenVerifie
   return {
     readUser,
     async verify(idToken, expected) {
-      const signed = await readSigned(idToken);
-      const { claims } = signed;
-      const checks = { ...deps, ...expected, ...signed, now: clock.now() / 1000 };
+      const { token, claims } = reader.read(idToken);
+      const signer = await reader.requireSigner(token);
+      const checks = { ...deps, ...expected, token, signer, now: clock.now() / 1000 };
       for (const check of CHECKS) check(KIND, claims, checks);
       const user = readUser(claims);
       checkEarlierUser(user, expected.earlier);
@@ -113,7 +118,10 @@ export function createIdTokenVerifier(deps: IdTokenVerifierDeps): IdTokenVerifie
 }
 
 /** What the claims are compared with. */
-interface Checks extends ExpectedClaims, ExpectedIdToken, Pick<SignedToken, 'token' | 'signer'> {}
+interface Checks extends ExpectedClaims, ExpectedIdToken {
+  readonly token: ParsedToken;
+  readonly signer: VerificationKey | undefined;
+}
 
 type Check = (kind: ProviderTokenKind, claims: JsonObject, checks: Checks) => void;
 

@@ -3,7 +3,7 @@
 import { fail } from '../errors/gateway-error.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 import type { Clock } from '../platform/clock.ts';
-import { isObject } from '../platform/json.ts';
+import { isObject, type JsonObject } from '../platform/json.ts';
 import { quote } from '../platform/text.ts';
 import { formatSeconds, readSubject } from './claims.ts';
 import type { KeySet } from './key-set.ts';
@@ -15,7 +15,7 @@ import {
   checkIssuedAt,
   checkIssuer,
   checkNotBefore,
-  createReadSigned,
+  createProviderTokenReader,
   cutFound,
   failClaim,
   nameMember,
@@ -33,12 +33,16 @@ export interface LogoutToken {
   readonly sid: string | undefined;
 }
 
+/**
+ * Not whether it came before. All else is judged before its signature, so that nobody has a key fetched for what is no
+ * logout token anyway.
+ *
+ * Both throw a GatewayError `invalid_logout_token`, whose facts are member, found, expected and problem.
+ */
 export interface LogoutTokenVerifier {
-  /**
-   * Not whether it came before.
-   *
-   * @throws GatewayError `invalid_logout_token`, whose facts are member, found, expected and problem; `key_set_unavailable`.
-   */
+  /** Undefined where a key that is not at hand may have signed it. */
+  verifyAtHand(logoutToken: string): LogoutToken | undefined;
+  /** @throws GatewayError `key_set_unavailable`, too. */
   verify(logoutToken: string): Promise<LogoutToken>;
 }
 
@@ -95,33 +99,47 @@ const KIND: ProviderTokenKind = { name: 'logout token', fail: failLogoutToken };
 
 export function createLogoutTokenVerifier(deps: LogoutTokenVerifierDeps): LogoutTokenVerifier {
   const { issuer, baseUrl, keySet, clock, clockToleranceSeconds } = deps;
-  const readSigned = createReadSigned({
+  const reader = createProviderTokenReader({
     kind: KIND,
     form: LOGOUT_TOKEN,
     maxBytes: MAX_BYTES,
     keySet,
   });
 
+  function read(text: string) {
+    const { token, claims } = reader.read(text);
+    const expected = { ...deps, now: clock.now() / 1000 };
+    for (const check of CHECKS) check(KIND, claims, expected);
+    return { token, logoutToken: readLogout(claims) };
+  }
+
+  function readLogout(claims: JsonObject): LogoutToken {
+    const { exp, iat, sub, sid } = claims;
+    if (sub === undefined && sid === undefined) failWithoutSubject();
+    const lastMoment = Math.min(
+      readTime(KIND, 'exp', exp),
+      readTime(KIND, 'iat', iat) + MAX_AGE_SECONDS,
+    );
+    return {
+      jti: readText('jti', claims.jti),
+      acceptedUntil: lastMoment + clockToleranceSeconds,
+      user:
+        sub === undefined
+          ? undefined
+          : { issuer, sub: nameMember(KIND, 'sub', () => readSubject(claims, baseUrl)) },
+      sid: sid === undefined ? undefined : readText('sid', sid),
+    };
+  }
+
   return {
-    async verify(logoutToken) {
-      const { claims } = await readSigned(logoutToken);
-      const expected = { ...deps, now: clock.now() / 1000 };
-      for (const check of CHECKS) check(KIND, claims, expected);
-      const { exp, iat, sub, sid } = claims;
-      if (sub === undefined && sid === undefined) failWithoutSubject();
-      const lastMoment = Math.min(
-        readTime(KIND, 'exp', exp),
-        readTime(KIND, 'iat', iat) + MAX_AGE_SECONDS,
-      );
-      return {
-        jti: readText('jti', claims.jti),
-        acceptedUntil: lastMoment + clockToleranceSeconds,
-        user:
-          sub === undefined
-            ? undefined
-            : { issuer, sub: nameMember(KIND, 'sub', () => readSubject(claims, baseUrl)) },
-        sid: sid === undefined ? undefined : readText('sid', sid),
-      };
+    verifyAtHand(text) {
+      const { token, logoutToken } = read(text);
+      return reader.isSignedAtHand(token) ? logoutToken : undefined;
+    },
+    async verify(text) {
+      const { token, logoutToken } = read(text);
+      await reader.requireSigner(token);
+      return logoutToken;
     },
   };
 }

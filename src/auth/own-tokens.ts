@@ -59,6 +59,8 @@ interface KnownGrant {
   usersOf: MachineClient | undefined;
   /** As the file has it now. @throws GatewayError `token_revoked` where it is gone, or another now. */
   requireMachineClient(): MachineClient | undefined;
+  /** Whether an assertion of the user's issuer stands behind it (ID-JAG). */
+  readonly isAsserted: boolean;
   readonly userKey: string;
   readonly generation: number;
   /** Whether it was noted that the tokens of this generation are in use. */
@@ -159,6 +161,7 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
           grant: { ...check, isMachine: true, maxCalls },
         };
       },
+      isAsserted: grant.assertion !== undefined,
       userKey: hashUser(user),
       generation: issued.generation,
       isUseNoted: issued.isUsed || replaced === undefined,
@@ -184,11 +187,16 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
       );
   }
 
+  function checkMayOperate(entry: KnownGrant, path: string): void {
+    if (entry.isAsserted) failAsserted();
+    const client = entry.requireMachineClient();
+    if (client !== undefined && !mayOperate(client, baseUrl)) failResource(baseUrl, path);
+  }
+
   function admit(opened: AccessToken, entry: KnownGrant, path: string): UserContext {
     // No two grants have an id in common; if they had, nobody should be taken for somebody else.
     if (opened.userKey !== entry.userKey) failUnknown('');
-    const client = ADMIN.test(path) ? entry.requireMachineClient() : undefined;
-    if (client !== undefined && !mayOperate(client, baseUrl)) failResource(baseUrl, path);
+    if (ADMIN.test(path)) checkMayOperate(entry, path);
     if (!entry.isUseNoted && opened.generation === entry.generation) {
       noteUse(opened.grantId, entry);
     }
@@ -269,6 +277,14 @@ function failUnknown(token: string): never {
     { found: 'an unknown token', expected: 'an access token of this gateway' },
   );
 }
+
+/** Nobody logged in: a client says that an operator wants it, and has no page to show them what. */
+const failAsserted = (): never =>
+  failToken(
+    'The token was given for an assertion (ID-JAG), which does not serve operators. Log in as an operator.',
+    { found: 'a token given for an assertion', expected: 'a token of a login' },
+    'invalid_audience',
+  );
 
 const failResource = (baseUrl: string, path: string): never =>
   failToken(

@@ -14,7 +14,7 @@ import {
   type TokenForm,
 } from './parse-token.ts';
 import { describeIssuerMismatch } from './provider-metadata.ts';
-import { findSigner, readPayload, verifySignature } from './token-verifier.ts';
+import { findSigner, isSignedAtHand, readPayload, verifySignature } from './token-verifier.ts';
 
 /** How a refusal speaks of a token of its kind. */
 export interface ProviderTokenKind {
@@ -35,41 +35,56 @@ export interface ExpectedClaims {
   readonly now: number;
 }
 
-/** A token whose signature is good; of its claims nothing is known yet. */
-export interface SignedToken {
+/** Of its signature and its claims nothing is known yet. */
+export interface ReadToken {
   readonly token: ParsedToken;
-  readonly signer: VerificationKey | undefined;
   readonly claims: JsonObject;
 }
 
-export interface ReadSignedDeps {
+/** Each throws a GatewayError as its kind fails, or `key_set_unavailable`. */
+export interface ProviderTokenReader {
+  read(text: string): ReadToken;
+  /** Whether a key at hand made the signature; false where one that has to be fetched may have. */
+  isSignedAtHand(token: ParsedToken): boolean;
+  /** The key that made the signature. */
+  requireSigner(token: ParsedToken): Promise<VerificationKey | undefined>;
+}
+
+export interface ProviderTokenReaderDeps {
   readonly kind: ProviderTokenKind;
   readonly form: TokenForm;
   readonly maxBytes: number;
   readonly keySet: KeySet;
 }
 
-/** @throws GatewayError as its kind fails, or `key_set_unavailable`. */
-export function createReadSigned({ kind, form, maxBytes, keySet }: ReadSignedDeps) {
+export function createProviderTokenReader({
+  kind,
+  form,
+  maxBytes,
+  keySet,
+}: ProviderTokenReaderDeps): ProviderTokenReader {
   const parseToken = createTokenParser(maxBytes, form);
 
-  /** The key that made the signature. */
-  async function requireSigner(token: ParsedToken): Promise<VerificationKey | undefined> {
-    let signer: VerificationKey | undefined;
-    await verifySignature(token, {
-      keySet,
-      findSigner(signed, keys) {
+  return {
+    read(text) {
+      const token = nameMember(kind, 'form', () => parseToken(text));
+      return { token, claims: nameMember(kind, 'payload', () => readPayload(token)) };
+    },
+    isSignedAtHand: (token) =>
+      nameMember(kind, 'signature', () => isSignedAtHand(token, { keySet, findSigner })),
+    async requireSigner(token) {
+      let signer: VerificationKey | undefined;
+      const findAndNote: typeof findSigner = (signed, keys) => {
         signer = findSigner(signed, keys);
         return signer;
-      },
-    });
-    return signer;
-  }
-
-  return async function readSigned(text: string): Promise<SignedToken> {
-    const token = nameMember(kind, 'form', () => parseToken(text));
-    const signer = await requireSigner(token).catch((thrown) => failAs(kind, 'signature', thrown));
-    return { token, signer, claims: nameMember(kind, 'payload', () => readPayload(token)) };
+      };
+      try {
+        await verifySignature(token, { keySet, findSigner: findAndNote });
+      } catch (thrown) {
+        failAs(kind, 'signature', thrown);
+      }
+      return signer;
+    },
   };
 }
 

@@ -119,12 +119,24 @@ function verifyWithKeysAtHand(
   deps: SignatureDeps,
   beforeFetch: () => Promise<void>,
 ): Promise<void> | undefined {
-  const known = deps.keySet.find(token);
-  if (deps.findSigner(token, known) !== undefined) return undefined;
+  return isSignedAtHand(token, deps) ? undefined : verifyAfterRefresh(token, deps, beforeFetch);
+}
+
+/**
+ * Whether a key at hand made the signature; false where one that is not may have.
+ *
+ * @throws GatewayError `invalid_token` where none did.
+ */
+export function isSignedAtHand(
+  token: ParsedToken,
+  { keySet, findSigner: find }: SignatureDeps,
+): boolean {
+  const known = keySet.find(token);
+  if (find(token, known) !== undefined) return true;
   // A known kid settles it: no flood of forged tokens may reach the provider through it. Without
   // one, the key at fault may be one that the provider has only now.
   const isSettled = token.kid !== undefined && known.some(({ kid }) => kid === token.kid);
-  return isSettled ? failSignature(token) : verifyAfterRefresh(token, deps, beforeFetch);
+  return isSettled ? failSignature(token) : false;
 }
 
 async function verifyAfterRefresh(

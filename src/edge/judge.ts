@@ -318,8 +318,15 @@ const createJudgePublic = (readBody: BodyReader): JudgePublic =>
     await limits.countAddress();
     try {
       const read = await (reading ?? readAcceptedBody());
-      const run = await endpoint.judge(request, read);
-      return { limits, caller: SOMEBODY, access: undefined, grantKey: undefined, run };
+      const judged = await endpoint.judge(request, read);
+      return {
+        limits,
+        access: undefined,
+        grantKey: undefined,
+        ...('runAnonymous' in judged
+          ? { caller: UNAUTHENTICATED, run: judged.runAnonymous }
+          : { caller: SOMEBODY, run: judged }),
+      };
     } catch (thrown) {
       await limits.countInvalid();
       throw thrown;

@@ -68,8 +68,26 @@ export interface PublicEndpoint extends EndpointBase {
   /** Where the body decides how a request is counted: it is read before the request is counted. Without effect. */
   chooseLimit?(body: RequestBody, request: GatewayRequest): ChosenLimit;
   /** Without effect. @throws GatewayError for what is not valid. */
-  judge(request: GatewayRequest, body: RequestBody): Promise<PendingReply>;
+  judge(request: GatewayRequest, body: RequestBody): Promise<JudgedRequest>;
 }
+
+/** What is left to do of a request that is valid. */
+export type JudgedRequest = PendingReply | AnonymousRequest;
+
+/**
+ * One that anybody could have sent, such as a look at a page without a session: it is counted apart, so that strangers keep
+ * out nobody else.
+ */
+export interface AnonymousRequest {
+  readonly runAnonymous: PendingReply;
+}
+
+/** The same request, with `wrap` around what is left to do. */
+export const wrapRun = (
+  judged: JudgedRequest,
+  wrap: (run: PendingReply) => PendingReply,
+): JudgedRequest =>
+  'runAnonymous' in judged ? { runAnonymous: wrap(judged.runAnonymous) } : wrap(judged);
 
 /** How a request is counted. */
 export interface ChosenLimit {

@@ -10,7 +10,7 @@ import { parseScope } from '../config/scope.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
 import type { ConnectionServer } from '../connections/connection.ts';
 import type { ConnectionParts } from '../connections/connections.ts';
-import type { Endpoint } from '../endpoint/endpoint.ts';
+import type { Endpoint, JudgedRequest } from '../endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -58,7 +58,7 @@ import type { OwnResources } from './request/parameters.ts';
 export interface OAuthHandlers {
   /** `cookie` is the Cookie header, `authorization` the Authorization header of the caller. */
   authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
-  token(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
+  token(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
   /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
   readonly logins: LoginIndex;
   /** None where the gateway issues no tokens of its own. */
@@ -66,7 +66,7 @@ export interface OAuthHandlers {
   /** Undefined where no client can log in as itself. */
   readonly findMachineLogin?: FindMachineLogin | undefined;
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
-  revoke(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
+  revoke(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
   /** Undefined without a consent page. */
   readonly consent:
     | ((body: RequestBody, cookie: string | undefined) => Promise<PendingReply>)

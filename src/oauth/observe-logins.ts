@@ -1,13 +1,18 @@
 // §21.1, §22.4: who is told of what happens at the endpoints of OAuth: the audit log, and the list of failed logins.
 
-import type { Endpoint, PublicEndpoint } from '../endpoint/endpoint.ts';
+import { type Endpoint, type PublicEndpoint, wrapRun } from '../endpoint/endpoint.ts';
 import type { GatewayRequest, PendingReply, Reply, RequestBody } from '../endpoint/message.ts';
 import { toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Audit, AuditEvent } from '../telemetry/audit/audit.ts';
 import type { LoginStep, NoteLoginFailure } from './login-failures.ts';
-import { addFacts, type LoginFacts, readAskedFacts, readFacts } from './request/login-facts.ts';
+import {
+  addFactsOfRequest,
+  type LoginFacts,
+  readAskedFacts,
+  readFacts,
+} from './request/login-facts.ts';
 
 /** What became of one request. */
 export interface LoginRecord {
@@ -90,16 +95,16 @@ function observe(
       throw thrown;
     }
 
-    async function run(judged: PendingReply): Promise<Reply> {
-      const reply = await Promise.resolve().then(judged).catch(tellAndRethrow);
+    async function run(pending: PendingReply): Promise<Reply> {
+      const reply = await Promise.resolve().then(pending).catch(tellAndRethrow);
       tell(reply.facts, findProblem(reply));
       return reply;
     }
 
-    const pending = await addFacts(readAsked(request, body), () =>
+    const judged = await addFactsOfRequest(readAsked(request, body), () =>
       endpoint.judge(request, body),
     ).catch(tellAndRethrow);
-    return () => run(pending);
+    return wrapRun(judged, (pending) => () => run(pending));
   };
 }
 

@@ -3,6 +3,7 @@
 import type { TokenInspection } from '../auth/token-verifier.ts';
 import type { ProxyConfig } from '../config/groups/oauth.ts';
 import type { ProviderClientConfig } from '../config/groups/provider-client.ts';
+import type { JudgedRequest } from '../endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../endpoint/message.ts';
 import { fail } from '../errors/gateway-error.ts';
 import { generateSecret, hashSha256 } from '../platform/ids.ts';
@@ -103,7 +104,7 @@ const createProxyRevoke = (config: ProxyConfig, { clients, api, recentAnswers }:
   async function revoke(
     body: RequestBody,
     authorization: string | undefined,
-  ): Promise<PendingReply> {
+  ): Promise<JudgedRequest> {
     const parameters = parseBody(body);
     const token = parameters.require('token');
     const clientId = parameters.get('client_id') ?? '';
@@ -114,8 +115,11 @@ const createProxyRevoke = (config: ProxyConfig, { clients, api, recentAnswers }:
       fail('not_configured', { details: 'OAUTH_REVOCATION_URL is not set on this gateway.' });
     }
     const request = { url, parameters, authorization, isKnownClient };
-    return async function forward() {
-      const grant = await recentAnswers.findGrant(token);
+    // The provider may know one that the gateway does not; anybody could have made it up.
+    const grant = await recentAnswers.findGrant(token);
+    return grant ? forward : { runAnonymous: forward };
+
+    async function forward(): Promise<Reply> {
       const endGrant = async () => grant && recentAnswers.end(grant.grantId);
       await endGrant();
       // Answers under way may be from before the provider revoked the token.
@@ -123,7 +127,7 @@ const createProxyRevoke = (config: ProxyConfig, { clients, api, recentAnswers }:
         endGrant,
       );
       return renderProviderResponse(response);
-    };
+    }
   };
 
 // §4.7, RFC 6749 §4.1.3 and §6: the token endpoint of proxy mode, forwarded to the provider.

@@ -15,26 +15,26 @@ export function canonicalizeAddress(text: string): string | undefined {
 }
 
 // By what an address is counted (§8.2). A site gets a /64 of IPv6, so its 2^64 addresses are
-// one caller.
+// one caller; for little money it gets a /48, which has 65,536 of those.
 
 /** `203.0.113.7`, `2001:db8:1:2::/64`, or `unknown`, of an address in its canonical form. */
-export function toAddressKey(address: string): string {
-  // In a canonical address only IPv6 has a colon.
-  if (!address.includes(':')) return address;
-  const prefix = findLeadingGroups(address).join(':');
-  return `${canonicalizeAddress(`${prefix}::`) ?? address}/64`;
-}
+export const toAddressKey = (address: string): string => findPrefix(address, 4) ?? address;
 
-const PREFIX_GROUPS = 4;
+/** `2001:db8:1::/48`, of an address in its canonical form; undefined for anything but IPv6. */
+export const toNetworkKey = (address: string): string | undefined => findPrefix(address, 3);
+
 const GROUPS = 8;
 
-/** The first four of the eight groups, zeros that `::` stands for included. */
-function findLeadingGroups(address: string): readonly string[] {
+/** By the first of the eight groups, zeros that `::` stands for included. */
+function findPrefix(address: string, groups: number): string | undefined {
+  // In a canonical address only IPv6 has a colon.
+  if (!address.includes(':')) return undefined;
   const [head = '', tail] = address.split('::');
   const first = splitGroups(head);
   const last = splitGroups(tail ?? '');
   const zeros = new Array<string>(Math.max(0, GROUPS - first.length - last.length)).fill('0');
-  return [...first, ...zeros, ...last].slice(0, PREFIX_GROUPS);
+  const prefix = [...first, ...zeros, ...last].slice(0, groups).join(':');
+  return `${canonicalizeAddress(`${prefix}::`) ?? address}/${groups * 16}`;
 }
 
 const splitGroups = (text: string): readonly string[] => (text === '' ? [] : text.split(':'));

@@ -39,7 +39,11 @@ interface LimitRow {
   /** The most of one login, where requests belong to one. */
   readonly grantMax?: number;
   /** What is said of the most per address, and per login. */
-  readonly details?: { readonly ip: string; readonly grant: string };
+  readonly details?: {
+    readonly ip: string;
+    readonly grant: string;
+    readonly grantSummary?: string;
+  };
 }
 
 const count = integer(1, 1_000_000_000);
@@ -79,7 +83,9 @@ const defineLimit = (
       ? undefined
       : defineSetting(`${prefix}_GRANT_RATE_LIMIT_MAX`, count, {
           default: { value: grantMax },
-          summary: `The most ${what} per login and window that reach the provider, whatever address they come from.`,
+          summary:
+            details?.grantSummary ??
+            `The most ${what} per login and window that reach the provider, whatever address they come from.`,
           details:
             details?.grant ??
             'Refreshes that get the last answer of their login again count apart, up to 100 times as many.',
@@ -132,6 +138,13 @@ const GROUPS = {
   logout: defineLimit('BACKCHANNEL_LOGOUT', 'calls of /oauth/backchannel-logout', {
     max: 1000,
     globalMax: 10_000,
+    grantMax: 10_000,
+    details: {
+      ip: 'Logout tokens of the provider count apart, whatever address they come from.',
+      grantSummary:
+        'The most logout tokens of the provider per window, whatever address they come from.',
+      grant: 'Nothing else counts here, so nobody else can use this limit up.',
+    },
   }),
   account: defineLimit('ACCOUNT', 'calls of /account', { max: 60, globalMax: 3000 }),
   connections: defineLimit('CONNECTIONS', 'calls of /connections', { max: 60, globalMax: 3000 }),

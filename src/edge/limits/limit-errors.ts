@@ -21,6 +21,7 @@ const ERRORS = {
   ip: 'rate_limit_exceeded',
   user: 'user_rate_limit_exceeded',
   grant: 'grant_rate_limit_exceeded',
+  network: 'rate_limit_exceeded',
   global: 'global_rate_limit_exceeded',
 } as const;
 
@@ -39,6 +40,7 @@ const VARIABLES: Readonly<Record<LimitScope, string>> = {
   ip: 'RATE_LIMIT_MAX',
   user: 'USER_RATE_LIMIT_MAX',
   grant: 'GRANT_RATE_LIMIT_MAX',
+  network: 'RATE_LIMIT_MAX',
   global: 'GLOBAL_RATE_LIMIT_MAX',
 };
 
@@ -73,10 +75,14 @@ export function createLimitErrors(clock: Clock, metrics: Metrics, log: Log): Cre
 }
 
 /** What sets it: a variable, but for clients of the configuration file that have a limit of their own. */
-const nameMaximum = ({ prefix, max }: LimitRule, { scope, limit }: Verdict): string =>
-  scope === 'user' && limit !== max.user
-    ? '"rateLimit" of the client in the configuration file'
-    : `${prefix}_${VARIABLES[scope]}`;
+function nameMaximum({ prefix, max }: LimitRule, { scope, limit }: Verdict): string {
+  if (scope === 'user' && limit !== max.user)
+    return '"rateLimit" of the client in the configuration file';
+  // It has at least what one address has.
+  if (scope === 'network' && limit > max.ip)
+    return `the tenth of ${prefix}_GLOBAL_RATE_LIMIT_MAX that an IPv6 /48 has`;
+  return `${prefix}_${VARIABLES[scope]}`;
+}
 
 /** Whole seconds until the oldest entry leaves the window, at least 1. */
 const toRetryAfter = ({ resetInMs }: Verdict): number => Math.max(1, Math.ceil(resetInMs / 1000));

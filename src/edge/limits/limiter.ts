@@ -28,6 +28,7 @@ import {
   createLimitHeaders,
   createLoginKeys,
   createLoginWindows,
+  createNetworkWindow,
   createRememberedRefusals,
   createSpareLookups,
   createUserWindow,
@@ -262,7 +263,7 @@ class WindowCheck implements LimitCheck {
     const { rule, clientIp } = this;
     const { refusals, createLimitError } = this.deps;
     const window = windows.find(({ scope }) => scope === verdict.scope);
-    if (window && window.scope !== 'global') {
+    if (window && window.scope !== 'global' && window.scope !== 'network') {
       const caller = (window.scope === 'user' ? user : undefined) ?? clientIp;
       refusals.remember(window.key, verdict, { group: rule.group, caller });
     }
@@ -280,16 +281,18 @@ class WindowCheck implements LimitCheck {
 
   /** Those that have not counted yet. */
   private listWindowsLeft(caller: Caller): readonly LimitWindow[] {
-    const { loginWindows, common } = this;
-    const user = this.findUserWindow(caller);
-    const all = caller.kind === 'unauthenticated' ? common.anonymous : common.global;
-    if (!this.isAddressCounted) {
-      return user === undefined ? [this.firstWindow, all] : [this.firstWindow, user, all];
-    }
-    const callerWindows = user === undefined ? [all] : [user, all];
-    if (loginWindows === undefined) return callerWindows;
+    const { rule, common, clientIp, loginWindows, isAddressCounted } = this;
     // Neither is the provider asked, nor can others be kept out: it does not count in the window of all callers.
-    return loginWindows.address ? [loginWindows.address, ...callerWindows] : [];
+    if (isAddressCounted && loginWindows !== undefined && loginWindows.address === undefined)
+      return [];
+    const first = isAddressCounted ? loginWindows?.address : this.firstWindow;
+    const user = this.findUserWindow(caller);
+    const network = createNetworkWindow(rule, clientIp, caller);
+    const windows = first === undefined ? [] : [first];
+    if (user !== undefined) windows.push(user);
+    if (network !== undefined) windows.push(network);
+    windows.push(caller.kind === 'unauthenticated' ? common.anonymous : common.global);
+    return windows;
   }
 
   private async uncountAddress(): Promise<void> {

@@ -2,7 +2,7 @@
 
 import type { LimitGroup, LimitRule } from '../../config/groups/limits.ts';
 import type { KnownLogin } from '../../endpoint/endpoint.ts';
-import { toAddressKey } from '../../platform/address.ts';
+import { toAddressKey, toNetworkKey } from '../../platform/address.ts';
 import { createBoundedMap, createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -72,11 +72,26 @@ export function createUserWindow(rule: LimitRule, caller: Caller): LimitWindow |
   return createWindow(rule, 'user', max, `user:${hashSha256(user)}`);
 }
 
+/** An IPv6 network gets no more than a tenth of a window of many callers, but what one address gets. */
+const NETWORK_SHARE = 0.1;
+
+/** Undefined for other addresses, of which nobody has thousands for nothing. */
+export function createNetworkWindow(
+  rule: LimitRule,
+  clientIp: string,
+  { kind }: Caller,
+): LimitWindow | undefined {
+  const network = toNetworkKey(clientIp);
+  if (network === undefined) return undefined;
+  const max = Math.max(rule.max.ip, Math.ceil(rule.max.global * NETWORK_SHARE));
+  return createWindow(rule, 'network', max, kind === 'admitted' ? network : `anonymous:${network}`);
+}
+
 /** Those of a rule that count many callers together: made once. */
 export interface CommonWindows {
   /** Callers who were let in. */
   readonly global: LimitWindow;
-  /** Callers without a valid token. */
+  /** Callers without a valid token, or a session of the gateway's pages, and what may be revoked already. */
   readonly anonymous: LimitWindow;
   /** Invalid requests of all callers. It refuses nobody: what it counts is refused already. */
   readonly invalid: LimitWindow;

@@ -20,7 +20,7 @@ import type { BeginLogin } from './begin-login.ts';
 import type { BrowserSession, BrowserSessions, OpenBrowserSession } from './browser-sessions.ts';
 import type { EndProviderSession } from './end-provider-session.ts';
 import { renderLoginFailed } from './login-failed-page.ts';
-import { checkCsrf, defer, OWN_FORM, OWN_PAGE } from './own-page.ts';
+import { checkCsrf, createJudgePage, OWN_FORM, OWN_PAGE } from './own-page.ts';
 
 export interface AccountDeps {
   /** `BASE_URL`. */
@@ -177,18 +177,21 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
   }
 
   const common = { ...OWN_PAGE, path: '/account', limit: 'account' } as const;
+  const judgePage = createJudgePage(browserSessions);
 
   return [
     {
       ...common,
       method: 'GET',
-      judge: defer((request) => get(request.query, getHeader(request, 'cookie'))),
+      judge: judgePage((request) => get(request.query, getHeader(request, 'cookie'))),
     },
     {
       ...common,
       ...OWN_FORM,
       method: 'POST',
-      judge: defer((request, body) => post(body, getHeader(request, 'cookie'), request.clientIp)),
+      judge: judgePage((request, body) =>
+        post(body, getHeader(request, 'cookie'), request.clientIp),
+      ),
     },
   ];
 }

@@ -43,6 +43,8 @@ export interface RenewedBrowserSession {
 type Headers = Readonly<Record<string, string>>;
 
 export interface BrowserSessions {
+  /** Without effect. */
+  has(cookie: string | undefined): Promise<boolean>;
   /** Undefined without one. Being read, it lives on. */
   find(cookie: string | undefined): Promise<OpenBrowserSession | undefined>;
   /** Always a new one, so that nobody knows its cookie. The headers give it to the browser. */
@@ -91,22 +93,30 @@ export function createBrowserSessions(
     return { 'Set-Cookie': `${name}=${secret}; ${attributes}` };
   }
 
+  async function read(cookie: string | undefined) {
+    const secret = pattern.exec(cookie ?? '')?.[1];
+    if (secret === undefined) return undefined;
+    const key = buildKey(secret);
+    const sealed = await store.get(key);
+    const text = sealed === undefined ? undefined : seal.open(key, sealed);
+    if (text === undefined) return undefined;
+    // What opens was written by this code: no other check of its shape is needed.
+    const record = JSON.parse(text) as BrowserSession & { readonly version: number };
+    // Records of 0.2.0 say nothing of operators.
+    const { version, isOperator = false, ...rest } = record;
+    const session = { ...rest, isOperator };
+    checkRecordVersion(version, 'A browser session');
+    if (getSecondsLeft(session) <= 0) return undefined;
+    if (await logouts.isOver({ ...session, clientId: ACCOUNT_CLIENT_ID })) return undefined;
+    return { key, sealed, text, session };
+  }
+
   return {
+    has: async (cookie) => (await read(cookie)) !== undefined,
     async find(cookie) {
-      const secret = pattern.exec(cookie ?? '')?.[1];
-      if (secret === undefined) return undefined;
-      const key = buildKey(secret);
-      const sealed = await store.get(key);
-      const text = sealed === undefined ? undefined : seal.open(key, sealed);
-      if (text === undefined) return undefined;
-      // What opens was written by this code: no other check of its shape is needed.
-      const record = JSON.parse(text) as BrowserSession & { readonly version: number };
-      // Records of 0.2.0 say nothing of operators.
-      const { version, isOperator = false, ...rest } = record;
-      const session = { ...rest, isOperator };
-      checkRecordVersion(version, 'A browser session');
-      if (getSecondsLeft(session) <= 0) return undefined;
-      if (await logouts.isOver({ ...session, clientId: ACCOUNT_CLIENT_ID })) return undefined;
+      const found = await read(cookie);
+      if (found === undefined) return undefined;
+      const { key, sealed, text, session } = found;
       // Only where it still stands: whoever has left stays out, whatever comes at the same moment.
       const next = seal.seal(key, text);
       const isThere = await store.compareAndSet(key, sealed, next, getSecondsLeft(session));

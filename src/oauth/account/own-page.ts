@@ -1,10 +1,16 @@
 // §5.11, §24.3, §27.4: what the endpoints of the gateway's own pages for users have in common.
-import type { GatewayRequest, PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
+import type { JudgedRequest } from '../../endpoint/endpoint.ts';
+import {
+  type GatewayRequest,
+  getHeader,
+  type Reply,
+  type RequestBody,
+} from '../../endpoint/message.ts';
 import { OAUTH } from '../../endpoint/render-error.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { isEqualSecret } from '../../platform/ids.ts';
 import type { RequestParameters } from '../request/parameters.ts';
-import type { BrowserSession } from './browser-sessions.ts';
+import type { BrowserSession, BrowserSessions } from './browser-sessions.ts';
 
 export const OWN_PAGE = {
   kind: 'public',
@@ -16,12 +22,14 @@ export const OWN_PAGE = {
 
 export const OWN_FORM = { body: 'json or form', maxBodyBytes: 16_384 } as const;
 
-/** Nothing is to be judged before it is counted. */
-export const defer =
+/** Who comes without a session may be anybody. Nothing else is to be judged before the request is counted. */
+export const createJudgePage =
+  ({ has }: Pick<BrowserSessions, 'has'>) =>
   (run: (request: GatewayRequest, body: RequestBody) => Promise<Reply>) =>
-  async (request: GatewayRequest, body: RequestBody): Promise<PendingReply> =>
-  () =>
-    run(request, body);
+  async (request: GatewayRequest, body: RequestBody): Promise<JudgedRequest> => {
+    const pending = () => run(request, body);
+    return (await has(getHeader(request, 'cookie'))) ? pending : { runAnonymous: pending };
+  };
 
 /** RFC 9700 §4.7. @throws GatewayError where the form is none of this session. */
 export function checkCsrf(

@@ -14,7 +14,7 @@ import type { Owner } from '../../store/store.ts';
 import type { BeginLogin, OwnPage } from '../account/begin-login.ts';
 import type { BrowserSession, BrowserSessions } from '../account/browser-sessions.ts';
 import { renderLoginFailed } from '../account/login-failed-page.ts';
-import { checkCsrf, defer, OWN_FORM, OWN_PAGE } from '../account/own-page.ts';
+import { checkCsrf, createJudgePage, OWN_FORM, OWN_PAGE } from '../account/own-page.ts';
 import { createNameCheck, parseBody, parseQuery } from '../request/parameters.ts';
 import {
   renderDecidedPage,
@@ -35,7 +35,7 @@ export interface ApprovalEndpointsDeps {
   readonly approvals: Pick<Approvals, 'find' | 'listOfUser' | 'decide'>;
   readonly grants: Pick<Grants, 'listOfUser'>;
   readonly beginLogin: BeginLogin;
-  readonly browserSessions: Pick<BrowserSessions, 'find'>;
+  readonly browserSessions: Pick<BrowserSessions, 'find' | 'has'>;
 }
 
 /** Fields of the forms. */
@@ -123,20 +123,21 @@ export function createApprovalEndpoints(deps: ApprovalEndpointsDeps): readonly P
   }
 
   const common = { ...OWN_PAGE, limit: 'approvals' } as const;
+  const judgePage = createJudgePage(browserSessions);
 
   return [
     {
       ...common,
       method: 'GET',
       path: PATH,
-      judge: defer((request) => getList(request.query, getHeader(request, 'cookie'))),
+      judge: judgePage((request) => getList(request.query, getHeader(request, 'cookie'))),
     },
     {
       ...common,
       ...OWN_FORM,
       method: 'POST',
       path: PATH,
-      judge: defer((request, body) => post(body, getHeader(request, 'cookie'))),
+      judge: judgePage((request, body) => post(body, getHeader(request, 'cookie'))),
     },
     {
       ...common,
@@ -144,7 +145,7 @@ export function createApprovalEndpoints(deps: ApprovalEndpointsDeps): readonly P
       path: `${PATH}/:id`,
       // One that there is none of is told so on a page.
       hasParameter: () => true,
-      judge: defer((request) =>
+      judge: judgePage((request) =>
         getOne(request.path.slice(PATH.length + 1), request.query, getHeader(request, 'cookie')),
       ),
     },

@@ -1,6 +1,6 @@
 // What of broker mode depends on whose tokens clients get: those of the provider, or the gateway's own.
-import type { Endpoint, LoginSearch } from '../../endpoint/endpoint.ts';
-import type { PendingReply, RequestBody } from '../../endpoint/message.ts';
+import type { Endpoint, JudgedRequest, LoginSearch } from '../../endpoint/endpoint.ts';
+import type { RequestBody } from '../../endpoint/message.ts';
 import type { LoginIndex } from '../refresh/recent-answers.ts';
 import type { FinishLogin } from './callback.ts';
 import type { ReadAsked } from './redirect-to-provider.ts';
@@ -17,8 +17,8 @@ export interface BrokerTokens {
   readonly readAsked: ReadAsked;
   readonly finish: FinishLogin;
   /** `authorization` is the header, by which a client may authenticate. */
-  readonly token: (body: RequestBody, authorization: string | undefined) => Promise<PendingReply>;
-  readonly revoke: (body: RequestBody, authorization: string | undefined) => Promise<PendingReply>;
+  readonly token: (body: RequestBody, authorization: string | undefined) => Promise<JudgedRequest>;
+  readonly revoke: (body: RequestBody, authorization: string | undefined) => Promise<JudgedRequest>;
   /** How a request of a client that logs in as itself is counted; undefined where there are none. */
   readonly findMachineLogin?: FindMachineLogin;
 }

@@ -7,7 +7,8 @@ import type { ProviderClientConfig } from '../../config/groups/provider-client.t
 import type { ServerConfig } from '../../config/groups/server.ts';
 import type { ConnectionServer } from '../../connections/connection.ts';
 import type { ConnectionParts } from '../../connections/connections.ts';
-import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
+import type { JudgedRequest } from '../../endpoint/endpoint.ts';
+import type { Reply, RequestBody } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
@@ -168,7 +169,7 @@ interface BrokerRevokeDeps {
 }
 
 const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
-  async function revoke(body: RequestBody): Promise<PendingReply> {
+  async function revoke(body: RequestBody): Promise<JudgedRequest> {
     const { providerClient, clients, api, endpoints, refreshTokens, recentAnswers } = deps;
     const parameters = parseBody(body);
     const token = parameters.require('token');
@@ -183,9 +184,13 @@ const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
       fail('invalid_grant', { details: 'The token was issued to another client.' });
     }
     // RFC 7009 §2.2: revoking once more is no error.
-    if (isRevoked) return async () => REVOKED;
+    if (isRevoked) return { runAnonymous: async () => REVOKED };
     const hint = parameters.get('token_type_hint');
-    return async function forward() {
+    // The provider may know one that the gateway does not; anybody could have made it up.
+    const isKnown = owner !== undefined || grant !== undefined;
+    return isKnown ? forward : { runAnonymous: forward };
+
+    async function forward(): Promise<Reply> {
       const latest = (await refreshTokens.findSuccessor(token)) ?? token;
       const form = [
         ['token', latest] as const,
@@ -203,7 +208,7 @@ const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
         ]);
       }
       return renderProviderResponse(response);
-    };
+    }
   };
 
 const REVOKED: Reply = { status: 200, headers: { 'Cache-Control': 'no-store' } };

@@ -22,7 +22,7 @@ import {
   readResourceIndicators,
 } from '../request/parameters.ts';
 import type { AuthorizationCode } from './callback.ts';
-import { checkCode, readCodeRequest } from './code.ts';
+import { checkCode, failUnknownCode, readCodeRequest } from './code.ts';
 import type { ObtainTokens, TokenResponse } from './obtain-tokens.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 import type { RunOnce } from './run-once.ts';
@@ -54,7 +54,11 @@ async function redeemCode(
 ): Promise<PendingReply> {
   const request = readCodeRequest(parameters);
   const { clientId } = request;
+  const looking = deps.codes.get(request.code);
+  // What is wrong with the client is said first.
+  looking.catch(() => {});
   const client = await deps.clients.requireWithoutFetch(clientId);
+  if ((await looking) === undefined) failUnknownCode();
   return async function redeem() {
     // Before the code is used up: its client may come again with it.
     deps.api.requireCapacity();

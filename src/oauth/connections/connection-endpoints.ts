@@ -25,7 +25,7 @@ import type {
   OpenBrowserSession,
 } from '../account/browser-sessions.ts';
 import { renderLoginFailed } from '../account/login-failed-page.ts';
-import { checkCsrf, defer, OWN_FORM, OWN_PAGE } from '../account/own-page.ts';
+import { checkCsrf, createJudgePage, OWN_FORM, OWN_PAGE } from '../account/own-page.ts';
 import type { Browsers } from '../consent/browser.ts';
 import {
   createNameCheck,
@@ -279,8 +279,9 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
   };
 
   const common = { ...OWN_PAGE, limit: 'connections' } as const;
+  const judgePage = createJudgePage(browserSessions);
   const run = (show: (request: GatewayRequest, body: RequestBody) => Promise<Reply>) =>
-    defer((request, body) => show(request, body).catch(showProblem));
+    judgePage((request, body) => show(request, body).catch(showProblem));
 
   return [
     {

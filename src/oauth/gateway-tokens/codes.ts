@@ -32,6 +32,12 @@ export type CodeUse =
 export interface Codes {
   issue(code: GrantCode): Promise<string>;
   /**
+   * Without effect: whether all came of the code that can, a first use and a second one.
+   *
+   * @throws GatewayError `invalid_grant` where `use` would throw it.
+   */
+  isSpent(request: CodeRequest): Promise<boolean>;
+  /**
    * One of many at the same moment is the first.
    *
    * @throws GatewayError `invalid_grant` for a code that there is none of, and for one that was used where whoever brings
@@ -61,6 +67,12 @@ export function createCodes(records: RecordsDeps): Codes {
 
   return {
     issue: codes.put,
+    async isSpent(request) {
+      const found = await codes.get(request.code);
+      if (found === undefined) return failUnknownCode();
+      if (!('usedFor' in found)) return false;
+      return findCodeProblem(found, request) === undefined ? found.wasUsedAgain : failUnknownCode();
+    },
     async use(request) {
       let use: CodeUse | undefined;
       function change(found: GrantCode | UsedCode | undefined): UsedCode | undefined {

@@ -44,7 +44,7 @@ import { createEarlierLogins } from './earlier-logins.ts';
 import { createFindMachineLogin } from './find-machine-login.ts';
 import { createIssueGrant } from './issue-grant.ts';
 import { createLogIn } from './log-in.ts';
-import { createUseLogoutToken } from './logout-token-uses.ts';
+import { createLogoutTokenUses } from './logout-token-uses.ts';
 import type { Logouts } from './logouts.ts';
 import { type GatewayTokensParts, withoutAudience } from './open-gateway-tokens.ts';
 import { createProviderLogout } from './provider-logout.ts';
@@ -130,7 +130,7 @@ export function createGatewayTokens(
     config: tokens,
     issuer,
     grants,
-    useLogoutToken: createUseLogoutToken({ ...records, issuer, clock: deps.clock }),
+    uses: createLogoutTokenUses({ ...records, issuer, clock: deps.clock }),
   });
   const writeTokens = createWriteTokens(codec);
   const ownConfig = { ...config, ...tokens };
@@ -168,7 +168,7 @@ export function createGatewayTokens(
     giveByAssertion,
   });
   return {
-    readAsked: createReadAsked(providerConfig, endpoints, logouts),
+    readAsked: createReadAsked(config, endpoints, logouts),
     finish: createLogIn({
       ...common,
       baseUrl: config.baseUrl,
@@ -180,7 +180,7 @@ export function createGatewayTokens(
       }),
     }),
     token,
-    revoke: createGatewayRevoke({ ...common, authentication }),
+    revoke: createGatewayRevoke({ ...common, authentication: ofAssertions ?? authentication }),
     findMachineLogin: createFindMachineLogin(authentication, ofAssertions),
     logins,
     ownEndpoints: [
@@ -200,10 +200,12 @@ const createReadAsked =
   ): ReadAsked =>
   async (parameters, clientId) => {
     const logoutMark = await logouts.getMark();
-    const asked = await askForLogin(config, endpoints, parameters.get('scope'));
+    const scope = parameters.get('scope');
     return {
-      ...asked,
+      ...(await askForLogin(withoutAudience(config), endpoints, scope)),
       logoutMark,
+      // Those of the consent page. Of the user the provider may be asked more: that is for the gateway.
+      scopes: listGrantedScopes(config, scope).slice(0, MAX_SCOPES),
       resources: readAskedResources(parameters, config, clientId) ?? getDefaultResources(config),
     };
   };
@@ -213,15 +215,12 @@ export async function askForLogin(
   config: ProviderParametersConfig,
   endpoints: Pick<ProviderEndpoints, 'listScopes'>,
   scope: string | undefined,
-): Promise<
-  Pick<AskedOfProvider, 'scope' | 'authorization'> & { readonly scopes: readonly string[] }
-> {
+): Promise<Pick<AskedOfProvider, 'scope' | 'authorization'>> {
   const { scope: sent, authorization } = buildAuthorizationParameters(config, scope, []);
   const known = await endpoints.listScopes();
   return {
     scope: chooseOfflineAccess(sent.split(' ').slice(0, MAX_SCOPES), known, config).join(' '),
     authorization,
-    scopes: listGrantedScopes(config, scope).slice(0, MAX_SCOPES),
   };
 }
 

@@ -19,11 +19,15 @@ export type LogoutTokenUse =
   | { readonly kind: 'underWay' }
   | { readonly kind: 'again' };
 
-/** One of many at the same moment is the first. */
-export type UseLogoutToken = (token: LogoutToken) => Promise<LogoutTokenUse>;
+export interface LogoutTokenUses {
+  /** Without effect: whether all that it says was done. */
+  isUsed(token: LogoutToken): Promise<boolean>;
+  /** One of many at the same moment is the first. */
+  use(token: LogoutToken): Promise<LogoutTokenUse>;
+}
 
 export interface LogoutTokenUsesDeps {
-  readonly store: Pick<KeyValue, 'getOrSet' | 'compareAndSet' | 'compareAndDelete'>;
+  readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'compareAndSet' | 'compareAndDelete'>;
   /** `OIDC_ISSUER`. */
   readonly issuer: string;
   readonly clock: Clock;
@@ -34,28 +38,34 @@ const UNDER_WAY_SECONDS = 30;
 
 const USED = 'used';
 
-export function createUseLogoutToken({
+export function createLogoutTokenUses({
   store,
   issuer,
   clock,
-}: LogoutTokenUsesDeps): UseLogoutToken {
-  return async function useLogoutToken({ jti, acceptedUntil }) {
-    const key = buildLogoutTokenKey(hashSha256(JSON.stringify([issuer, jti])));
-    const claim = generateSecret();
-    const standing = await store.getOrSet(key, claim, UNDER_WAY_SECONDS);
-    if (standing === USED) return { kind: 'again' };
-    if (standing !== claim) return { kind: 'underWay' };
-    return {
-      kind: 'first',
-      async finish() {
-        const ttlSeconds = computeNotedSeconds(acceptedUntil, clock.now());
-        if (await store.compareAndSet(key, claim, USED, ttlSeconds)) return;
-        // It took longer than the claim lasts. Who has claimed it meanwhile will say what came of it.
-        await store.compareAndSet(key, undefined, USED, ttlSeconds);
-      },
-      async giveBack() {
-        await store.compareAndDelete(key, claim).catch(() => false);
-      },
-    };
+}: LogoutTokenUsesDeps): LogoutTokenUses {
+  const buildKey = ({ jti }: LogoutToken): string =>
+    buildLogoutTokenKey(hashSha256(JSON.stringify([issuer, jti])));
+
+  return {
+    isUsed: async (token) => (await store.get(buildKey(token))) === USED,
+    async use(token) {
+      const key = buildKey(token);
+      const claim = generateSecret();
+      const standing = await store.getOrSet(key, claim, UNDER_WAY_SECONDS);
+      if (standing === USED) return { kind: 'again' };
+      if (standing !== claim) return { kind: 'underWay' };
+      return {
+        kind: 'first',
+        async finish() {
+          const ttlSeconds = computeNotedSeconds(token.acceptedUntil, clock.now());
+          if (await store.compareAndSet(key, claim, USED, ttlSeconds)) return;
+          // It took longer than the claim lasts. Who has claimed it meanwhile will say what came of it.
+          await store.compareAndSet(key, undefined, USED, ttlSeconds);
+        },
+        async giveBack() {
+          await store.compareAndDelete(key, claim).catch(() => false);
+        },
+      };
+    },
   };
 }

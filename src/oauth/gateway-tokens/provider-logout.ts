@@ -5,8 +5,8 @@ import {
   type LogoutTokenVerifier,
 } from '../../auth/logout-token.ts';
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
-import type { PublicEndpoint } from '../../endpoint/endpoint.ts';
-import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
+import type { KnownLogin, PublicEndpoint } from '../../endpoint/endpoint.ts';
+import type { Reply, RequestBody } from '../../endpoint/message.ts';
 import type { ErrorFormat } from '../../endpoint/render-error.ts';
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Grant, UserIdentity } from '../../grants/grant.ts';
@@ -17,7 +17,7 @@ import type { Audit } from '../../telemetry/audit/audit.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createNameCheck, parseBody } from '../request/parameters.ts';
 import type { EndSelectedGrants } from './end-selected-grants.ts';
-import type { UseLogoutToken } from './logout-token-uses.ts';
+import type { LogoutTokenUses } from './logout-token-uses.ts';
 import type { GrantSelection } from './logouts.ts';
 
 export interface ProviderLogoutDeps {
@@ -25,7 +25,7 @@ export interface ProviderLogoutDeps {
   /** `OIDC_ISSUER`. */
   readonly issuer: string;
   readonly logoutTokens: LogoutTokenVerifier;
-  readonly useLogoutToken: UseLogoutToken;
+  readonly uses: LogoutTokenUses;
   readonly grants: Pick<Grants, 'list'>;
   readonly endSelectedGrants: EndSelectedGrants;
   /** Undefined without `AUDIT_LOG`. */
@@ -53,12 +53,42 @@ const PAGE = 100;
 const checkFieldName = createNameCheck(['logout_token']);
 
 export function createProviderLogout(deps: ProviderLogoutDeps): PublicEndpoint {
-  const { config, issuer, logoutTokens, useLogoutToken, grants, endSelectedGrants } = deps;
+  const { config, issuer, logoutTokens, uses, grants, endSelectedGrants } = deps;
   const { audit, metrics } = deps;
 
-  async function logOut(text: string, ip: string): Promise<Reply> {
-    const token = await logoutTokens.verify(text).catch(rethrowForProvider);
-    const use = await useLogoutToken(token);
+  const looks = new WeakMap<RequestBody, Look>();
+
+  /** Once for each request: limits and endpoint ask of the same one. */
+  function lookAt(body: RequestBody): Look {
+    const look = looks.get(body) ?? lookAnew(body);
+    looks.set(body, look);
+    return look;
+  }
+
+  function lookAnew(body: RequestBody): Look {
+    try {
+      const text = readForm(body);
+      const atHand = logoutTokens.verifyAtHand(text);
+      let verifying: Promise<LogoutToken> | undefined;
+      return {
+        isProven: atHand !== undefined,
+        verify() {
+          verifying ??= verifyUnused(atHand ?? logoutTokens.verify(text));
+          return verifying;
+        },
+      };
+    } catch (refusal) {
+      return { isProven: false, verify: () => Promise.reject(refusal) };
+    }
+  }
+
+  async function verifyUnused(verifying: LogoutToken | Promise<LogoutToken>): Promise<LogoutToken> {
+    const token = await verifying;
+    return (await uses.isUsed(token)) ? failReplayed() : token;
+  }
+
+  async function logOut(token: LogoutToken, ip: string): Promise<Reply> {
+    const use = await uses.use(token);
     if (use.kind === 'again') return failReplayed();
     if (use.kind === 'underWay') fail('logout_unfinished', { headers: RETRY });
     try {
@@ -114,16 +144,17 @@ export function createProviderLogout(deps: ProviderLogoutDeps): PublicEndpoint {
     audit?.write({ event: 'revocation', ...login, ip, action: 'provider' }, { outcome: 'success' });
   }
 
-  async function logOutAndCount(text: string, ip: string): Promise<Reply> {
-    try {
-      const reply = await logOut(text, ip);
-      metrics.recordLogoutToken('accepted');
-      return reply;
-    } catch (thrown) {
-      const isRefused = toGatewayError(thrown).key === 'invalid_logout_token';
-      metrics.recordLogoutToken(isRefused ? 'refused' : 'failed');
-      throw thrown;
-    }
+  function countAndRethrow(thrown: unknown): never {
+    const { key, row } = toGatewayError(thrown);
+    if (key === 'invalid_logout_token') metrics.recordLogoutToken('refused');
+    else if (row.status >= 500) metrics.recordLogoutToken('failed');
+    throw thrown;
+  }
+
+  async function logOutAndCount(token: LogoutToken, ip: string): Promise<Reply> {
+    const reply = await logOut(token, ip).catch(countAndRethrow);
+    metrics.recordLogoutToken('accepted');
+    return reply;
   }
 
   return {
@@ -135,13 +166,35 @@ export function createProviderLogout(deps: ProviderLogoutDeps): PublicEndpoint {
     limit: 'logout',
     body: 'json or form',
     maxBodyBytes: MAX_BODY_BYTES,
-    // The signature is checked once the request is counted: anybody may send what is none, and a key be asked for.
-    async judge({ clientIp }, body): Promise<PendingReply> {
-      const text = readForm(body);
-      return () => logOutAndCount(text, clientIp);
+    // Anybody may send one. Those that the provider signed with a key at hand keep out each other alone; all others count for
+    // their address before a key is asked for.
+    chooseLimit(body) {
+      const { isProven, verify } = lookAt(body);
+      if (!isProven) return { group: 'logout' };
+      const find = async () => {
+        await verify();
+        return PROVIDER;
+      };
+      return { group: 'logout', login: { knownId: PROVIDER.id, find } };
+    },
+    async judge({ clientIp }, body) {
+      const { verify } = lookAt(body);
+      const token = await verify().catch(rethrowForProvider).catch(countAndRethrow);
+      return () => logOutAndCount(token, clientIp);
     },
   };
 }
+
+/** What a request says before its logout token is used. */
+interface Look {
+  /** Whether a key at hand signed it, and all else is right. */
+  readonly isProven: boolean;
+  /** @throws GatewayError `invalid_logout_token`, also for one that was used; `key_set_unavailable`, or what the store throws. */
+  verify(): Promise<LogoutToken>;
+}
+
+/** In whose place its logout tokens are counted, whatever address they come from. */
+const PROVIDER: KnownLogin = { id: 'provider', isAnswered: false, isProven: true };
 
 const RETRY = { 'Retry-After': '5' };
 

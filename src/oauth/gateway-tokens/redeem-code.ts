@@ -1,7 +1,8 @@
 // RFC 6749 §4.1.3: a client redeems its code, for tokens of the gateway's own.
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { parseScope } from '../../config/scope.ts';
-import type { PendingReply, Reply } from '../../endpoint/message.ts';
+import type { JudgedRequest } from '../../endpoint/endpoint.ts';
+import type { Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { type Grant, issueFirstPair } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
@@ -34,11 +35,16 @@ export interface RedeemCodeDeps {
 export function createRedeemCode(deps: RedeemCodeDeps) {
   const { config, clients, codes, grants, issueGrant, endGrant, clock } = deps;
 
-  return async function redeemCode(parameters: RequestParameters): Promise<PendingReply> {
+  return async function redeemCode(parameters: RequestParameters): Promise<JudgedRequest> {
     const request = readCodeRequest(parameters);
+    const looking = codes.isSpent(request);
+    // What is wrong with the client is said first.
+    looking.catch(() => {});
     const client = await clients.requireWithoutFetch(request.clientId);
     const asked = readAskedPair(parameters, client, config);
-    return async function redeem() {
+    return (await looking) ? { runAnonymous: redeem } : redeem;
+
+    async function redeem(): Promise<Reply> {
       const use = await codes.use(request);
       if (use.kind === 'again') return endReused(use, client);
       const grant = createGrant(use, asked);
@@ -47,7 +53,7 @@ export function createRedeemCode(deps: RedeemCodeDeps) {
       const { id: grantId, user } = issued;
       if (await finish(grantId, request.code, client)) return endReused({ grantId, user }, client);
       return deps.answer(issued, client);
-    };
+    }
   };
 
   /** Whether the code was used again meanwhile. */

@@ -1,11 +1,14 @@
 // RFC 7009, where the gateway issues tokens of its own: whichever of the two a client revokes, its login ends.
-import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
+import type { JudgedRequest } from '../../endpoint/endpoint.ts';
+import type { Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { type Grant, hasRefreshToken } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import type { TokenCodec } from '../../grants/token-codec.ts';
 import type {
   ClientAuthentication,
   ClientRequest,
+  ProvenClient,
 } from '../client-authentication/authenticate-client.ts';
 import { hasCredentials } from '../client-authentication/read-credentials.ts';
 import type { Clients } from '../clients/clients.ts';
@@ -21,7 +24,7 @@ interface RevokingClient {
 
 export interface GatewayRevokeDeps {
   readonly clients: Clients;
-  readonly authentication: Pick<ClientAuthentication, 'authenticate'>;
+  readonly authentication: Pick<ClientAuthentication<ProvenClient>, 'authenticate'>;
   readonly codec: Pick<TokenCodec, 'readAccessToken' | 'readRefreshToken'>;
   readonly grants: Pick<Grants, 'read'>;
   readonly earlierLogins: Pick<EarlierLogins, 'findToken' | 'findRecord' | 'revoke'>;
@@ -31,12 +34,16 @@ export interface GatewayRevokeDeps {
 export function createGatewayRevoke(deps: GatewayRevokeDeps) {
   const { clients, authentication, codec, grants, earlierLogins, endGrant } = deps;
 
-  /** A client of the configuration file proves that it is itself; the others are public, and say who they are. */
-  async function identify(request: ClientRequest): Promise<RevokingClient> {
+  /** Who proved to be itself to get the token does so here, too (RFC 7009 §2.1); the others are public, and say who they are. */
+  async function identify(
+    request: ClientRequest,
+    grant: Grant | undefined,
+  ): Promise<RevokingClient> {
     const { parameters } = request;
     const named = parameters.get('client_id');
+    const hasProof = grant !== undefined && !hasRefreshToken(grant);
     const isPublic = named !== undefined && clients.isKnownClient(named);
-    if (isPublic || !hasCredentials(request)) {
+    if (!hasProof && (isPublic || !hasCredentials(request))) {
       const id = parameters.require('client_id');
       await clients.requireWithoutFetch(id);
       return { id, useUp: async () => {} };
@@ -48,18 +55,18 @@ export function createGatewayRevoke(deps: GatewayRevokeDeps) {
   return async function revoke(
     body: RequestBody,
     authorization: string | undefined,
-  ): Promise<PendingReply> {
+  ): Promise<JudgedRequest> {
     const parameters = parseBody(body);
     const token = parameters.require('token');
     const own =
       codec.readRefreshToken(token) ??
       codec.readAccessToken(token) ??
       (await earlierLogins.findToken(token));
-    const [stored, earlier, { id: clientId, useUp }] = await Promise.all([
-      own && grants.read(own.grantId),
+    const stored = own && (await grants.read(own.grantId));
+    const [earlier, { id: clientId, useUp }] = await Promise.all([
       own === undefined ? earlierLogins.findRecord(token) : undefined,
       // Nothing else is awaited meanwhile: nobody would hear that it is refused.
-      identify({ body, parameters, authorization }),
+      identify({ body, parameters, authorization }, stored?.grant),
     ]);
     if (earlier !== undefined) {
       requireOwner(earlier.owner, clientId);
@@ -68,11 +75,13 @@ export function createGatewayRevoke(deps: GatewayRevokeDeps) {
         return REVOKED;
       };
     }
-    // RFC 7009 §2.2: what is none, or none any more, is revoked already.
+    // RFC 7009 §2.2: what is none, or none any more, is revoked already. Anybody could have made it up.
     if (stored === undefined)
-      return async () => {
-        await useUp();
-        return { ...REVOKED, ...(own && { facts: { grantId: own.grantId } }) };
+      return {
+        async runAnonymous() {
+          await useUp();
+          return { ...REVOKED, ...(own && { facts: { grantId: own.grantId } }) };
+        },
       };
     const { id, client, user } = stored.grant;
     requireOwner(client.id, clientId);

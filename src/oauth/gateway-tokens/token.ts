@@ -1,6 +1,6 @@
 // §5.11: the token endpoint where the gateway issues tokens of its own.
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
-import type { KnownLogin } from '../../endpoint/endpoint.ts';
+import type { JudgedRequest, KnownLogin } from '../../endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { type Grant, noteFirstUse } from '../../grants/grant.ts';
@@ -36,7 +36,7 @@ export interface GatewayTokenDeps extends Omit<RedeemCodeDeps, 'answer'> {
 }
 
 export interface GatewayTokenEndpoint {
-  token(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
+  token(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
   /** §8: refreshes are counted by their grant. */
   findKnownId(refreshToken: string, clientId: string): string | undefined;
   findLogin(

@@ -1,5 +1,6 @@
 // What is known of a login beside its reply. Log, audit log and the list of failed logins take it from here.
 
+import { type JudgedRequest, wrapRun } from '../../endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import { isObject } from '../../platform/json.ts';
@@ -27,12 +28,22 @@ export async function addFacts(
   facts: LoginFacts,
   judge: () => Promise<PendingReply>,
 ): Promise<PendingReply> {
-  const pending = await judge().catch(rethrowWith(facts));
-  return async function run(): Promise<Reply> {
+  return runWith(facts, await judge().catch(rethrowWith(facts)));
+}
+
+/** Likewise for an endpoint. */
+export async function addFactsOfRequest(
+  facts: LoginFacts,
+  judge: () => Promise<JudgedRequest>,
+): Promise<JudgedRequest> {
+  return wrapRun(await judge().catch(rethrowWith(facts)), (run) => runWith(facts, run));
+}
+
+const runWith = (facts: LoginFacts, pending: PendingReply) =>
+  async function run(): Promise<Reply> {
     const reply = await Promise.resolve().then(pending).catch(rethrowWith(facts));
     return { ...reply, facts: { ...facts, ...reply.facts } };
   };
-}
 
 const rethrowWith = (facts: LoginFacts) => (thrown: unknown) => {
   const error = toGatewayError(thrown);

@@ -30,6 +30,7 @@ const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
   ip: 'address',
   user: 'user',
   grant: 'login',
+  network: 'network',
   global: 'all callers',
 };
 

@@ -35,7 +35,7 @@ export function createOperators(deps: OperatorsDeps) {
 
   return {
     isOperator: (user: UserContext | undefined) =>
-      user?.groups?.some((group) => groups.has(group)) === true && !isOfOtherIssuer(user),
+      user?.groups?.some((group) => groups.has(group)) === true,
     /**
      * The client that the token was issued to; undefined where that is none whose tokens are taken.
      *
@@ -52,7 +52,3 @@ export function createOperators(deps: OperatorsDeps) {
     },
   };
 }
-
-/** ADMIN_GROUPS are those of the provider, and of clients of the file: another issuer may call its own the same (ID_JAG_ISSUERS). */
-const isOfOtherIssuer = ({ issuer, grant }: UserContext): boolean =>
-  issuer !== undefined && grant?.isMachine !== true;

@@ -1,5 +1,5 @@
 /** What a window counts: an address, a user, or all callers (`global`, and those without a token). */
-export type LimitScope = 'ip' | 'user' | 'grant' | 'global';
+export type LimitScope = 'ip' | 'user' | 'grant' | 'network' | 'global';
 
 /** §4.11: what the service counts and times. All durations are in seconds. */
 export interface Metrics {

@@ -27,7 +27,9 @@ test('§21.1 audit: an observer of logins that throws changes no reply and no er
   };
   const [observed] = observeLogins([endpoint as never], { observers, clock: systemClock, log });
   if (observed?.kind !== 'public') throw new Error('It is public');
-  const reply = await (await observed.judge({} as never, {} as never))();
+  const judged = await observed.judge({} as never, {} as never);
+  if ('runAnonymous' in judged) throw new Error('It is of a client');
+  const reply = await judged();
   expect(reply.status).toBe(204);
   await expect(observed.judge({} as never, 'refused' as never)).rejects.toMatchObject({
     key: 'client_not_found',

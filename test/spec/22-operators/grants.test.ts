@@ -36,7 +36,7 @@ test('§22.2 operators: a login says who, by which client, since when and for wh
     email: 'Ann@Example.com',
     emailVerified: true,
     client: { id: tokens.client.id, name: 'Test', redirectHost: 'client.example' },
-    scopes: ['openid', 'profile', 'email'],
+    scopes: ['openid', 'profile'],
     resources: [MCP],
     createdAt: '2027-01-15T08:00:00.000Z',
   });

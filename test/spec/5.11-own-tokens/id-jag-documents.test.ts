@@ -140,3 +140,27 @@ test('§14, §13.7 ID-JAG: such a client does nothing else: no login, no token o
   expect(itself.status).toBeGreaterThanOrEqual(400);
   expect(itself.json).not.toHaveProperty('access_token');
 });
+
+test('RFC 7009 §2.1, §13.7 ID-JAG: a client with keys revokes by them, and its ID alone ends nothing', async () => {
+  publish();
+  const { access_token: token } = (await bring()).json;
+  const stranger = await own.steps.register();
+  const revoke = (form: Readonly<Record<string, string>>) =>
+    askForToken(own.gateway, { path: '/oauth/revoke', form: { token, ...form } });
+  const proof = (key = KEY) => ({
+    client_assertion: assertionOf(ID, key, own.clock.now()),
+    client_assertion_type: ASSERTION_TYPE,
+  });
+  for (const form of [
+    { client_id: ID },
+    proof(NEXT),
+    { client_id: ID, ...proof(NEXT) },
+    { client_id: stranger.id },
+  ]) {
+    const { status, json } = await revoke(form);
+    expect([status, json.error]).toEqual([401, 'invalid_client']);
+  }
+  expect((await own.call(token)).status).toBe(200);
+  expect((await revoke({ client_id: ID, ...proof() })).status).toBe(200);
+  expect((await own.call(token)).json.error.data.reason).toBe('token_revoked');
+});

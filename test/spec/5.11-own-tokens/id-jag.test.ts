@@ -21,7 +21,7 @@ import {
   SECRET,
   withSecret,
 } from '../../support/oauth/machine-clients.ts';
-import { ask } from '../../support/oauth/operator-logins.ts';
+import { ask, logInBy, PAGE } from '../../support/oauth/operator-logins.ts';
 import { BASE, MCP, startOwnTokens } from '../../support/oauth/own-tokens.ts';
 
 const KEY = newKey('ES256');
@@ -133,21 +133,25 @@ test('§13.7 ID-JAG: of two issuers, one jti is two, and one sub is two users', 
   expect((await bringAssertion(own.gateway, two)).json.error).toBe('invalid_grant');
 });
 
-test('§13.7, §22.1 ID-JAG: groups of another issuer make no operator, whatever they are called', async () => {
+test('§13.7, §22.1 ID-JAG: an operator’s token that a client got by an assertion serves /mcp and never /admin, whichever issuer says it', async () => {
   const { issuer } = own.provider;
   const both = await own.open({
     ID_JAG_ISSUERS: `${issuer.url},${own.partner.url}`,
     ADMIN_GROUPS: 'operators',
     ADMIN_CLIENTS: 'agent',
   });
-  const showTo = async (by: typeof issuer) => {
+  for (const by of [issuer, own.partner]) {
     const claims = { groups: ['operators'] };
     const assertion = await assertUser(by, own.clock.now(), { claims });
     const { access_token: token } = (await bringAssertion(both.gateway, assertion)).json;
-    return (await ask(both, token, '/sessions')).status;
-  };
-  expect(await showTo(issuer)).toBe(200);
-  expect(await showTo(own.partner)).toBe(403);
+    for (const path of ['/access', '/sessions']) {
+      const { status, json } = await ask(both, token, path);
+      expect([status, json.error.data.reason]).toEqual([401, 'invalid_audience']);
+    }
+    expect((await both.call(token)).status).toBe(200);
+  }
+  const { access } = await logInBy(both, PAGE);
+  expect((await ask(both, access, '/sessions')).status).toBe(200);
 });
 
 test('§13.7 ID-JAG: one issuer that is down, or stalls, is 503 for its users and nothing for those of others', async () => {

@@ -7,7 +7,6 @@ import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import {
   createLogoutTokens,
-  LOGOUT_PATH,
   sendLogout,
   sendLogoutAsTimePasses,
 } from '../../support/oauth/logout-tokens.ts';
@@ -179,21 +178,24 @@ describe('abuse', () => {
     expect(own.provider.issuer.fetches.keys - before).toBeLessThanOrEqual(1 + seconds / 2);
   });
 
-  test('§8.1, §13.4 provider logout: an address that sends too many is refused, and nobody else', async () => {
+  test('§8.1, §13.4 provider logout: an address that sends too many of others is refused, also where a key would be asked for, and nobody else', async () => {
     const limited = closeAfterTest(
       await startOwnTokens({ env: { BACKCHANNEL_LOGOUT_RATE_LIMIT_MAX: '3' } }),
     );
-    const send = async (remoteAddress: string) =>
-      limited.gateway.request({
-        method: 'POST',
-        path: LOGOUT_PATH,
-        remoteAddress,
-        body: new URLSearchParams({ logout_token: await createLogoutTokens(limited).sign() }),
-      });
+    await limited.logIn();
+    await limited.provider.issuer.rotate();
+    const send = (remoteAddress: string, token: string) =>
+      sendLogoutAsTimePasses(limited, token, remoteAddress);
+    const ofNewKey = (sid: string) => createLogoutTokens(limited).sign({ sid });
+    const unknown = () => createLogoutTokens(limited).sign({}, { kid: 'none' });
     const statuses = [];
-    for (let time = 0; time < 5; time += 1) statuses.push((await send('192.0.2.1')).status);
-    expect(statuses).toEqual([200, 200, 200, 429, 429]);
-    expect((await send('192.0.2.2')).status).toBe(200);
+    for (let time = 0; time < 5; time += 1)
+      statuses.push((await send('192.0.2.1', await unknown())).status);
+    expect(statuses).toEqual([400, 400, 400, 429, 429]);
+    const fetches = limited.provider.issuer.fetches.keys;
+    expect((await send('192.0.2.1', await unknown())).status).toBe(429);
+    expect(limited.provider.issuer.fetches.keys).toBe(fetches);
+    expect((await send('192.0.2.2', await ofNewKey('sid-2'))).status).toBe(200);
     const { access } = await limited.logIn();
     expect((await limited.call(access)).status).toBe(200);
   });

@@ -49,10 +49,12 @@ export function createLogoutTokens({
 export const sendLogout = (
   gateway: Pick<TestGateway, 'request'>,
   logoutToken: string,
+  remoteAddress?: string,
 ): Promise<TestResponse> =>
   gateway.request({
     method: 'POST',
     path: LOGOUT_PATH,
+    ...(remoteAddress !== undefined && { remoteAddress }),
     body: new URLSearchParams({ logout_token: logoutToken }),
   });
 
@@ -60,9 +62,10 @@ export const sendLogout = (
 export async function sendLogoutAsTimePasses(
   { gateway, clock }: { readonly gateway: TestGateway; readonly clock: ManualClock },
   logoutToken: string,
+  remoteAddress?: string,
 ): Promise<TestResponse> {
   let isAnswered = false;
-  const answer = sendLogout(gateway, logoutToken).finally(() => {
+  const answer = sendLogout(gateway, logoutToken, remoteAddress).finally(() => {
     isAnswered = true;
   });
   for (let turn = 1; !isAnswered; turn += 1) {
