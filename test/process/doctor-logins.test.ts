@@ -54,7 +54,7 @@ test('§24.6 doctor: where nobody can register, it says to create a client, and 
       status: 'failure',
       what: `Users cannot connect to it: ${server.issuer} lets no client register itself.`,
       setting: 'POSTERN_CONFIG',
-      remedy: `create a client there with the redirect URI ${BASE_URL}/connections/callback, and set its "clientId" (and "clientSecret") in the "auth" of it.`,
+      remedy: `create a client there with the redirect URI ${BASE_URL}/connections/callback/it, and set its "clientId" (and "clientSecret") in the "auth" of it.`,
     },
   ]);
 });

@@ -1,16 +1,13 @@
 // §24: who the gateway is at an authorization server: by configuration, by its client document, or by dynamic registration
 // (RFC 7591), which one of all replicas does once.
-import { isIP } from 'node:net';
-import { isOnThisMachine, normalizeHost } from '../../platform/address.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import { parseObject } from '../../platform/json.ts';
-import { isPublicAddress } from '../../platform/outbound/public-connection.ts';
+import { isStringArray, parseObject } from '../../platform/json.ts';
 import { buildConnectionClientKey, RECORD_VERSION } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';
-import type { ClientAuthMethod, ConnectionServer } from '../connection.ts';
+import type { ClientAuthMethod, ConnectionAuth, ConnectionServer } from '../connection.ts';
 import { ConnectionProblem } from '../connections.ts';
 import type { ClientSource, ConnectionRecord } from '../records/connection-record.ts';
 import { createRunExclusively, type LockReleases } from '../records/run-exclusively.ts';
@@ -22,9 +19,12 @@ import {
 } from '../tokens/client-authentication.ts';
 import { cleanText } from '../tokens/token-answer.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
+import { createClientDocument, describeClient, findDocumentUrl } from './client-document.ts';
+import type { KnownIssuers } from './known-issuers.ts';
 import { NoAnswer, type Outbound } from './outbound.ts';
+import { buildRedirectUri, CALLBACK_PATH, isRedirectAmbiguous } from './redirect-uri.ts';
 
-export interface KnownClient extends OAuthClient {
+export interface KnownClient extends Omit<OAuthClient, 'audience'> {
   readonly source: ClientSource;
 }
 
@@ -42,12 +42,11 @@ export interface OAuthClients {
     at: AuthorizationServer,
     forgottenId: string,
   ): Promise<boolean>;
-  readonly redirectUri: string;
   /** What its URL answers with; undefined where BASE_URL is no public https. */
-  readonly document: Readonly<Record<string, unknown>> | undefined;
+  createDocument(): Readonly<Record<string, unknown>> | undefined;
 }
 
-type ClientOfRecord = Pick<ConnectionRecord, 'client'>;
+type ClientOfRecord = Pick<ConnectionRecord, 'client' | 'issuer'>;
 
 export interface OAuthClientsDeps {
   readonly store: KeyValue;
@@ -57,11 +56,16 @@ export interface OAuthClientsDeps {
   readonly clock: Clock;
   readonly baseUrl: string;
   readonly displayName: string;
+  /** Those of the configuration file that have connections, as it is now. */
+  readonly listServers: () => readonly ConnectionServer[];
+  readonly issuers: Pick<KnownIssuers, 'listOthers'>;
 }
 
 /** Sealed in the store. */
 interface Registration {
   readonly id: string;
+  /** One serves all servers of its authorization server. */
+  readonly redirectUris: readonly string[];
   readonly secret?: string | undefined;
   readonly method: ClientAuthMethod;
   /** Epoch milliseconds. */
@@ -77,13 +81,12 @@ const REFUSED_MS = 10_000;
 const MAX_REFUSED = 500;
 
 export function createOAuthClients(deps: OAuthClientsDeps): OAuthClients {
-  const { store, seal, outbound, clock, baseUrl, displayName } = deps;
-  const redirectUri = `${baseUrl}/connections/callback`;
-  const document = createClientDocument(baseUrl, displayName, redirectUri);
+  const { store, seal, outbound, clock, baseUrl, displayName, listServers, issuers } = deps;
+  const documentUrl = findDocumentUrl(baseUrl);
   const runExclusively = createRunExclusively<Registration>(deps);
   const refused = createExpiringMap<ConnectionProblem>(MAX_REFUSED, clock.monotonic);
 
-  const hashPlace = (issuer: string): string => hashSha256(JSON.stringify([issuer, redirectUri]));
+  const hashPlace = (issuer: string): string => hashSha256(JSON.stringify([issuer, baseUrl]));
 
   async function read(issuer: string): Promise<Registration | undefined> {
     const key = buildConnectionClientKey(hashPlace(issuer));
@@ -105,34 +108,52 @@ export function createOAuthClients(deps: OAuthClientsDeps): OAuthClients {
     (registration.secretEndsAt === undefined ||
       clock.now() < Math.max(registration.secretEndsAt, registration.registeredAt + RENEWAL_MS));
 
-  /** `forgottenId` is one that the server says it does not know. */
-  function register(
+  /** `forgottenId` is one that the server says it does not know. It is made anew where the server’s redirect URI is not in it. */
+  async function register(
     server: ConnectionServer,
     at: AuthorizationServer,
     forgottenId: string | undefined,
   ): Promise<Registration> {
-    return runExclusively({
-      hash: hashPlace(at.issuer),
-      async look() {
-        const found = await read(at.issuer);
-        return isGood(found) && found.id !== forgottenId ? found : undefined;
-      },
-      async run() {
-        const registration = await requestRegistration(server, at);
-        await write(at.issuer, registration);
-        return registration;
-      },
-    });
+    const redirectUri = buildRedirectUri(baseUrl, server);
+    for (;;) {
+      const registration = await runExclusively({
+        hash: hashPlace(at.issuer),
+        async look() {
+          const found = await read(at.issuer);
+          const isFit = isGood(found) && found.redirectUris.includes(redirectUri);
+          return isFit && found.id !== forgottenId ? found : undefined;
+        },
+        async run() {
+          const made = await requestRegistration(
+            server,
+            at,
+            await listUris(at.issuer, redirectUri),
+          );
+          await write(at.issuer, made);
+          return made;
+        },
+      });
+      // Of two servers that come at once, the second may get what was made for the first.
+      if (registration.redirectUris.includes(redirectUri)) return registration;
+    }
+  }
+
+  /** With those of other servers that there still are. */
+  async function listUris(issuer: string, redirectUri: string): Promise<readonly string[]> {
+    const current = new Set(listServers().map((server) => buildRedirectUri(baseUrl, server)));
+    const before = (await read(issuer))?.redirectUris ?? [];
+    return [...new Set([...before.filter((uri) => current.has(uri)), redirectUri])];
   }
 
   async function requestRegistration(
     server: ConnectionServer,
     at: AuthorizationServer,
+    redirectUris: readonly string[],
   ): Promise<Registration> {
     const known = refused.get(at.issuer);
     if (known !== undefined) throw known;
     try {
-      return await sendRegistration(server, at);
+      return await sendRegistration(server, at, redirectUris);
     } catch (problem) {
       if (problem instanceof ConnectionProblem)
         refused.set(at.issuer, problem, clock.monotonic() + REFUSED_MS);
@@ -143,11 +164,12 @@ export function createOAuthClients(deps: OAuthClientsDeps): OAuthClients {
   async function sendRegistration(
     server: ConnectionServer,
     at: AuthorizationServer,
+    redirectUris: readonly string[],
   ): Promise<Registration> {
     const { registrationUrl = '' } = at;
     const method = server.auth.clientAuth ?? choosePublicMethod(at.authMethods);
     const body = JSON.stringify({
-      ...describeClient(baseUrl, displayName, redirectUri),
+      ...describeClient(baseUrl, displayName, redirectUris),
       token_endpoint_auth_method: writeMethodName(method),
       ...(method === 'private_key_jwt' && { jwks_uri: `${baseUrl}${KEYS_PATH}` }),
     });
@@ -164,7 +186,7 @@ export function createOAuthClients(deps: OAuthClientsDeps): OAuthClients {
       const said = typeof members?.error === 'string' ? ` ${cleanText(members.error, 60)}` : '';
       throw new ConnectionProblem(
         'operator',
-        `${hop} was refused: it answered ${answer.status}${said}. ${advise(redirectUri)}`,
+        `${hop} was refused: it answered ${answer.status}${said}. ${advise(server)}`,
       );
     }
     const id = members?.client_id;
@@ -173,10 +195,12 @@ export function createOAuthClients(deps: OAuthClientsDeps): OAuthClients {
         'server',
         `${hop} answered ${answer.status} without a client_id.`,
       );
+    await requireNewId(server, at, id);
     const { client_secret: secret, client_secret_expires_at: endsAt } = members ?? {};
     const hasSecret = typeof secret === 'string' && secret !== '' && secret.length <= MAX_ID;
     return {
       id,
+      redirectUris,
       ...(hasSecret && { secret }),
       method: chooseRegisteredMethod(members?.token_endpoint_auth_method, method, hasSecret, at),
       registeredAt: clock.now(),
@@ -184,37 +208,63 @@ export function createOAuthClients(deps: OAuthClientsDeps): OAuthClients {
     };
   }
 
+  /** Whoever is told that it has a client of another would have people log in there by it. @throws ConnectionProblem */
+  async function requireNewId(
+    server: ConnectionServer,
+    { issuer }: AuthorizationServer,
+    id: string,
+  ): Promise<void> {
+    const refuse = (where: string) => {
+      const what = `the registration at ${issuer} answered with the client that this gateway has ${where}`;
+      throw new ConnectionProblem('server', `${server.name}: ${what}. It is not used.`);
+    };
+    if (id === documentUrl) refuse('by its client document');
+    for (const other of await issuers.listOthers(server, issuer)) {
+      if (other.clientId === id || (await read(other.issuer))?.id === id)
+        refuse(`at ${other.issuer}`);
+    }
+  }
+
+  const advise = (server: ConnectionServer): string =>
+    `Create a client there with the redirect URI ${buildRedirectUri(baseUrl, server)}, and set "clientId" (and "clientSecret" where it gives one).`;
+
   return {
-    redirectUri,
-    document,
+    createDocument: () => createClientDocument(baseUrl, displayName, listServers()),
     async findForLogin(server, at) {
       const { clientId, clientSecret, clientAuth } = server.auth;
-      if (clientId !== undefined) {
-        const method =
-          clientSecret === undefined
-            ? 'none'
-            : chooseSecretMethod(at.authMethods, at.isIssuerKnown);
-        const client = { id: clientId, secret: clientSecret, method: clientAuth ?? method };
-        return { ...client, source: 'configured' };
-      }
-      // The document says that the gateway has neither secret nor key.
-      const isPublic = clientAuth === undefined || clientAuth === 'none';
-      if (at.takesClientDocuments && document !== undefined && isPublic) {
-        const id = buildDocumentUrl(baseUrl);
-        return { id, secret: undefined, method: 'none', source: 'document' };
-      }
-      if (at.registrationUrl === undefined) {
+      if (isRedirectAmbiguous(server, at)) {
         throw new ConnectionProblem(
           'operator',
-          `${server.name}: its authorization server ${at.issuer} registers no clients by itself. ${advise(redirectUri)}`,
+          `${server.name}: with "redirectUri": "common", its authorization server ${at.issuer} must say in its responses who it is (RFC 9207), and does not promise to. Add the redirect URI ${baseUrl}${CALLBACK_PATH}/${server.name} to the client there, and remove "redirectUri".`,
         );
       }
-      return { ...toClient(await register(server, at, undefined)), source: 'registered' };
+      const source = chooseClientSource(server.auth, at, documentUrl !== undefined);
+      switch (source) {
+        case 'configured': {
+          const method =
+            clientSecret === undefined
+              ? 'none'
+              : chooseSecretMethod(at.authMethods, at.isIssuerKnown);
+          return { id: clientId ?? '', secret: clientSecret, method: clientAuth ?? method, source };
+        }
+        case 'document':
+          return { id: documentUrl ?? '', secret: undefined, method: 'none', source };
+        case 'registered': {
+          const { id, secret, method } = await register(server, at, undefined);
+          return { id, secret, method, source };
+        }
+        case undefined:
+          throw new ConnectionProblem(
+            'operator',
+            `${server.name}: its authorization server ${at.issuer} registers no clients by itself. ${advise(server)}`,
+          );
+      }
     },
-    findForRecord({ auth }, { client: { id, secret, source, method } }) {
-      if (source !== 'configured') return { id, secret, method };
+    findForRecord({ auth }, { issuer, client: { id, secret, source, method } }) {
+      const audience = auth.assertionAudience === 'endpoint' ? undefined : issuer;
+      if (source !== 'configured') return { id, secret, method, audience };
       const { clientId = id, clientSecret, clientAuth = method } = auth;
-      return { id: clientId, secret: clientSecret, method: clientAuth };
+      return { id: clientId, secret: clientSecret, method: clientAuth, audience };
     },
     async replaceForgotten(server, at, forgottenId) {
       if (at.registrationUrl === undefined) return false;
@@ -227,23 +277,32 @@ export function createOAuthClients(deps: OAuthClientsDeps): OAuthClients {
   };
 }
 
-const toClient = ({ id, secret, method }: Registration): OAuthClient => ({ id, secret, method });
+/** Undefined where an operator has to make a client there. */
+export function chooseClientSource(
+  { clientId, clientAuth }: ConnectionAuth,
+  { takesClientDocuments, sendsIssuer, registrationUrl }: AuthorizationServer,
+  hasDocument: boolean,
+): ClientSource | undefined {
+  if (clientId !== undefined) return 'configured';
+  // It says that the gateway has neither secret nor key. And it is the same everywhere, with the redirect URIs of all servers: `iss`
+  // alone tells authorization servers apart that know the gateway by it.
+  const isPublic = clientAuth === undefined || clientAuth === 'none';
+  if (takesClientDocuments && sendsIssuer && hasDocument && isPublic) return 'document';
+  return registrationUrl === undefined ? undefined : 'registered';
+}
 
 const MAX_ID = 4096;
-const DOCUMENT_PATH = '/oauth/connections-client.json';
 /** Where authorization servers find the keys of a client that was registered with `private_key_jwt`. */
 const KEYS_PATH = '/oauth/connections-keys.json';
 
-const advise = (redirectUri: string): string =>
-  `Create a client there with the redirect URI ${redirectUri}, and set "clientId" (and "clientSecret" where it gives one).`;
-
 function parseRegistration(text: string): Registration | undefined {
-  const { id, secret, method, registeredAt, secretEndsAt } = parseObject(text) ?? {};
+  const { id, redirectUris, secret, method, registeredAt, secretEndsAt } = parseObject(text) ?? {};
   const known = readMethodName(method);
   if (typeof id !== 'string' || known === undefined || typeof registeredAt !== 'number')
     return undefined;
   return {
     id,
+    redirectUris: isStringArray(redirectUris) ? redirectUris : [],
     ...(typeof secret === 'string' && { secret }),
     method: known,
     registeredAt,
@@ -274,36 +333,3 @@ function chooseRegisteredMethod(
     ? chooseSecretMethod(authMethods, true)
     : method;
 }
-
-const describeClient = (baseUrl: string, displayName: string, redirectUri: string) => ({
-  client_name: displayName,
-  client_uri: baseUrl,
-  redirect_uris: [redirectUri],
-  grant_types: ['authorization_code', 'refresh_token'],
-  response_types: ['code'],
-  application_type: 'web',
-});
-
-const buildDocumentUrl = (baseUrl: string): string => `${baseUrl}${DOCUMENT_PATH}`;
-
-/** OAuth Client ID Metadata Document (draft) §4. */
-export const createClientDocument = (baseUrl: string, displayName: string, redirectUri: string) =>
-  isPublicHttps(baseUrl)
-    ? {
-        client_id: buildDocumentUrl(baseUrl),
-        ...describeClient(baseUrl, displayName, redirectUri),
-        token_endpoint_auth_method: 'none',
-      }
-    : undefined;
-
-/** Whether others on the internet can fetch what lies there, as far as its name says. */
-function isPublicHttps(baseUrl: string): boolean {
-  const { protocol, hostname } = new URL(baseUrl);
-  const host = normalizeHost(hostname);
-  if (protocol !== 'https:' || isOnThisMachine(host)) return false;
-  if (isIP(host) !== 0) return isPublicAddress(host);
-  return host.includes('.') && !INNER_NAMES.test(host);
-}
-
-/** RFC 6762, RFC 8375, RFC 9476, and what companies use. */
-const INNER_NAMES = /\.(local|internal|lan|corp|home|intranet|alt|home\.arpa)$/;
