@@ -33,7 +33,9 @@ export function createClientDocument(
 ) {
   const client_id = findDocumentUrl(baseUrl);
   if (client_id === undefined) return undefined;
-  const redirectUris = servers.map((server) => buildRedirectUri(baseUrl, server));
+  const redirectUris = servers
+    .filter(({ auth }) => auth.redirectUri !== 'common')
+    .map((server) => buildRedirectUri(baseUrl, server));
   return {
     client_id,
     ...describeClient(baseUrl, displayName, redirectUris),

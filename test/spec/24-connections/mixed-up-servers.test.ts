@@ -114,11 +114,11 @@ test('§24.2 the endpoints of an authorization server that the gateway knows are
 
 test('§24.2 those of one that the configuration names are no other’s, either, before anybody has logged in there', async () => {
   const { honest, hostile, gateway, connectBait } = await start({
-    configure: (honest) =>
-      honest.configure({
+    configure: (server) =>
+      server.configure({
         clientId: MADE_CLIENT.id,
         clientSecret: MADE_CLIENT.secret,
-        authorizationServer: honest.issuer,
+        authorizationServer: server.issuer,
       }),
   });
   nameEndpointsOf(honest, hostile, MADE_CLIENT.id);
@@ -144,4 +144,117 @@ test('§24.2 private_key_jwt: an assertion that is good at one authorization ser
   const audiences = sent.map((assertion) => String(decodeJwt(assertion).aud));
   expect(audiences.filter((audience) => audience.startsWith(honest.issuer))).toEqual([]);
   expectNothingLeaked(honest, hostile);
+});
+
+test.for(['issuer', 'endpoint'] as const)(
+  '§24.2 private_key_jwt: with the audience "%s" an assertion names nobody but the one that it is sent to',
+  async (assertionAudience) => {
+    const { hostile, gateway, browserOf } = await start({
+      baitAuth: { clientAuth: 'private_key_jwt', assertionAudience },
+    });
+    hostile.registered = {
+      client_id: 'its-own-client',
+      token_endpoint_auth_method: 'private_key_jwt',
+    };
+    hostile.leadOn = (asked) => {
+      const back = new URL(asked.get('redirect_uri') ?? '');
+      back.search = new URLSearchParams({ code: 'c', state: asked.get('state') ?? '' }).toString();
+      return back;
+    };
+    const ada = browserOf('ada');
+    await connect(gateway, ada, 'bait');
+    await ada.press(await ada.open(`${gateway.baseUrl}/connections`), /^Disconnect bait$/);
+    const audiences = ['/token', '/revoke'].flatMap((path) =>
+      hostile.forms(path).map((form) => decodeJwt(form.get('client_assertion') ?? '').aud),
+    );
+    const { issuer } = hostile;
+    expect(audiences).toEqual(
+      assertionAudience === 'issuer' ? [issuer, issuer] : [`${issuer}/token`, `${issuer}/revoke`],
+    );
+  },
+);
+
+test.for(['registered', 'configured', 'of the gateway’s own logins'] as const)(
+  '§24.2 a registration that answers with a client that the gateway has at another authorization server, %s, is refused',
+  async (which) => {
+    const { honest, hostile, gateway, browserOf, connectBait } = await start({
+      configure: (server) =>
+        server.configure(
+          which === 'configured'
+            ? { clientId: MADE_CLIENT.id, authorizationServer: server.issuer }
+            : {},
+        ),
+    });
+    if (which === 'registered') await connect(gateway, browserOf('mallory'), 'wiki');
+    const id = {
+      registered: readClientId(honest),
+      configured: MADE_CLIENT.id,
+      'of the gateway’s own logins': gateway.provider.env.OAUTH_CLIENT_ID,
+    }[which];
+    hostile.registered = { client_id: id, token_endpoint_auth_method: 'none' };
+    const page = await connectBait('ada');
+    expect([page.status, page.text]).toEqual([
+      502,
+      expect.stringContaining('answered with the client that this gateway has at'),
+    ]);
+    // It is another's failure: the one whose client it is works on.
+    hostile.registered = { client_id: 'its-own-client', token_endpoint_auth_method: 'none' };
+    if (which !== 'configured') await connect(gateway, browserOf('bob'), 'wiki');
+  },
+);
+
+/** An authorization server that the gateway does not know. */
+async function startElsewhere() {
+  const elsewhere = closeAfterTest(await startHostileServer());
+  return { ...elsewhere, host: new URL(elsewhere.issuer).host };
+}
+
+test('§24.3 endpoints at another host than the issuer: nobody is sent there before the page has shown that host, nor to another than it has shown', async () => {
+  const { hostile, gateway, browserOf } = await start();
+  const [one, other] = [await startElsewhere(), await startElsewhere()];
+  hostile.document = { authorization_endpoint: `${one.issuer}/authorize` };
+  const ada = browserOf('ada');
+  const list = await ada.open(`${gateway.baseUrl}/connections`);
+  const page = await ada.press(list, /^Connect bait$/);
+  expect(page.url.href).toBe(`${gateway.baseUrl}/connections/bait`);
+  expect(page.text).toContain(one.host);
+  expect(page.text).toContain(new URL(hostile.issuer).host);
+
+  hostile.document = { authorization_endpoint: `${other.issuer}/authorize` };
+  await gateway.restart();
+  const again = await ada.press(page, GO_ON);
+  expect(again.url.origin).toBe(gateway.baseUrl);
+  expect(again.text).toContain(other.host);
+  expect(again.text).not.toContain(one.host);
+  const login = await ada.press(again, GO_ON);
+  expect(login.url.host).toBe(other.host);
+});
+
+test('§24.2 an operator who names the issuer has read where its endpoints are: they may be anywhere, and nobody is asked twice', async () => {
+  const { hostile, gateway, browserOf } = await start();
+  const elsewhere = await startElsewhere();
+  hostile.document = { authorization_endpoint: `${elsewhere.issuer}/authorize` };
+  const auth = { type: 'oauth', authorizationServer: hostile.issuer };
+  await gateway.restart({ bait: { url: hostile.url, auth } });
+  const ada = browserOf('ada');
+  const list = await ada.open(`${gateway.baseUrl}/connections`);
+  expect((await ada.press(list, /^Connect bait$/)).url.host).toBe(elsewhere.host);
+});
+
+test('§24.2 a server that has another authorization server than before, which sends no iss: the former one knows its redirect URI, so an operator has to name the new one', async () => {
+  const { honest, hostile, gateway, browserOf, connectBait } = await start();
+  const lead = async () => {
+    const page = await connectBait('ada');
+    return page.url.origin === gateway.baseUrl ? page.text : page.url.origin;
+  };
+  expect(await lead()).toBe(hostile.issuer);
+  // The same server, by its name; the other one is as good an example as any.
+  const moved = (auth = {}) => gateway.restart({ bait: honest.configure(auth) });
+  await moved();
+  expect(await lead()).toContain('set "authorizationServer" of bait to it');
+  expect(honest.seen('register')).toEqual([]);
+  await moved({ authorizationServer: honest.issuer });
+  await connect(gateway, browserOf('ada'), 'bait');
+  await gateway.restart();
+  expect(await lead()).toContain('set "authorizationServer" of bait to it');
 });
