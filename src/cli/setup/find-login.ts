@@ -7,7 +7,11 @@ import { createFindLoginPlace } from '../../connections/servers/authorization-se
 import { findDocumentUrl } from '../../connections/servers/client-document.ts';
 import { chooseClientSource } from '../../connections/servers/clients.ts';
 import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts';
-import { isRedirectAmbiguous } from '../../connections/servers/redirect-uri.ts';
+import {
+  buildOwnRedirectUri,
+  buildRedirectUri,
+  isRedirectAmbiguous,
+} from '../../connections/servers/redirect-uri.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { OpenTunnel } from '../../platform/outbound/outbound-network.ts';
@@ -23,6 +27,8 @@ export type FoundLogin =
       readonly client: ClientSource | 'nobody';
       /** Whether it has the redirect URI of all servers there, and is not promised `iss`. */
       readonly isAmbiguous: boolean;
+      /** Which it needs there; its own where the one of all is of no use. */
+      readonly redirectUri: string;
       /** Whether it takes PKCE with S256; undefined where it does not say. */
       readonly takesS256: boolean | undefined;
     }
@@ -56,12 +62,15 @@ export async function findLogin(
   try {
     const { authorizationServer } = await createFindLoginPlace(outbound, clock)(server);
     const { issuer, challengeMethods } = authorizationServer;
-    const hasDocument = findDocumentUrl(config.server.baseUrl) !== undefined;
+    const { baseUrl } = config.server;
+    const hasDocument = findDocumentUrl(baseUrl) !== undefined;
+    const isAmbiguous = isRedirectAmbiguous(server, authorizationServer);
     return {
       kind: 'found',
       issuer,
       client: chooseClientSource(server.auth, authorizationServer, hasDocument) ?? 'nobody',
-      isAmbiguous: isRedirectAmbiguous(server, authorizationServer),
+      isAmbiguous,
+      redirectUri: (isAmbiguous ? buildOwnRedirectUri : buildRedirectUri)(baseUrl, server),
       takesS256: challengeMethods?.includes('S256'),
     };
   } catch (problem) {

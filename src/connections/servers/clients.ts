@@ -22,7 +22,7 @@ import type { AuthorizationServer } from './authorization-server.ts';
 import { createClientDocument, describeClient, findDocumentUrl } from './client-document.ts';
 import type { KnownIssuers } from './known-issuers.ts';
 import { NoAnswer, type Outbound } from './outbound.ts';
-import { buildRedirectUri, CALLBACK_PATH, isRedirectAmbiguous } from './redirect-uri.ts';
+import { buildOwnRedirectUri, buildRedirectUri, isRedirectAmbiguous } from './redirect-uri.ts';
 
 export interface KnownClient extends Omit<OAuthClient, 'audience'> {
   readonly source: ClientSource;
@@ -235,7 +235,7 @@ export function createOAuthClients(deps: OAuthClientsDeps): OAuthClients {
       if (isRedirectAmbiguous(server, at)) {
         throw new ConnectionProblem(
           'operator',
-          `${server.name}: with "redirectUri": "common", its authorization server ${at.issuer} must say in its responses who it is (RFC 9207), and does not promise to. Add the redirect URI ${baseUrl}${CALLBACK_PATH}/${server.name} to the client there, and remove "redirectUri".`,
+          `${server.name}: with "redirectUri": "common", its authorization server ${at.issuer} must say in its responses who it is (RFC 9207), and does not promise to. Add the redirect URI ${buildOwnRedirectUri(baseUrl, server)} to the client there, and remove "redirectUri".`,
         );
       }
       const source = chooseClientSource(server.auth, at, documentUrl !== undefined);

@@ -5,14 +5,19 @@ import type { AuthorizationServer } from './authorization-server.ts';
 
 export const CALLBACK_PATH = '/connections/callback';
 
-export const buildRedirectUri = (
-  baseUrl: string,
-  { name, auth }: Pick<ConnectionServer, 'name' | 'auth'>,
-): string =>
-  auth.redirectUri === 'common' ? baseUrl + CALLBACK_PATH : `${baseUrl}${CALLBACK_PATH}/${name}`;
+type Server = Pick<ConnectionServer, 'name' | 'auth'>;
+
+export const buildRedirectUri = (baseUrl: string, server: Server): string =>
+  server.auth.redirectUri === 'common'
+    ? baseUrl + CALLBACK_PATH
+    : buildOwnRedirectUri(baseUrl, server);
+
+/** The one that it has, or should have. */
+export const buildOwnRedirectUri = (baseUrl: string, { name }: Pick<Server, 'name'>): string =>
+  `${baseUrl}${CALLBACK_PATH}/${name}`;
 
 /** Whether the server has the redirect URI of all, and nothing would say which authorization server sent the browser back there. */
 export const isRedirectAmbiguous = (
-  { auth }: Pick<ConnectionServer, 'auth'>,
+  { auth }: Server,
   { sendsIssuer }: Pick<AuthorizationServer, 'sendsIssuer'>,
 ): boolean => auth.redirectUri === 'common' && !sendsIssuer;

@@ -87,7 +87,9 @@ test.each([
   },
   {
     given: { assertionAudience: 'https://as.example' },
-    says: ['auth.assertionAudience: "https://as.example" is not valid. It must be issuer or endpoint'],
+    says: [
+      'auth.assertionAudience: "https://as.example" is not valid. It must be issuer or endpoint',
+    ],
   },
   { given: { clientId: ' ' }, says: ['auth.clientId: " " is not valid.'] },
   {

@@ -68,10 +68,7 @@ test('§24.2 a client that was made by hand may have the redirect URI of all ser
 
 test('§24.2 where it sends none, nobody is sent there, and the page names the redirect URI to add and the line to remove', async () => {
   const { server, gateway, browser } = await startCommon('none');
-  const page = await browser.press(
-    await browser.open(`${gateway.baseUrl}/connections/it`),
-    GO_ON,
-  );
+  const page = await browser.press(await browser.open(`${gateway.baseUrl}/connections/it`), GO_ON);
   expect(page.status).toBe(502);
   expect(page.text).toContain(`${gateway.baseUrl}/connections/callback/it`);
   expect(page.text).toContain('remove "redirectUri"');

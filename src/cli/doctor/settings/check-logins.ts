@@ -1,6 +1,5 @@
 // §24.6: servers at which each user logs in: whether the gateway can be a client there, and what is missing.
 
-import { buildRedirectUri, CALLBACK_PATH } from '../../../connections/servers/redirect-uri.ts';
 import { describeCause } from '../../../platform/log.ts';
 import type { readConnectionServer } from '../../../upstreams/credentials/server-credentials.ts';
 import { type FoundLogin, findLogin } from '../../setup/find-login.ts';
@@ -20,7 +19,7 @@ export async function checkLoginAt(
   const found = await findLogin(server, { config, fetch: clocks.fetch, tunnel, clock });
   return found.kind === 'problem'
     ? [tellProblem(server, found)]
-    : [tellClient(server, found, config.server.baseUrl), ...tellPkce(server, found)];
+    : [tellClient(server, found), ...tellPkce(server, found)];
 }
 
 type Found = Extract<FoundLogin, { readonly kind: 'found' }>;
@@ -56,17 +55,14 @@ const BECOMES_KNOWN = {
 } as const;
 
 function tellClient(
-  server: LoginServer,
-  { issuer, client, isAmbiguous }: Found,
-  baseUrl: string,
+  { name }: LoginServer,
+  { issuer, client, isAmbiguous, redirectUri: uri }: Found,
 ): Finding {
-  const { name } = server;
-  const uri = buildRedirectUri(baseUrl, server);
   if (isAmbiguous) {
     return failure(CHECK, {
       what: `Users cannot connect to ${name}: its client has the redirect URI of all servers, and ${issuer} does not promise to say in its responses who it is (RFC 9207).`,
       setting: SETTING,
-      remedy: `add the redirect URI ${baseUrl}${CALLBACK_PATH}/${name} to the client there, and remove "redirectUri" from the "auth" of ${name}.`,
+      remedy: `add the redirect URI ${uri} to the client there, and remove "redirectUri" from the "auth" of ${name}.`,
     });
   }
   if (client !== 'nobody') {
