@@ -202,7 +202,7 @@ export const buildListedConnectionKey = (
 /** Who the gateway is at an authorization server, where it registered there; `hash` is that of the issuer and BASE_URL. */
 export const buildConnectionClientKey = (hash: string): string => `connection:client:${hash}`;
 
-/** Which authorization server the users of a server were sent to last; `hash` is that of the server's name. */
+/** Which authorization server the users of a server were sent to last; `hash` is that of BASE_URL and the server's name. */
 export const buildConnectionIssuerKey = (hash: string): string => `connection:issuer:${hash}`;
 
 /** The link that a user was given a moment ago; `hash` is that of user, server and scopes. */

@@ -33,6 +33,7 @@ export interface KnownIssuer {
 export interface KnownIssuersDeps {
   readonly store: KeyValue;
   readonly seal: Seal;
+  readonly baseUrl: string;
   /** Those of the configuration file that have connections, as it is now. */
   readonly listServers: () => readonly ConnectionServer[];
   /** At which users log in to the gateway itself. */
@@ -48,10 +49,12 @@ interface Noted extends Pick<KnownIssuer, 'issuer' | 'origins'> {
 const TEN_YEARS_SECONDS = 315_360_000;
 
 export function createKnownIssuers(deps: KnownIssuersDeps): KnownIssuers {
-  const { store, seal, listServers, provider } = deps;
+  const { store, seal, baseUrl, listServers, provider } = deps;
   const values = createSealedValues({ store, getSeal: async () => seal });
 
-  const buildKey = (name: string) => buildConnectionIssuerKey(hashSha256(name));
+  // With it the redirect URI is another.
+  const buildKey = (name: string) =>
+    buildConnectionIssuerKey(hashSha256(JSON.stringify([baseUrl, name])));
 
   async function listOthers(server: ConnectionServer, issuer: string) {
     const others = listServers().filter(({ name }) => name !== server.name);

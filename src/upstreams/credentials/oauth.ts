@@ -299,11 +299,8 @@ function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: M
   const hasSecret = has(members.clientSecret);
   if (hasSecret && !has(members.clientId))
     reportAt('A secret belongs to a client: add its "clientId".', members.clientSecret);
-  if (
-    authorizationServer !== undefined &&
-    'tokenUrl' in authorizationServer &&
-    !has(members.clientId)
-  )
+  const hasMetadata = authorizationServer === undefined || 'issuer' in authorizationServer;
+  if (!hasMetadata && !has(members.clientId))
     reportAt(
       'Where the endpoints are named, the gateway cannot register itself: create a client there, and add its "clientId".',
       members.authorizationServer,
@@ -311,6 +308,11 @@ function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: M
   if (auth.redirectUri === 'common' && !has(members.clientId))
     reportAt(
       '"common" is for a client that was made by hand: add its "clientId", or leave it out. The gateway registers the address of this server.',
+      members.redirectUri,
+    );
+  if (auth.redirectUri === 'common' && !hasMetadata)
+    reportAt(
+      '"common" needs an authorization server whose metadata says that it sends iss (RFC 9207): where only the endpoints are named, leave it out.',
       members.redirectUri,
     );
   if (!pkce && !hasSecret)

@@ -86,6 +86,10 @@ test.each([
     says: ['auth.redirectUri: "common" is for a client that was made by hand: add its "clientId"'],
   },
   {
+    given: { clientId: 'c', authorizationServer: ENDPOINTS, redirectUri: 'common' },
+    says: ['auth.redirectUri: "common" needs an authorization server whose metadata says'],
+  },
+  {
     given: { assertionAudience: 'https://as.example' },
     says: [
       'auth.assertionAudience: "https://as.example" is not valid. It must be issuer or endpoint',
