@@ -21,3 +21,6 @@ export const isRedirectAmbiguous = (
   { auth }: Server,
   { sendsIssuer }: Pick<AuthorizationServer, 'sendsIssuer'>,
 ): boolean => auth.redirectUri === 'common' && !sendsIssuer;
+
+export const adviseToCreate = (baseUrl: string, server: Server): string =>
+  `Create a client there with the redirect URI ${buildRedirectUri(baseUrl, server)}, and set "clientId" (and "clientSecret" where it gives one).`;

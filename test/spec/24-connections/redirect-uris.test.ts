@@ -11,7 +11,8 @@ import { readFile } from '../../support/upstreams/gateway-file.ts';
 
 const DAY_MS = 86_400_000;
 
-test('§24.2 one registration serves the servers of one authorization server: it is made anew for the redirect URI of another, once on all replicas, and connections of before go on', async () => {
+/** Two servers whose users log in at one authorization server. */
+async function startTwo() {
   const clock = manualClock(1_800_000_000_000);
   const habits = { ...KEEPS_TO_MCP, resource: 'ignored' } as const;
   const wiki = closeAfterTest(await startProtectedServer({ habits, clock }));
@@ -26,8 +27,31 @@ test('§24.2 one registration serves the servers of one authorization server: it
       replicas: 2,
     }),
   );
-  const browserOf = (person: string) =>
-    gateway.createBrowser({ person, account: `${person}@work` });
+  const browserOf = (person: string, replica?: number) =>
+    gateway.createBrowser({
+      person,
+      account: `${person}@work`,
+      ...(replica !== undefined && { replica }),
+    });
+  return { clock, wiki, gateway, browserOf };
+}
+
+test('§24.2 a registration that was refused for one server is tried at once for another of the same authorization server', async () => {
+  const { wiki, gateway, browserOf } = await startTwo();
+  const tryFor = async (person: string, server: string) => {
+    const browser = browserOf(person, 0);
+    return browser.press(await browser.open(`${gateway.baseUrl}/connections/${server}`), GO_ON);
+  };
+  wiki.behaveAtRegistration('busy');
+  expect((await tryFor('ada', 'wiki')).text).toContain('wiki: the registration at');
+  wiki.behaveAtRegistration('ok');
+  // The same server is left alone for a while.
+  expect((await tryFor('ada', 'wiki')).status).toBe(502);
+  expect((await tryFor('bob', 'crm')).status).toBe(200);
+});
+
+test('§24.2 one registration serves the servers of one authorization server: it is made anew for the redirect URI of another, once on all replicas, and connections of before go on', async () => {
+  const { clock, wiki, gateway, browserOf } = await startTwo();
   await connect(gateway, browserOf('ada'), 'wiki');
   await Promise.all([
     connect(gateway, browserOf('bob'), 'crm'),
