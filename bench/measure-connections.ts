@@ -54,7 +54,7 @@ export async function measureConnections(): Promise<void> {
     clock: systemClock,
     log,
     metrics: noMetrics,
-    findServer,
+    listServers: () => servers,
     observers: [],
   });
   if (parts === undefined) throw new Error('Connections need tokens of the gateway.');
@@ -136,13 +136,16 @@ async function connect(
   const begun = await connecting.begin({ owner, server: server.name, scopes: undefined }, server, {
     hash: BROWSER_HASH,
     requestId: undefined,
+    shownHosts: undefined,
   });
+  if (begun === undefined) throw new Error(`${server.name} has endpoints elsewhere.`);
   const state = new URL(begun).searchParams.get('state') ?? '';
   const query = new Map([
     ['state', state],
     ['code', 'code'],
   ]);
   const back = {
+    redirectUri: new URL(begun).searchParams.get('redirect_uri') ?? '',
     browserHash: BROWSER_HASH,
     owner,
     isOperator: false,

@@ -19,6 +19,10 @@ export interface ConnectionAuth {
   /** Of token requests, beside the gateway's own. */
   readonly tokenParameters?: Readonly<Record<string, string>> | undefined;
   readonly clientAuth?: ClientAuthMethod | undefined;
+  /** For whom the assertions of `private_key_jwt` are. Undefined: the issuer. */
+  readonly assertionAudience?: 'issuer' | 'endpoint' | undefined;
+  /** Undefined: the server’s own. `common`: the one of all servers, for a client that was made by hand. */
+  readonly redirectUri?: 'server' | 'common' | undefined;
   /** False only together with a client secret. */
   readonly pkce: boolean;
   /** Whose the connection is: each user's, or one that an operator makes for everybody. */

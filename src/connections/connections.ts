@@ -116,16 +116,24 @@ export interface ConnectionRequests {
 
 /** From the page to the authorization server and back. */
 export interface Connecting {
+  /** Where one logs in, and then where else the authorization server has endpoints. @throws ConnectionProblem */
+  findLoginHosts(server: ConnectionServer): Promise<readonly string[]>;
   /**
    * Where the browser is sent. Finds the authorization server and who the gateway is there; registers where it must.
+   * Undefined where the person has to be shown first at which hosts that is: they are others than the ones shown.
    *
    * @throws ConnectionProblem
    */
   begin(
     request: ConnectionRequest,
     server: ConnectionServer,
-    browser: { readonly hash: string; readonly requestId: string | undefined },
-  ): Promise<string>;
+    browser: {
+      readonly hash: string;
+      readonly requestId: string | undefined;
+      /** `findLoginHosts`, with a space between them; undefined where none were shown. */
+      readonly shownHosts: string | undefined;
+    },
+  ): Promise<string | undefined>;
   /**
    * The authorization server brings the browser back: `state` is used up whatever comes of it. The owner is that of the
    * browser's session at this moment, who must be the one that began.
@@ -135,6 +143,8 @@ export interface Connecting {
   finish(
     query: ReadonlyMap<string, string>,
     back: {
+      /** At which the browser came back. */
+      readonly redirectUri: string;
       readonly browserHash: string | undefined;
       readonly owner: ConnectionOwner | undefined;
       readonly isOperator: boolean;

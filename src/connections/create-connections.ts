@@ -1,5 +1,6 @@
 // For the composition root: what keeps connections, where the gateway knows who somebody is without asking the provider.
 import type { Config } from '../config/config.ts';
+import type { BrokerConfig } from '../config/groups/oauth.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
@@ -22,8 +23,9 @@ import { createConnecting } from './making/connecting.ts';
 import { createLinkRequests } from './making/link-requests.ts';
 import { createPlaces } from './records/place.ts';
 import { createConnectionRecords } from './records/records.ts';
-import { createFindLoginPlace } from './servers/authorization-server.ts';
+import { createFindLoginPlace, type FindLoginPlace } from './servers/authorization-server.ts';
 import { createOAuthClients } from './servers/clients.ts';
+import { createKnownIssuers } from './servers/known-issuers.ts';
 import { createOutbound } from './servers/outbound.ts';
 import { createRevokeTokens } from './servers/revoke-tokens.ts';
 import { createAuthenticateForm } from './tokens/client-authentication.ts';
@@ -40,8 +42,8 @@ export interface ConnectionsDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
-  /** As the configuration file has it now; undefined for a server that is not in it, or has another `auth`. */
-  readonly findServer: (name: string) => ConnectionServer | undefined;
+  /** Those of the configuration file that have connections, as it is now. */
+  readonly listServers: () => readonly ConnectionServer[];
   readonly observers: readonly ConnectionObserver[];
 }
 
@@ -66,20 +68,33 @@ export function createConnections(
     buildKeyName: buildClientKeyName,
   });
   const outbound = createOutbound(deps);
-  const shared = { ...deps, seal, findPlace, baseUrl };
+  const shared = {
+    ...deps,
+    seal,
+    findPlace,
+    baseUrl,
+    findServer: (name: string) => deps.listServers().find((one) => one.name === name),
+  };
   const records = createConnectionRecords(shared);
   const known = createKnownAccess(clock);
   const changes = createConnectionChanges({ ...shared, replicas, known });
-  const clients = createOAuthClients({ ...shared, locks: changes, outbound, displayName });
+  const issuers = createKnownIssuers({ ...shared, provider: describeProvider(oauth) });
+  const clients = createOAuthClients({ ...shared, issuers, locks: changes, outbound, displayName });
   const authenticate = createAuthenticateForm(keys, clock);
   const tokenEndpoint = createTokenEndpoint({ outbound, authenticate, clock });
   const revokeTokens = createRevokeTokens(clients, tokenEndpoint);
-  const findLoginPlace = createFindLoginPlace(outbound, clock);
+  const findNamed = createFindLoginPlace(outbound, clock);
+  const findLoginPlace: FindLoginPlace = async (server) => {
+    const place = await findNamed(server);
+    await issuers.requireOwnEndpoints(server, place.authorizationServer);
+    return place;
+  };
   const parts = {
     ...shared,
     records,
     known,
     changes,
+    issuers,
     clients,
     tokenEndpoint,
     revokeTokens,
@@ -105,9 +120,19 @@ export function createConnections(
     requests,
     connecting: {
       ...createConnecting({ ...parts, requests }),
-      getClientDocument: () => clients.document,
+      getClientDocument: clients.createDocument,
       listPublicKeys: async () => ({ keys: await keys.listPublicKeys() }),
     },
     close: replicas.close,
+  };
+}
+
+/** At which users log in to the gateway itself: it is no server's, either. */
+function describeProvider({ provider, providerClient, endpoints }: BrokerConfig) {
+  const urls = [provider.issuer, ...Object.values(endpoints)].filter((url) => url !== undefined);
+  return {
+    issuer: provider.issuer,
+    origins: urls.map((url) => new URL(url).origin),
+    clientId: providerClient.id,
   };
 }

@@ -1,6 +1,5 @@
 // A part of the composition root: users' connections to servers, where clients get the gateway's own tokens.
 import type { Config } from '../config/config.ts';
-import type { ConnectionServer } from '../connections/connection.ts';
 import type { ConnectionParts } from '../connections/connections.ts';
 import { type ConnectionsDeps, createConnections } from '../connections/create-connections.ts';
 import { createOperatedConnections } from '../connections/for-operators.ts';
@@ -15,12 +14,10 @@ import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 
 interface GatewayConnectionsDeps
-  extends Omit<ConnectionsDeps, 'network' | 'findServer' | 'observers' | 'metrics'> {
+  extends Omit<ConnectionsDeps, 'network' | 'observers' | 'metrics'> {
   /** In place of the public network. */
   readonly network: Network | undefined;
   readonly tunnel: OutboundNetwork['openTunnel'];
-  /** Those of the configuration file that have connections, as it is now. */
-  readonly listServers: () => readonly ConnectionServer[];
   readonly metrics: Metrics;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
@@ -47,7 +44,7 @@ export function openConnections(
   const opened = createConnections(config, {
     ...deps,
     network: network ?? createPublicNetwork({ clock, tunnel, maxLookups: MAX_LOOKUPS }),
-    findServer: (name) => listServers().find((one) => one.name === name),
+    listServers,
     observers: [
       measureRefreshes(metrics),
       ...(audit ? [auditConnections({ audit, store, clock })] : []),

@@ -199,8 +199,11 @@ export const buildListedConnectionKey = (
   hash: string,
 ): string => `connection:listed:${list}:${hash}`;
 
-/** Who the gateway is at an authorization server, where it registered there; `hash` is that of the issuer and the redirect URI. */
+/** Who the gateway is at an authorization server, where it registered there; `hash` is that of the issuer and BASE_URL. */
 export const buildConnectionClientKey = (hash: string): string => `connection:client:${hash}`;
+
+/** Which authorization server the users of a server were sent to last; `hash` is that of BASE_URL and the server's name. */
+export const buildConnectionIssuerKey = (hash: string): string => `connection:issuer:${hash}`;
 
 /** The link that a user was given a moment ago; `hash` is that of user, server and scopes. */
 export const buildConnectionLinkKey = (hash: string): string => `connection:link:${hash}`;

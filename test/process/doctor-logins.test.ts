@@ -54,7 +54,7 @@ test('§24.6 doctor: where nobody can register, it says to create a client, and 
       status: 'failure',
       what: `Users cannot connect to it: ${server.issuer} lets no client register itself.`,
       setting: 'POSTERN_CONFIG',
-      remedy: `create a client there with the redirect URI ${BASE_URL}/connections/callback, and set its "clientId" (and "clientSecret") in the "auth" of it.`,
+      remedy: `create a client there with the redirect URI ${BASE_URL}/connections/callback/it, and set its "clientId" (and "clientSecret") in the "auth" of it.`,
     },
   ]);
 });
@@ -64,7 +64,9 @@ test('§24.6 doctor: a client of the configuration file is named, without its se
   expect(logins).toMatchObject([
     {
       status: 'ok',
-      what: expect.stringContaining('The gateway is the client of "clientId" there'),
+      what: expect.stringMatching(
+        /The gateway is the client of "clientId" there; .* Its redirect URI there must be https:\/\/mcp\.example\.com\/connections\/callback\/it\.$/,
+      ),
     },
   ]);
   expect(JSON.stringify(logins)).not.toContain('secret-made-at-the-server');
@@ -76,6 +78,28 @@ test('§24.6 doctor: where client documents are taken, a gateway of a public add
     {
       status: 'ok',
       what: expect.stringContaining('The gateway is known there by its client document.'),
+    },
+  ]);
+});
+
+test('§24.6 doctor: where none of them sends iss, a document that is the same at all would mix authorization servers up: the gateway registers', async () => {
+  const { logins } = await diagnoseLogin({
+    ...KEEPS_TO_MCP,
+    takesClientDocuments: true,
+    iss: 'none',
+  });
+  expect(logins).toMatchObject([
+    { status: 'ok', what: expect.stringContaining('The gateway registers itself there') },
+  ]);
+});
+
+test('§24.6 doctor: a client with the redirect URI of all servers needs an authorization server that sends iss', async () => {
+  const { logins } = await diagnoseLogin(GITHUB, { redirectUri: 'common' });
+  expect(logins).toMatchObject([
+    {
+      status: 'failure',
+      what: expect.stringContaining('does not promise to say in its responses who it is'),
+      remedy: `add the redirect URI ${BASE_URL}/connections/callback/it to the client there, and remove "redirectUri" from the "auth" of it.`,
     },
   ]);
 });

@@ -2,9 +2,16 @@
 import type { Config } from '../../config/config.ts';
 import type { ConnectionServer } from '../../connections/connection.ts';
 import { ConnectionProblem } from '../../connections/connections.ts';
+import type { ClientSource } from '../../connections/records/connection-record.ts';
 import { createFindLoginPlace } from '../../connections/servers/authorization-server.ts';
-import { createClientDocument } from '../../connections/servers/clients.ts';
+import { findDocumentUrl } from '../../connections/servers/client-document.ts';
+import { chooseClientSource } from '../../connections/servers/clients.ts';
 import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts';
+import {
+  buildOwnRedirectUri,
+  buildRedirectUri,
+  isRedirectAmbiguous,
+} from '../../connections/servers/redirect-uri.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { OpenTunnel } from '../../platform/outbound/outbound-network.ts';
@@ -17,7 +24,11 @@ export type FoundLogin =
       /** The authorization server, or its token endpoint where only that is known. */
       readonly issuer: string;
       /** Who the gateway is there; `nobody` where it has no client, and cannot register. */
-      readonly client: 'configured' | 'document' | 'registration' | 'nobody';
+      readonly client: ClientSource | 'nobody';
+      /** Whether it has the redirect URI of all servers there, and is not promised `iss`. */
+      readonly isAmbiguous: boolean;
+      /** Which it needs there; its own where the one of all is of no use. */
+      readonly redirectUri: string;
       /** Whether it takes PKCE with S256; undefined where it does not say. */
       readonly takesS256: boolean | undefined;
     }
@@ -39,9 +50,6 @@ export interface FindLoginDeps {
   readonly clock: Clock;
 }
 
-export const buildRedirectUri = ({ server }: Pick<Config, 'server'>): string =>
-  `${server.baseUrl}/connections/callback`;
-
 export async function findLogin(
   server: ConnectionServer,
   { config, fetch, tunnel, clock }: FindLoginDeps,
@@ -53,21 +61,16 @@ export async function findLogin(
   });
   try {
     const { authorizationServer } = await createFindLoginPlace(outbound, clock)(server);
-    const { issuer, challengeMethods, takesClientDocuments, registrationUrl } = authorizationServer;
-    const { baseUrl, displayName } = config.server;
-    const hasDocument =
-      createClientDocument(baseUrl, displayName, buildRedirectUri(config)) !== undefined;
+    const { issuer, challengeMethods } = authorizationServer;
+    const { baseUrl } = config.server;
+    const hasDocument = findDocumentUrl(baseUrl) !== undefined;
+    const isAmbiguous = isRedirectAmbiguous(server, authorizationServer);
     return {
       kind: 'found',
       issuer,
-      client:
-        server.auth.clientId !== undefined
-          ? 'configured'
-          : takesClientDocuments && hasDocument
-            ? 'document'
-            : registrationUrl !== undefined
-              ? 'registration'
-              : 'nobody',
+      client: chooseClientSource(server.auth, authorizationServer, hasDocument) ?? 'nobody',
+      isAmbiguous,
+      redirectUri: (isAmbiguous ? buildOwnRedirectUri : buildRedirectUri)(baseUrl, server),
       takesS256: challengeMethods?.includes('S256'),
     };
   } catch (problem) {

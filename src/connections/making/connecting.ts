@@ -19,9 +19,15 @@ import type { ConnectionRecord } from '../records/connection-record.ts';
 import { isMadeFor } from '../records/made-for.ts';
 import type { FindPlace, Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
-import type { AuthorizationServer, FindLoginPlace } from '../servers/authorization-server.ts';
+import {
+  type AuthorizationServer,
+  type FindLoginPlace,
+  listEndpoints,
+} from '../servers/authorization-server.ts';
 import type { KnownClient, OAuthClients } from '../servers/clients.ts';
+import type { KnownIssuers } from '../servers/known-issuers.ts';
 import { NoAnswer } from '../servers/outbound.ts';
+import { buildRedirectUri } from '../servers/redirect-uri.ts';
 import type { RevokeTokens } from '../servers/revoke-tokens.ts';
 import type { FormPair } from '../tokens/client-authentication.ts';
 import type { IssuedTokens } from '../tokens/token-answer.ts';
@@ -42,11 +48,13 @@ export interface ConnectingDeps {
   readonly tokenEndpoint: TokenEndpoint;
   readonly revokeTokens: RevokeTokens;
   readonly findLoginPlace: FindLoginPlace;
+  readonly issuers: Pick<KnownIssuers, 'note'>;
   readonly requests: Pick<LinkRequests, 'complete' | 'decline'>;
   readonly changes: ConnectionChanges;
   readonly observers: readonly ConnectionObserver[];
   readonly findPlace: FindPlace;
   readonly clock: Clock;
+  readonly baseUrl: string;
 }
 
 /** Found by `state`, which only this login's browser brings back. It names server and issuer: an answer of another is none. */
@@ -55,6 +63,8 @@ interface Login extends AwaitedResponse {
   readonly serverOrigin: string;
   readonly browserHash: string;
   readonly requestId: string | undefined;
+  /** The browser comes back to no other. */
+  readonly redirectUri: string;
   readonly revocationUrl: string | undefined;
   readonly client: ConnectionRecord['client'];
   /** Undefined where the authorization server takes none. */
@@ -73,8 +83,15 @@ export function createConnecting(
   const logins = createSealedRecords<Login>({ store, seal }, 'connection-login', LOGIN_SECONDS);
 
   return {
+    async findLoginHosts(server) {
+      const { authorizationServer } = await findLoginPlace(server);
+      return listHosts(authorizationServer);
+    },
     async begin(request, server, browser) {
       const { authorizationServer: at, resource, scopes: asked } = await findLoginPlace(server);
+      if (!isAsShown(at, server, browser.shownHosts)) return undefined;
+      // Before a client is registered there: that makes the redirect URI known.
+      await deps.issuers.note(server, at);
       const client = await clients.findForLogin(server, at);
       const scopes = await chooseScopes(request, server, asked, at);
       const verifier = server.auth.pkce ? generateSecret() : undefined;
@@ -86,6 +103,7 @@ export function createConnecting(
         serverOrigin: new URL(server.url).origin,
         browserHash: browser.hash,
         requestId: browser.requestId,
+        redirectUri: buildRedirectUri(deps.baseUrl, server),
         issuer: at.issuer,
         isIssuerKnown: at.isIssuerKnown,
         sendsIssuer: at.sendsIssuer,
@@ -100,7 +118,7 @@ export function createConnecting(
         ...Object.entries(server.auth.parameters ?? {}),
         ['response_type', 'code'],
         ['client_id', client.id],
-        ['redirect_uri', clients.redirectUri],
+        ['redirect_uri', buildRedirectUri(deps.baseUrl, server)],
         ['state', state],
         ...(scopes === undefined ? [] : [['scope', scopes.join(' ')] as const]),
         ...(resource === undefined ? [] : [['resource', resource] as const]),
@@ -121,6 +139,12 @@ export function createConnecting(
           'browser',
           `The login for ${name} began in another browser. ${BEGIN_AGAIN}`,
         );
+      if (back.redirectUri !== login.redirectUri) {
+        throw new ConnectionProblem(
+          'server',
+          `The login for ${name} came back to an address that is not its own, as if another authorization server had answered (RFC 9700 §4.4). Nothing was sent to either. ${BEGIN_AGAIN}`,
+        );
+      }
       requireOwner(login, back);
       const server = findServer(name);
       if (server === undefined) {
@@ -203,7 +227,7 @@ export function createConnecting(
     const form: readonly FormPair[] = [
       ['grant_type', 'authorization_code'],
       ['code', code],
-      ['redirect_uri', clients.redirectUri],
+      ['redirect_uri', login.redirectUri],
       ...(verifier === undefined ? [] : [['code_verifier', verifier] as const]),
       ...(resource === undefined ? [] : [['resource', resource] as const]),
       ...Object.entries(server.auth.tokenParameters ?? {}),
@@ -277,6 +301,26 @@ export function createConnecting(
     deps.changes.announce(place, 'active');
     return describeConnection(server, record);
   }
+}
+
+/** Where one logs in, and then where else its endpoints are: each once. */
+const listHosts = (at: AuthorizationServer): readonly string[] => [
+  ...new Set(listEndpoints(at).map((url) => new URL(url).host)),
+];
+
+/**
+ * Whether people may be sent there: what they were shown is where they get to. Where they were shown nothing, the issuer alone
+ * has all endpoints, or the operator has named it.
+ */
+function isAsShown(
+  at: AuthorizationServer,
+  { auth }: ConnectionServer,
+  shown: string | undefined,
+): boolean {
+  const hosts = listHosts(at);
+  if (shown !== undefined) return shown === hosts.join(' ');
+  const { host: own } = new URL(at.issuer);
+  return auth.authorizationServer !== undefined || hosts.every((host) => host === own);
 }
 
 /** A secret of the configuration may change there, and is read there. */

@@ -29,6 +29,12 @@ export interface AuthorizationServer {
   readonly supportedScopes: readonly string[] | undefined;
 }
 
+/** All that it has, the one where people log in first. */
+export const listEndpoints = (at: AuthorizationServer): readonly string[] =>
+  [at.authorizationUrl, at.tokenUrl, at.registrationUrl, at.revocationUrl].filter(
+    (url) => url !== undefined,
+  );
+
 /** Where one logs in for a server, and for what. */
 export interface LoginPlace {
   readonly authorizationServer: AuthorizationServer;

@@ -8,7 +8,7 @@ import type { OAuthClients } from './clients.ts';
 /** Undefined where it was done, or cannot be: then there is no revocation endpoint. Else what failed. Never rejects. */
 export type RevokeTokens = (
   server: ConnectionServer,
-  at: Pick<ConnectionRecord, 'issuer' | 'client' | 'tokenUrl' | 'revocationUrl'>,
+  at: Pick<ConnectionRecord, 'issuer' | 'client' | 'revocationUrl'>,
   tokens: Pick<IssuedTokens, 'accessToken'> & Partial<Pick<IssuedTokens, 'refreshToken'>>,
 ) => Promise<string | undefined>;
 
@@ -17,7 +17,7 @@ export const createRevokeTokens = (
   tokenEndpoint: Pick<TokenEndpoint, 'revoke'>,
 ): RevokeTokens =>
   async function revokeTokens(server, at, { accessToken, refreshToken }) {
-    const { revocationUrl, tokenUrl } = at;
+    const { revocationUrl } = at;
     if (revocationUrl === undefined) return undefined;
     // With a refresh token goes what was made by it (§2.1).
     const token =
@@ -25,5 +25,5 @@ export const createRevokeTokens = (
         ? ({ value: accessToken, hint: 'access_token' } as const)
         : ({ value: refreshToken, hint: 'refresh_token' } as const);
     const client = clients.findForRecord(server, at);
-    return tokenEndpoint.revoke({ revocationUrl, tokenUrl }, client, token, server);
+    return tokenEndpoint.revoke(revocationUrl, client, token, server);
   };

@@ -9,6 +9,8 @@ export interface OAuthClient {
   readonly id: string;
   readonly secret: string | undefined;
   readonly method: ClientAuthMethod;
+  /** For whom its assertions are; undefined for the endpoint that each is sent to. */
+  readonly audience: string | undefined;
 }
 
 export type FormPair = readonly [name: string, value: string];
@@ -20,7 +22,7 @@ export interface AuthenticatedForm {
 
 export type AuthenticateForm = (
   client: OAuthClient,
-  tokenUrl: string,
+  url: string,
   form: readonly FormPair[],
 ) => Promise<AuthenticatedForm>;
 
@@ -28,7 +30,7 @@ const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 const ASSERTION_SECONDS = 60;
 
 export const createAuthenticateForm = (keys: SigningKeys, clock: Clock): AuthenticateForm =>
-  async function authenticateForm({ id, secret = '', method }, tokenUrl, form) {
+  async function authenticateForm({ id, secret = '', method, audience }, url, form) {
     switch (method) {
       case 'none':
         return { form: [...form, ['client_id', id]], headers: {} };
@@ -42,7 +44,9 @@ export const createAuthenticateForm = (keys: SigningKeys, clock: Clock): Authent
       }
       case 'private_key_jwt': {
         const iat = Math.floor(clock.now() / 1000);
-        const claims = { iss: id, sub: id, aud: tokenUrl, iat, exp: iat + ASSERTION_SECONDS };
+        // Never another endpoint than this one: whoever gets the assertion could use it there.
+        const aud = audience ?? url;
+        const claims = { iss: id, sub: id, aud, iat, exp: iat + ASSERTION_SECONDS };
         const assertion = signJwt(
           { ...claims, jti: generateTokenId() },
           await keys.getSigningKey(),

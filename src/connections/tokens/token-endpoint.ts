@@ -16,7 +16,7 @@ export interface TokenEndpoint {
   ): Promise<TokenAnswer>;
   /** Undefined where it was revoked, or was worth nothing before; else what failed. Never rejects. */
   revoke(
-    at: { readonly revocationUrl: string; readonly tokenUrl: string },
+    url: string,
     client: OAuthClient,
     token: { readonly value: string; readonly hint: 'access_token' | 'refresh_token' },
     server: ConnectionServer,
@@ -84,10 +84,8 @@ export function createTokenEndpoint({
     client: OAuthClient,
     pairs: readonly FormPair[],
     server: ConnectionServer,
-    tokenUrl = url,
   ) {
-    // RFC 7523 §3: the token endpoint stands for the authorization server, whichever of its endpoints is asked.
-    const { form, headers } = await authenticate(client, tokenUrl, pairs);
+    const { form, headers } = await authenticate(client, url, pairs);
     const body = new URLSearchParams(form.map((pair): [string, string] => [...pair])).toString();
     const request = {
       method: 'POST' as const,
@@ -103,13 +101,13 @@ export function createTokenEndpoint({
       const { answer, form } = await post(url, client, pairs, server);
       return readTokenAnswer(answer, form);
     },
-    async revoke({ revocationUrl, tokenUrl }, client, { value, hint }, server) {
+    async revoke(url, client, { value, hint }, server) {
       const pairs: readonly FormPair[] = [
         ['token', value],
         ['token_type_hint', hint],
       ];
       try {
-        const { answer, form } = await post(revocationUrl, client, pairs, server, tokenUrl);
+        const { answer, form } = await post(url, client, pairs, server);
         if (answer.status >= 200 && answer.status < 300) return undefined;
         const read = readTokenAnswer(answer, form);
         return 'said' in read ? read.said : `answered ${answer.status}`;

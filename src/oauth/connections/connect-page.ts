@@ -21,12 +21,14 @@ export interface ConnectPageContent {
   readonly requestId: string | undefined;
   /** That are asked for; undefined for those that the server names. */
   readonly scopes: readonly string[] | undefined;
+  /** Where the login will be, and then where else it has endpoints; undefined where that is not known. */
+  readonly hosts: readonly string[] | undefined;
 }
 
 /** What one is about to connect. */
 export function renderConnectPage(
   owner: PageOwner,
-  { server, session, requestId, scopes }: ConnectPageContent,
+  { server, session, requestId, scopes, hosts }: ConnectPageContent,
 ): Reply {
   const { displayName } = owner;
   const name = escapeHtml(server.name);
@@ -42,6 +44,7 @@ export function renderConnectPage(
         ? '<strong>everybody</strong> who may use this server here'
         : `<strong><bdi>${escapeHtml(session.displayName)}</bdi></strong><br><span class="aside">your login at ${escapeHtml(displayName)}</span>`,
     ],
+    ['Login at', renderHosts(hosts)],
     [
       'Permissions',
       scopes?.length ? renderScopes(scopes) : 'the server names them on the next page',
@@ -61,11 +64,21 @@ log in there, with an account of yours.`;
     title: `Connect ${server.name}?`,
     body: `<p>${what}</p>
 ${renderRows(rows)}${advice}
-${renderForm(owner, session, { server: server.name, requestId }, [
+${renderForm(owner, session, { server: server.name, requestId, hosts }, [
   '<button class="primary" name="action" value="connect">Continue</button>',
   '<button name="action" value="decline">Not now</button>',
 ])}`,
   });
+}
+
+function renderHosts(hosts: readonly string[] | undefined): string {
+  const [host, ...others] = (hosts ?? []).map(
+    (one) => `<code>${escapeHtml(shorten(one, MAX_HOST))}</code>`,
+  );
+  if (host === undefined) return 'the server does not say it now; go on to read why';
+  return others.length === 0
+    ? host
+    : `${host}<br><span class="aside">what comes of it goes to ${others.join(' and ')}, too</span>`;
 }
 
 /** The connection stands. */
@@ -199,7 +212,11 @@ const renderLinks = ({ baseUrl }: PageOwner): string =>
 const renderForm = (
   { baseUrl }: PageOwner,
   { csrf }: BrowserSession,
-  link: { readonly server: string; readonly requestId: string | undefined },
+  link: {
+    readonly server: string;
+    readonly requestId: string | undefined;
+    readonly hosts?: readonly string[] | undefined;
+  },
   buttons: readonly string[],
 ): string => `<form method="post" action="${escapeHtml(baseUrl)}/connections" class="actions">
 <input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
@@ -207,6 +224,10 @@ const renderForm = (
   link.requestId === undefined
     ? ''
     : `\n<input type="hidden" name="request" value="${escapeHtml(link.requestId)}">`
+}${
+  link.hosts === undefined
+    ? ''
+    : `\n<input type="hidden" name="login" value="${escapeHtml(link.hosts.join(' '))}">`
 }
 ${buttons.join('\n')}
 </form>`;

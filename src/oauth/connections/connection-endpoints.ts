@@ -5,6 +5,7 @@ import {
   ConnectionProblem,
   type ConnectionRequest,
 } from '../../connections/connections.ts';
+import { CALLBACK_PATH } from '../../connections/servers/redirect-uri.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
 import {
   createJsonReply,
@@ -61,7 +62,7 @@ export interface ConnectionEndpointsDeps {
 }
 
 /** Fields of the forms. */
-const checkFieldName = createNameCheck(['csrf', 'action', 'server', 'request']);
+const checkFieldName = createNameCheck(['csrf', 'action', 'server', 'request', 'login']);
 
 /** What the id of a link can look like: anything else is none, and stands in no record. */
 const REQUEST_ID = /^[\w-]{1,128}$/;
@@ -69,7 +70,6 @@ const REQUEST_ID = /^[\w-]{1,128}$/;
 const UNKNOWN_ID = '-';
 
 const PATH = '/connections';
-const CALLBACK = 'callback';
 
 const buildPage = (server: string, requestId: string | undefined): OwnPage =>
   `${PATH}/${server}${requestId === undefined ? '' : (`?request=${requestId}` as const)}`;
@@ -143,8 +143,16 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
           session,
           requestId,
           scopes: request.scopes ?? server.auth.scopes,
+          hosts: await findHosts(server),
         });
   }
+
+  /** Undefined where it cannot be found out: whoever goes on is told why. */
+  const findHosts = (server: ConnectionServer): Promise<readonly string[] | undefined> =>
+    connecting.findLoginHosts(server).catch((problem: unknown) => {
+      if (problem instanceof ConnectionProblem) return undefined;
+      throw problem;
+    });
 
   /** An empty one is one, too: who lost the id of a link does not come by themselves. */
   function readRequestId({ get, isNamed }: RequestParameters): string | undefined {
@@ -213,7 +221,10 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     }
     const link = await openLink(server, session, requestId);
     if (link.kind === 'refused') return link.reply;
-    if (action === 'connect') return connect(link.request, server, requestId, cookie);
+    const shownHosts = parameters.get('login');
+    if (action === 'connect') {
+      return connect(link.request, server, { requestId, shownHosts }, cookie);
+    }
     if (requestId !== undefined) await requests.decline(requestId);
     return renderDeclinedPage(deps, server.name);
   }
@@ -221,11 +232,13 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
   async function connect(
     request: ConnectionRequest,
     server: ConnectionServer,
-    requestId: string | undefined,
+    page: { readonly requestId: string | undefined; readonly shownHosts: string | undefined },
     cookie: string | undefined,
   ): Promise<Reply> {
     const browser = browsers.getOrCreate(cookie);
-    const url = await connecting.begin(request, server, { hash: browser.hash, requestId });
+    const url = await connecting.begin(request, server, { hash: browser.hash, ...page });
+    if (url === undefined)
+      return createRedirectReply(baseUrl + buildPage(server.name, page.requestId));
     const reply = createRedirectReply(url);
     return { ...reply, headers: { ...reply.headers, ...browser.headers } };
   }
@@ -250,16 +263,18 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     return beginLogin(cookie, { page: buildPage(server.name, requestId), isFresh: true });
   }
 
-  // GET /connections/callback
+  // GET /connections/callback/<server>, and /connections/callback for clients that were made by hand
 
-  async function callback(query: string, cookie: string | undefined): Promise<Reply> {
+  async function callback(path: string, query: string, cookie: string | undefined): Promise<Reply> {
     const parameters = parseQuery(query, () => {});
     // No answer of an authorization server: a server may be called so, too.
-    if (parameters.get('state') === undefined) return getServer(CALLBACK, query, cookie);
+    if (path === CALLBACK_PATH && parameters.get('state') === undefined)
+      return getServer(path.slice(PATH.length + 1), query, cookie);
     const found = await browserSessions.find(cookie);
     const { info, requestId } = await connecting.finish(
       new Map(parameters.pairs),
       {
+        redirectUri: baseUrl + path,
         browserHash: browsers.readHash(cookie),
         owner: found && getPerson(found.session),
         isOperator: found?.session.isOperator === true,
@@ -283,6 +298,10 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
   const run = (show: (request: GatewayRequest, body: RequestBody) => Promise<Reply>) =>
     judgePage((request, body) => show(request, body).catch(showProblem));
 
+  const runCallback = run((request) =>
+    callback(request.path, request.query, getHeader(request, 'cookie')),
+  );
+
   return [
     {
       ...common,
@@ -300,8 +319,15 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     {
       ...common,
       method: 'GET',
-      path: `${PATH}/${CALLBACK}`,
-      judge: run((request) => callback(request.query, getHeader(request, 'cookie'))),
+      path: CALLBACK_PATH,
+      judge: runCallback,
+    },
+    {
+      ...common,
+      method: 'GET',
+      path: `${CALLBACK_PATH}/:server`,
+      hasParameter: () => true,
+      judge: runCallback,
     },
     {
       ...common,

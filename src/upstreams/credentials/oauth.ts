@@ -188,6 +188,16 @@ const members = {
     choice('none', 'post', 'basic', 'private_key_jwt'),
     'How the gateway’s client says who it is. Left out, what the authorization server takes.',
   ),
+  assertionAudience: defineMember(
+    'assertionAudience',
+    choice('issuer', 'endpoint'),
+    'For whom the assertions of private_key_jwt are: the issuer, or the endpoint that each is sent to.',
+  ),
+  redirectUri: defineMember(
+    'redirectUri',
+    choice('server', 'common'),
+    'Where the browser comes back to: an address of this server’s own, or the one of all servers, which needs an authorization server that sends iss (RFC 9207).',
+  ),
   pkce: defineMember(
     'pkce',
     trueOrFalse,
@@ -238,6 +248,8 @@ export const oauth = defineCredentialType<ConnectionAuth>({
       parameters: read(members.parameters),
       tokenParameters: read(members.tokenParameters),
       clientAuth: read(members.clientAuth),
+      assertionAudience: read(members.assertionAudience),
+      redirectUri: read(members.redirectUri),
       pkce: read(members.pkce) ?? true,
       owner: read(members.owner) ?? 'user',
       list: read(members.list),
@@ -287,14 +299,21 @@ function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: M
   const hasSecret = has(members.clientSecret);
   if (hasSecret && !has(members.clientId))
     reportAt('A secret belongs to a client: add its "clientId".', members.clientSecret);
-  if (
-    authorizationServer !== undefined &&
-    'tokenUrl' in authorizationServer &&
-    !has(members.clientId)
-  )
+  const hasMetadata = authorizationServer === undefined || 'issuer' in authorizationServer;
+  if (!hasMetadata && !has(members.clientId))
     reportAt(
       'Where the endpoints are named, the gateway cannot register itself: create a client there, and add its "clientId".',
       members.authorizationServer,
+    );
+  if (auth.redirectUri === 'common' && !has(members.clientId))
+    reportAt(
+      '"common" is for a client that was made by hand: add its "clientId", or leave it out. The gateway registers the address of this server.',
+      members.redirectUri,
+    );
+  if (auth.redirectUri === 'common' && !hasMetadata)
+    reportAt(
+      '"common" needs an authorization server whose metadata says that it sends iss (RFC 9207): where only the endpoints are named, leave it out.',
+      members.redirectUri,
     );
   if (!pkce && !hasSecret)
     reportAt(

@@ -193,7 +193,7 @@ test('§24.3 the authorization request has state, S256, the redirect URI and the
   expect(Object.fromEntries(query)).toEqual({
     response_type: 'code',
     client_id: expect.stringMatching(/^registered-/),
-    redirect_uri: `${own.gateway.baseUrl}/connections/callback`,
+    redirect_uri: `${own.gateway.baseUrl}/connections/callback/wiki`,
     scope: 'mcp:read',
     state: expect.stringMatching(/^[\w-]{22,}$/),
     code_challenge: expect.stringMatching(/^[\w-]{43}$/),

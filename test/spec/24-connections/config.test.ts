@@ -21,6 +21,9 @@ test.each([
   { clientId: 'c', clientSecret: 's', clientAuth: 'basic', pkce: false },
   { clientId: 'c', clientAuth: 'none' },
   { clientAuth: 'private_key_jwt' },
+  { clientAuth: 'private_key_jwt', assertionAudience: 'endpoint' },
+  { clientId: 'c', redirectUri: 'common' },
+  { redirectUri: 'server' },
   { clientAuth: 'post' },
   { clientId: 'c', authorizationServer: ENDPOINTS },
   { scopes: ['read', 'https://it.example/write'] },
@@ -77,6 +80,20 @@ test.each([
   {
     given: { clientAuth: 'tls' },
     says: ['auth.clientAuth: "tls" is not valid. It must be none, post, basic or private_key_jwt.'],
+  },
+  {
+    given: { redirectUri: 'common' },
+    says: ['auth.redirectUri: "common" is for a client that was made by hand: add its "clientId"'],
+  },
+  {
+    given: { clientId: 'c', authorizationServer: ENDPOINTS, redirectUri: 'common' },
+    says: ['auth.redirectUri: "common" needs an authorization server whose metadata says'],
+  },
+  {
+    given: { assertionAudience: 'https://as.example' },
+    says: [
+      'auth.assertionAudience: "https://as.example" is not valid. It must be issuer or endpoint',
+    ],
   },
   { given: { clientId: ' ' }, says: ['auth.clientId: " " is not valid.'] },
   {

@@ -134,7 +134,7 @@ describe('where it fails', () => {
   test('§24.3 failures: who says no at the server is told that nothing was connected, and nothing of the address', async () => {
     const list = await openList();
     const at = await own.browser.pressAsFar(list, /^Connect wiki$/, own.wiki.issuer);
-    const back = new URL(`${own.gateway.baseUrl}/connections/callback`);
+    const back = new URL(`${own.gateway.baseUrl}/connections/callback/wiki`);
     back.search = new URLSearchParams({
       error: 'access_denied',
       error_description: 'Call <b>0123</b> now',

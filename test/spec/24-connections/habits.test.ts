@@ -92,7 +92,7 @@ test.for(OFFERED_NOTHING)(
       /^Continue$/,
     );
     expect(page.status).toBe(502);
-    expect(page.text).toContain(`${gateway.baseUrl}/connections/callback`);
+    expect(page.text).toContain(`${gateway.baseUrl}/connections/callback/it`);
     expect(page.text).toContain('clientId');
     expect(server.seen('authorize')).toEqual([]);
   },

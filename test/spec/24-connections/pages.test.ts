@@ -312,6 +312,7 @@ const NO_PAGES = [
   '/connections',
   '/connections/wiki',
   '/connections/callback?state=x',
+  '/connections/callback/wiki?state=x',
   '/oauth/connections-client.json',
   '/oauth/connections-keys.json',
 ];

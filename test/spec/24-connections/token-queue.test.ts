@@ -33,7 +33,12 @@ async function start() {
       url,
       auth: { type: 'oauth', pkce: true, owner: 'user', allowPrivate: false },
     };
-    const client = { id: 'client', secret: undefined, method: 'none' as const };
+    const client = {
+      id: 'client',
+      secret: undefined,
+      method: 'none' as const,
+      audience: undefined,
+    };
     return tokenEndpoint.request(url, client, [['grant_type', 'refresh_token']], server);
   };
   return { clock, stalling, good, ask, count: () => asked };

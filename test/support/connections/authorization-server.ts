@@ -170,18 +170,18 @@ export function createAuthorizationServer(deps: AuthorizationServerDeps) {
     const client = logins.clients.get(id ?? '');
     if (client === undefined || client.secret !== secret) return 'invalid_client';
     if (client.jwksUri !== undefined) {
-      return (await isProven(client, form)) ? undefined : 'invalid_client';
+      return (await isProven(client, form, req.url)) ? undefined : 'invalid_client';
     }
     const method = basic === undefined ? (secret === undefined ? 'none' : 'post') : 'basic';
     return habits.clientAuth.includes(method) ? undefined : 'invalid_client';
   }
 
   /** RFC 7523 §3. */
-  const isProven = ({ id, jwksUri = '' }: RegisteredClient, form: URLSearchParams) =>
+  const isProven = ({ id, jwksUri = '' }: RegisteredClient, form: URLSearchParams, path = '') =>
     jwtVerify(form.get('client_assertion') ?? '', createRemoteJWKSet(new URL(jwksUri)), {
       issuer: id,
       subject: id,
-      audience: `${getOrigin()}/token`,
+      audience: habits.assertionAudience === 'issuer' ? getIssuer() : getOrigin() + path,
       // Tests have a time of their own.
       currentDate: readIssueDate(form.get('client_assertion') ?? ''),
     }).then(

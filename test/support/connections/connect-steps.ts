@@ -29,7 +29,7 @@ export const connectAsFarAsCallback = async (
   browser.pressAsFar(
     await browser.open(`${baseUrl}/connections/${server}`),
     GO_ON,
-    `${baseUrl}/connections/callback`,
+    `${baseUrl}/connections/callback/${server}`,
   );
 
 /** The link in what a model reads. */

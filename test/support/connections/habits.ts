@@ -26,6 +26,8 @@ export interface ServerHabits {
   readonly registration: 'open' | 'none' | 'allow-list';
   readonly takesClientDocuments: boolean;
   readonly clientAuth: readonly ('none' | 'post' | 'basic' | 'private_key_jwt')[];
+  /** The one audience of assertions that it takes. */
+  readonly assertionAudience: 'issuer' | 'endpoint';
   /** RFC 9207, in what comes back to the client. */
   readonly iss: 'right' | 'wrong' | 'none';
   /** RFC 8707. */
@@ -96,6 +98,7 @@ export const KEEPS_TO_MCP: ServerHabits = {
   registration: 'open',
   takesClientDocuments: false,
   clientAuth: ['none', 'post', 'basic'],
+  assertionAudience: 'issuer',
   iss: 'right',
   resource: 'needed',
   grantsOnly: undefined,
@@ -232,10 +235,18 @@ export const GOOGLE: ServerHabits = {
 };
 
 /** RFC 7523: a client proves by its key who it is. */
-const WANTS_KEYS: ServerHabits = {
+export const WANTS_KEYS: ServerHabits = {
   ...KEEPS_TO_MCP,
   title: 'a server that wants keys of its clients',
   clientAuth: ['private_key_jwt'],
+};
+
+/** RFC 7523 §3 has the token endpoint, and some take nothing else but the endpoint that is asked. */
+const WANTS_KEYS_FOR_ENDPOINTS: ServerHabits = {
+  ...WANTS_KEYS,
+  title: 'a server that wants assertions for its endpoints',
+  auth: () => ({ assertionAudience: 'endpoint' }),
+  assertionAudience: 'endpoint',
 };
 
 export const SERVERS: readonly ServerHabits[] = [
@@ -249,4 +260,5 @@ export const SERVERS: readonly ServerHabits[] = [
   WORKERS,
   GOOGLE,
   WANTS_KEYS,
+  WANTS_KEYS_FOR_ENDPOINTS,
 ];

@@ -53,7 +53,7 @@ export function openKeeper(
     clock,
     log: collectLog().log,
     metrics: noMetrics,
-    findServer: (name) => servers.find((server) => server.name === name),
+    listServers: () => servers,
     observers,
   });
   if (parts === undefined) throw new Error('It is for tokens of the gateway’s own.');
@@ -77,7 +77,12 @@ export interface LoginSteps {
   readonly scopes?: readonly string[];
 }
 
-const BROWSER = { isStillLoggedIn: async () => true, browserHash: 'a-browser', isOperator: false };
+const BROWSER = {
+  redirectUri: `${KEEPER_URL}/connections/callback/wiki`,
+  isStillLoggedIn: async () => true,
+  browserHash: 'a-browser',
+  isOperator: false,
+};
 
 /** As far as the authorization server sends the browser back. */
 export async function beginLogin(
@@ -88,10 +93,12 @@ export async function beginLogin(
   const begun = await keeper.connecting.begin({ owner, server: server.name, scopes }, server, {
     hash: BROWSER.browserHash,
     requestId,
+    shownHosts: undefined,
   });
+  if (begun === undefined) throw new Error('Its hosts have to be shown first.');
   const back = await createBrowser({ person: account }).openAsFar(
     begun,
-    `${KEEPER_URL}/connections/callback`,
+    `${KEEPER_URL}/connections/callback/${server.name}`,
   );
   return new Map(back.searchParams);
 }
@@ -112,5 +119,9 @@ export async function connectOwner(
 ): Promise<void> {
   const { owner } = steps;
   const query = await beginLogin(keeper, server, steps);
-  await finishLogin(keeper, query, { owner, isOperator: owner === 'shared' });
+  await finishLogin(keeper, query, {
+    owner,
+    isOperator: owner === 'shared',
+    redirectUri: `${KEEPER_URL}/connections/callback/${server.name}`,
+  });
 }

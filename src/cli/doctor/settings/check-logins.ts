@@ -2,7 +2,7 @@
 
 import { describeCause } from '../../../platform/log.ts';
 import type { readConnectionServer } from '../../../upstreams/credentials/server-credentials.ts';
-import { buildRedirectUri, type FoundLogin, findLogin } from '../../setup/find-login.ts';
+import { type FoundLogin, findLogin } from '../../setup/find-login.ts';
 import { type Finding, failure, ok, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
@@ -19,7 +19,7 @@ export async function checkLoginAt(
   const found = await findLogin(server, { config, fetch: clocks.fetch, tunnel, clock });
   return found.kind === 'problem'
     ? [tellProblem(server, found)]
-    : [tellClient(server, found, buildRedirectUri(config)), ...tellPkce(server, found)];
+    : [tellClient(server, found), ...tellPkce(server, found)];
 }
 
 type Found = Extract<FoundLogin, { readonly kind: 'found' }>;
@@ -48,15 +48,26 @@ function advise(
     : `once that is mended, run this again. Where the server documents its endpoints, "authorizationServer" can name them.`;
 }
 
-const BECOMES_KNOWN: Readonly<Record<Exclude<Found['client'], 'nobody'>, string>> = {
+const BECOMES_KNOWN = {
   configured: 'The gateway is the client of "clientId" there; whether it is known was not tried',
   document: 'The gateway is known there by its client document',
-  registration: 'The gateway registers itself there when the first user connects',
-};
+  registered: 'The gateway registers itself there when the first user connects',
+} as const;
 
-function tellClient({ name }: LoginServer, { issuer, client }: Found, uri: string): Finding {
+function tellClient(
+  { name }: LoginServer,
+  { issuer, client, isAmbiguous, redirectUri: uri }: Found,
+): Finding {
+  if (isAmbiguous) {
+    return failure(CHECK, {
+      what: `Users cannot connect to ${name}: its client has the redirect URI of all servers, and ${issuer} does not promise to say in its responses who it is (RFC 9207).`,
+      setting: SETTING,
+      remedy: `add the redirect URI ${uri} to the client there, and remove "redirectUri" from the "auth" of ${name}.`,
+    });
+  }
   if (client !== 'nobody') {
-    return ok(CHECK, `Users of ${name} log in at ${issuer}. ${BECOMES_KNOWN[client]}.`);
+    const needed = client === 'configured' ? `. Its redirect URI there must be ${uri}` : '';
+    return ok(CHECK, `Users of ${name} log in at ${issuer}. ${BECOMES_KNOWN[client]}${needed}.`);
   }
   return failure(CHECK, {
     what: `Users cannot connect to ${name}: ${issuer} lets no client register itself.`,

@@ -1,0 +1,56 @@
+// §24.2, OAuth Client ID Metadata Document (draft): by which the gateway is known where documents are taken.
+import { isIP } from 'node:net';
+import { isOnThisMachine, normalizeHost } from '../../platform/address.ts';
+import { isPublicAddress } from '../../platform/outbound/public-connection.ts';
+import type { ConnectionServer } from '../connection.ts';
+import { buildRedirectUri } from './redirect-uri.ts';
+
+/** What a registration and the document say of the gateway alike (RFC 7591 §2). */
+export const describeClient = (
+  baseUrl: string,
+  displayName: string,
+  redirectUris: readonly string[],
+) => ({
+  client_name: displayName,
+  client_uri: baseUrl,
+  redirect_uris: redirectUris,
+  grant_types: ['authorization_code', 'refresh_token'],
+  response_types: ['code'],
+  application_type: 'web',
+});
+
+const DOCUMENT_PATH = '/oauth/connections-client.json';
+
+/** Undefined where BASE_URL is no public https: nobody could fetch it. */
+export const findDocumentUrl = (baseUrl: string): string | undefined =>
+  isPublicHttps(baseUrl) ? baseUrl + DOCUMENT_PATH : undefined;
+
+/** OAuth Client ID Metadata Document (draft) §4. */
+export function createClientDocument(
+  baseUrl: string,
+  displayName: string,
+  servers: readonly ConnectionServer[],
+) {
+  const client_id = findDocumentUrl(baseUrl);
+  if (client_id === undefined) return undefined;
+  const redirectUris = servers
+    .filter(({ auth }) => auth.redirectUri !== 'common')
+    .map((server) => buildRedirectUri(baseUrl, server));
+  return {
+    client_id,
+    ...describeClient(baseUrl, displayName, redirectUris),
+    token_endpoint_auth_method: 'none',
+  };
+}
+
+/** Whether others on the internet can fetch what lies there, as far as its name says. */
+function isPublicHttps(baseUrl: string): boolean {
+  const { protocol, hostname } = new URL(baseUrl);
+  const host = normalizeHost(hostname);
+  if (protocol !== 'https:' || isOnThisMachine(host)) return false;
+  if (isIP(host) !== 0) return isPublicAddress(host);
+  return host.includes('.') && !INNER_NAMES.test(host);
+}
+
+/** RFC 6762, RFC 8375, RFC 9476, and what companies use. */
+const INNER_NAMES = /\.(local|internal|lan|corp|home|intranet|alt|home\.arpa)$/;

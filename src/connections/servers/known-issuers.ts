@@ -1,0 +1,129 @@
+// §24.2: authorization servers that the gateway has already. A server says itself who its authorization server is, and which endpoints
+// that has: none of it may be what the configuration or another server has.
+import { hashSha256 } from '../../platform/ids.ts';
+import { isStringArray, parseObject } from '../../platform/json.ts';
+import { buildConnectionIssuerKey } from '../../store/keys.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import { createSealedValues } from '../../store/seal/sealed-records.ts';
+import type { KeyValue } from '../../store/store.ts';
+import type { ConnectionServer } from '../connection.ts';
+import { ConnectionProblem } from '../connections.ts';
+import { type AuthorizationServer, isSameIssuer, listEndpoints } from './authorization-server.ts';
+
+export interface KnownIssuers {
+  /** Of the configuration and of other servers, as they are now; without the one at hand. @throws StoreUnavailable */
+  listOthers(server: ConnectionServer, issuer: string): Promise<readonly KnownIssuer[]>;
+  /** @throws ConnectionProblem where one of them is another’s; StoreUnavailable */
+  requireOwnEndpoints(server: ConnectionServer, at: AuthorizationServer): Promise<void>;
+  /**
+   * To be called before anybody is sent there. @throws ConnectionProblem where another authorization server may know this
+   * server’s redirect URI, and nothing would tell the two apart; StoreUnavailable
+   */
+  note(server: ConnectionServer, at: AuthorizationServer): Promise<void>;
+}
+
+export interface KnownIssuer {
+  readonly issuer: string;
+  /** Its own, and those of its endpoints. */
+  readonly origins: readonly string[];
+  /** Of a client that was configured for it. */
+  readonly clientId?: string | undefined;
+}
+
+export interface KnownIssuersDeps {
+  readonly store: KeyValue;
+  readonly seal: Seal;
+  readonly baseUrl: string;
+  /** Those of the configuration file that have connections, as it is now. */
+  readonly listServers: () => readonly ConnectionServer[];
+  /** At which users log in to the gateway itself. */
+  readonly provider: KnownIssuer;
+}
+
+/** Of one server, by its name: there are no more of them than the configuration file has had servers. */
+interface Noted extends Pick<KnownIssuer, 'issuer' | 'origins'> {
+  /** Whether it had another before, which may know its redirect URI. */
+  readonly hasMoved: boolean;
+}
+
+const TEN_YEARS_SECONDS = 315_360_000;
+
+export function createKnownIssuers(deps: KnownIssuersDeps): KnownIssuers {
+  const { store, seal, baseUrl, listServers, provider } = deps;
+  const values = createSealedValues({ store, getSeal: async () => seal });
+
+  // With it the redirect URI is another.
+  const buildKey = (name: string) =>
+    buildConnectionIssuerKey(hashSha256(JSON.stringify([baseUrl, name])));
+
+  async function listOthers(server: ConnectionServer, issuer: string) {
+    const others = listServers().filter(({ name }) => name !== server.name);
+    const known: KnownIssuer[] = [provider];
+    for (const { name, auth } of others) {
+      const noted = parseNoted(await values.get(buildKey(name)));
+      for (const one of [describeConfigured(auth.authorizationServer), noted])
+        if (one !== undefined) known.push({ ...one, clientId: auth.clientId });
+    }
+    return known.filter((one) => !isSameIssuer(one.issuer, issuer));
+  }
+
+  return {
+    listOthers,
+    async requireOwnEndpoints(server, at) {
+      // The operator knows whose they are, as of Google, which has them at several hosts.
+      if (server.auth.authorizationServer !== undefined) return;
+      const { origin: own } = new URL(at.issuer);
+      const foreign = listOrigins(at).filter((origin) => origin !== own);
+      if (foreign.length === 0) return;
+      for (const { issuer, origins } of await listOthers(server, at.issuer)) {
+        const origin = foreign.find((one) => origins.includes(one));
+        if (origin === undefined) continue;
+        throw new ConnectionProblem(
+          'operator',
+          `${server.name}: the metadata of its authorization server ${at.issuer} names endpoints at ${new URL(origin).host}, which are those of ${issuer}, another authorization server of this gateway. Nobody was sent there. Only if they are meant to be the same, set "authorizationServer" of ${server.name} to ${at.issuer}.`,
+        );
+      }
+    },
+    async note(server, at) {
+      const { name, auth } = server;
+      await values.update(buildKey(name), TEN_YEARS_SECONDS, (text) => {
+        const before = parseNoted(text);
+        const hasMoved =
+          before !== undefined && (before.hasMoved || !isSameIssuer(before.issuer, at.issuer));
+        if (hasMoved && !at.sendsIssuer && auth.authorizationServer === undefined) {
+          throw new ConnectionProblem(
+            'operator',
+            `${name}: its authorization server is ${at.issuer} now. It was another one before, and this one does not say in its responses who it is (RFC 9207), so the two could not be told apart. If it is the right one, set "authorizationServer" of ${name} to it.`,
+          );
+        }
+        const noted = JSON.stringify({
+          issuer: at.issuer,
+          origins: listOrigins(at),
+          hasMoved,
+        } satisfies Noted);
+        return noted === text ? undefined : noted;
+      });
+    },
+  };
+}
+
+const listOrigins = (at: AuthorizationServer): readonly string[] => [
+  ...new Set([at.issuer, ...listEndpoints(at)].map((url) => new URL(url).origin)),
+];
+
+function describeConfigured(
+  named: ConnectionServer['auth']['authorizationServer'],
+): KnownIssuer | undefined {
+  if (named === undefined) return undefined;
+  return {
+    issuer: 'issuer' in named ? named.issuer : named.tokenUrl,
+    origins: Object.values(named).map((url: string) => new URL(url).origin),
+  };
+}
+
+function parseNoted(text: string | undefined): Noted | undefined {
+  const { issuer, origins, hasMoved } = (text !== undefined && parseObject(text)) || {};
+  return typeof issuer === 'string' && isStringArray(origins)
+    ? { issuer, origins, hasMoved: hasMoved === true }
+    : undefined;
+}

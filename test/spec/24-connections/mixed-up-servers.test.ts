@@ -1,0 +1,260 @@
+// RFC 9700 §2.1, §4.4: a hostile server, to get at what is another server's: its codes, its tokens, and assertions that are good there.
+// The other's authorization server sends no `iss`: nothing of what comes back says whose it is.
+import { decodeJwt } from 'jose';
+import { expect, test } from 'vitest';
+import { connect, GO_ON } from '../../support/connections/connect-steps.ts';
+import { startConnectingGateway } from '../../support/connections/connecting-gateway.ts';
+import { WANTS_KEYS, WORKERS } from '../../support/connections/habits.ts';
+import {
+  type HostileServer,
+  startHostileServer,
+} from '../../support/connections/hostile-server.ts';
+import {
+  MADE_CLIENT,
+  type ProtectedServer,
+  startProtectedServer,
+} from '../../support/connections/protected-server.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+
+/** Requests go to two replicas in turns. */
+async function start({
+  habits = WORKERS,
+  configure = (honest: ProtectedServer): object => honest.configure(),
+  baitAuth = {},
+} = {}) {
+  const honest = closeAfterTest(
+    await startProtectedServer({ habits: { ...habits, iss: 'none', resource: 'ignored' } }),
+  );
+  const hostile = closeAfterTest(await startHostileServer());
+  const gateway = closeAfterTest(
+    await startConnectingGateway({
+      servers: {
+        wiki: configure(honest),
+        bait: { url: hostile.url, auth: { type: 'oauth', ...baitAuth } },
+      },
+      replicas: 2,
+    }),
+  );
+  const browserOf = (person: string) =>
+    gateway.createBrowser({ person, account: `${person}@work` });
+  return {
+    honest,
+    hostile,
+    gateway,
+    browserOf,
+    connectBait: async (person: string) => {
+      const browser = browserOf(person);
+      const page = await browser.open(`${gateway.baseUrl}/connections/bait`);
+      return browser.press(page, GO_ON);
+    },
+  };
+}
+
+/** By which the honest authorization server knows the gateway: whoever logs in there once reads it in the address. */
+const readClientId = (honest: ProtectedServer): string =>
+  honest.seen('authorize')[0]?.query.get('client_id') ?? '';
+
+function expectNothingLeaked(honest: ProtectedServer, hostile: HostileServer): void {
+  const leaked = honest.issued.filter((secret) => hostile.text().includes(secret));
+  expect(leaked).toEqual([]);
+}
+
+test.for([
+  ['its own', undefined],
+  ['the other’s', '/connections/callback/wiki'],
+  ['the one of all', '/connections/callback'],
+] as const)(
+  '§24.3 mix-up: a hostile login leads on to an honest one, with %s redirect URI: the code and the verifier go nowhere',
+  async ([, path]) => {
+    const { honest, hostile, gateway, browserOf, connectBait } = await start();
+    await connect(gateway, browserOf('mallory'), 'wiki');
+    const clientId = readClientId(honest);
+    hostile.leadOn = (asked) => {
+      const next = new URL(`${honest.issuer}/authorize`);
+      next.search = asked.toString();
+      next.searchParams.set('client_id', clientId);
+      next.searchParams.set('resource', honest.url);
+      if (path !== undefined) next.searchParams.set('redirect_uri', gateway.baseUrl + path);
+      return next;
+    };
+    const page = await connectBait('ada');
+    expect(page.status).toBeGreaterThanOrEqual(400);
+    expect(honest.seen('authorize').length).toBeGreaterThan(1);
+    expectNothingLeaked(honest, hostile);
+    expect(hostile.forms('/token')).toEqual([]);
+    // Her own login at the honest server is as good as before.
+    await connect(gateway, browserOf('ada'), 'wiki');
+    expect((await (await gateway.logIn('ada')).call('wiki__whoami')).text).toBe('ada@work');
+  },
+);
+
+/** Its metadata has the endpoints of the other, and its registration the gateway's own client there. */
+function nameEndpointsOf(honest: ProtectedServer, hostile: HostileServer, clientId: string) {
+  hostile.document = {
+    authorization_endpoint: `${honest.issuer}/authorize`,
+    token_endpoint: `${honest.issuer}/token`,
+    token_endpoint_auth_methods_supported: honest.habits.clientAuth,
+  };
+  hostile.registered = { client_id: clientId, token_endpoint_auth_method: 'none' };
+}
+
+test('§24.2 the endpoints of an authorization server that the gateway knows are no other’s: nobody is sent there, and no token of it goes to who named them', async () => {
+  const { honest, hostile, gateway, browserOf, connectBait } = await start();
+  await connect(gateway, browserOf('mallory'), 'wiki');
+  nameEndpointsOf(honest, hostile, readClientId(honest));
+  const before = honest.requests.length;
+  const page = await connectBait('ada');
+  await (await gateway.logIn('ada')).call('bait__anything');
+  expectNothingLeaked(honest, hostile);
+  expect(honest.requests.slice(before)).toEqual([]);
+  expect(page.status).toBe(502);
+  expect(page.text).toContain(new URL(honest.issuer).host);
+  expect(page.text).toContain('"authorizationServer"');
+});
+
+test('§24.2 those of one that the configuration names are no other’s, either, before anybody has logged in there', async () => {
+  const { honest, hostile, gateway, connectBait } = await start({
+    configure: (server) =>
+      server.configure({
+        clientId: MADE_CLIENT.id,
+        clientSecret: MADE_CLIENT.secret,
+        authorizationServer: server.issuer,
+      }),
+  });
+  nameEndpointsOf(honest, hostile, MADE_CLIENT.id);
+  const page = await connectBait('ada');
+  await (await gateway.logIn('ada')).call('bait__anything');
+  expectNothingLeaked(honest, hostile);
+  expect([page.status, honest.seen('authorize')]).toEqual([502, []]);
+});
+
+test('§24.2 private_key_jwt: an assertion that is good at one authorization server is sent to no other, to revoke at neither', async () => {
+  const { honest, hostile, gateway, browserOf, connectBait } = await start({
+    habits: WANTS_KEYS,
+    baitAuth: { clientAuth: 'private_key_jwt' },
+  });
+  await connect(gateway, browserOf('mallory'), 'wiki');
+  nameEndpointsOf(honest, hostile, readClientId(honest));
+  hostile.registered = { ...hostile.registered, token_endpoint_auth_method: 'private_key_jwt' };
+  await connectBait('ada');
+  const ada = browserOf('ada');
+  const list = await ada.open(`${gateway.baseUrl}/connections`);
+  if (list.html.includes('Disconnect bait')) await ada.press(list, /^Disconnect bait$/);
+  const sent = hostile.forms('/revoke').map((form) => form.get('client_assertion') ?? '');
+  const audiences = sent.map((assertion) => String(decodeJwt(assertion).aud));
+  expect(audiences.filter((audience) => audience.startsWith(honest.issuer))).toEqual([]);
+  expectNothingLeaked(honest, hostile);
+});
+
+test.for(['issuer', 'endpoint'] as const)(
+  '§24.2 private_key_jwt: with the audience "%s" an assertion names nobody but the one that it is sent to',
+  async (assertionAudience) => {
+    const { hostile, gateway, browserOf } = await start({
+      baitAuth: { clientAuth: 'private_key_jwt', assertionAudience },
+    });
+    hostile.registered = {
+      client_id: 'its-own-client',
+      token_endpoint_auth_method: 'private_key_jwt',
+    };
+    hostile.leadOn = (asked) => {
+      const back = new URL(asked.get('redirect_uri') ?? '');
+      back.search = new URLSearchParams({ code: 'c', state: asked.get('state') ?? '' }).toString();
+      return back;
+    };
+    const ada = browserOf('ada');
+    await connect(gateway, ada, 'bait');
+    await ada.press(await ada.open(`${gateway.baseUrl}/connections`), /^Disconnect bait$/);
+    const audiences = ['/token', '/revoke'].flatMap((path) =>
+      hostile.forms(path).map((form) => decodeJwt(form.get('client_assertion') ?? '').aud),
+    );
+    const { issuer } = hostile;
+    expect(audiences).toEqual(
+      assertionAudience === 'issuer' ? [issuer, issuer] : [`${issuer}/token`, `${issuer}/revoke`],
+    );
+  },
+);
+
+test.for(['registered', 'configured', 'of the gateway’s own logins'] as const)(
+  '§24.2 a registration that answers with a client that the gateway has at another authorization server, %s, is refused',
+  async (which) => {
+    const { honest, hostile, gateway, browserOf, connectBait } = await start({
+      configure: (server) =>
+        server.configure(
+          which === 'configured'
+            ? { clientId: MADE_CLIENT.id, authorizationServer: server.issuer }
+            : {},
+        ),
+    });
+    if (which === 'registered') await connect(gateway, browserOf('mallory'), 'wiki');
+    const id = {
+      registered: readClientId(honest),
+      configured: MADE_CLIENT.id,
+      'of the gateway’s own logins': gateway.provider.env.OAUTH_CLIENT_ID,
+    }[which];
+    hostile.registered = { client_id: id, token_endpoint_auth_method: 'none' };
+    const page = await connectBait('ada');
+    expect([page.status, page.text]).toEqual([
+      502,
+      expect.stringContaining('answered with the client that this gateway has at'),
+    ]);
+    // It is another's failure: the one whose client it is works on.
+    hostile.registered = { client_id: 'its-own-client', token_endpoint_auth_method: 'none' };
+    if (which !== 'configured') await connect(gateway, browserOf('bob'), 'wiki');
+  },
+);
+
+/** An authorization server that the gateway does not know. */
+async function startElsewhere() {
+  const elsewhere = closeAfterTest(await startHostileServer());
+  return { ...elsewhere, host: new URL(elsewhere.issuer).host };
+}
+
+test('§24.3 endpoints at another host than the issuer: nobody is sent there before the page has shown that host, nor to another than it has shown', async () => {
+  const { hostile, gateway, browserOf } = await start();
+  const [one, other] = [await startElsewhere(), await startElsewhere()];
+  hostile.document = { authorization_endpoint: `${one.issuer}/authorize` };
+  const ada = browserOf('ada');
+  const list = await ada.open(`${gateway.baseUrl}/connections`);
+  const page = await ada.press(list, /^Connect bait$/);
+  expect(page.url.href).toBe(`${gateway.baseUrl}/connections/bait`);
+  expect(page.text).toContain(one.host);
+  expect(page.text).toContain(new URL(hostile.issuer).host);
+
+  hostile.document = { authorization_endpoint: `${other.issuer}/authorize` };
+  await gateway.restart();
+  const again = await ada.press(page, GO_ON);
+  expect(again.url.origin).toBe(gateway.baseUrl);
+  expect(again.text).toContain(other.host);
+  expect(again.text).not.toContain(one.host);
+  const login = await ada.press(again, GO_ON);
+  expect(login.url.host).toBe(other.host);
+});
+
+test('§24.2 an operator who names the issuer has read where its endpoints are: they may be anywhere, and nobody is asked twice', async () => {
+  const { hostile, gateway, browserOf } = await start();
+  const elsewhere = await startElsewhere();
+  hostile.document = { authorization_endpoint: `${elsewhere.issuer}/authorize` };
+  const auth = { type: 'oauth', authorizationServer: hostile.issuer };
+  await gateway.restart({ bait: { url: hostile.url, auth } });
+  const ada = browserOf('ada');
+  const list = await ada.open(`${gateway.baseUrl}/connections`);
+  expect((await ada.press(list, /^Connect bait$/)).url.host).toBe(elsewhere.host);
+});
+
+test('§24.2 a server that has another authorization server than before, which sends no iss: the former one knows its redirect URI, so an operator has to name the new one', async () => {
+  const { honest, hostile, gateway, browserOf, connectBait } = await start();
+  const lead = async () => {
+    const page = await connectBait('ada');
+    return page.url.origin === gateway.baseUrl ? page.text : page.url.origin;
+  };
+  expect(await lead()).toBe(hostile.issuer);
+  // The same server, by its name; the other one is as good an example as any.
+  const moved = (auth = {}) => gateway.restart({ bait: honest.configure(auth) });
+  await moved();
+  expect(await lead()).toContain('set "authorizationServer" of bait to it');
+  expect(honest.seen('register')).toEqual([]);
+  await moved({ authorizationServer: honest.issuer });
+  await connect(gateway, browserOf('ada'), 'bait');
+  await gateway.restart();
+  expect(await lead()).toContain('set "authorizationServer" of bait to it');
+});
