@@ -8,8 +8,8 @@ import { findExceededBound } from '../../platform/json.ts';
 import { nameOwner } from '../../store/owner.ts';
 import { TooMuchForGuard } from './decision.ts';
 
-/** Requests at once, of all users together; half of them at most are of one user. */
-const MAX_RUNNING = 64;
+/** Requests at once, of all users together, and of one user. */
+const REQUESTS = { ofAll: 64, ofOne: 32 };
 const MAX_WAITING = 1_024;
 const MAX_WAITING_OF_ONE = 64;
 /** Of a message as JSON text. */
@@ -40,10 +40,10 @@ export interface GuardLine {
 }
 
 /** @throws TooMuchForGuard where too much of the caller's waits. */
-export function createGuardLine(): GuardLine {
+export function createGuardLine({ ofAll, ofOne } = REQUESTS): GuardLine {
   const queue = createFairQueue({
-    maxRunning: MAX_RUNNING,
-    maxRunningOfOne: MAX_RUNNING / 2,
+    maxRunning: ofAll,
+    maxRunningOfOne: ofOne,
     maxWaiting: MAX_WAITING,
     maxWaitingOfOne: MAX_WAITING_OF_ONE,
   });
