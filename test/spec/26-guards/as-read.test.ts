@@ -83,3 +83,28 @@ test.each(SIZES)(
     expect(json.result.content[0].text).toBe(Array(3).fill(`${size}:1`).join(' '));
   },
 );
+
+test('§26.3 a long text of one user holds up no other, and is judged to its end', async () => {
+  const gateway = await start([
+    {
+      name: 'secrets',
+      on: ['tools/result'],
+      use: { builtIn: 'secrets', action: 'refuse' },
+      onError: 'pass',
+    },
+  ]);
+  const say = (text: string) => JSON.stringify({ content: [{ type: 'text', text }] });
+  results.set('long', say(`${'\\n%41&amp;'.repeat(200_000)}\\nghp_${'aB3'.repeat(12)}`));
+  results.set('short', say('nothing'));
+  const answered: string[] = [];
+  async function call(sub: string, it: string): Promise<string> {
+    const token = await gateway.issuer.sign({ sub });
+    const { json } = await callTool(gateway, 'raw__any', { it }, { token });
+    answered.push(sub);
+    return json.result.content[0].text;
+  }
+  await call('bob', 'short');
+  const texts = await Promise.all([call('ada', 'long'), call('bob', 'short')]);
+  expect(texts).toEqual([expect.stringContaining('github-token'), 'nothing']);
+  expect(answered).toEqual(['bob', 'bob', 'ada']);
+});

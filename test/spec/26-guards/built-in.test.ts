@@ -271,6 +271,8 @@ test.each([
   { text: '![x](https://example.com\\@evil.test/p)', isFound: true },
   { text: '![x](https://example.com\\.evil.test/p)', isFound: true },
   { text: '![x](https://example.com&period;evil.test/p)', isFound: true },
+  { text: '![x](https:&#x0002f;/evil.test/p)', isFound: true },
+  { text: 'https://example.com/?a&period=//b&tab=c&sol=//d', isFound: false },
   { text: '{"md":"![x](https://example.com\\\\@evil.test/p)"}', isFound: true },
   { text: '![x](https:%2F%2Fevil.test%2Fp)', isFound: true },
   { text: 'h\nttps://evil.test/p', isFound: true },
@@ -279,6 +281,10 @@ test.each([
   { text: '![x](https://example.com\n.evil.test/p)', isFound: true },
   { text: '<img src="https://example.com\r\n.evil.test/p">', isFound: true },
   { text: "<img src = 'https://example.com\t@evil.test/p'>", isFound: true },
+  {
+    text: `<img src="${' '.repeat(5_000)}https://example.com\n.evil.test/${'p'.repeat(5_000)}">`,
+    isFound: true,
+  },
   { text: '<https://example.com\t.evil.test/p>', isFound: true },
   { text: 'url(https://example.com\n.evil.test/p)', isFound: true },
   { text: '<img src="ht&Tab;tps://evil.test/p">', isFound: true },
@@ -314,10 +320,10 @@ test.each([
 
 test('§26.4 links: an address is one without its tabs and line feeds, where a member has nothing else', () => {
   const guard = createLinksGuard({ kind: 'links', hosts: ['example.com'], action: 'redact' });
-  const links = { uri: 'https://example.com\n.evil.test/', text: 'https://example.com\n.test' };
-  expect(judge(guard, links)).toEqual({
+  const moved = 'https://example.com\n.evil.test/';
+  expect(judge(guard, { uri: moved, urls: [moved], text: moved })).toEqual({
     kind: 'change',
-    value: { ...links, uri: '[link removed]' },
+    value: { uri: '[link removed]', urls: ['[link removed]'], text: moved },
   });
 });
 

@@ -45,13 +45,13 @@ const closeUp: Read = (text) => text.replace(IN_ADDRESS, '');
 const closeUpAddresses: Read = (text) =>
   /[\t\n\r]/.test(text) ? text.replace(PLACES, closeUp) : text;
 
-/** Where an address may stand: an attribute of HTML, a destination of Markdown, CSS; and a scheme that is in pieces, anywhere. */
+/** Where an address may begin: an attribute of HTML, a destination of Markdown, CSS; and a scheme that is in pieces, anywhere. */
 const PLACES = new RegExp(
   [
-    /=\s{0,20}(?:"[^"]{0,4096}"|'[^']{0,4096}')/,
-    /\]\([^()"']{0,4096}/,
-    /<[a-z\t\n\r]{1,30}:[^<>]{0,4096}>/,
-    /url\([^()]{0,4096}/,
+    /=\s*(?:"\s*[^"]{0,4096}|'\s*[^']{0,4096})/,
+    /\]\(\s*[^()"]{0,4096}/,
+    /<[a-z\t\n\r]{1,30}:[^<>]{0,4096}/,
+    /url\(\s*[^()]{0,4096}/,
     /(?<![a-z0-9+.-])(?:h_t_t_p_(?:s_)?|w_s_(?:s_)?|f_t_p_(?:s_)?):_[/\\]_[/\\]?/,
   ]
     .map(({ source }) => source.replaceAll('_', '[\\t\\n\\r]*'))

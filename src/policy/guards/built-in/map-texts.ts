@@ -1,7 +1,7 @@
 import { isObject } from '../../../platform/json.ts';
 import type { Work } from './run-work.ts';
 
-/** At once where that is no work; `name` is that of the member, where it is one. */
+/** At once where that is no work; `name` is that of the member that has it, if any. */
 export type MapText = (text: string, name: string) => string | Work<string>;
 
 /**
@@ -15,15 +15,19 @@ export function* mapTexts(value: unknown, map: MapText, name = ''): Work<unknown
     const mapped = map(value, name);
     return typeof mapped === 'string' ? mapped : yield* mapped;
   }
-  if (Array.isArray(value)) return yield* mapItems(value, map);
+  if (Array.isArray(value)) return yield* mapItems(value, map, name);
   return isObject(value) ? yield* mapMembers(value, map) : value;
 }
 
-function* mapItems(items: readonly unknown[], map: MapText): Work<readonly unknown[]> {
+function* mapItems(
+  items: readonly unknown[],
+  map: MapText,
+  name: string,
+): Work<readonly unknown[]> {
   let isChanged = false;
   const mapped: unknown[] = [];
   for (const item of items) {
-    const next = isPlain(item) ? item : yield* mapTexts(item, map);
+    const next = isPlain(item) ? item : yield* mapTexts(item, map, name);
     isChanged ||= next !== item;
     mapped.push(next);
   }

@@ -3,7 +3,7 @@
 export type Read = (text: string) => string;
 
 const unescapeJson: Read = (text) =>
-  text.replace(/\\(?:(["\\/bfnrt])|u([0-9a-f]{4}))/gi, (_, letter: string | undefined, code) =>
+  text.replace(/\\(?:(["\\/bfnrt])|u([0-9a-fA-F]{4}))/g, (_, letter: string | undefined, code) =>
     letter === undefined ? toCharacter(code, 16) : (JSON_LETTERS[letter] ?? letter),
   );
 
@@ -25,11 +25,10 @@ const unescapeMarkdown: Read = (text) => text.replace(/\\([!-/:-@[-`{-~])/g, '$1
 
 /** By its number, or by its name where it is one of ASCII. */
 const decodeHtml: Read = (text) =>
-  text.replace(CHARACTER, (_, decimal, hex, name: string) =>
-    name === undefined
-      ? toCharacter(decimal ?? hex, decimal === undefined ? 16 : 10)
-      : (NAMED.get(name.toLowerCase()) ?? ''),
-  );
+  text.replace(CHARACTER, (_, decimal, hex, name, old) => {
+    if (decimal !== undefined) return toCharacter(decimal, 10);
+    return hex === undefined ? readName(name ?? old) : toCharacter(hex, 16);
+  });
 
 const toCharacter = (digits: string, base: number): string => {
   const code = Number.parseInt(digits, base);
@@ -71,12 +70,16 @@ const NAMES: readonly (readonly [character: string, names: string])[] = [
   ['|', 'verbar vert verticalline'],
   ['}', 'rcub rbrace'],
 ];
+const readName = (name: string): string => NAMED.get(name.toLowerCase()) ?? '';
+
 const NAMED: ReadonlyMap<string, string> = new Map(
   NAMES.flatMap(([character, names]) => names.split(' ').map((name) => [name, character] as const)),
 );
-/** The longest first, as `vert` begins `verticalline`. */
-const ANY_NAME = [...NAMED.keys()].sort((a, b) => b.length - a.length).join('|');
-const CHARACTER = new RegExp(`&(?:#0*(\\d{1,7})|#x0*([0-9a-f]{1,6})|(${ANY_NAME}));?`, 'gi');
+/** Some names of old are read without a semicolon. */
+const CHARACTER = new RegExp(
+  `&(?:#0*(\\d{1,7});?|#x0*([0-9a-f]{1,6});?|(${[...NAMED.keys()].join('|')});|(amp|lt|gt|quot))`,
+  'gi',
+);
 
 interface Reading {
   readonly text: string;
