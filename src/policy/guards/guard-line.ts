@@ -39,7 +39,7 @@ export interface GuardLine {
   ): Promise<Result>;
 }
 
-/** @throws TooMuchForGuard where too much of the caller's waits. */
+/** @throws TooMuchForGuard where too much of the caller's waits, or the caller does not any more. */
 export function createGuardLine({ ofAll, ofOne } = REQUESTS): GuardLine {
   const queue = createFairQueue({
     maxRunning: ofAll,
@@ -50,8 +50,11 @@ export function createGuardLine({ ofAll, ofOne } = REQUESTS): GuardLine {
   return {
     run: (work, user, signal) =>
       queue.run(work, user && nameOwner(user), signal).catch((error: unknown) => {
-        if (!(error instanceof QueueFullError)) throw error;
-        throw new TooMuchForGuard('too much waits for it; try again in a moment');
+        if (error instanceof QueueFullError) {
+          throw new TooMuchForGuard('too much waits for it; try again in a moment');
+        }
+        // Whoever leaves could have any guard fail that lets pass.
+        throw signal?.aborted ? new TooMuchForGuard('nobody waits for it any more') : error;
       }),
   };
 }

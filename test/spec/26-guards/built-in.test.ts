@@ -286,6 +286,7 @@ test.each([
     isFound: true,
   },
   { text: '<https://example.com\t.evil.test/p>', isFound: true },
+  { text: '[x](<//example.com\t.evil.test/p>)', isFound: true },
   { text: 'url(https://example.com\n.evil.test/p)', isFound: true },
   { text: '<img src="ht&Tab;tps://evil.test/p">', isFound: true },
   { text: '![x](https&NewLine;:evil.test/p)', isFound: true },

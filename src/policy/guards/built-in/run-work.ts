@@ -1,7 +1,7 @@
 // §26.4: the work of a built-in guard. What is long is done in turns of the event loop, so that it holds nobody up.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { TooMuchForGuard } from '../decision.ts';
+import { GuardFailure } from '../decision.ts';
 import { createGuardLine } from '../guard-line.ts';
 import type { AskOptions } from '../run-guard.ts';
 
@@ -16,7 +16,7 @@ const IN_A_TURN = 65_536;
 /** Long ones at the same time, of one user and of all: they take turns. */
 const LONG = { ofOne: 1, ofAll: 4 };
 
-/** @throws TooMuchForGuard where too much long work of the caller waits, or nobody waits for it any more. */
+/** @throws TooMuchForGuard as a guard's line does. */
 export function createRunWork(): RunWork {
   const line = createGuardLine(LONG);
   let turn = Promise.resolve();
@@ -30,7 +30,7 @@ export function createRunWork(): RunWork {
   async function finish<Result>(work: Work<Result>, signal: AskOptions['signal']): Promise<Result> {
     for (;;) {
       await waitForTurn();
-      if (signal?.aborted) throw new TooMuchForGuard('nobody waits for it any more');
+      if (signal?.aborted) throw new GuardFailure('nobody waits for it any more');
       const end = runSome(work, IN_A_TURN);
       if (end !== undefined) return end.value;
     }
