@@ -148,6 +148,9 @@ test('§26.4 secrets finds a key that is there once as it is, and once behind an
     kind: 'change',
     value: { text: REDACTED },
   });
+  // Where the first is read as a part of a word, and the second is not.
+  const other = { text: `&#97;${TOKEN} &#10${TOKEN}` };
+  expect(JSON.stringify(judge(createSecretsGuard('redact'), other))).not.toContain(TOKEN);
 });
 
 test.each([

@@ -10,10 +10,11 @@ export type MapText = (text: string, name: string) => string | Work<string>;
  */
 export function* mapTexts(value: unknown, map: MapText, name = ''): Work<unknown> {
   if (typeof value === 'string') {
-    yield value.length + A_VALUE;
     if (ENCODED.has(name)) return yield* mapEncoded(value, map, name);
     const mapped = map(value, name);
-    return typeof mapped === 'string' ? mapped : yield* mapped;
+    if (typeof mapped !== 'string') return yield* mapped;
+    yield value.length + A_VALUE;
+    return mapped;
   }
   if (Array.isArray(value)) return yield* mapItems(value, map, name);
   return isObject(value) ? yield* mapMembers(value, map) : value;
@@ -69,5 +70,6 @@ function* mapEncoded(text: string, map: MapText, name: string): Work<string> {
   const decoded = Buffer.from(text.replaceAll('=', ''), 'base64').toString('latin1');
   const ofBytes = map(decoded, name);
   const next = typeof ofBytes === 'string' ? ofBytes : yield* ofBytes;
+  yield text.length + A_VALUE;
   return next === decoded ? text : Buffer.from(next, 'latin1').toString('base64');
 }

@@ -81,7 +81,7 @@ const CHARACTER = new RegExp(
   'gi',
 );
 
-interface Reading {
+export interface Reading {
   readonly text: string;
   readonly read: Read;
 }
@@ -104,7 +104,7 @@ export function* listReadings(text: string, last?: Read): Generator<Reading | un
     return { text: reading, read };
   }
 
-  yield* list(text, (part) => part);
+  if (last !== undefined) yield note(last(text), last);
   if (!ESCAPE.test(text)) return;
   for (const first of READERS) {
     const once = first(text);

@@ -4,7 +4,7 @@ import { type Decision, PASS } from '../decision.ts';
 import type { GuardAction } from '../guard-config.ts';
 import type { AskGuard } from '../run-guard.ts';
 import { mapTexts } from './map-texts.ts';
-import { listReadings, type Read } from './readings.ts';
+import { listReadings, type Read, type Reading } from './readings.ts';
 import type { RunWork, Work } from './run-work.ts';
 
 /** Something in a text that may not go through. */
@@ -72,8 +72,7 @@ function* redactParts(
     for (const reading of listReadings(part, guard.findLast?.(name))) {
       yield part.length;
       if (reading === undefined) continue;
-      const asKnown = known.map((one) => reading.read(part.slice(one.start, one.end)));
-      for (const one of listNew(guard.find(reading.text), reading.text, asKnown)) hidden.add(one);
+      for (const one of findHidden(guard, part, known, reading)) hidden.add(one.name);
     }
   }
   for (const one of [...hidden, ...shown.map((each) => each.name)]) found.add(one);
@@ -83,20 +82,18 @@ function* redactParts(
     : replaceAll(text, shown, guard.toMark);
 }
 
-/** Names of what a reading has beyond what stands in the text itself. */
-function listNew(
-  all: readonly Found[],
-  reading: string,
-  asKnown: readonly string[],
-): readonly string[] {
-  const left = new Map<string, number>();
-  for (const text of asKnown) left.set(text, (left.get(text) ?? 0) + 1);
-  return all.flatMap(({ start, end, name }) => {
-    const text = reading.slice(start, end);
-    const count = left.get(text) ?? 0;
-    left.set(text, count - 1);
-    return count > 0 ? [] : [name];
-  });
+/** What a reading has beyond what stands in the text itself: in other words, or left where that has been replaced. */
+function findHidden(
+  { find, toMark }: TextGuard,
+  part: string,
+  known: readonly Found[],
+  { text, read }: Reading,
+): readonly Found[] {
+  const found = find(text);
+  if (known.length === 0) return found;
+  const asKnown = new Set(known.map(({ start, end }) => read(part.slice(start, end))));
+  const others = found.filter(({ start, end }) => !asKnown.has(text.slice(start, end)));
+  return [...others, ...find(read(replaceAll(part, known, toMark)))];
 }
 
 /** Of what overlaps the first counts, for all of it. */
