@@ -2,9 +2,10 @@
 import { expect, test } from 'vitest';
 import { callTool, type Params, stateless } from '../../support/clients/stateless.ts';
 import { writeGuard } from '../../support/guards/module-guard.ts';
-import { useShared } from '../../support/lifetimes.ts';
+import { closeAfterTest, useShared } from '../../support/lifetimes.ts';
 import { startForTest } from '../../support/upstreams/catalog-gateway.ts';
 import { startRawServer } from '../../support/upstreams/raw-server.ts';
+import { sendJson, startScriptedHttp, toResult } from '../../support/upstreams/scripted-http.ts';
 
 /** Its results are written by the test, byte by byte. */
 const results = new Map<string, string>();
@@ -57,6 +58,40 @@ test.each(ROWS)(
       hasNumber: text.includes(`"n":${number}`),
       hasFirst: text.includes('hidden'),
     }).toEqual({ hasLast: true, hasNumber: true, hasFirst: false });
+  },
+);
+
+test.each(SIZES)(
+  '§26 of a resource of a stateless server, too, each member of %i characters goes on once, and may be kept as long as it says',
+  async (size) => {
+    const server = closeAfterTest(await startScriptedHttp('stateless'));
+    server.answer('server/discover', (res, request) => {
+      const discovered = { supportedVersions: ['2026-07-28'], capabilities: { resources: {} } };
+      sendJson(res, toResult(request, { resultType: 'complete', ...discovered }));
+    });
+    server.answer('resources/list', (res, request) => {
+      const resources = [{ name: 'a', uri: 'test://a' }];
+      sendJson(res, toResult(request, { resultType: 'complete', resources }));
+    });
+    const say = (words: string) => `"contents":[{"uri":"test://a","text":"${words}"}]`;
+    const kept = '"resultType":"complete","ttlMs":5000,"cacheScope":"private"';
+    server.answer('resources/read', (res, { message }) =>
+      sendJson(
+        res,
+        `{"jsonrpc":"2.0","id":${message.id},"result":{${kept},${say('hidden')},"n":1.0,${say('x'.repeat(size))}}}`,
+      ),
+    );
+    const gateway = await startForTest({
+      file: {
+        mcpServers: { it: server.url },
+        guards: [{ name: 'told', on: ['resources/result'], use: await writeGuard(PASS) }],
+      },
+    });
+    const { text, json } = await stateless(gateway, 'resources/read', { uri: 'test://a' });
+    expect(json.result).toMatchObject({ ttlMs: 5000, cacheScope: 'private' });
+    expect(json.result.contents[0].text).toHaveLength(size);
+    expect(text.includes('hidden')).toBe(false);
+    expect(text).toContain('"n":1.0');
   },
 );
 
