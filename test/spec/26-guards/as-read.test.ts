@@ -61,9 +61,9 @@ test.each(ROWS)(
   },
 );
 
-test.each(SIZES)(
-  '§26 of a resource of a stateless server, too, each member of %i characters goes on once, and may be kept as long as it says',
-  async (size) => {
+test.each(SIZES.flatMap((size) => ['1', '1.0'].map((number) => ({ size, number }))))(
+  '§26 of a resource of a stateless server, too, each member of $size characters goes on once, with $number, and is kept as long as it says',
+  async ({ size, number }) => {
     const server = closeAfterTest(await startScriptedHttp('stateless'));
     server.answer('server/discover', (res, request) => {
       const discovered = { supportedVersions: ['2026-07-28'], capabilities: { resources: {} } };
@@ -78,7 +78,7 @@ test.each(SIZES)(
     server.answer('resources/read', (res, { message }) =>
       sendJson(
         res,
-        `{"jsonrpc":"2.0","id":${message.id},"result":{${kept},${say('hidden')},"n":1.0,${say('x'.repeat(size))}}}`,
+        `{"jsonrpc":"2.0","id":${message.id},"result":{${kept},${say('hidden')},"n":${number},${say('x'.repeat(size))}}}`,
       ),
     );
     const gateway = await startForTest({
@@ -91,7 +91,7 @@ test.each(SIZES)(
     expect(json.result).toMatchObject({ ttlMs: 5000, cacheScope: 'private' });
     expect(json.result.contents[0].text).toHaveLength(size);
     expect(text.includes('hidden')).toBe(false);
-    expect(text).toContain('"n":1.0');
+    expect(text).toContain(`"n":${number}`);
   },
 );
 
