@@ -1,6 +1,7 @@
 // §26: how a call ended, before anybody hears of it: its result, or the error of a server in its place.
 
 import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import { parseExactJson } from '../../platform/exact-json.ts';
 import {
   findWritten,
   hasRepeatedNames,
@@ -50,10 +51,11 @@ const isTaskOfServer = ({ task }: Pick<CallContext, 'task'>, result: object): bo
   task?.isHandle(result) === true;
 
 async function guardResult(
-  result: object,
+  given: object,
   after: Guard,
   { target, message }: GuardEndDeps,
 ): Promise<object> {
+  const result = toReadInOneWay(given);
   // How long a resource may be kept is the gateway's own note.
   const { cache, value } = splitCache(target.item.kind, result);
   const verdict = await after.judge({
@@ -65,11 +67,12 @@ async function guardResult(
   if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
   const passed = verdict.kind === 'changed' ? verdict.value : undefined;
   if (isObject(passed)) return toShown(passed, cache);
-  return isReadInOneWay(result) ? result : toShown(value, cache);
+  return result;
 }
 
+/** Plain data, of which nothing is noted. */
 function splitCache(kind: ItemKind, result: object): { cache?: unknown; value: JsonObject } {
-  const exact = readExact(result);
+  const { ...exact } = readExact(result);
   if (kind !== 'resource' || !('cache' in result) || result.cache === undefined) {
     return { value: exact };
   }
@@ -77,10 +80,12 @@ function splitCache(kind: ItemKind, result: object): { cache?: unknown; value: J
   return { cache: result.cache, value };
 }
 
-/** A member that is there twice may be another for who reads the text than it was for the guard. */
-function isReadInOneWay(result: object): boolean {
+/** A member that is there twice may be another for who reads the text than for the guard: what is judged is what is written. */
+function toReadInOneWay(result: object): object {
   const text = findText(result);
-  return text === undefined || !hasRepeatedNames(text);
+  if (text === undefined || !hasRepeatedNames(text)) return result;
+  const exact = parseExactJson(text);
+  return toShown(isObject(exact) ? exact : {}, 'cache' in result ? result.cache : undefined);
 }
 
 function toShown(exact: JsonObject, cache: unknown): object {

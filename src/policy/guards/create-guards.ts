@@ -2,6 +2,7 @@
 
 import { compileGlob } from '../../platform/glob.ts';
 import { createLinksGuard } from './built-in/links.ts';
+import { createRunWork, type RunWork } from './built-in/run-work.ts';
 import { createSecretsGuard } from './built-in/secrets.ts';
 import { createSizeGuard } from './built-in/size.ts';
 import type { GuardConfig } from './guard-config.ts';
@@ -30,16 +31,21 @@ export async function createGuards(
   deps: GuardsDeps,
 ): Promise<Guards | undefined> {
   if (configs.length === 0) return undefined;
+  const runWork = createRunWork();
   const running = await Promise.all(
     configs.map(async (config) => ({
-      runs: runGuard(config, await openGuard(config, deps), deps),
+      runs: runGuard(config, await openGuard(config, deps, runWork), deps),
       isAbout: createIsAbout(config),
     })),
   );
   return joinGuards(running);
 }
 
-async function openGuard({ name, use }: GuardConfig, deps: GuardsDeps): Promise<AskGuard> {
+async function openGuard(
+  { name, use }: GuardConfig,
+  deps: GuardsDeps,
+  runWork: RunWork,
+): Promise<AskGuard> {
   switch (use.kind) {
     case 'http':
       return createHttpGuard(use, deps);
@@ -48,11 +54,11 @@ async function openGuard({ name, use }: GuardConfig, deps: GuardsDeps): Promise<
     case 'module':
       return loadModuleGuard(name, use, deps.clock);
     case 'secrets':
-      return createSecretsGuard(use.action);
+      return createSecretsGuard(use.action, runWork);
     case 'size':
-      return createSizeGuard(use.maxBytes);
+      return createSizeGuard(use.maxBytes, runWork);
     case 'links':
-      return createLinksGuard(use);
+      return createLinksGuard(use, runWork);
   }
 }
 

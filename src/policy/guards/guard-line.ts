@@ -8,8 +8,8 @@ import { findExceededBound } from '../../platform/json.ts';
 import { nameOwner } from '../../store/owner.ts';
 import { TooMuchForGuard } from './decision.ts';
 
-/** Requests at once, of all users together; half of them at most are of one user. */
-const MAX_RUNNING = 64;
+/** Requests at once, of all users together, and of one user. */
+const REQUESTS = { ofAll: 64, ofOne: 32 };
 const MAX_WAITING = 1_024;
 const MAX_WAITING_OF_ONE = 64;
 /** Of a message as JSON text. */
@@ -39,19 +39,22 @@ export interface GuardLine {
   ): Promise<Result>;
 }
 
-/** @throws TooMuchForGuard where too much of the caller's waits. */
-export function createGuardLine(): GuardLine {
+/** @throws TooMuchForGuard where too much of the caller's waits, or the caller does not any more. */
+export function createGuardLine({ ofAll, ofOne } = REQUESTS): GuardLine {
   const queue = createFairQueue({
-    maxRunning: MAX_RUNNING,
-    maxRunningOfOne: MAX_RUNNING / 2,
+    maxRunning: ofAll,
+    maxRunningOfOne: ofOne,
     maxWaiting: MAX_WAITING,
     maxWaitingOfOne: MAX_WAITING_OF_ONE,
   });
   return {
     run: (work, user, signal) =>
       queue.run(work, user && nameOwner(user), signal).catch((error: unknown) => {
-        if (!(error instanceof QueueFullError)) throw error;
-        throw new TooMuchForGuard('too much waits for it; try again in a moment');
+        if (error instanceof QueueFullError) {
+          throw new TooMuchForGuard('too much waits for it; try again in a moment');
+        }
+        // Whoever leaves could have any guard fail that lets pass.
+        throw signal?.aborted ? new TooMuchForGuard('nobody waits for it any more') : error;
       }),
   };
 }

@@ -1,8 +1,11 @@
 // §26.4: the guards that come with the gateway.
 import { expect, test } from 'vitest';
+import { Cancellation } from '../../../src/platform/cancellation.ts';
+import { JsonNumber } from '../../../src/platform/exact-json.ts';
 import { createLinksGuard } from '../../../src/policy/guards/built-in/links.ts';
 import { createSecretsGuard } from '../../../src/policy/guards/built-in/secrets.ts';
 import { createSizeGuard } from '../../../src/policy/guards/built-in/size.ts';
+import { TooMuchForGuard } from '../../../src/policy/guards/decision.ts';
 import type { AskGuard } from '../../../src/policy/guards/run-guard.ts';
 import { callTool } from '../../support/clients/stateless.ts';
 import { useShared } from '../../support/lifetimes.ts';
@@ -35,6 +38,7 @@ const SECRETS = {
   'vault-token': `hvs.${letters(90)}`,
   'azure-account-key': `AccountKey=${letters(86)}==`,
   'azure-client-secret': `abc8Q~${letters(34)}`,
+  'terraform-token': `${letters(14)}.atlasv1.${letters(67)}`,
   'telegram-token': `123456789:AA${letters(33)}`,
   'private-key': `-----BEGIN RSA PRIVATE KEY-----\nMIIE${letters(64)}\n-----END RSA PRIVATE KEY-----`,
   'json-web-token': `eyJ${letters(20)}.eyJ${letters(40)}.${letters(43)}`,
@@ -42,17 +46,17 @@ const SECRETS = {
   'bearer-token': `Authorization: Bearer ${letters(40)}`,
 } as const;
 
-/** What a guard that answers at once makes of a value. */
-function judge(guard: AskGuard, value: unknown, phase: 'request' | 'response' = 'response') {
-  const message = {
-    guard: 'g',
-    on: 'tools/result',
-    method: 'tools/call',
-    server: '',
-    value,
-  } as const;
-  return guard({ ...message, phase }, { signal: undefined, user: undefined });
-}
+const MESSAGE = {
+  guard: 'g',
+  on: 'tools/result',
+  method: 'tools/call',
+  server: '',
+  phase: 'response',
+} as const;
+
+/** What a guard makes of a value, at once where it is short. */
+const judge = (guard: AskGuard, value: unknown, phase: 'request' | 'response' = 'response') =>
+  guard({ ...MESSAGE, value, phase }, { signal: undefined, user: undefined });
 
 test.each(Object.entries(SECRETS))(
   '§26.4 secrets finds a %s wherever it stands',
@@ -88,24 +92,155 @@ const HARMLESS = [
   'Bearer of bad news',
 ] as const;
 
+const TOKEN = SECRETS['github-token'];
+const REDACTED = '[redacted:github-token]';
+
+/** Directly behind a letter that is none once the text is read. */
+const HIDDEN = {
+  'JSON in a text': `{"env":"A=1\\nB\\t${TOKEN}"}`,
+  'codes of JSON': `"\\u0067${TOKEN.slice(1)}"`,
+  'JSON in JSON': JSON.stringify(JSON.stringify(`x\n${TOKEN}`)),
+  'an address': `?token%3D${TOKEN}`,
+  'an address in an address': `?next=%2F%3Ftoken%253D${TOKEN}`,
+  'JSON in an address': `?q=%22a%5Cn${TOKEN}%22`,
+  Markdown: TOKEN.replace('_', '\\_'),
+  'HTML by name': `a&Tab;${TOKEN.replace('_', '&lowbar;')}`,
+  'HTML by number': TOKEN.replace('_', '&#0000000000095;').replace('g', '&#x67;'),
+} as const;
+
+test.each(Object.entries(HIDDEN))('§26.4 secrets finds a key in %s', (_, text) => {
+  const value = {
+    content: [
+      { type: 'text', text },
+      { type: 'text', text: 'harmless' },
+    ],
+  };
+  expect(judge(createSecretsGuard('redact'), value)).toEqual({
+    kind: 'change',
+    value: {
+      content: [
+        { type: 'text', text: REDACTED },
+        { type: 'text', text: 'harmless' },
+      ],
+    },
+  });
+  expect(judge(createSecretsGuard('refuse'), value)).toMatchObject({ kind: 'refuse' });
+});
+
+test('§26.4 secrets redacts a key alone where it stands in the text itself, escaped or not', () => {
+  const key = SECRETS['private-key'];
+  const value = { text: `${JSON.stringify({ key })} and\\n=${TOKEN}` };
+  expect(judge(createSecretsGuard('redact'), value)).toEqual({
+    kind: 'change',
+    value: { text: `{"key":"[redacted:private-key]"} and\\n=${REDACTED}` },
+  });
+});
+
+test('§26.4 secrets leaves nothing of a key that goes on behind an escape', () => {
+  const [begin, end] = [letters(24), letters(40, 'zyxwvutsrq')];
+  const value = { text: `"Authorization: Bearer ${begin}\\/${end}"` };
+  expect(JSON.stringify(judge(createSecretsGuard('redact'), value))).not.toContain(end);
+});
+
+test('§26.4 secrets finds a key that is there once as it is, and once behind an escape', () => {
+  const value = { text: `=${TOKEN} and \\n${TOKEN}` };
+  expect(judge(createSecretsGuard('redact'), value)).toEqual({
+    kind: 'change',
+    value: { text: REDACTED },
+  });
+  // Where the first is read as a part of a word, and the second is not.
+  const other = { text: `&#97;${TOKEN} &#10${TOKEN}` };
+  expect(JSON.stringify(judge(createSecretsGuard('redact'), other))).not.toContain(TOKEN);
+});
+
+test.each([
+  ['line breaks', (base64: string) => base64.replace(/.{20}/g, '$&\r\n')],
+  ['spaces', (base64: string) => base64.replace(/.{4}/g, '$& ')],
+  ['what is no base64', (base64: string) => `=${base64.replace(/.{8}/g, '$&!=')}`],
+])('§26.4 secrets finds a key in base64 with %s', (_, write) => {
+  for (const name of ['blob', 'data']) {
+    const value = { [name]: write(Buffer.from(`in bytes:\n${TOKEN}`).toString('base64')) };
+    const redacted = Buffer.from(`in bytes:\n${REDACTED}`).toString('base64');
+    expect(judge(createSecretsGuard('redact'), value)).toEqual({
+      kind: 'change',
+      value: { [name]: redacted },
+    });
+  }
+});
+
+test.each([40_960, 81_920, 100_000])(
+  '§26.4 secrets finds a key at every place of a long text, around character %i, and each once',
+  async (around) => {
+    const guard = createSecretsGuard('redact');
+    for (let at = around - 1_100; at <= around + 60; at += 35) {
+      for (const [filler, hidden] of [
+        ['word ', ` ${TOKEN} `],
+        ['w', `=${TOKEN}=`],
+      ] as const) {
+        const text =
+          filler.repeat(at / filler.length) + hidden + filler.repeat(60_000 / filler.length);
+        expect(await judge(guard, { text })).toEqual({
+          kind: 'change',
+          value: { text: text.replace(TOKEN, REDACTED) },
+        });
+      }
+    }
+  },
+);
+
+test('§26.4 a long text holds nobody up: it is looked at in turns, and of two users in turns, too', async () => {
+  const ask = (sub: string, characters: number) => {
+    const value = { text: `${'\\n%41&amp;'.repeat(characters / 10)}\\n${TOKEN}` };
+    const judged = guards[0]?.(
+      { ...MESSAGE, value },
+      { signal: undefined, user: { sub, token: '', claims: {} } },
+    );
+    return Promise.resolve(judged).then((decision) => {
+      ended.push(sub);
+      return decision;
+    });
+  };
+  const guards = [createSecretsGuard('redact')];
+  const ended: string[] = [];
+  let turns = 0;
+  const count = () => {
+    turns += 1;
+    watching = setImmediate(count);
+  };
+  let watching = setImmediate(count);
+  const judged = await Promise.all([
+    ask('ada', 1_000_000),
+    ask('ada', 1_000_000),
+    ask('bob', 100_000),
+  ]);
+  clearImmediate(watching);
+  expect(judged).toEqual(Array(3).fill({ kind: 'change', value: { text: REDACTED } }));
+  expect(ended).toEqual(['bob', 'ada', 'ada']);
+  expect(turns).toBeGreaterThan(20);
+});
+
+test('§26.4 what nobody waits for any more is not looked at to its end, and does not pass', async () => {
+  const signal = new Cancellation();
+  const guard = createSecretsGuard('redact');
+  const value = { text: 'nothing '.repeat(1_000_000) };
+  const judging = guard({ ...MESSAGE, value }, { signal, user: undefined });
+  signal.abort();
+  await expect(judging).rejects.toThrow(TooMuchForGuard);
+});
+
 test.each(HARMLESS)('§26.4 secrets leaves %s as it is', (text) => {
   const value = { content: [{ type: 'text', text }] };
   expect(judge(createSecretsGuard('redact'), value)).toEqual({ kind: 'pass' });
 });
 
-test('§26.4 secrets takes time that grows with the text alone', () => {
+test('§26.4 secrets takes time that grows with the text alone', async () => {
   const texts = ['-----BEGIN PRIVATE KEY-----', 'eyJa', 'a://b', 'aws key ', 'bearer ', 'ghp_'];
   const guard = createSecretsGuard('redact');
   for (const text of texts) {
-    const measure = (times: number) => {
-      const value = text.repeat(times);
-      const startedAt = performance.now();
-      judge(guard, value);
-      return performance.now() - startedAt;
-    };
-    measure(100);
-    // A hundred times of what a line takes; the square would be minutes.
-    expect(measure(100_000)).toBeLessThan(5_000);
+    const startedAt = performance.now();
+    await judge(guard, text.repeat(100_000));
+    // The square would be minutes.
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
   }
 });
 
@@ -136,6 +271,43 @@ test.each([
   { text: '![x](https&colon;&sol;&sol;evil.test/p)', isFound: true },
   { text: '![x](https://example.com&#64;evil.test/p)', isFound: true },
   { text: '![x](&#104;ttp:evil.test/p)', isFound: true },
+  { text: '![x](https://example.com\\@evil.test/p)', isFound: true },
+  { text: '![x](https://example.com\\.evil.test/p)', isFound: true },
+  { text: '![x](https://example.com&period;evil.test/p)', isFound: true },
+  { text: '![x](https:&#x0002f;/evil.test/p)', isFound: true },
+  { text: 'https://example.com/?a&period=//b&tab=c&sol=//d', isFound: false },
+  { text: '{"md":"![x](https://example.com\\\\@evil.test/p)"}', isFound: true },
+  { text: '![x](https:%2F%2Fevil.test%2Fp)', isFound: true },
+  { text: 'h\nttps://evil.test/p', isFound: true },
+  { text: '![x](ht\ttps://evil.test/p)', isFound: true },
+  { text: '![x](https:/\t/evil.test/p)', isFound: true },
+  { text: '![x](https://example.com\n.evil.test/p)', isFound: true },
+  { text: '<img src="https://example.com\r\n.evil.test/p">', isFound: true },
+  { text: "<img src = 'https://example.com\t@evil.test/p'>", isFound: true },
+  {
+    text: `<img src="${' '.repeat(5_000)}https://example.com\n.evil.test/${'p'.repeat(5_000)}">`,
+    isFound: true,
+  },
+  { text: '<https://example.com\t.evil.test/p>', isFound: true },
+  { text: '[x](<//example.com\t.evil.test/p>)', isFound: true },
+  { text: 'url(https://example.com\n.evil.test/p)', isFound: true },
+  { text: '<img src="ht&Tab;tps://evil.test/p">', isFound: true },
+  { text: '![x](https&NewLine;:evil.test/p)', isFound: true },
+  { text: '<img src="https://example.com&NewLine;.evil.test/p">', isFound: true },
+  { text: '<img src="https://example.com&#000000000000010;.evil.test/p">', isFound: true },
+  { text: '{"html":"<img src=\\"ht\\ntps://evil.test/p\\">"}', isFound: true },
+  {
+    text: 'https://example.com\nhttps://example.com\nand\thttps://example.com\tDone',
+    isFound: false,
+  },
+  {
+    text: '{"a":"https:\\/\\/example.com\\nmore","b":"https://example.com?q=a%20b%3Ac"}',
+    isFound: false,
+  },
+  {
+    text: '[a](https://example.com\n"Title") <a\nhref="https://example.com"\nid=b>',
+    isFound: false,
+  },
   { text: 'https://example.com/@scope/a?b=1&amp;c=2 and me@evil.example', isFound: false },
   { text: 'http:80, https:443 and http: alone; <https://example.com> {"a":"//"}', isFound: false },
   { text: '//////////////// https://example.com', isFound: false },
@@ -150,7 +322,33 @@ test.each([
   if (isFound) expect(JSON.stringify(decision).toLowerCase()).not.toContain('evil.test');
 });
 
-test('§26.4 links takes time that grows with the text alone', () => {
+test('§26.4 links: an address is one without its tabs and line feeds, where a member has nothing else', () => {
+  const guard = createLinksGuard({ kind: 'links', hosts: ['example.com'], action: 'redact' });
+  const moved = 'https://example.com\n.evil.test/';
+  expect(judge(guard, { uri: moved, urls: [moved], text: moved })).toEqual({
+    kind: 'change',
+    value: { uri: '[link removed]', urls: ['[link removed]'], text: moved },
+  });
+});
+
+test('§26.4 links: a name of a user that is too long to be one hides no host', () => {
+  const guard = createLinksGuard({ kind: 'links', hosts: ['example.com'], action: 'redact' });
+  for (const length of [4_000, 5_000]) {
+    const text = `https://example.com${'^'.repeat(length)}@evil.test/p`;
+    expect(JSON.stringify(judge(guard, text))).not.toContain('evil.test');
+  }
+});
+
+test('§26.4 links removes a link alone where it stands in the text itself', () => {
+  const guard = createLinksGuard({ kind: 'links', hosts: ['example.com'], action: 'redact' });
+  const text = '[a](https://evil.test/?a=1&amp;b=%41) and [b](https://example.com/?a&amp;b)';
+  expect(judge(guard, { text })).toEqual({
+    kind: 'change',
+    value: { text: '[a]([link removed]) and [b](https://example.com/?a&amp;b)' },
+  });
+});
+
+test('§26.4 links takes time that grows with the text alone', async () => {
   const hosts = ['example.com'];
   const guard = createLinksGuard({ kind: 'links', hosts, action: 'refuse' });
   for (const text of [
@@ -167,7 +365,7 @@ test('§26.4 links takes time that grows with the text alone', () => {
     'a:',
   ]) {
     const startedAt = performance.now();
-    judge(guard, text.repeat(200_000));
+    await judge(guard, text.repeat(200_000));
     // The square would be minutes.
     expect(performance.now() - startedAt).toBeLessThan(5_000);
   }
@@ -177,9 +375,21 @@ test('§26.4 size counts bytes, and says what is allowed', () => {
   const guard = createSizeGuard(20);
   expect(judge(guard, { a: 'ü' })).toEqual({ kind: 'pass' });
   expect(judge(guard, { a: 'ü'.repeat(20) })).toMatchObject({ kind: 'refuse' });
+  expect(judge(guard, [1, null, true, 'a', { b: 1.5 }, []])).toMatchObject({
+    message: expect.stringContaining('has 30 bytes'),
+  });
   expect(judge(guard, { a: 'x'.repeat(100) }, 'request')).toMatchObject({
     message: expect.stringContaining('The request has 108 bytes, and 20 are allowed'),
   });
+});
+
+test('§26.4 size counts a long text as JSON has it', async () => {
+  for (const text of ['x', '"\\', '\n', 'ü', '\u{1f600}', 'a\u{1f600}', '\ud800']) {
+    const value = { text: text.repeat(200_000), n: new JsonNumber('1.0') };
+    const bytes = Buffer.byteLength(JSON.stringify({ text: value.text, n: 100 }));
+    expect(await judge(createSizeGuard(bytes), value)).toEqual({ kind: 'pass' });
+    expect(await judge(createSizeGuard(bytes - 1), value)).toMatchObject({ kind: 'refuse' });
+  }
 });
 
 const raw = useShared(() =>

@@ -139,9 +139,10 @@ test('§26.3 one that does not answer in time has failed', async () => {
   expect(line?.msg).toContain('it did not answer within 10000 ms');
 });
 
-test('§26.3 a call that is given up gives up the question to the guard', async () => {
+test('§26.3 a call that is given up gives up the question to the guard, and does not pass', async () => {
   const guard = await startGuard(() => undefined);
   const gateway = await start(guard.url, {
+    onError: 'pass',
     use: { http: { url: guard.url, timeout: 60_000 } },
   });
   const sent = await sendToolCall(gateway, 'raw__any');
@@ -149,6 +150,10 @@ test('§26.3 a call that is given up gives up the question to the guard', async 
   await expect.poll(() => guard.asked.length).toBe(1);
   sent.destroy();
   await expect.poll(() => guard.left.count).toBe(1);
+  const readMetrics = async () => (await gateway.request({ path: '/metrics' })).text;
+  const refused = 'guard_decisions_total{guard="far",on="tools/call",outcome="refused"} 1';
+  await expect.poll(readMetrics).toContain(refused);
+  expect(gateway.log.filter(({ msg }) => msg.startsWith('The guard far failed'))).toEqual([]);
 });
 
 test('§26.3 what is too large to be asked about is refused, whatever onError says', async () => {

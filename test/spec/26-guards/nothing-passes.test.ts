@@ -139,12 +139,9 @@ function expectNoMark(method: string, text: string, sees: string): void {
   expect(`${method}: ${text}`).not.toContain(SERVER_MARK);
 }
 
-const start = async (on: readonly string[], guarded = true) =>
+const start = async (on: readonly string[], guards?: readonly object[]) =>
   startForTest({
-    file: {
-      mcpServers: { it: server.url },
-      ...(guarded && { guards: await refuseAll(on) }),
-    },
+    file: { mcpServers: { it: server.url }, guards: guards ?? (await refuseAll(on)) },
     builtIn,
     env: { MCP_STREAMS: 'true' },
   });
@@ -196,25 +193,38 @@ test.each(GUARDED)('§26 stateless era, $title: nothing passes', async ({ on, se
   if (!isSent) expect(server.heard.slice(before).join('\n')).not.toContain(CLIENT_MARK);
 });
 
-test('§26 without guards all of it passes: the marks are where the test looks for them', async () => {
-  const gateway = await start([], false);
-  const client = await openClient(gateway, {});
-  for (const { method, params } of REQUESTS.filter((one) => !one.method.endsWith('/call'))) {
-    const answer = await client.send({ jsonrpc: '2.0', id: 7, method, params });
-    expect(`${method}: ${await answer.text()}`).toContain(SERVER_MARK);
-  }
-  for (const name of [
-    'it__say',
-    'it__fail',
-    'it__broken',
-    'it__tell',
-    'own-say',
-    'own-fail',
-    'own-tell',
-  ]) {
-    await client.ask('logging/setLevel', { level: 'debug' });
-    const answer = await client.send({ jsonrpc: '2.0', id: 7, ...callOf(name) });
-    expect(`${name}: ${await answer.text()}`).toContain(SERVER_MARK);
-  }
-  expect(server.heard.join('\n')).toContain(CLIENT_MARK);
-});
+/** As it is, each message can be copied and sent to a worker. */
+const COPY = `
+  const { deserialize, serialize } = process.getBuiltinModule('node:v8');
+  structuredClone(deserialize(serialize(message)));
+  return { decision: 'pass' };`;
+
+test.each([
+  { title: 'without guards', guard: undefined },
+  { title: 'with a guard that copies what it is told', guard: COPY },
+])(
+  '§26 $title all of it passes: the marks are where the test looks for them',
+  async ({ guard }) => {
+    const use = guard && (await writeGuard(guard));
+    const gateway = await start([], use ? [{ name: 'copies', on: ALL_POINTS, use }] : []);
+    const client = await openClient(gateway, {});
+    for (const { method, params } of REQUESTS.filter((one) => !one.method.endsWith('/call'))) {
+      const answer = await client.send({ jsonrpc: '2.0', id: 7, method, params });
+      expect(`${method}: ${await answer.text()}`).toContain(SERVER_MARK);
+    }
+    for (const name of [
+      'it__say',
+      'it__fail',
+      'it__broken',
+      'it__tell',
+      'own-say',
+      'own-fail',
+      'own-tell',
+    ]) {
+      await client.ask('logging/setLevel', { level: 'debug' });
+      const answer = await client.send({ jsonrpc: '2.0', id: 7, ...callOf(name) });
+      expect(`${name}: ${await answer.text()}`).toContain(SERVER_MARK);
+    }
+    expect(server.heard.join('\n')).toContain(CLIENT_MARK);
+  },
+);

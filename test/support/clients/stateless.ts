@@ -18,7 +18,7 @@ export interface StatelessOptions extends Omit<RpcOptions, 'headers'> {
   readonly headers?: Overrides<string>;
 }
 
-type Params = Readonly<Record<string, unknown>>;
+export type Params = Readonly<Record<string, unknown>>;
 
 /** The body of a request, and its headers. */
 export function statelessRequest(

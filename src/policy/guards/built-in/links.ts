@@ -1,43 +1,63 @@
 // §26.4: URLs to hosts outside of a list: a picture or link that carries data in its address is the usual way out for it.
 
-import { type Decision, PASS } from '../decision.ts';
 import type { BuiltInGuardConfig } from '../guard-config.ts';
 import type { AskGuard } from '../run-guard.ts';
-import { mapTexts } from './map-texts.ts';
+import type { Read } from './readings.ts';
+import { createRunWork, type RunWork } from './run-work.ts';
+import { createTextGuard, type Found } from './text-guard.ts';
 
 type LinksConfig = Extract<BuiltInGuardConfig, { kind: 'links' }>;
 
-export function createLinksGuard({ hosts, action }: LinksConfig): AskGuard {
+export function createLinksGuard(
+  { hosts, action }: LinksConfig,
+  run: RunWork = createRunWork(),
+): AskGuard {
   const exact = new Set(hosts.filter((host) => !host.startsWith('*.')));
   const endings = hosts.filter((host) => host.startsWith('*.')).map((host) => host.slice(1));
   const isAllowed = (host: string): boolean =>
     exact.has(host) || endings.some((ending) => host.endsWith(ending));
 
-  return function judgeLinks({ value }): Decision {
-    const found = new Set<string>();
-    const remove = (text: string): string =>
-      text.replace(LINK, (link) => {
-        const host = readHost(link);
-        if (host === undefined || isAllowed(host)) return link;
-        found.add(host);
-        return REMOVED;
-      });
-    const replaced = mapTexts(value, (text) => {
-      const removed = MAY_LINK.test(text) ? remove(text) : text;
-      if (!text.includes('&')) return removed;
-      // Markdown and HTML have other spellings of characters, which count once they are read.
-      const read = decodeCharacters(removed);
-      const removedOfRead = remove(read);
-      return removedOfRead === read ? removed : removedOfRead;
+  function find(text: string): readonly Found[] {
+    if (!MAY_LINK.test(text)) return [];
+    return [...text.matchAll(LINK)].flatMap(({ 0: link, index, groups }) => {
+      const host = groups?.long === undefined ? readHost(link) : UNREADABLE;
+      return host === undefined || isAllowed(host)
+        ? []
+        : [{ start: index, end: index + link.length, name: host }];
     });
-    if (found.size === 0) return PASS;
-    return action === 'redact'
-      ? { kind: 'change', value: replaced }
-      : { kind: 'refuse', message: `It links to hosts that are not allowed: ${tell(found)}.` };
-  };
+  }
+
+  const toMark = () => '[link removed]';
+  const tell = (found: ReadonlySet<string>) =>
+    `It links to hosts that are not allowed: ${list(found)}.`;
+  return createTextGuard({ find, toMark, tell, findLast }, action, run);
 }
 
-const REMOVED = '[link removed]';
+// URL Standard "URL parsing": tabs and line feeds in an address count for nothing.
+
+const IN_ADDRESS = /[\t\n\r]+/g;
+/** Names of members whose whole text is an address. */
+const ADDRESS = /ur[il]|href|src/i;
+
+const findLast = (name: string): Read => (ADDRESS.test(name) ? closeUp : closeUpAddresses);
+
+const closeUp: Read = (text) => text.replace(IN_ADDRESS, '');
+const closeUpAddresses: Read = (text) =>
+  /[\t\n\r]/.test(text) ? text.replace(PLACES, closeUp) : text;
+
+/** Where an address may begin: an attribute of HTML, a destination of Markdown, CSS; and a scheme that is in pieces, anywhere. */
+const PLACES = new RegExp(
+  [
+    /=\s*(?:"\s*[^"]{0,4096}|'\s*[^']{0,4096})/,
+    /\]\(\s*[^()"]{0,4096}/,
+    /<(?:[a-z\t\n\r]{1,30}:|[/\\]{2})[^<>]{0,4096}/,
+    /url\(\s*[^()]{0,4096}/,
+    /(?<![a-z0-9+.-])(?:h_t_t_p_(?:s_)?|w_s_(?:s_)?|f_t_p_(?:s_)?):_[/\\]_[/\\]?/,
+  ]
+    .map(({ source }) => source.replaceAll('_', '[\\t\\n\\r]*'))
+    .join('|'),
+  'gi',
+);
 
 const MAY_LINK = /[/\\]{2}|https?:/i;
 
@@ -47,31 +67,19 @@ const MAY_LINK = /[/\\]{2}|https?:/i;
  * text alone. Behind a scheme that needs no slashes (`javascript:`) nothing is sent by itself.
  */
 const WITH_SLASHES =
-  /(?:[a-z][a-z0-9+.-]{0,20}:)?(?<![/\\])[/\\]{2,}(?:[^\s/\\?#]*@)?(?:\[[^\s\]]{1,64}\]|[^\s"'<>`()[\]{}|^/\\])[^\s"'<>`()[\]{}|^]{0,4096}/;
+  /(?:[a-z][a-z0-9+.-]{0,20}:)?(?<![/\\])[/\\]{2,}(?:[^\s/\\?#]{0,4096}@)?(?:\[[^\s\]]{1,64}\]|[^\s"'<>`()[\]{}|^/\\])[^\s"'<>`()[\]{}|^]{0,4096}/;
 /** `https:example.com`: browsers read it, and people do not write it. No number of a port, as in `http:80`. */
 const WITHOUT_SLASHES =
   /(?<![a-z0-9+.-])https?:(?!\d{1,5}(?![\w./?#:@\\-]))[/\\]?[^\s"'<>`()[\]{}|^/\\][^\s"'<>`()[\]{}|^]{0,4096}/;
-const LINK = new RegExp(`${WITH_SLASHES.source}|${WITHOUT_SLASHES.source}`, 'gi');
+/** Nobody writes a host that is so long: where it ends is not looked for. */
+const TOO_LONG =
+  /(?<long>(?:[a-z][a-z0-9+.-]{0,20}:)?(?<![/\\])(?:[/\\]{4096}|[/\\]{2,}[^\s/\\?#]{4096,8192}))/;
+const LINK = new RegExp(
+  `${TOO_LONG.source}|${WITH_SLASHES.source}|${WITHOUT_SLASHES.source}`,
+  'gi',
+);
 const HAS_SLASHES = /^[^/\\]*[/\\]{2}/;
 const UNREADABLE = 'an address that cannot be read';
-
-/** HTML: by their number, and those of which addresses are made by name. */
-const decodeCharacters = (text: string): string =>
-  text.replace(CHARACTER, (_, decimal?: string, hex?: string, name = '') => {
-    const code = decimal === undefined ? Number.parseInt(hex ?? '', 16) : Number(decimal);
-    if (code <= 0x10ffff) return String.fromCodePoint(code);
-    return NAMED[name.toLowerCase()] ?? '\ufffd';
-  });
-const NAMED: Readonly<Record<string, string>> = {
-  sol: '/',
-  bsol: '\\',
-  colon: ':',
-  period: '.',
-  commat: '@',
-  num: '#',
-  quest: '?',
-};
-const CHARACTER = /&(?:#(\d{1,8})|#x([0-9a-f]{1,6})|(sol|bsol|colon|period|commat|num|quest));?/gi;
 
 /** As a browser reads it; what it cannot read leads nowhere, but could for another reader. */
 function readHost(link: string): string | undefined {
@@ -90,7 +98,7 @@ const LEADING_OUT: ReadonlySet<string> = new Set(['http', 'https', 'ws', 'wss', 
 
 const MAX_TOLD = 5;
 
-const tell = (hosts: ReadonlySet<string>): string => {
+const list = (hosts: ReadonlySet<string>): string => {
   const told = [...hosts].slice(0, MAX_TOLD).join(', ');
   return hosts.size > MAX_TOLD ? `${told} and others` : told;
 };

@@ -1,50 +1,75 @@
 import { isObject } from '../../../platform/json.ts';
+import type { Work } from './run-work.ts';
+
+/** At once where that is no work; `name` is that of the member that has it, if any. */
+export type MapText = (text: string, name: string) => string | Work<string>;
 
 /**
  * The value with each of its texts replaced, names of members included; the same object where nothing is. What a member called
- * `blob` or `data` has in base64 is looked at as the text that it stands for.
+ * `blob` or `data` has in base64 is looked at as the text that it stands for, too.
  */
-export function mapTexts(value: unknown, map: (text: string) => string): unknown {
-  if (typeof value === 'string') return map(value);
-  if (Array.isArray(value)) return mapItems(value, map);
-  return isObject(value) ? mapMembers(value, map) : value;
+export function* mapTexts(value: unknown, map: MapText, name = ''): Work<unknown> {
+  if (typeof value === 'string') {
+    if (ENCODED.has(name)) return yield* mapEncoded(value, map, name);
+    const mapped = map(value, name);
+    if (typeof mapped !== 'string') return yield* mapped;
+    yield value.length + A_VALUE;
+    return mapped;
+  }
+  if (Array.isArray(value)) return yield* mapItems(value, map, name);
+  return isObject(value) ? yield* mapMembers(value, map) : value;
 }
 
-function mapItems(items: readonly unknown[], map: (text: string) => string): readonly unknown[] {
+function* mapItems(
+  items: readonly unknown[],
+  map: MapText,
+  name: string,
+): Work<readonly unknown[]> {
   let isChanged = false;
-  const mapped = items.map((item) => {
-    const next = mapTexts(item, map);
+  const mapped: unknown[] = [];
+  for (const item of items) {
+    const next = isPlain(item) ? item : yield* mapTexts(item, map, name);
     isChanged ||= next !== item;
-    return next;
-  });
+    mapped.push(next);
+  }
+  yield items.length * A_VALUE;
   return isChanged ? mapped : items;
 }
 
-function mapMembers(
+function* mapMembers(
   members: Readonly<Record<string, unknown>>,
-  map: (text: string) => string,
-): Readonly<Record<string, unknown>> {
+  map: MapText,
+): Work<Readonly<Record<string, unknown>>> {
   let isChanged = false;
-  const mapped = Object.entries(members).map(([name, member]) => {
-    const nextName = map(name);
-    const next =
-      ENCODED.has(name) && typeof member === 'string'
-        ? mapEncoded(member, map)
-        : mapTexts(member, map);
+  const mapped: (readonly [string, unknown])[] = [];
+  for (const [name, member] of Object.entries(members)) {
+    const ofName = map(name, '');
+    const nextName = typeof ofName === 'string' ? ofName : yield* ofName;
+    const next = isPlain(member) ? member : yield* mapTexts(member, map, name);
     isChanged ||= nextName !== name || next !== member;
-    return [nextName, next] as const;
-  });
+    mapped.push([nextName, next]);
+  }
+  yield mapped.length * A_VALUE;
   return isChanged ? Object.fromEntries(mapped) : members;
 }
 
+/** Characters that take as long as one value. */
+const A_VALUE = 64;
+
+/** There is no text in it. */
+const isPlain = (value: unknown): boolean => typeof value !== 'string' && typeof value !== 'object';
+
 /** MCP: bytes of resources, images and sounds. */
 const ENCODED: ReadonlySet<string> = new Set(['blob', 'data']);
-const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}\s*$/;
 
-function mapEncoded(text: string, map: (text: string) => string): string {
-  const own = map(text);
-  if (own !== text || !BASE64.test(text)) return own;
-  const decoded = Buffer.from(text, 'base64').toString('latin1');
-  const next = map(decoded);
+function* mapEncoded(text: string, map: MapText, name: string): Work<string> {
+  const ofText = map(text, name);
+  const own = typeof ofText === 'string' ? ofText : yield* ofText;
+  if (own !== text) return own;
+  // Readers pass over white space, and some over whatever else is no base64.
+  const decoded = Buffer.from(text.replaceAll('=', ''), 'base64').toString('latin1');
+  const ofBytes = map(decoded, name);
+  const next = typeof ofBytes === 'string' ? ofBytes : yield* ofBytes;
+  yield text.length + A_VALUE;
   return next === decoded ? text : Buffer.from(next, 'latin1').toString('base64');
 }

@@ -92,7 +92,11 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   token('grafana-token', ['glc_'], '[A-Za-z0-9+/=]{32,400}'),
   token('new-relic-key', ['NRAK-'], '[A-Z0-9]{27}'),
   token('sentry-token', ['sntrys_', 'sntryu_'], '[A-Za-z0-9_+/=-]{40,400}'),
-  token('terraform-token', ['.atlasv1.'], '[A-Za-z0-9_=-]{60,80}'),
+  {
+    name: 'terraform-token',
+    marks: ['.atlasv1.'],
+    expression: /(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,80}/g,
+  },
   token('age-key', ['AGE-SECRET-KEY-1'], '[A-Z0-9]{58}'),
   {
     name: 'telegram-token',

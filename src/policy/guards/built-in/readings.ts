@@ -1,0 +1,123 @@
+// §26.4: other texts that readers make of one before they act on it: JSON within a text, addresses, Markdown, HTML.
+
+export type Read = (text: string) => string;
+
+const unescapeJson: Read = (text) =>
+  text.replace(/\\(?:(["\\/bfnrt])|u([0-9a-fA-F]{4}))/g, (_, letter: string | undefined, code) =>
+    letter === undefined ? toCharacter(code, 16) : (JSON_LETTERS[letter] ?? letter),
+  );
+
+const JSON_LETTERS: Readonly<Record<string, string>> = {
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+};
+
+const decodePercent: Read = (text) =>
+  text.replace(/(?:%[0-9a-f]{2})+/gi, (encoded) =>
+    Buffer.from(encoded.replaceAll('%', ''), 'hex').toString(),
+  );
+
+/** CommonMark "Backslash escapes". */
+const unescapeMarkdown: Read = (text) => text.replace(/\\([!-/:-@[-`{-~])/g, '$1');
+
+/** By its number, or by its name where it is one of ASCII. */
+const decodeHtml: Read = (text) =>
+  text.replace(CHARACTER, (_, decimal, hex, name, old) => {
+    if (decimal !== undefined) return toCharacter(decimal, 10);
+    return hex === undefined ? readName(name ?? old) : toCharacter(hex, 16);
+  });
+
+const toCharacter = (digits: string, base: number): string => {
+  const code = Number.parseInt(digits, base);
+  return code <= 0x10ffff ? String.fromCodePoint(code) : '\ufffd';
+};
+
+/** Each character, and its names in HTML. */
+const NAMES: readonly (readonly [character: string, names: string])[] = [
+  ['\t', 'tab'],
+  ['\n', 'newline'],
+  ['!', 'excl'],
+  ['"', 'quot'],
+  ['#', 'num'],
+  ['$', 'dollar'],
+  ['%', 'percnt'],
+  ['&', 'amp'],
+  ["'", 'apos'],
+  ['(', 'lpar'],
+  [')', 'rpar'],
+  ['*', 'ast midast'],
+  ['+', 'plus'],
+  [',', 'comma'],
+  ['.', 'period'],
+  ['/', 'sol'],
+  [':', 'colon'],
+  [';', 'semi'],
+  ['<', 'lt'],
+  ['=', 'equals'],
+  ['>', 'gt'],
+  ['?', 'quest'],
+  ['@', 'commat'],
+  ['[', 'lsqb lbrack'],
+  ['\\', 'bsol'],
+  [']', 'rsqb rbrack'],
+  ['^', 'hat'],
+  ['_', 'lowbar underbar'],
+  ['`', 'grave diacriticalgrave'],
+  ['{', 'lcub lbrace'],
+  ['|', 'verbar vert verticalline'],
+  ['}', 'rcub rbrace'],
+];
+const readName = (name: string): string => NAMED.get(name.toLowerCase()) ?? '';
+
+const NAMED: ReadonlyMap<string, string> = new Map(
+  NAMES.flatMap(([character, names]) => names.split(' ').map((name) => [name, character] as const)),
+);
+/** Some names of old are read without a semicolon. */
+const CHARACTER = new RegExp(
+  `&(?:#0*(\\d{1,7});?|#x0*([0-9a-f]{1,6});?|(${[...NAMED.keys()].join('|')});|(amp|lt|gt|quot))`,
+  'gi',
+);
+
+export interface Reading {
+  readonly text: string;
+  readonly read: Read;
+}
+
+/**
+ * Each text that comes of it by one reader, or by two in a row, and is another; undefined for one that is none, so that others may
+ * have their turn. `last` is what whoever reads it does at the end.
+ */
+export function* listReadings(text: string, last?: Read): Generator<Reading | undefined, void> {
+  const seen = new Set([text]);
+
+  function* list(reading: string, read: Read): Generator<Reading | undefined, void> {
+    yield note(reading, read);
+    if (last !== undefined) yield note(last(reading), join(read, last));
+  }
+
+  function note(reading: string, read: Read): Reading | undefined {
+    if (seen.has(reading)) return undefined;
+    seen.add(reading);
+    return { text: reading, read };
+  }
+
+  if (last !== undefined) yield note(last(text), last);
+  if (!ESCAPE.test(text)) return;
+  for (const first of READERS) {
+    const once = first(text);
+    if (once === text) continue;
+    yield* list(once, first);
+    for (const second of READERS) yield* list(second(once), join(first, second));
+  }
+}
+
+const READERS: readonly Read[] = [unescapeJson, decodePercent, unescapeMarkdown, decodeHtml];
+const ESCAPE = /[\\%&]/;
+
+const join =
+  (first: Read, second: Read): Read =>
+  (text) =>
+    second(first(text));

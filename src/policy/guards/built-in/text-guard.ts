@@ -1,0 +1,143 @@
+// §26.4: a guard that looks for something in texts: as they stand, and as whoever gets them may read them.
+
+import { type Decision, PASS } from '../decision.ts';
+import type { GuardAction } from '../guard-config.ts';
+import type { AskGuard } from '../run-guard.ts';
+import { mapTexts } from './map-texts.ts';
+import { listReadings, type Read, type Reading } from './readings.ts';
+import type { RunWork, Work } from './run-work.ts';
+
+/** Something in a text that may not go through. */
+export interface Found {
+  readonly start: number;
+  readonly end: number;
+  readonly name: string;
+}
+
+interface TextGuard {
+  /** In their order. None is longer than `OVERLAP`. */
+  find(text: string): readonly Found[];
+  /** What is written in its place. */
+  toMark(name: string): string;
+  /** The guard's words, where it refuses. */
+  tell(found: ReadonlySet<string>): string;
+  /** What readers of a text do at the end, by the name of the member that has it. */
+  findLast?(name: string): Read;
+}
+
+export function createTextGuard(guard: TextGuard, action: GuardAction, run: RunWork): AskGuard {
+  function* judge(value: unknown): Work<Decision> {
+    const found = new Set<string>();
+    const redacted = yield* mapTexts(value, (text, name) => redact(guard, text, name, found));
+    if (found.size === 0) return PASS;
+    return action === 'redact'
+      ? { kind: 'change', value: redacted }
+      : { kind: 'refuse', message: guard.tell(found) };
+  }
+
+  return ({ value }, options) => run(judge(value), options);
+}
+
+function redact(
+  guard: TextGuard,
+  text: string,
+  name: string,
+  found: Set<string>,
+): string | Work<string> {
+  // Most texts are short, and read in one way.
+  const isAsItStands = text.length <= PART && !SPECIAL.test(text);
+  return isAsItStands && guard.find(text).length === 0
+    ? text
+    : redactParts(guard, text, name, found);
+}
+
+/** What escapes are made of, and what `findLast` looks at. */
+const SPECIAL = /[\\%&\t\n\r]/;
+
+function* redactParts(
+  guard: TextGuard,
+  text: string,
+  name: string,
+  found: Set<string>,
+): Work<string> {
+  const shown: Found[] = [];
+  const hidden = new Set<string>();
+  for (const { from, start, end, part } of cutParts(text)) {
+    const known = guard.find(part);
+    for (const one of known) {
+      const at = from + one.start;
+      if (at >= start && at < end) shown.push({ ...one, start: at, end: from + one.end });
+    }
+    yield part.length;
+    for (const reading of listReadings(part, guard.findLast?.(name))) {
+      yield part.length;
+      if (reading === undefined) continue;
+      for (const one of findHidden(guard, part, known, reading)) hidden.add(one.name);
+    }
+  }
+  for (const one of [...hidden, ...shown.map((each) => each.name)]) found.add(one);
+  // Where it stands in the text itself is not known.
+  return hidden.size > 0
+    ? [...new Set([...hidden].map(guard.toMark))].join(' ')
+    : replaceAll(text, shown, guard.toMark);
+}
+
+/** What a reading has beyond what stands in the text itself: in other words, or left where that has been replaced. */
+function findHidden(
+  { find, toMark }: TextGuard,
+  part: string,
+  known: readonly Found[],
+  { text, read }: Reading,
+): readonly Found[] {
+  const found = find(text);
+  if (known.length === 0) return found;
+  const asKnown = new Set(known.map(({ start, end }) => read(part.slice(start, end))));
+  const others = found.filter(({ start, end }) => !asKnown.has(text.slice(start, end)));
+  return [...others, ...find(read(replaceAll(part, known, toMark)))];
+}
+
+/** Of what overlaps the first counts, for all of it. */
+function replaceAll(text: string, all: readonly Found[], toMark: TextGuard['toMark']): string {
+  let replaced = '';
+  let copied = 0;
+  for (const { start, end, name } of all) {
+    if (start >= copied) replaced += text.slice(copied, start) + toMark(name);
+    copied = Math.max(copied, end);
+  }
+  return replaced + text.slice(copied);
+}
+
+// A long text is looked at in parts, each with what stands around it.
+
+const PART = 40_960;
+/** More than the longest that is looked for. */
+const OVERLAP = 24_576;
+/** By which it is told whether something begins there. */
+const BEFORE = 64;
+/** A cut is made within so many characters, where nothing that has no space can go on. */
+const AROUND_CUT = 1_024;
+const BOUNDARY = /[\s"'<>()][^\s"'<>()]*$/;
+
+interface Part {
+  /** What begins between `start` and `end` is this part's. */
+  readonly start: number;
+  readonly end: number;
+  /** Where `part` begins in the whole text. */
+  readonly from: number;
+  readonly part: string;
+}
+
+function* cutParts(text: string): Generator<Part, void> {
+  for (let start = 0; start < text.length; ) {
+    const end = findCut(text, start + PART);
+    const from = Math.max(0, start - BEFORE);
+    yield { start, end, from, part: text.slice(from, end + OVERLAP) };
+    start = end;
+  }
+}
+
+function findCut(text: string, latest: number): number {
+  if (latest >= text.length) return text.length;
+  const boundary = BOUNDARY.exec(text.slice(latest - AROUND_CUT, latest))?.index;
+  return boundary === undefined ? latest : latest - AROUND_CUT + boundary + 1;
+}
