@@ -347,6 +347,7 @@ export async function createGateway(
           callApprovals: approvals.approvals,
           listServers: () => upstreams?.listServers() ?? [],
           listGuards: () => upstreams?.getGuards()?.listGuards() ?? [],
+          findIdlePatterns: () => upstreams?.findIdlePatterns() ?? [],
           listServerTools: (name, part) => upstreams?.listServerTools(name, part),
           listLockDifferences: (part) => upstreams?.listLockDifferences(part),
           lockApproval: upstreams?.lockApproval,
