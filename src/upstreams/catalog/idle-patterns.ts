@@ -1,7 +1,7 @@
 // §25.1, §26.1, §27.1: patterns of the configuration file that fit nothing of what its servers list. What was to be protected by
 // one that is misspelled, or by the former name of a tool, is not, and nothing else shows it.
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import { canBegin, compileGlob } from '../../platform/glob.ts';
+import { canBegin, compileGlob, readGlobHead } from '../../platform/glob.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import type { GuardsConfig } from '../../policy/guards/guard-config.ts';
@@ -126,7 +126,7 @@ interface PlacedRow extends Row {
 
 function placeRow(row: Row, servers: readonly UpstreamConfig[], naming: Naming): PlacedRow {
   const { of, pattern } = row;
-  const head = readHead(pattern);
+  const head = readGlobHead(pattern);
   const isName = row.isName === true || head === pattern;
   const fits = compileGlob(pattern);
   const isAbout = ({ name }: { readonly name: string }) => row.servers?.includes(name) !== false;
@@ -143,9 +143,6 @@ function placeRow(row: Row, servers: readonly UpstreamConfig[], naming: Naming):
     fitsOne: (names) => (isName ? names.has(pattern) : [...names].some(fits)),
   };
 }
-
-/** The text of a pattern before its first star or question mark. */
-const readHead = (pattern: string): string => pattern.split(/[*?]/, 1)[0] ?? '';
 
 /** Those that a pattern may mean, by whose it is. */
 interface Names extends Readonly<Record<Row['of'], ReadonlySet<string>>> {
@@ -225,7 +222,7 @@ export function createFindStranger({
   );
 
   return function findStranger(pattern: string): Stranger | undefined {
-    const end = readHead(pattern).indexOf(separator);
+    const end = readGlobHead(pattern).indexOf(separator);
     if (end <= 0 || starts.some((one) => canBegin(pattern, one))) return undefined;
     const start = pattern.slice(0, end + separator.length);
     const word = findNearestName(start, [...startsByWord.keys()]);

@@ -6,6 +6,7 @@ import {
   type CatalogGateway,
   startForTest as start,
 } from '../../support/upstreams/catalog-gateway.ts';
+import { findProblems } from '../../support/upstreams/gateway-file.ts';
 import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
 
 const SECRETS = { builtIn: 'secrets' } as const;
@@ -170,4 +171,59 @@ test('§27.1 ask: of a server that lists for each user a pattern is judged by wh
       /: no tool that users have listed so far is called "github__mrge", .* Did you mean "github__merge"\?$/,
     ),
   ]);
+});
+
+const AT = { url: 'http://127.0.0.1:9/mcp' };
+
+test.each([
+  ['by a misspelled name', { github: AT }, 'githb__merge', 'github__merge'],
+  [
+    'by the name that the file has, where the gateway has another',
+    { my_db: AT },
+    'my_db__drop',
+    'my-db__drop',
+  ],
+  ['by its name where it has a prefix', { files: { ...AT, prefix: 'f' } }, 'files__w*', 'f__w*'],
+  ['in another case', { files: AT }, 'Files__w?', 'files__w?'],
+  ['by the name of one that is gone', { files: AT }, 'inventory__drop', undefined],
+  [
+    'by the name of one that is disabled',
+    { files: AT, off: { ...AT, disabled: true } },
+    'off__x',
+    undefined,
+  ],
+])(
+  '§27.1, §26.1 file: a pattern that protects, of a server %s, is an error, as with servers of guards',
+  async (_, mcpServers, pattern, meant) => {
+    const guard = { name: 'keys', on: ['tools/call'], tools: [pattern, '*'], use: SECRETS };
+    const rules = [{ who: 'everyone', may: [pattern] }, asks(pattern, 'service_ping')];
+    const said = (member: string) =>
+      expect.stringMatching(
+        new RegExp(
+          `${member}: "${pattern.replace(/[*?]/g, '\\$&')}" fits nothing, since no server of this file has names that begin with "\\w+__"\\.${meant === undefined ? '$' : ` Did you mean "${meant.replace(/[*?]/g, '\\$&')}"\\?$`}`,
+        ),
+      );
+    expect(await findProblems({ mcpServers, rules, guards: [guard] })).toEqual([
+      said('rules\\[1\\]: may'),
+      said('guards\\[0\\]: tools'),
+    ]);
+  },
+);
+
+test.each([
+  [
+    'a server without a prefix may have it',
+    { mcpServers: { files: AT, any: { ...AT, prefix: '' } } },
+  ],
+  [
+    'the separator stands in names of built-in tools',
+    { mcpServers: { service: AT }, separator: '_', rules: [asks('user_profile')] },
+  ],
+  ['there is no server at all', { mcpServers: {} }],
+  [
+    'it is a pattern of any server',
+    { mcpServers: { files: AT }, rules: [asks('*__drop', 'fil*__x', 'f?les__x')] },
+  ],
+])('§27.1 file: no error where %s', async (_, file) => {
+  expect(await findProblems({ rules: [asks('githb__merge')], ...file })).toEqual([]);
 });
