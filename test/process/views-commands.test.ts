@@ -115,7 +115,7 @@ test('§26.1 doctor and config --lists: a guard about tools that nobody has is n
   expect(config.stdout).not.toContain('wiki__*');
 });
 
-test('§27.1 doctor: a rule that asks about no tool is a warning, also where another server does not answer', async () => {
+test('§18.9 doctor: a rule that asks about no tool is a warning, also where another server does not answer', async () => {
   const { url } = await serveForTest({ tools: [buildTool('drop')] });
   const cwd = await makeProject({
     mcpServers: {

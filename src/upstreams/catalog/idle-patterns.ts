@@ -1,4 +1,4 @@
-// §25.1, §26.1, §27.1: patterns of the configuration file that fit nothing of what its servers list. What was to be protected by
+// §18.9: patterns of the configuration file that fit nothing of what its servers list. What was to be protected by
 // one that is misspelled, or by the former name of a tool, is not, and nothing else shows it.
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { canBegin, compileGlob, readGlobHead } from '../../platform/glob.ts';

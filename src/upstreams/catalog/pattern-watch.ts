@@ -1,7 +1,8 @@
-// §25.1, §26.1, §27.1: tells when a pattern of the configuration file that is served fits nothing any more.
+// §18.9: tells when a pattern of the configuration file that is served fits nothing any more.
 import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
 import type { Log } from '../../platform/log.ts';
-import type { BuiltIn } from './built-in.ts';
+import type { ListKind } from '../../protocol/list-kinds.ts';
+import { type BuiltIn, isFixed } from './built-in.ts';
 import {
   createFindIdlePatterns,
   type FindIdlePatterns,
@@ -14,11 +15,13 @@ export interface PatternWatch {
   /** Another configuration is served. */
   restart(): void;
   /** A list is another than before. What is new is logged: each pattern once, as long as the configuration is the same. */
-  look(): void;
+  noteList(kind: ListKind): void;
   /** By the lists at hand; of the configuration that is served, unless another is given. */
   findIdle(file?: PatternsFile): readonly IdlePattern[];
 }
 
+/** Those that patterns are about. */
+const KINDS = ['tools', 'prompts'] as const;
 /** Where each user has lists: those of the users who were there last. */
 const MAX_LISTS = 100;
 
@@ -51,10 +54,10 @@ export function createPatternWatch(
     }
   }
 
-  /** What differs between callers, or from call to call, nobody can be told of before. */
+  /** Where it is not the same for everybody, nobody knows what it will list. */
   async function askBuiltIn(): Promise<void> {
-    for (const kind of ['tools', 'prompts'] as const) {
-      if (builtIn.catalog.isFixed(kind)) await builtIn.list(kind, LISTING_CONTEXT);
+    for (const kind of KINDS) {
+      if (isFixed(builtIn.catalog, kind)) await builtIn.list(kind, LISTING_CONTEXT);
     }
   }
 
@@ -69,7 +72,9 @@ export function createPatternWatch(
       said = new Set();
       void start();
     },
-    look,
+    noteList(kind) {
+      if (KINDS.some((one) => one === kind)) look();
+    },
     findIdle: (file) =>
       file === undefined ? findServed() : findBy(createFindIdlePatterns(file), file.builtIn),
   };

@@ -65,7 +65,7 @@ export interface ServerDeps {
   /** A list that clients may have is not the same any more; for everybody without an audience. */
   onListChange(server: Server, list: ListName, audience?: string): void;
   /** One of its lists is another than before, or the first. */
-  onOther(): void;
+  onOther(kind: ListKind): void;
   /** The same for some callers, whatever their lists were before. */
   onConnectionChange(
     server: Server,

@@ -193,7 +193,7 @@ export function createUpstreamCatalogs(
       judgeItems: judgeByCurrentPlan,
       onListChange: hub.announce,
       onConnectionChange: hub.announceTo,
-      onOther: () => patterns.look(),
+      onOther: (kind) => patterns.noteList(kind),
     });
   }
 

@@ -1,4 +1,4 @@
-// §25.2: what the lists of tools cost a model; §25.1, §26.1, §27.1: what the file names, and no server has.
+// §25.2: what the lists of tools cost a model; §18.9: what the file names, and no server has.
 import type { Config } from '../../../config/config.ts';
 import { WARNED_TOKENS } from '../../../upstreams/budget/measure-lists.ts';
 import type { FetchedList } from '../../../upstreams/catalog/fetch-list.ts';

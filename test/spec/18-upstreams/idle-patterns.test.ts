@@ -1,4 +1,4 @@
-// §25.1, §26.1, §27.1: patterns of the configuration file that fit nothing protect nothing: the log and operators are told.
+// §18.9: patterns of the configuration file that fit nothing protect nothing: the log and operators are told.
 import { expect, test } from 'vitest';
 import { startConnectingGateway } from '../../support/connections/connecting-gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
@@ -25,7 +25,7 @@ async function askAdmin(gateway: CatalogGateway, path: string) {
   return (await gateway.request({ path: `/admin/api/${path}`, headers })).json;
 }
 
-test('§27.1 ask: a rule that asks about no tool that there is is said once the server has listed, with the nearest name', async () => {
+test('§18.9 ask: a rule that asks about no tool that there is is said once the server has listed, with the nearest name', async () => {
   const files = await serveFiles();
   const gateway = await start({
     file: {
@@ -44,7 +44,7 @@ test('§27.1 ask: a rule that asks about no tool that there is is said once the 
     ]);
 });
 
-test('§26.1, §18.1 guards and exclude: what fits nothing is said, and what fits something that is left out is not', async () => {
+test('§18.9 guards and exclude: what fits nothing is said, and what fits something that is left out is not', async () => {
   const files = await serveFiles();
   const wiki = await serve({ tools: [buildTool('search')] });
   const gateway = await start({
@@ -77,7 +77,7 @@ test('§26.1, §18.1 guards and exclude: what fits nothing is said, and what fit
     );
 });
 
-test('§27.1 ask: a name that the gateway changed or cut is told as it is here', async () => {
+test('§18.9 ask: a name that the gateway changed or cut is told as it is here', async () => {
   const files = await serve({ tools: [buildTool('read.file'), buildTool('w'.repeat(80))] });
   const gateway = await start({
     file: {
@@ -97,7 +97,7 @@ test('§27.1 ask: a name that the gateway changed or cut is told as it is here',
     ]);
 });
 
-test('§27.1 ask: a tool that its server renames is said at the change, once, however often it is renamed', async () => {
+test('§18.9 ask: a tool that its server renames is said at the change, once, however often it is renamed', async () => {
   const files = await serveFiles();
   const gateway = await start({
     file: {
@@ -132,7 +132,7 @@ test('§27.1 ask: a tool that its server renames is said at the change, once, ho
   expect(await askAdmin(gateway, 'idle-patterns')).toEqual({ patterns: [] });
 });
 
-test('§25.1, §27.1 one server that lists to nobody keeps no pattern of another from being judged', async () => {
+test('§18.9 one server that lists to nobody keeps no pattern of another from being judged', async () => {
   const files = await serveFiles();
   const down = await serve();
   await down.close();
@@ -154,7 +154,7 @@ test('§25.1, §27.1 one server that lists to nobody keeps no pattern of another
     ]);
 });
 
-test('§27.1 ask: of a server that lists for each user a pattern is judged by what users have listed', async () => {
+test('§18.9 ask: of a server that lists for each user a pattern is judged by what users have listed', async () => {
   const github = await serve({ tools: [buildTool('merge')] });
   const gateway = await start({
     file: {
@@ -193,7 +193,7 @@ test.each([
     undefined,
   ],
 ])(
-  '§27.1, §26.1 file: a pattern that protects, of a server %s, is an error, as with servers of guards',
+  '§18.9 file: a pattern that protects, of a server %s, is an error, as with servers of guards',
   async (_, mcpServers, pattern, meant) => {
     const guard = { name: 'keys', on: ['tools/call'], tools: [pattern, '*'], use: SECRETS };
     const rules = [{ who: 'everyone', may: [pattern] }, asks(pattern, 'service_ping')];
@@ -224,6 +224,22 @@ test.each([
     'it is a pattern of any server',
     { mcpServers: { files: AT }, rules: [asks('*__drop', 'fil*__x', 'f?les__x')] },
   ],
-])('§27.1 file: no error where %s', async (_, file) => {
+])('§18.9 file: no error where %s', async (_, file) => {
   expect(await findProblems({ rules: [asks('githb__merge')], ...file })).toEqual([]);
+});
+
+test('§18.9 guards: one that looks at a server which is a guard itself looks at nothing, and that is said', async () => {
+  const [files, keeper] = await Promise.all([serveFiles(), serve()]);
+  const gateway = await start({
+    file: {
+      mcpServers: { files: files.url, keeper: keeper.url },
+      guards: [
+        { name: 'own', on: ['tools/call'], use: { mcp: 'keeper' } },
+        { name: 'keys', on: ['tools/call'], servers: ['files', 'keeper'], use: SECRETS },
+      ],
+    },
+  });
+  await expect.poll(() => gateway.log.map(({ msg }) => msg)).toContain(
+    'Guard keys: "servers" names keeper, which is a guard itself, and no guard looks at it.',
+  );
 });
