@@ -136,10 +136,10 @@ function findLostGuards(served: Compared, next: Compared): readonly string[] {
         guard.servers?.every((one) => servers.includes(one) || !Object.hasOwn(next.starts, one)) ===
           true) &&
       (tools === undefined ||
-        guard.tools?.every((pattern) => {
+        (guard.tools ?? ['*']).every((pattern) => {
           const now = translate(guard.name, pattern, served, next);
           return now === undefined || coversNow(name, tools, now, next);
-        }) === true);
+        }));
     const lost = guard.on.filter(
       (point) => !kept.some((other) => other.on.includes(point) && looksAsMuch(other)),
     );

@@ -1,5 +1,9 @@
 // §18.1: a file that protects less than the one that is served is not loaded while the gateway runs, unless it says so.
 import { expect, test } from 'vitest';
+import {
+  readWorkerEnvironment,
+  writeWorkerEnvironment,
+} from '../../../src/cli/serve/workers/messages.ts';
 import { describeProtection, findLosses } from '../../../src/cli/setup/config-file/find-losses.ts';
 import { readFile } from '../../support/upstreams/gateway-file.ts';
 
@@ -221,4 +225,25 @@ test.each<[string, object, object, Idle?]>([
   ],
 ])('§18.1 file: it is no loss where %s', async (_, before, now, idle) => {
   expect(await compare(before, now, idle)).toEqual([]);
+});
+
+test('§18.1 file: a worker is told what the others serve, as far as the system takes it', async () => {
+  const tell = async (file: object) => {
+    const served = describeProtection({ file: await readFile({ mcpServers: SERVERS, ...file }) });
+    const env = writeWorkerEnvironment(served);
+    for (const value of Object.values(env)) expect(value.length).toBeLessThan(128 * 1024 - 1000);
+    const told = readWorkerEnvironment(env).served;
+    if (told === undefined) throw new Error('It was told nothing');
+    return told;
+  };
+  const next = { file: await readFile({ mcpServers: SERVERS, rules: [ALL] }) };
+  expect(findLosses(await tell({ rules: [ALL, ask(['files__write'])] }), next)).toEqual([
+    expect.stringMatching(/^The "ask" for "files__write"/),
+  ]);
+  const many = Array.from({ length: 400 }, (_, at) => `files__${at}_${'x'.repeat(400)}`);
+  const told = await tell({ rules: [ALL, ask(many)] });
+  expect(findLosses(told, next)).toEqual([]);
+  expect(findLosses(told, { file: await readFile({ mcpServers: SERVERS }) })).toEqual([
+    expect.stringMatching(/^All rules are gone/),
+  ]);
 });

@@ -239,7 +239,9 @@ test('§18.9 guards: one that looks at a server which is a guard itself looks at
       ],
     },
   });
-  await expect.poll(() => gateway.log.map(({ msg }) => msg)).toContain(
-    'Guard keys: "servers" names keeper, which is a guard itself, and no guard looks at it.',
-  );
+  await expect
+    .poll(() => gateway.log.map(({ msg }) => msg))
+    .toContain(
+      'Guard keys: "servers" names keeper, which is a guard itself, and no guard looks at it.',
+    );
 });
