@@ -44,11 +44,13 @@ export const describeProtection = ({ file, lock }: Setup): Protection => ({
   hasRules: file.rules.length > 0,
   hasLock: lock !== undefined,
   hasGuards: (file.guards?.length ?? 0) > 0,
-  details: describeProtections(
-    file,
-    Object.fromEntries(file.servers.map((one) => [one.name, createNaming(file).findStart(one)])),
-  ),
+  details: describeProtections(file, readStarts(file)),
 });
+
+function readStarts(file: Setup['file']): Protections['starts'] {
+  const { findStart } = createNaming(file);
+  return Object.fromEntries(file.servers.map((server) => [server.name, findStart(server)]));
+}
 
 /** A sentence for each: what is gone, and how to say that it is meant. */
 export function findLosses(
