@@ -45,6 +45,7 @@ import { openStore } from '../store/open.ts';
 import { createLoginSeal, createReplicaSeal } from '../store/seal/secrets.ts';
 import type { Store } from '../store/store.ts';
 import { type Metrics, noMetrics } from '../telemetry/metrics/metrics.ts';
+import type { IdlePattern } from '../upstreams/catalog/idle-patterns.ts';
 import type { Setup } from '../upstreams/catalog/plan.ts';
 import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
 import type {
@@ -100,6 +101,8 @@ export interface Gateway {
    * @throws Error for a gateway that was made without a file.
    */
   reload(setup: Setup): Promise<void>;
+  /** Patterns of such a file that fit nothing of what its servers have listed so far. */
+  findIdlePatterns(file: Setup['file']): readonly IdlePattern[];
   /** The number of live sessions, of all replicas. */
   countSessions(): Promise<number>;
   /** The servers behind the gateway, in the order of its file: whether they answer, and how many tools they have. */
@@ -347,6 +350,7 @@ export async function createGateway(
           callApprovals: approvals.approvals,
           listServers: () => upstreams?.listServers() ?? [],
           listGuards: () => upstreams?.getGuards()?.listGuards() ?? [],
+          findIdlePatterns: () => upstreams?.findIdlePatterns() ?? [],
           listServerTools: (name, part) => upstreams?.listServerTools(name, part),
           listLockDifferences: (part) => upstreams?.listLockDifferences(part),
           lockApproval: upstreams?.lockApproval,
@@ -412,6 +416,7 @@ export async function createGateway(
       await upstreams.reload(setup);
       machineClients.replace(setup.file.clients ?? []);
     },
+    findIdlePatterns: (file) => upstreams?.findIdlePatterns(file) ?? [],
     countSessions: mcp.countSessions,
     listServers: () => upstreams?.listServers() ?? [],
     async close() {

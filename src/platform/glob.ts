@@ -30,6 +30,9 @@ export function compileGlob(pattern: string): MatchGlob {
   };
 }
 
+/** The text before the first star or question mark. */
+export const readGlobHead = (pattern: string): string => pattern.split(/[*?]/, 1)[0] ?? '';
+
 /** Whether the pattern fits some text that begins with `start`. */
 export function canBegin(pattern: string, start: string): boolean {
   if (pattern.length > MAX_GLOB_LENGTH) return false;

@@ -87,6 +87,7 @@ export interface GatewayUpstreams {
   readonly listServerTools: UpstreamCatalogs['listServerTools'];
   readonly listLockDifferences: UpstreamCatalogs['listLockDifferences'];
   readonly lockApproval: UpstreamCatalogs['lockApproval'];
+  readonly findIdlePatterns: UpstreamCatalogs['findIdlePatterns'];
   /** §25.2, for operators: what is known now. */
   measureLists(): Promise<readonly ListCost[]>;
   /** `operator` is who asks (`sub`). */
@@ -202,6 +203,7 @@ export async function openUpstreams(
     listServerTools: catalogs.listServerTools,
     listLockDifferences: catalogs.listLockDifferences,
     lockApproval: catalogs.lockApproval,
+    findIdlePatterns: catalogs.findIdlePatterns,
     measureLists: () => catalogs.measureLists({ waits: false }),
     previewAccess: (options, operator) =>
       previews.run(

@@ -239,6 +239,52 @@ test('§18.1 file: a change that loses all rules is not loaded, until it says th
   expect(await callTool(postern.url, 'service_ping')).toContain('pong');
 });
 
+test('§18.1 file: one that asks before less is not loaded, until it says that this is meant; a pattern that was misspelled is corrected without', async () => {
+  const ofServer = { mcpServers: { one: { command: process.execPath, args: [SERVER] } } };
+  const asking = (pattern: string, more: object = {}) =>
+    JSON.stringify({
+      ...ofServer,
+      rules: [
+        { who: 'everyone', may: ['*'] },
+        { who: 'everyone', may: [pattern], ask: 'user' },
+      ],
+      ...more,
+    });
+  const cwd = await makeFolderWith(asking('one__env'));
+  const postern = await startPostern(ANONYMOUS, { args: ['start', '--config', 'mcp.json'], cwd });
+  // Its list has come by then; nobody can be asked.
+  await expect.poll(() => callTool(postern.url, 'one__env')).not.toMatchObject({ code: -32602 });
+  const load = async (text: string, msg: string, count: number) => {
+    await writeFile(join(cwd, 'mcp.json'), text);
+    postern.kill('SIGHUP');
+    await expect.poll(() => linesWith(postern, msg).length).toBeGreaterThanOrEqual(count);
+    return linesWith(postern, msg).at(-1);
+  };
+  expect(await load(asking('one__enw'), REFUSED, 1)).toMatchObject({
+    level: 'error',
+    lost: [
+      expect.stringMatching(
+        /^The "ask" for "one__env" \(before: mcp\.json:1, rules\[1\]\) is gone or fits nothing, .* "allowFewerProtections": true /,
+      ),
+    ],
+  });
+  expect(await callTool(postern.url, 'one__env')).not.toContain('PATH');
+
+  await load(asking('one__enw', { allowFewerProtections: true }), RELOADED, 1);
+  expect(await callTool(postern.url, 'one__env')).toContain('PATH');
+  await expect
+    .poll(() => linesWith(postern, 'mcp.json:1, rules[1]: no tool is called "one__enw"'))
+    .toEqual([
+      expect.objectContaining({
+        level: 'warn',
+        msg: expect.stringContaining('Did you mean "one__env"?'),
+      }),
+    ]);
+
+  await load(asking('one__env'), RELOADED, 2);
+  expect(await callTool(postern.url, 'one__env')).not.toContain('PATH');
+});
+
 test('§18.1 file: a start without rules serves, as nothing is lost', async () => {
   const cwd = await makeFolderWith('{ "rules": "everyone" }');
   const postern = await startPostern(ANONYMOUS, { args: ['start', '--config', 'mcp.json'], cwd });

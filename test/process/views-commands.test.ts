@@ -105,7 +105,7 @@ test('§26.1 doctor and config --lists: a guard about tools that nobody has is n
     ],
   });
   const said =
-    'Guard keys: no tool fits "files__raed_file", so it looks at none by that. Did you mean "files__read_file"?';
+    'Guard keys: no tool is called "files__raed_file", so it looks at none by that. Did you mean "files__read_file"?';
   const doctor = await run(cwd, 'doctor', '--config', 'mcp.json', '--json');
   expect(JSON.parse(doctor.stdout).findings).toContainEqual(
     expect.objectContaining({ check: 'guard', status: 'warning', what: said }),
@@ -113,6 +113,41 @@ test('§26.1 doctor and config --lists: a guard about tools that nobody has is n
   const config = await run(cwd, 'config', '--lists', '--config', 'mcp.json');
   expect(config.stdout).toContain(said);
   expect(config.stdout).not.toContain('wiki__*');
+});
+
+test('§18.9 doctor: a rule that asks about no tool is a warning, also where another server does not answer', async () => {
+  const { url } = await serveForTest({ tools: [buildTool('drop')] });
+  const cwd = await makeProject({
+    mcpServers: {
+      db: { url, tools: { exclude: ['dorp'] } },
+      github: { url: 'http://127.0.0.1:1/mcp' },
+    },
+    views: { desk: { tools: ['db__dorp', 'github__serch'] } },
+    rules: [
+      { who: 'everyone', may: ['*'] },
+      { who: 'everyone', may: ['db__drpo', 'github__x'], ask: 'user' },
+    ],
+  });
+  const { stdout } = await run(cwd, 'doctor', '--config', 'mcp.json', '--json');
+  const said: readonly { readonly check: string; readonly what: string }[] =
+    JSON.parse(stdout).findings;
+  expect(
+    said.filter(({ what }) => what.includes(': no tool')).map(({ check, what }) => [check, what]),
+  ).toEqual([
+    [
+      'approvals',
+      expect.stringMatching(
+        /rules\[1\]: no tool is called "db__drpo", .* Did you mean "db__drop"\?$/,
+      ),
+    ],
+    [
+      'server.exclude',
+      expect.stringMatching(
+        /^Server db: no tool of its own is called "dorp", .* Did you mean "drop"\?$/,
+      ),
+    ],
+    ['views', expect.stringMatching(/^View desk: no tool is called "db__dorp"\./)],
+  ]);
 });
 
 test('§25.1 rules test --view: only what the view has, by the rules', async () => {

@@ -103,8 +103,7 @@ function renderReport(given: ConfigReport, { all }: { readonly all: boolean }): 
       [
         ...warnings,
         ...(file?.warnings ?? []),
-        ...(report.lists?.strangers ?? []),
-        ...(report.lists?.idleGuards ?? []),
+        ...(report.lists?.idle.map(({ message }) => message) ?? []),
       ],
     ),
   ]

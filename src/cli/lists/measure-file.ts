@@ -1,6 +1,7 @@
 // §25.2: what the lists of a configuration file's servers and views cost a model, for commands that ask the servers.
 import { builtInCatalog } from '../../catalog/index.ts';
 import type { Config } from '../../config/config.ts';
+import { listTools } from '../../mcp/catalog/list-tools.ts';
 import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
@@ -12,15 +13,14 @@ import {
   measureLists,
   WARNED_TOKENS,
 } from '../../upstreams/budget/measure-lists.ts';
+import { createFindIdlePatterns, type IdlePattern } from '../../upstreams/catalog/idle-patterns.ts';
 import type { Setup } from '../../upstreams/catalog/plan.ts';
 import { createLockPolicy } from '../../upstreams/lock/lock.ts';
 
 export interface MeasuredFile {
   readonly costs: readonly ListCost[];
-  /** Sentences: what views name, and no server has. */
-  readonly strangers: readonly string[];
-  /** Sentences: what guards are about, and no server has. */
-  readonly idleGuards: readonly string[];
+  /** What the file names, and no server has. */
+  readonly idle: readonly IdlePattern[];
 }
 
 /** Tools of one's own (`--catalog`) are not loaded here, and not counted. */
@@ -29,22 +29,26 @@ export async function measureFile(
   { server }: Pick<Config, 'server'>,
   fetched: FetchedTools,
 ): Promise<MeasuredFile> {
-  const strangers: string[] = [];
-  const idleGuards: string[] = [];
   const hasOwnTools = server.catalogFile !== undefined;
+  const ownCatalog = serveOwnCatalog(builtInCatalog);
   const paths = await listFetchedPaths(
     { ...file, builtIn: file.builtIn && !hasOwnTools },
     fetched,
     {
-      ownCatalog: serveOwnCatalog(builtInCatalog),
+      ownCatalog,
       policies: joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
-      warnOfView: (view, problem) => void strangers.push(`View ${view}: ${problem}`),
-      warnOfGuard: (guard, problem) => {
-        if (!hasOwnTools) idleGuards.push(`Guard ${guard}: ${problem}`);
-      },
     },
   );
-  return { costs: await measureLists(paths, systemClock), strangers, idleGuards };
+  const ownTools = file.builtIn ? await listTools(ownCatalog) : [];
+  const idle = createFindIdlePatterns(file)({
+    findLists: (name, kind) =>
+      kind === 'tools'
+        ? [fetched.tools.get(name)?.items ?? []].filter(() => fetched.tools.has(name))
+        : [],
+    findBuiltIn: (kind) =>
+      kind !== 'tools' || hasOwnTools ? undefined : ownTools.map(({ name }) => String(name)),
+  });
+  return { costs: await measureLists(paths, systemClock), idle };
 }
 
 /** `/mcp/research: 8 tools, about 1,930 tokens`. */

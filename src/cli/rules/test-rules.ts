@@ -90,7 +90,7 @@ function createViewFilter(file: GatewayFile, name: string | undefined) {
       `--view: the file has no view ${quote(name)}. ${known.length === 0 ? 'It has none.' : `It has ${known.join(', ')}.`}`,
     );
   }
-  return createPlannedView(config, { naming: createNaming(file), warn: () => {} }).includes;
+  return createPlannedView(config, createNaming(file)).includes;
 }
 
 function readInput(path: string | undefined): string {

@@ -67,6 +67,7 @@ export async function runGateway(
       await gateway.reload(setup);
       onReload?.(setup, changed);
     },
+    findIdlePatterns: ({ file }) => gateway.findIdlePatterns(file),
     close: () => close(),
     log: deps.log,
   });

@@ -94,6 +94,11 @@ const fileMembers = {
     rulesShape,
     'Who may use what. With any rule, what no rule allows does not exist. "everyone" in place of the list lets everybody use everything.',
   ),
+  allowFewerProtections: defineMember(
+    'allowFewerProtections',
+    trueOrFalse,
+    'true lets a running gateway load this file though it protects less than the one before: an ask, a limit of a rule or a guard is gone.',
+  ),
   guards: defineMember(
     'guards',
     guardsShape,
@@ -130,6 +135,7 @@ export interface FileContent
   readonly clients: readonly PlacedClient[];
   readonly views: readonly PlacedView[];
   readonly rules: PlacedRules;
+  readonly allowsFewer: boolean;
   /** Undefined where the file does not name them. */
   readonly guards: readonly PlacedGuard[] | undefined;
 }
@@ -150,6 +156,7 @@ export const fileShape: Shape<FileContent> = object({
       clients: read(fileMembers.clients) ?? [],
       views: read(fileMembers.views) ?? [],
       rules: read(fileMembers.rules) ?? { rules: [], meansNoRules: false },
+      allowsFewer: read(fileMembers.allowFewerProtections) ?? false,
       guards: read(fileMembers.guards),
     };
   },

@@ -1,10 +1,15 @@
 // §18.1: the text of the configuration file, as a whole: what servers and rules say, and what they must not say together.
+
 import { parseText, type TextSource } from '../../config/file/parse-text.ts';
+import { report } from '../../config/file/shapes/shape.ts';
 import type { Problem } from '../../config/problem.ts';
 import { completeClients } from '../../oauth/client-authentication/machine-client-shape.ts';
 import { quote } from '../../platform/text.ts';
 import { completeGuards } from '../../policy/guards/complete-guards.ts';
+import type { PlacedGuard } from '../../policy/guards/guard-config.ts';
 import { completeRules, describeMissingViews } from '../../policy/rules/check-rules.ts';
+import type { PlacedRule } from '../../policy/rules/rule-config.ts';
+import { createFindStranger } from '../../upstreams/catalog/idle-patterns.ts';
 import type { CompletionDeps } from '../../upstreams/config/common-members.ts';
 import { describePlainSecrets } from '../../upstreams/config/plain-secrets.ts';
 import { completeServers, isOtherName, type PlacedServer } from '../../upstreams/config/servers.ts';
@@ -58,12 +63,21 @@ export async function parseGatewayFile(
 }
 
 async function completeFile(
-  { servers, clients, views, rules: { rules, meansNoRules }, guards, ...content }: FileContent,
+  {
+    servers,
+    clients,
+    views,
+    rules: { rules, meansNoRules },
+    allowsFewer,
+    guards,
+    ...content
+  }: FileContent,
   options: ParseOptions,
 ): Promise<GatewayFile> {
   const { fileName } = options;
   const isServer = (name: string) => servers.some(({ config }) => config.name === name);
   const isView = (name: string) => views.some(({ view }) => view.name === name);
+  reportStrangers({ ...content, servers, rules, guards }, options);
   return {
     ...content,
     rules: await completeRules(rules, fileName),
@@ -73,12 +87,52 @@ async function completeFile(
       clients: completeClients(clients, fileName, (name) => isServer(name) || isView(name)),
     }),
     meansNoRules,
+    ...(allowsFewer && { allowsFewer }),
     ...(guards?.length === 0 && { meansNoGuards: true }),
     ...(guards !== undefined &&
       guards.length > 0 && {
         guards: completeGuards(guards, { servers: servers.map(toGuardedServer), ...options }),
       }),
   };
+}
+
+/**
+ * Where only a server can have such a name, and none of the file has. What others allow stays so: it is patterns that protect
+ * which must not fit nothing.
+ */
+function reportStrangers(
+  { servers, rules, guards = [], ...naming }: Strangers,
+  { config: { server } }: ParseOptions,
+): void {
+  const configs = servers.map(({ config }) => config);
+  const maybeOwn =
+    naming.builtIn && (server.catalogFile !== undefined || naming.separator.length === 1);
+  if (configs.length === 0 || maybeOwn || configs.some(({ prefix }) => prefix === '')) return;
+  const findStranger = createFindStranger({ ...naming, servers: configs });
+  const reportAt = ({ place, line }: PlacedRule | PlacedGuard, member: string, pattern: string) => {
+    const stranger = findStranger(pattern);
+    if (stranger === undefined) return;
+    const { start, meant } = stranger;
+    const guess = meant === undefined ? '' : ` Did you mean ${quote(meant, MAX_NAME)}?`;
+    report(
+      place,
+      line,
+      `${member}: ${quote(pattern, MAX_NAME)} fits nothing, since no server of this file has names that begin with ${quote(start, MAX_NAME)}.${guess}`,
+    );
+  };
+  for (const placed of rules)
+    if (placed.rule.ask !== undefined)
+      for (const pattern of placed.rule.may) reportAt(placed, 'may', pattern);
+  for (const placed of guards)
+    for (const pattern of placed.config.tools ?? []) reportAt(placed, 'tools', pattern);
+}
+
+interface Strangers
+  extends Pick<
+    FileContent,
+    'builtIn' | 'separator' | 'maxNameLength' | 'names' | 'servers' | 'guards'
+  > {
+  readonly rules: readonly PlacedRule[];
 }
 
 /** What makes a server one for each user, which no guard can be. */

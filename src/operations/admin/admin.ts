@@ -16,6 +16,7 @@ import type { PageRequest } from '../../store/page.ts';
 import type { Sessions, Store } from '../../store/store.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import { type ListCost, WARNED_TOKENS } from '../../upstreams/budget/measure-lists.ts';
+import type { IdlePattern } from '../../upstreams/catalog/idle-patterns.ts';
 import type { AccessPreview, PreviewOptions } from '../../upstreams/catalog/tools-for-operators.ts';
 import type { ServerFacts, UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
 import { type ApprovalSources, createApprovalActions } from './approval-actions.ts';
@@ -55,6 +56,8 @@ export interface AdminSources
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
   /** Of this process; in the order of the file. */
   listGuards(): readonly GuardFacts[];
+  /** Patterns of the file that fit nothing, by the lists that this process knows. */
+  findIdlePatterns(): readonly IdlePattern[];
   /** Undefined without a configuration file. */
   previewAccess?:
     | ((
@@ -123,6 +126,7 @@ export const createAdmin = (sources: AdminSources) => ({
   listGuards: () => ({
     guards: sources.listGuards().map(({ check: _, ...facts }) => facts),
   }),
+  listIdlePatterns: () => ({ patterns: sources.findIdlePatterns() }),
   listServers: () => ({
     servers: sources.listServers().map(({ since, ...facts }) => ({
       ...facts,

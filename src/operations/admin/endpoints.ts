@@ -108,6 +108,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     ['/store', admin.describeStore],
     ['/servers', admin.listServers],
     ['/guards', admin.listGuards],
+    ['/idle-patterns', admin.listIdlePatterns],
     ['/lists', admin.measureLists],
     ['/tools', (query) => admin.listTools(query.get('server') ?? '', readPageRequest(query))],
     [

@@ -20,6 +20,8 @@ export interface RulesConfig {
   readonly rules: readonly RuleConfig[];
   /** `"rules": "everyone"`: that there are none is meant. */
   readonly meansNoRules: boolean;
+  /** `"allowFewerProtections": true`: that the file protects less than the one before is meant. */
+  readonly allowsFewer?: true;
 }
 
 /** What some callers may use. Rules only add up. */

@@ -1,9 +1,6 @@
 // §25.2: the paths of a configuration file, of lists that were asked for apart from a gateway that serves them.
 import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
 import type { OwnCatalog } from '../../mcp/catalog/served-catalog.ts';
-import { compileGlob } from '../../platform/glob.ts';
-import { findNearestName } from '../../platform/nearest-name.ts';
-import { quote } from '../../platform/text.ts';
 import type { GuardsConfig } from '../../policy/guards/guard-config.ts';
 import type { Policies } from '../../policy/policy.ts';
 import { createBuiltIn } from '../catalog/built-in.ts';
@@ -14,7 +11,7 @@ import { listGuardServers } from '../catalog/plan.ts';
 import { createPrepareList, type Entry } from '../catalog/prepare-list.ts';
 import type { ServersConfig } from '../config/upstream-config.ts';
 import { listSearched } from '../search/search-catalog.ts';
-import { createPlannedView, type WarnOfView } from '../views/planned-view.ts';
+import { createPlannedView } from '../views/planned-view.ts';
 import type { ViewsConfig } from '../views/view-config.ts';
 import type { MeasuredPath } from './measure-lists.ts';
 
@@ -28,17 +25,13 @@ export interface FetchedTools {
 interface FetchedPathsDeps {
   readonly ownCatalog: OwnCatalog;
   readonly policies: Pick<Policies, 'findHidden'>;
-  /** Told what views name and nobody has. */
-  readonly warnOfView: WarnOfView;
-  /** Told what guards are about, and nobody has: such a guard looks at nothing. */
-  readonly warnOfGuard: (guard: string, problem: string) => void;
 }
 
 /** As the gateway would list them, before rules. */
 export async function listFetchedPaths(
   file: ServersConfig & ViewsConfig & GuardsConfig,
   { tools, personal }: FetchedTools,
-  { ownCatalog, policies, warnOfView, warnOfGuard }: FetchedPathsDeps,
+  { ownCatalog, policies }: FetchedPathsDeps,
 ): Promise<readonly MeasuredPath[]> {
   const naming = createNaming(file);
   const guardServers = listGuardServers(file);
@@ -59,13 +52,11 @@ export async function listFetchedPaths(
     : NOTHING;
   const joined = createJoinLists(naming, IGNORED)('tools', [own, ...prepared]);
   const isAbsent = ({ name }: { readonly name: string }) => personal.has(name) || !tools.has(name);
-  // What is not known may be what they are about.
-  if (!seen.some(isAbsent)) warnOfIdleGuards(file, joined, warnOfGuard);
 
   const views = (file.views ?? []).map((config): MeasuredPath => {
-    const planned = createPlannedView(config, { naming, warn: warnOfView });
+    const planned = createPlannedView(config, naming);
     const isWhole = !seen.some((one) => planned.hasServer(one.name) && isAbsent(one));
-    const { entries } = planned.curate('tools', joined, isWhole);
+    const { entries } = planned.curate('tools', joined);
     const { name, title } = config;
     return {
       kind: 'view',
@@ -100,25 +91,3 @@ const NOTHING: readonly Entry[] = [];
 const IGNORED = () => {};
 
 const show = (entries: JoinedList['entries']) => entries.map(({ item }) => item);
-
-function warnOfIdleGuards(
-  { guards = [] }: GuardsConfig,
-  { entries }: JoinedList,
-  warn: FetchedPathsDeps['warnOfGuard'],
-): void {
-  for (const { name, servers, tools = [] } of guards) {
-    const names = entries.flatMap((entry) =>
-      servers === undefined || servers.includes(entry.server) ? [entry.name] : [],
-    );
-    for (const glob of tools) {
-      const fits = compileGlob(glob);
-      if (names.some((one) => fits(one))) continue;
-      const nearest = findNearestName(glob, names);
-      const hint = nearest === undefined ? '' : ` Did you mean ${quote(nearest, MAX_SHOWN)}?`;
-      warn(name, `no tool fits ${quote(glob, MAX_SHOWN)}, so it looks at none by that.${hint}`);
-    }
-  }
-}
-
-/** Characters of a name. */
-const MAX_SHOWN = 100;

@@ -60,7 +60,8 @@ interface KeptList {
   readonly list: BuiltInList;
 }
 
-const isFixed = (catalog: OwnCatalog, kind: ListKind): boolean =>
+/** Whether it lists the same to everybody, at any time. */
+export const isFixed = (catalog: OwnCatalog, kind: ListKind): boolean =>
   catalog.isFixed(kind) || !hasList(catalog, kind);
 
 const hasList = ({ offers }: OwnCatalog, kind: ListKind): boolean =>

@@ -38,6 +38,8 @@ interface ListCacheDeps {
   isStrict(): boolean;
   /** The list is another than the one that was served last. */
   onChange(): void;
+  /** Another list than before is kept, also where it is the first. */
+  onOther(): void;
 }
 
 /** How long a changed list is waited for before the old one is served. */
@@ -93,6 +95,7 @@ export function createListCache(deps: ListCacheDeps): ListCache {
     wasMissed = false;
     if (waitedMs() < QUICK_MS) changedWait = undefined;
     if (isNews) onChange();
+    if (isOther) deps.onOther();
   }
 
   const waitedMs = () =>

@@ -9,7 +9,7 @@ import type { CompiledRules } from '../../policy/rules/rules.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type { ServersConfig, UpstreamConfig } from '../config/upstream-config.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
-import { createPlannedView, type PlannedView, type WarnOfView } from '../views/planned-view.ts';
+import { createPlannedView, type PlannedView } from '../views/planned-view.ts';
 import type { ViewsConfig } from '../views/view-config.ts';
 import type { BuiltIn } from './built-in.ts';
 import { isNameAllowed, type WarnOfItem } from './check-item.ts';
@@ -80,13 +80,12 @@ interface PlanParts {
   readonly servers: ReadonlyMap<string, Server>;
   readonly warn: WarnOfItem;
   readonly warnOfResult: WarnOfItem;
-  readonly warnOfView: WarnOfView;
   readonly listGuards: ListGuards | undefined;
 }
 
 export function createPlan(
   compiled: CompiledSetup,
-  { builtIn, servers, warn, warnOfResult, warnOfView, listGuards }: PlanParts,
+  { builtIn, servers, warn, warnOfResult, listGuards }: PlanParts,
 ): Plan {
   const { setup, policies } = compiled;
   const { file, lock = NO_LOCK } = setup;
@@ -117,12 +116,7 @@ export function createPlan(
           : [[config.name, { config, server, prepareList, mayHave }]];
       }),
     ),
-    views: new Map(
-      (file.views ?? []).map((view) => [
-        view.name,
-        createPlannedView(view, { naming, warn: warnOfView }),
-      ]),
-    ),
+    views: new Map((file.views ?? []).map((view) => [view.name, createPlannedView(view, naming)])),
     naming,
     joinLists: createJoinLists(naming, warn),
     writePage: createWritePage(),

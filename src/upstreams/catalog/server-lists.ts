@@ -93,6 +93,8 @@ export interface ServerListsDeps {
   /** Asks the guards about items as the server wrote them (§26.2). Never rejects. Left out where nobody looks at lists. */
   judgeItems?(kind: ListKind, items: readonly RawItem[]): Promise<ListJudgement>;
   onChange(list: ListName, audience: string): void;
+  /** Another list than before is kept, of whomever. Left out where nobody looks at what is kept. */
+  onOther?(kind: ListKind): void;
 }
 
 /** §18.4: a first `npx -y` downloads. */
@@ -178,6 +180,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
         isStrict: () => deps.getLock() !== undefined,
         fetch: () => fetchFor(holder, kind),
         onChange: () => deps.onChange(LIST_KINDS[kind].list, audience),
+        onOther: () => deps.onOther?.(kind),
       });
     const holder: Holder = {
       caller,

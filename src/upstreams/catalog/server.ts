@@ -64,6 +64,8 @@ export interface ServerDeps {
   ): Promise<ListJudgement>;
   /** A list that clients may have is not the same any more; for everybody without an audience. */
   onListChange(server: Server, list: ListName, audience?: string): void;
+  /** One of its lists is another than before, or the first. */
+  onOther(kind: ListKind): void;
   /** The same for some callers, whatever their lists were before. */
   onConnectionChange(
     server: Server,

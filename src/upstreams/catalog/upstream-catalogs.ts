@@ -18,7 +18,6 @@ import type { RelayCall } from '../relay/server-request.ts';
 import { createSearchCatalog } from '../search/search-catalog.ts';
 import type { Upstream } from '../upstream.ts';
 import { createCuratedView } from '../views/curated-view.ts';
-import type { WarnOfView } from '../views/planned-view.ts';
 import { observeUpstream } from '../wrap-upstream.ts';
 import { createBuiltIn } from './built-in.ts';
 import { createChangeHub } from './change-hub.ts';
@@ -35,6 +34,7 @@ import { type LockDifferences, listLockDifferences } from './list-lock-differenc
 import { createLockApproval, type LockApproval } from './lock-approval.ts';
 import { createMissedLists } from './missed-lists.ts';
 import { createNaming } from './naming.ts';
+import { createPatternWatch, type PatternWatch } from './pattern-watch.ts';
 import { type CompiledSetup, createPlan, type Plan } from './plan.ts';
 import { toJudgedList } from './prepare-list.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
@@ -110,6 +110,8 @@ export interface UpstreamCatalogs {
   measureListsOf(caller: Pick<CallerContext, 'user' | 'clientId'>): Promise<readonly ListCost[]>;
   /** For operators. */
   previewAccess(options: Omit<PreviewOptions, 'clock'>): Promise<AccessPreview>;
+  /** Patterns that fit nothing: of the file that is served, or of another one. */
+  readonly findIdlePatterns: PatternWatch['findIdle'];
   close(graceMs: number): Promise<void>;
 }
 
@@ -143,6 +145,8 @@ export function createUpstreamCatalogs(
   let plan = createNextPlan(first, NO_SERVERS, openListGuards(first));
 
   const getPlan = (): Plan => plan;
+  const patterns = createPatternWatch(getPlan, { builtIn, log });
+  patterns.restart();
   const shared = {
     access: createAccess(() => plan.policies),
     relayCall: deps.relayCall,
@@ -189,6 +193,7 @@ export function createUpstreamCatalogs(
       judgeItems: judgeByCurrentPlan,
       onListChange: hub.announce,
       onConnectionChange: hub.announceTo,
+      onOther: (kind) => patterns.noteList(kind),
     });
   }
 
@@ -251,7 +256,6 @@ export function createUpstreamCatalogs(
         log,
         'more of its answers go on without what MCP does not allow',
       ),
-      warnOfView: createWarnOfView(log),
     });
   }
 
@@ -284,6 +288,7 @@ export function createUpstreamCatalogs(
       if (listGuards !== undefined) await judgeKept(next, listGuards);
       const former = listAll();
       plan = createNextPlan(next, plan, listGuards);
+      patterns.restart();
       forgetMissing(serverCatalogs, plan.servers);
       forgetMissing(viewCatalogs, plan.views);
       const kept = new Set(listAll().map(({ server }) => server));
@@ -326,6 +331,7 @@ export function createUpstreamCatalogs(
         clock,
       ),
     previewAccess: (options) => previewAccess(plan, { ...options, clock }),
+    findIdlePatterns: patterns.findIdle,
     async close(graceMs) {
       for (const { server } of listAll()) drain(server, graceMs);
       await Promise.all(draining);
@@ -335,17 +341,6 @@ export function createUpstreamCatalogs(
 
 function forgetMissing(catalogs: Map<string, ServedCatalog>, named: Pick<Plan['views'], 'has'>) {
   for (const name of catalogs.keys()) if (!named.has(name)) catalogs.delete(name);
-}
-
-/** Of one configuration: each sentence once. */
-function createWarnOfView(log: Log): WarnOfView {
-  const said = new Set<string>();
-  return function warnOfView(view, problem) {
-    const line = `View ${view}: ${problem}`;
-    if (said.has(line)) return;
-    said.add(line);
-    log.warn(line, { view });
-  };
 }
 
 /** What clients see of a server, and under which names, is none of its connection. */

@@ -139,7 +139,7 @@ export function readCommon({ read }: MemberReader) {
 
 /** What servers are completed with, once the whole file is read. */
 export interface CompletionDeps {
-  readonly config: Pick<Config, 'admin' | 'auth' | 'oauth' | 'store' | 'upstreams'>;
+  readonly config: Pick<Config, 'admin' | 'auth' | 'oauth' | 'server' | 'store' | 'upstreams'>;
   /** A user that programs may run as, by name or numbers. Asked once for each text; never rejects. */
   findProgramUser(text: string): Promise<FoundProgramUser>;
   /** An absolute path, for one that is relative to the file. */

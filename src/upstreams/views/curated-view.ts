@@ -7,7 +7,6 @@ import {
   findIn,
   findUnlisted,
   isCalled,
-  isComplete,
   loadPrepared,
   peekPrepared,
 } from '../catalog/joined-view.ts';
@@ -30,8 +29,8 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
   async function listBy(plan: Plan, kind: ListKind, who: Who): Promise<ListView> {
     const planned = plan.views.get(name);
     if (planned === undefined) return GONE;
-    const { isWhole, ...whole } = await joinBy(plan, planned, kind, who);
-    return { ...whole, ...planned.curate(kind, whole, isWhole) };
+    const whole = await joinBy(plan, planned, kind, who);
+    return { ...whole, ...planned.curate(kind, whole) };
   }
 
   /** Of everything at /mcp, as far as it concerns this view. */
@@ -40,7 +39,7 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     planned: PlannedView,
     kind: ListKind,
     who: Who,
-  ): Promise<ListView & { readonly isWhole: boolean }> {
+  ): Promise<ListView> {
     const resources = kind === 'skills' ? await joinBy(plan, planned, 'resources', who) : undefined;
     const servers = [...plan.servers.values()];
     const own = await listBuiltIn(plan, planned, kind, who);
@@ -48,13 +47,10 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     const chosen = servers.filter(({ config }) => planned.hasServer(config.name));
     const parts = [own?.entries ?? NOTHING, ...loaded.map((one) => one?.entries ?? NOTHING)];
     const isPersonal = chosen.some(({ server }) => server.isPersonal);
-    const isWhole =
-      !isPersonal && chosen.every((one) => loaded[servers.indexOf(one)]?.isComplete === true);
     const ttls = chosen.map((one) => loaded[servers.indexOf(one)]?.ttlMs ?? SHORT_TTL_MS);
     const cache = planned.hasServer(BUILT_IN) ? own?.cache : undefined;
     return {
       ...planned.joinLists(kind, parts, resources),
-      isWhole,
       ttlMs: Math.min(
         resources?.ttlMs ?? MAX_TTL_MS,
         ...ttls,
@@ -76,14 +72,13 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
         loaded && {
           entries: loaded.prepared.entries,
           ttlMs: loaded.ttlMs,
-          isComplete: isComplete(loaded),
         }
       );
     }
     if (!canTake(one, kind)) return undefined;
     void Promise.resolve(loadPrepared(one, kind, who)).catch(() => {});
     const entries = peekPrepared(one, kind, who)?.entries;
-    return entries && { entries, ttlMs: MAX_TTL_MS, isComplete: true };
+    return entries && { entries, ttlMs: MAX_TTL_MS };
   }
 
   /** Rules about a URI are about the server that has it at /mcp: who that is must be known before they are asked. */
@@ -110,7 +105,7 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
   async function listKnown(plan: Plan, kind: ListKind, who: Who): Promise<JoinedList> {
     const planned = plan.views.get(name);
     if (planned === undefined) return GONE;
-    return planned.curate(kind, await joinKnown(plan, planned, kind, who), false);
+    return planned.curate(kind, await joinKnown(plan, planned, kind, who));
   }
 
   async function joinKnown(

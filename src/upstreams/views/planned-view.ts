@@ -1,9 +1,7 @@
 // §25.1: one view, as a configuration has it: what it takes of what `/mcp` serves, in which order, and how it describes it.
 import { canBegin, compileGlob } from '../../platform/glob.ts';
-import { findNearestName } from '../../platform/nearest-name.ts';
-import { quote } from '../../platform/text.ts';
 import { decodeResource } from '../../policy/rules/may.ts';
-import { type ItemKind, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import type { ItemKind, ListKind } from '../../protocol/list-kinds.ts';
 import {
   createJoinLists,
   indexEntries,
@@ -21,8 +19,8 @@ export interface PlannedView {
   /** `''` for the built-in catalogue. */
   hasServer(name: string): boolean;
   includes(item: CuratedItem): boolean;
-  /** The same list as long as it is given the same; `isComplete` where all of its servers have said what they have. */
-  curate(kind: ListKind, list: JoinedList, isComplete: boolean): JoinedList;
+  /** The same list as long as it is given the same. */
+  curate(kind: ListKind, list: JoinedList): JoinedList;
 }
 
 /** As clients of `/mcp` see it. */
@@ -30,34 +28,16 @@ export interface CuratedItem extends Pick<Entry, 'kind' | 'server' | 'name'> {
   readonly namesBegin?: string | undefined;
 }
 
-/** A sentence; each once. */
-export type WarnOfView = (view: string, problem: string) => void;
-
-interface PlannedViewDeps {
-  readonly naming: Naming;
-  readonly warn: WarnOfView;
-}
-
-export function createPlannedView(
-  config: ViewConfig,
-  { naming, warn }: PlannedViewDeps,
-): PlannedView {
+export function createPlannedView(config: ViewConfig, naming: Naming): PlannedView {
   const servers = config.servers && new Map(config.servers.map((name, place) => [name, place]));
   const rank = createRank(config);
   const curated = new WeakMap<readonly Entry[], JoinedList>();
-  const told = new WeakSet<readonly Entry[]>();
-  /** By kind and pattern: a server that changes its names all the time changes the nearest name, and must not fill the log. */
-  const warned = new Set<string>();
   const hasServer = (name: string) => servers === undefined || servers.has(name);
   const placeServer = (name: string): number => servers?.get(name) ?? 0;
 
-  function curate(kind: ListKind, { entries }: JoinedList, isComplete: boolean): JoinedList {
+  function curate(kind: ListKind, { entries }: JoinedList): JoinedList {
     const known = curated.get(entries) ?? select(kind, entries);
     curated.set(entries, known);
-    if (isComplete && !told.has(entries)) {
-      told.add(entries);
-      warnOfStrangers(kind, entries);
-    }
     return known;
   }
 
@@ -83,28 +63,6 @@ export function createPlannedView(
     return description === undefined ? entry : { ...entry, item: { ...entry.item, description } };
   }
 
-  /** What the file names, and no server of the view has. Resources are left out: not all that can be read are listed. */
-  function warnOfStrangers(kind: ListKind, entries: readonly Entry[]): void {
-    const { ruled, noun } = LIST_KINDS[kind];
-    if (ruled === 'resource') return;
-    const there = entries.filter(({ server }) => hasServer(server));
-    const names = there.map(({ name }) => name);
-    const given = ruled === 'tool' ? [...(config.tools ?? []), ...config.pinned] : config.prompts;
-    const idle = (given ?? []).filter((glob) => !there.some((entry) => fitsOne(glob, entry)));
-    const described = ruled === 'tool' ? Object.keys(config.describe) : [];
-    const unknown = [...idle, ...described.filter((name) => !names.includes(name))];
-    for (const glob of new Set(unknown)) {
-      if (warned.has(`${ruled} ${glob}`)) continue;
-      warned.add(`${ruled} ${glob}`);
-      const nearest = suggest(glob, names, naming);
-      const whose = config.servers === undefined ? '' : ' of its servers';
-      warn(
-        config.name,
-        `no ${noun}${whose} ${/[*?]/.test(glob) ? 'fits' : 'is called'} ${quote(glob, MAX_SHOWN)}.${nearest === undefined ? '' : ` Did you mean ${quote(nearest, MAX_SHOWN)}?`}`,
-      );
-    }
-  }
-
   return {
     config,
     joinLists: createJoinLists(naming, IGNORED),
@@ -113,8 +71,6 @@ export function createPlannedView(
     curate,
   };
 }
-
-const MAX_SHOWN = 100;
 
 /** Where names collide is said of the joined list. */
 const IGNORED = () => {};
@@ -149,16 +105,3 @@ const compile = (globs: readonly string[]): CompiledPatterns => ({
   globs,
   fits: globs.map(compileGlob),
 });
-
-const fitsOne = (glob: string, { name, namesBegin }: Entry): boolean =>
-  namesBegin === undefined ? compileGlob(glob)(name) : canBegin(glob, namesBegin);
-
-/** The name that is most like it; of a pattern, the same with the beginning that a server has. */
-function suggest(glob: string, names: readonly string[], naming: Naming): string | undefined {
-  const [head = ''] = glob.split(/[*?]/, 1);
-  if (head === glob) return findNearestName(glob, names);
-  const begin = naming.listStarts().find((start) => start !== '' && head.startsWith(start));
-  if (begin !== undefined) return undefined;
-  const nearest = findNearestName(head, naming.listStarts());
-  return nearest === undefined ? undefined : nearest + glob.slice(head.length);
-}

@@ -131,6 +131,7 @@ async function startSystem() {
     watched: { file: nowhere, lock: nowhere },
     read,
     load: (setup) => gateway.gateway.reload(setup),
+    findIdlePatterns: ({ file }) => gateway.gateway.findIdlePatterns(file),
     close: async () => {},
     log: collectLog().log,
   });

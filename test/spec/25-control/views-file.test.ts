@@ -80,13 +80,16 @@ test('§25.1 views: patterns that fit nothing are said once the lists are there,
     expect(await gateway.listNames('prompts/list')).toEqual([]);
   }
   const said = gateway.log.filter(({ msg }) => msg.startsWith('View ')).map(({ msg }) => msg);
-  expect(said).toEqual([
-    'View research: no tool is called "wiki__serch". Did you mean "wiki__search"?',
-    'View research: no tool fits "githb__*". Did you mean "github__*"?',
-    'View research: no tool fits "wiki__zzzzzzzz*".',
-    'View research: no tool is called "wiki__raed". Did you mean "wiki__read"?',
-    'View research: no prompt is called "wiki__aks". Did you mean "wiki__ask"?',
-  ]);
+  // Each as soon as those have listed whose it may be.
+  expect(said.toSorted()).toEqual(
+    [
+      'View research: no tool is called "wiki__serch". Did you mean "wiki__search"?',
+      'View research: no tool fits "githb__*". Did you mean "github__*"?',
+      'View research: no tool fits "wiki__zzzzzzzz*".',
+      'View research: no tool is called "wiki__raed". Did you mean "wiki__read"?',
+      'View research: no prompt is called "wiki__aks". Did you mean "wiki__ask"?',
+    ].toSorted(),
+  );
 });
 
 test('§25.1 views: a server that changes its names all the time does not fill the log', async () => {

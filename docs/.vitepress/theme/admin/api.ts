@@ -170,6 +170,12 @@ export interface UpstreamServer {
   readonly processes?: number;
 }
 
+/** A pattern of the configuration file that fits nothing. */
+export interface IdlePattern {
+  readonly of: 'view' | 'guard' | 'rule' | 'server';
+  readonly message: string;
+}
+
 export interface GuardState {
   readonly name: string;
   readonly kind: string;

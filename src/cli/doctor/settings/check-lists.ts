@@ -1,4 +1,4 @@
-// §25.2: what the lists of tools cost a model; §25.1, §26: what views and guards name, and no server has.
+// §25.2: what the lists of tools cost a model; §18.9: what the file names, and no server has.
 import type { Config } from '../../../config/config.ts';
 import { WARNED_TOKENS } from '../../../upstreams/budget/measure-lists.ts';
 import type { FetchedList } from '../../../upstreams/catalog/fetch-list.ts';
@@ -14,8 +14,13 @@ import {
 import { type Finding, ok, warning } from '../finding.ts';
 
 const LIST_CHECK = 'lists';
-const VIEW_CHECK = 'views';
-const GUARD_CHECK = 'guard';
+/** The check by which each is known. */
+const IDLE_CHECKS = {
+  view: 'views',
+  guard: 'guard',
+  rule: 'approvals',
+  server: 'server.exclude',
+} as const;
 
 /** `tools` are those of the servers that could be asked, by name. */
 export async function checkLists(
@@ -24,7 +29,7 @@ export async function checkLists(
   tools: ReadonlyMap<string, FetchedList>,
 ): Promise<readonly Finding[]> {
   const personal = new Set(setup.file.servers.filter(dependsOnUser).map(({ name }) => name));
-  const { costs, strangers, idleGuards } = await measureFile(setup, config, { tools, personal });
+  const { costs, idle } = await measureFile(setup, config, { tools, personal });
   const advice = { setting: 'POSTERN_CONFIG' };
   return [
     ...costs.map((cost) =>
@@ -38,7 +43,6 @@ export async function checkLists(
           })
         : ok(LIST_CHECK, `${describeCost(cost)}.`),
     ),
-    ...strangers.map((what) => warning(VIEW_CHECK, { what, ...advice })),
-    ...idleGuards.map((what) => warning(GUARD_CHECK, { what, ...advice })),
+    ...idle.map(({ of, message }) => warning(IDLE_CHECKS[of], { what: message, ...advice })),
   ];
 }

@@ -30,8 +30,18 @@ export const writeWorkerEnvironment = (
   served: Protection | undefined,
 ): Readonly<Record<string, string>> => ({
   [LOCK_COMMAND_VARIABLE]: describeCommand(['lock'], process),
-  ...(served && { [PROTECTION_VARIABLE]: JSON.stringify(served) }),
+  ...(served && { [PROTECTION_VARIABLE]: writeProtection(served) }),
 });
+
+/** Bytes: the system takes no much longer variable. */
+const MAX_PROTECTION = 100_000;
+
+function writeProtection(served: Protection): string {
+  const text = JSON.stringify(served);
+  return Buffer.byteLength(text) <= MAX_PROTECTION
+    ? text
+    : JSON.stringify({ ...served, details: undefined });
+}
 
 /** What this worker was started with; `served` is undefined where there is no file. */
 export function readWorkerEnvironment(env: NodeJS.ProcessEnv) {

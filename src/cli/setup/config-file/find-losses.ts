@@ -1,6 +1,13 @@
 // What was loaded of the configuration file in a few words, and what it must not lose while it is loaded anew: a file that
 // was cut, or a lock that was removed, would give everybody everything.
 
+import {
+  describeProtections,
+  findFewerProtections,
+  type IsIdle,
+  type Protections,
+} from '../../../policy/compare-protections.ts';
+import { createNaming } from '../../../upstreams/catalog/naming.ts';
 import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import { LOCK_FILE_NAME } from '../../../upstreams/lock/lock-file.ts';
 
@@ -23,21 +30,41 @@ export interface Protection {
   readonly hasRules: boolean;
   readonly hasLock: boolean;
   readonly hasGuards: boolean;
+  /** Undefined for a process that could not be told. */
+  readonly details?: Protections | undefined;
+}
+
+/** A process that serves knows which patterns fit nothing; others take each for one that protects. */
+export interface FindLossesDeps {
+  readonly isServedIdle?: IsIdle;
+  readonly isNextIdle?: IsIdle;
 }
 
 export const describeProtection = ({ file, lock }: Setup): Protection => ({
   hasRules: file.rules.length > 0,
   hasLock: lock !== undefined,
   hasGuards: (file.guards?.length ?? 0) > 0,
+  details: describeProtections(file, readStarts(file)),
 });
 
+function readStarts(file: Setup['file']): Protections['starts'] {
+  const { findStart } = createNaming(file);
+  return Object.fromEntries(file.servers.map((server) => [server.name, findStart(server)]));
+}
+
 /** A sentence for each: what is gone, and how to say that it is meant. */
-export function findLosses(served: Protection, next: Setup): readonly string[] {
-  const { hasRules, hasLock, hasGuards } = describeProtection(next);
+export function findLosses(
+  served: Protection,
+  next: Setup,
+  { isServedIdle = NEVER_IDLE, isNextIdle = NEVER_IDLE }: FindLossesDeps = {},
+): readonly string[] {
+  const { hasRules, hasLock, hasGuards, details } = describeProtection(next);
+  const { meansNoRules, allowsFewer } = next.file;
+  const isCompared = served.details && details && !allowsFewer;
   return [
     served.hasRules &&
       !hasRules &&
-      !next.file.meansNoRules &&
+      !meansNoRules &&
       'All rules are gone. Put them back. If everybody is to use everything, write "rules": "everyone" (rules: everyone in YAML).',
     served.hasLock &&
       !hasLock &&
@@ -47,5 +74,17 @@ export function findLosses(served: Protection, next: Setup): readonly string[] {
       !hasGuards &&
       next.file.meansNoGuards !== true &&
       'All guards are gone. Put them back. If nobody is to look at what goes through any more, write "guards": [].',
+    ...(isCompared
+      ? findFewerProtections(
+          { ...served.details, isIdle: isServedIdle, ...((meansNoRules || !hasRules) && NO_RULES) },
+          { ...details, isIdle: isNextIdle },
+        ).map((loss) => `${loss} ${FEWER}`)
+      : []),
   ].filter((loss) => loss !== false);
 }
+
+const NEVER_IDLE: IsIdle = () => false;
+/** That they are gone is meant, or told already. */
+const NO_RULES = { rules: [] };
+const FEWER =
+  'Put it back. If it is to protect less, write "allowFewerProtections": true (allowFewerProtections: true in YAML).';

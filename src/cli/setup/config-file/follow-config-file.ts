@@ -1,6 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
 import { formatProblem } from '../../../config/problem.ts';
 import type { Log } from '../../../platform/log.ts';
+import type { IsIdle } from '../../../policy/compare-protections.ts';
+import type { IdlePattern } from '../../../upstreams/catalog/idle-patterns.ts';
 import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import { describeProtection, findLosses, summarizeSetup } from './find-losses.ts';
 import type { ReadSetup } from './read-setup.ts';
@@ -13,6 +15,8 @@ export interface FollowActions {
    * none where somebody asked for it.
    */
   readonly load: (setup: Setup, changed: readonly string[]) => Promise<void>;
+  /** Patterns that fit nothing of what servers have listed, were this the setup. */
+  findIdlePatterns(setup: Setup): readonly IdlePattern[];
   /** Before the process ends because its terminal was closed. */
   readonly close: () => Promise<void>;
   readonly log: Log;
@@ -32,7 +36,7 @@ export type Following = ReturnType<typeof followConfigFile>;
 export function followConfigFile(options: FollowOptions) {
   const { watched, read, load, close, log } = options;
   const { path } = watched.file;
-  let served = describeProtection(options.setup);
+  let served = options.setup;
   let loading: Promise<boolean> | undefined;
   let isOutdated = false;
   let hasEnded = false;
@@ -80,7 +84,10 @@ export function followConfigFile(options: FollowOptions) {
       );
       return false;
     }
-    const losses = findLosses(served, parsed.setup);
+    const losses = findLosses(describeProtection(served), parsed.setup, {
+      isServedIdle: createIsIdle(served),
+      isNextIdle: createIsIdle(parsed.setup),
+    });
     if (losses.length > 0) {
       log.error(
         'The configuration file was not loaded, because users could do more without what it has lost. The one that was loaded before is kept until the next start, which takes the file as it is.',
@@ -92,10 +99,16 @@ export function followConfigFile(options: FollowOptions) {
     changed.clear();
     await load(parsed.setup, files);
     lockWatch.skip(lockStamp);
-    served = describeProtection(parsed.setup);
+    served = parsed.setup;
     for (const warning of parsed.warnings) log.warn(warning);
     log.info('Loaded the configuration file anew.', { path, ...summarizeSetup(parsed.setup) });
     return true;
+  }
+
+  function createIsIdle(setup: Setup): IsIdle {
+    const idle = options.findIdlePatterns(setup);
+    return (subject, pattern) =>
+      idle.some((one) => one.subject === subject && one.pattern === pattern);
   }
 
   const watch = (file: StampedFile) =>
