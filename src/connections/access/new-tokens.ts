@@ -27,8 +27,6 @@ export interface RenewedConnection {
   readonly marked: ConnectionRecord;
   /** Undefined for those that were not saved. */
   readonly tokens: IssuedTokens | undefined;
-  /** Whether the server had refused the token before. */
-  readonly isForced: boolean;
 }
 
 export interface NewTokensDeps {
@@ -50,7 +48,7 @@ export function createNewTokens(deps: NewTokensDeps): NewTokens {
 
   /** @throws StoreUnavailable */
   async function storeOnce(
-    { place, server, marked, isForced }: RenewedConnection,
+    { place, server, marked }: RenewedConnection,
     tokens: IssuedTokens,
   ): Promise<ConnectionRecord | undefined> {
     for (;;) {
@@ -61,7 +59,7 @@ export function createNewTokens(deps: NewTokensDeps): NewTokens {
         return undefined;
       }
       if (stored.record.renewal?.attempt !== marked.renewal?.attempt) return undefined;
-      const next = applyTokens(stored.record, tokens, isForced, clock.now());
+      const next = applyTokens(stored.record, tokens, clock.now());
       if ((await records.replace(place, stored, next)) !== undefined) return next;
     }
   }
@@ -98,7 +96,6 @@ export function createNewTokens(deps: NewTokensDeps): NewTokens {
 function applyTokens(
   record: ConnectionRecord,
   { accessToken, refreshToken, expiresInSeconds, scopes }: IssuedTokens,
-  isForced: boolean,
   now: number,
 ): ConnectionRecord {
   return {
@@ -112,6 +109,6 @@ function applyTokens(
     scopes: scopes ?? record.scopes,
     usedAt: now,
     renewal: undefined,
-    forcedAt: isForced ? now : undefined,
+    forced: record.forced && { ...record.forced, isRenewed: true },
   };
 }

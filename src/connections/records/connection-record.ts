@@ -40,8 +40,10 @@ export interface ConnectionRecord {
   readonly usedAt: number;
   /** A renewal whose outcome is not noted: it is under way, or the replica that began it has died. */
   readonly renewal?: { readonly attempt: string; readonly at: number } | undefined;
-  /** When this token was asked for because the server had refused the one before. */
-  readonly forcedAt?: number | undefined;
+  /** When a token was last asked for because the server had answered 401 to the one before, and whether this one came since. */
+  readonly forced?: { readonly at: number; readonly isRenewed: boolean } | undefined;
+  /** When the server itself was last asked whether it refuses the token. */
+  readonly askedAt?: number | undefined;
   /** Until when the lists name it. */
   readonly listedUntil: number;
 }
