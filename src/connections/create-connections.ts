@@ -25,6 +25,7 @@ import { createConnectionRecords } from './records/records.ts';
 import { createFindLoginPlace } from './servers/authorization-server.ts';
 import { createOAuthClients } from './servers/clients.ts';
 import { createOutbound } from './servers/outbound.ts';
+import { createRevokeConnection } from './servers/revoke-connection.ts';
 import { createRevokeTokens } from './servers/revoke-tokens.ts';
 import { createAuthenticateForm } from './tokens/client-authentication.ts';
 import { createTokenEndpoint } from './tokens/token-endpoint.ts';
@@ -74,6 +75,7 @@ export function createConnections(
   const authenticate = createAuthenticateForm(keys, clock);
   const tokenEndpoint = createTokenEndpoint({ outbound, authenticate, clock });
   const revokeTokens = createRevokeTokens(clients, tokenEndpoint);
+  const revokeConnection = createRevokeConnection(revokeTokens);
   const findLoginPlace = createFindLoginPlace(outbound, clock);
   const parts = {
     ...shared,
@@ -83,6 +85,7 @@ export function createConnections(
     clients,
     tokenEndpoint,
     revokeTokens,
+    revokeConnection,
     findLoginPlace,
   };
   const renewal = createRenewal({ ...parts, locks: changes });

@@ -6,6 +6,7 @@ import type { ConnectionServer } from '../connection.ts';
 import type { ConnectionRecord } from '../records/connection-record.ts';
 import type { Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
+import { isSameAccount } from '../servers/revoke-connection.ts';
 import type { RevokeTokens } from '../servers/revoke-tokens.ts';
 import type { IssuedTokens } from '../tokens/token-answer.ts';
 
@@ -53,8 +54,9 @@ export function createNewTokens(deps: NewTokensDeps): NewTokens {
   ): Promise<ConnectionRecord | undefined> {
     for (;;) {
       const stored = await records.read(place);
-      if (stored === undefined) {
-        // It was ended meanwhile, and nobody else can end what came since.
+      const isOthers = stored && isSameAccount(marked, stored.record) === false;
+      if (stored === undefined || isOthers) {
+        // It was ended meanwhile, or is another account's, and nobody else can end what came since.
         await revokeTokens(server, marked, tokens);
         return undefined;
       }
