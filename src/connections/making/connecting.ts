@@ -286,7 +286,8 @@ export function createConnecting(
       former && (await revokeFormer(deps.revokeConnection, server, { former, current: record }));
     if (problem === undefined) return describeConnection(server, record);
     const told = { ...record, problem };
-    await records.replace(place, written, told);
+    // The connection stands, whatever becomes of this.
+    await records.replace(place, written, told).catch(() => undefined);
     return describeConnection(server, told);
   }
 

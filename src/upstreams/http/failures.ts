@@ -118,7 +118,7 @@ function describeRefusal({ status, headers, hadToken, hadLogin }: RefusedAnswer)
     return `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
   }
   if (status === 401 && hadLogin) {
-    return 'it refused this call (401); the login at it is kept, as what is behind it may have refused, and not the server itself';
+    return 'it refused this call (401); the login at it is kept, as what is behind it may have refused, and not the server itself; if it refuses all calls, connect it again';
   }
   if (status === 401 && hadToken) {
     return 'it refuses the token in its "headers" (401): check that it is complete (that of an Authorization header begins with "Bearer "), is for this server, and has neither expired nor been revoked';
