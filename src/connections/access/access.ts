@@ -76,7 +76,6 @@ export function createConnectionAccess({
     { token }: ActiveAccess,
     isRefusedItself: () => Promise<boolean>,
   ): Promise<Access> {
-    known.forget(place);
     const isSame = (found: Access) => found.kind === 'active' && found.token === token;
     let access = await renewal.renew(place, server, token);
     // One that was under way for another reason came to the token that was refused.
