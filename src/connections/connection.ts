@@ -61,7 +61,7 @@ export interface ConnectionInfo {
   readonly since: number | undefined;
   /** Those that were granted; undefined where it is not known. */
   readonly scopes: readonly string[] | undefined;
-  /** Why a login is needed, in words for people; undefined where none is. */
+  /** Why a login is needed, or what was not ended of the login that this one replaced, in words for people. */
   readonly problem: string | undefined;
 }
 

@@ -42,14 +42,17 @@ export interface Connections {
   /** As far as it is known here and now; asks nobody. */
   peekConnectionId(owner: ConnectionOwner, server: ConnectionServer): string | undefined;
   /**
-   * The server refused this token. 401: one renewal, and where that token is refused, too, a login is needed. 403 with
-   * `insufficient_scope`: a login is needed for the scopes. Resolves to what to go on with. Never rejects.
+   * The server refused a request with this token. 401: a renewal, at most once a minute. Where the new token is refused, too,
+   * `isRefusedItself` asks the server itself whether it refuses the token, at most once a minute; only then a login is needed. 403
+   * with `insufficient_scope`: a login is needed for the scopes. Resolves to what to go on with: where no other token is to be had,
+   * by the same. Nothing of it concerns other callers, unless a login is needed. Never rejects.
    */
   noteRefusal(
     owner: ConnectionOwner,
     server: ConnectionServer,
     used: ActiveAccess,
     refusal: { readonly status: 401 | 403; readonly challenge: string | undefined },
+    isRefusedItself: () => Promise<boolean>,
   ): Promise<Access>;
   /** @throws StoreUnavailable */
   describe(owner: ConnectionOwner, server: ConnectionServer): Promise<ConnectionInfo>;

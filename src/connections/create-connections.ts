@@ -27,6 +27,7 @@ import { createFindLoginPlace, type FindLoginPlace } from './servers/authorizati
 import { createOAuthClients } from './servers/clients.ts';
 import { createKnownIssuers } from './servers/known-issuers.ts';
 import { createOutbound } from './servers/outbound.ts';
+import { createRevokeConnection } from './servers/revoke-connection.ts';
 import { createRevokeTokens } from './servers/revoke-tokens.ts';
 import { createAuthenticateForm } from './tokens/client-authentication.ts';
 import { createTokenEndpoint } from './tokens/token-endpoint.ts';
@@ -83,6 +84,7 @@ export function createConnections(
   const authenticate = createAuthenticateForm(keys, clock);
   const tokenEndpoint = createTokenEndpoint({ outbound, authenticate, clock });
   const revokeTokens = createRevokeTokens(clients, tokenEndpoint);
+  const revokeConnection = createRevokeConnection(revokeTokens);
   const findNamed = createFindLoginPlace(outbound, clock);
   const findLoginPlace: FindLoginPlace = async (server) => {
     const place = await findNamed(server);
@@ -98,6 +100,7 @@ export function createConnections(
     clients,
     tokenEndpoint,
     revokeTokens,
+    revokeConnection,
     findLoginPlace,
   };
   const renewal = createRenewal({ ...parts, locks: changes });

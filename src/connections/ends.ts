@@ -4,16 +4,14 @@ import type { KnownAccess } from './access/known-access.ts';
 import type { ConnectionChanges } from './changes.ts';
 import type { ConnectionServer, EndedBy } from './connection.ts';
 import type { ConnectionObserver, Connections } from './connections.ts';
-import type { ConnectionRecord } from './records/connection-record.ts';
-import { isMadeFor } from './records/made-for.ts';
 import type { FindPlace, Place } from './records/place.ts';
 import type { ConnectionRecords } from './records/records.ts';
-import type { RevokeTokens } from './servers/revoke-tokens.ts';
+import type { RevokeConnection } from './servers/revoke-connection.ts';
 
 export interface ConnectionEndsDeps {
   readonly records: ConnectionRecords;
   readonly known: KnownAccess;
-  readonly revokeTokens: RevokeTokens;
+  readonly revokeConnection: RevokeConnection;
   readonly changes: ConnectionChanges;
   readonly observers: readonly ConnectionObserver[];
   readonly findPlace: FindPlace;
@@ -31,7 +29,7 @@ const MAX_AT_ONCE = 20;
 export function createConnectionEnds(
   deps: ConnectionEndsDeps,
 ): Pick<Connections, 'end' | 'endOfUser' | 'endAtServer'> {
-  const { records, known, revokeTokens, changes, observers, findPlace, findServer } = deps;
+  const { records, known, revokeConnection, changes, observers, findPlace, findServer } = deps;
 
   /** First here: whatever the authorization server says, nothing is sent by it from now on. */
   async function endOne(
@@ -49,27 +47,7 @@ export function createConnectionEnds(
       const event = { owner, server: name, connectionId: record.id, by };
       for (const observer of observers) observer.ended?.(event);
     }
-    return { isEnded: true, problem: await revoke(place, server, record) };
-  }
-
-  async function revoke(
-    place: Place,
-    server: ConnectionServer | undefined,
-    record: ConnectionRecord | undefined,
-  ): Promise<string | undefined> {
-    if (record === undefined)
-      return `the connection to ${place.server} could not be read, so nothing was revoked there`;
-    const { issuer, revocationUrl } = record;
-    const advice = `end it at ${issuer}, too`;
-    if (server === undefined)
-      return `${place.server} is not configured any more, so nothing was revoked there: ${advice}`;
-    // The secret that there is now is another's.
-    if (record.client.source === 'configured' && !isMadeFor(record, server))
-      return `${place.server} was set up anew since, so nothing was revoked there: ${advice}`;
-    if (revocationUrl === undefined)
-      return `the authorization server of ${place.server} revokes no tokens (RFC 7009): ${advice}`;
-    const said = await revokeTokens(server, record, record);
-    return said && `${place.server}’s revocation endpoint ${said}: ${advice}`;
+    return { isEnded: true, problem: await revokeConnection(place, server, record) };
   }
 
   async function endAll(places: readonly Place[], by: EndedBy) {

@@ -58,6 +58,11 @@ export interface Policy {
    */
   judge?(item: PolicyItem, caller: PolicyCaller, args: JsonObject | undefined): Verdict;
   /**
+   * Whether it may let the caller have something of a server, whatever that has. Names of its tools and prompts begin like this;
+   * its URIs may be any.
+   */
+  mayAllowSome?(namesBegin: string, caller: PolicyCaller): boolean;
+  /**
    * Why nobody sees what a server says of itself: the rest of a sentence that begins with its name. `said` is an item as the
    * server wrote it, or the text of its instructions. Asked when the server has listed its items, and whenever its instructions are told.
    */
@@ -95,6 +100,8 @@ export const joinPolicies = (policies: readonly Policy[]): Policies => ({
     }
     return allowed;
   },
+  mayAllowSome: (namesBegin, caller) =>
+    policies.every(({ mayAllowSome }) => mayAllowSome?.(namesBegin, caller) !== false),
   findHidden(server, kind, said) {
     for (const { findHidden } of policies) {
       const reason = findHidden?.(server, kind, said);

@@ -131,7 +131,10 @@ export async function openUpstreams(
     },
   });
 
-  const doors = createDoors({ requests: parts.connections?.requests });
+  const doors = createDoors({
+    requests: parts.connections?.requests,
+    baseUrl: config.server.baseUrl,
+  });
   const toFailedResult = createToFailedResult({ clock, log });
 
   const catalogs = createUpstreamCatalogs(compiled, {

@@ -10,7 +10,7 @@ import type { FindPlace, Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
 import { readBearerChallenge } from '../servers/protected-resource.ts';
 import { findRenewalTime, type KnownAccess } from './known-access.ts';
-import { describeMissing, findLoginNeed, type Renewal } from './renewal.ts';
+import { describeMissing, FORCED_AGAIN_MS, findLoginNeed, type Renewal } from './renewal.ts';
 
 export interface ConnectionAccessDeps {
   readonly records: ConnectionRecords;
@@ -24,8 +24,6 @@ export interface ConnectionAccessDeps {
 /** A model tries again at once: the authorization server must not hear of each try. */
 const FAILURE_MS = 5000;
 const MAX_FAILURES = 2000;
-/** A token that came because the one before was refused, and is refused itself, is worth nothing; later it has expired. */
-const FRESH_MS = 120_000;
 const DAY_MS = 86_400_000;
 
 export function createConnectionAccess({
@@ -71,29 +69,40 @@ export function createConnectionAccess({
     await records.replace(place, stored, next).catch(() => undefined);
   }
 
+  /** A call that was refused may have been so by what is behind the server, and others are served by the same token. */
   async function renewRefused(
     place: Place,
     server: ConnectionServer,
-    used: ActiveAccess,
+    { token }: ActiveAccess,
+    isRefusedItself: () => Promise<boolean>,
   ): Promise<Access> {
-    known.forget(place);
+    const isSame = (found: Access) => found.kind === 'active' && found.token === token;
+    let access = await renewal.renew(place, server, token);
+    // One that was under way for another reason came to the token that was refused.
+    if (isSame(access)) access = await renewal.renew(place, server, token);
+    if (!isSame(access)) return access;
+    return (await endIfRefused(place, server, token, isRefusedItself)) ?? access;
+  }
+
+  /** Undefined where it goes on: the server takes the token, was asked already, or another token may be had soon. */
+  async function endIfRefused(
+    place: Place,
+    server: ConnectionServer,
+    token: string,
+    isRefusedItself: () => Promise<boolean>,
+  ): Promise<Access | undefined> {
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
-    const needed = findLoginNeed(record, server);
-    if (needed !== undefined) return needed;
-    const isCurrent = record.accessToken === used.token;
-    const isFresh = record.forcedAt !== undefined && clock.now() - record.forcedAt < FRESH_MS;
-    if (isCurrent && isFresh) {
-      const reason = `${server.name} refuses the token that its authorization server has just made for this account: log in again`;
-      const required = await renewal.requireLogin(place, stored, reason);
-      if (required !== undefined) return required;
-    }
-    const access = await renewal.renew(place, server, used.token);
-    // One that was under way for another reason came to the token that was refused.
-    return access.kind === 'active' && access.token === used.token
-      ? renewal.renew(place, server, used.token)
-      : access;
+    const now = clock.now();
+    const { forced, askedAt, refreshToken } = record;
+    const isFresh = refreshToken === undefined || forced?.isRenewed === true;
+    const isAsked = askedAt !== undefined && now - askedAt < FORCED_AGAIN_MS;
+    if (record.accessToken !== token || !isFresh || isAsked) return undefined;
+    // Of all replicas one asks.
+    const asking = await records.replace(place, stored, { ...record, askedAt: now });
+    if (asking === undefined || !(await isRefusedItself())) return undefined;
+    return renewal.requireLogin(place, asking, describeRefused(server, refreshToken));
   }
 
   return {
@@ -104,7 +113,7 @@ export function createConnectionAccess({
     },
     peekConnectionId: (owner, server) =>
       known.get(findPlace(owner, server.name), server)?.connectionId,
-    async noteRefusal(owner, server, used, { status, challenge }) {
+    async noteRefusal(owner, server, used, { status, challenge }, isRefusedItself) {
       const place = findPlace(owner, server.name);
       if (status === 403) {
         const { scopes } = readBearerChallenge(challenge);
@@ -117,15 +126,18 @@ export function createConnectionAccess({
         };
       }
       const key = `${place.hash} ${used.token}`;
+      // What failed is this caller's: others are served by what there is.
       return refusals
-        .run(key, () => renewRefused(place, server, used))
-        .then(
-          (access) => noteFailure(place, access),
-          () => describeUnreadable(server),
-        );
+        .run(key, () => renewRefused(place, server, used, isRefusedItself))
+        .catch(() => describeUnreadable(server));
     },
   };
 }
+
+const describeRefused = ({ name }: ConnectionServer, refreshToken: string | undefined): string =>
+  refreshToken === undefined
+    ? `${name} refuses its token, and its authorization server gave none to renew it: log in again`
+    : `${name} refuses the token that its authorization server has just made for this account: log in again`;
 
 const describeUnreadable = ({ name }: ConnectionServer): Access => ({
   kind: 'unavailable',

@@ -6,6 +6,7 @@ import type { ConnectionServer } from '../connection.ts';
 import type { ConnectionRecord } from '../records/connection-record.ts';
 import type { Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
+import { isSameAccount } from '../servers/revoke-connection.ts';
 import type { RevokeTokens } from '../servers/revoke-tokens.ts';
 import type { IssuedTokens } from '../tokens/token-answer.ts';
 
@@ -27,8 +28,6 @@ export interface RenewedConnection {
   readonly marked: ConnectionRecord;
   /** Undefined for those that were not saved. */
   readonly tokens: IssuedTokens | undefined;
-  /** Whether the server had refused the token before. */
-  readonly isForced: boolean;
 }
 
 export interface NewTokensDeps {
@@ -50,18 +49,19 @@ export function createNewTokens(deps: NewTokensDeps): NewTokens {
 
   /** @throws StoreUnavailable */
   async function storeOnce(
-    { place, server, marked, isForced }: RenewedConnection,
+    { place, server, marked }: RenewedConnection,
     tokens: IssuedTokens,
   ): Promise<ConnectionRecord | undefined> {
     for (;;) {
       const stored = await records.read(place);
-      if (stored === undefined) {
-        // It was ended meanwhile, and nobody else can end what came since.
+      const isOthers = stored && isSameAccount(marked, stored.record) === false;
+      if (stored === undefined || isOthers) {
+        // It was ended meanwhile, or is another account's, and nobody else can end what came since.
         await revokeTokens(server, marked, tokens);
         return undefined;
       }
       if (stored.record.renewal?.attempt !== marked.renewal?.attempt) return undefined;
-      const next = applyTokens(stored.record, tokens, isForced, clock.now());
+      const next = applyTokens(stored.record, tokens, clock.now());
       if ((await records.replace(place, stored, next)) !== undefined) return next;
     }
   }
@@ -98,7 +98,6 @@ export function createNewTokens(deps: NewTokensDeps): NewTokens {
 function applyTokens(
   record: ConnectionRecord,
   { accessToken, refreshToken, expiresInSeconds, scopes }: IssuedTokens,
-  isForced: boolean,
   now: number,
 ): ConnectionRecord {
   return {
@@ -112,6 +111,6 @@ function applyTokens(
     scopes: scopes ?? record.scopes,
     usedAt: now,
     renewal: undefined,
-    forcedAt: isForced ? now : undefined,
+    forced: record.forced && { ...record.forced, isRenewed: true },
   };
 }

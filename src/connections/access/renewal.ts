@@ -31,8 +31,8 @@ import { createNewTokens } from './new-tokens.ts';
 
 export interface Renewal {
   /**
-   * What to go on with: by the token that is stored, where it is good, and is not `refused`; else by a new one. Never
-   * rejects.
+   * What to go on with: by the token that is stored, where it is good; else by a new one. In place of one that was `refused` (401)
+   * another is had once a minute at most: until then it is the same, which others may be served by. Never rejects.
    */
   renew(place: Place, server: ConnectionServer, refused?: string): Promise<Access>;
   /** The owner must log in again; undefined where the connection has changed meanwhile. @throws StoreUnavailable */
@@ -60,6 +60,8 @@ export interface RenewalDeps {
 
 /** Until a renewal that failed is tried again, while the token that there is still serves: calls do not wait for each try. */
 const AGAIN_MS = 20_000;
+/** What is behind a server may answer 401 to one caller as often as it is called: the token is everybody's who is served by it. */
+export const FORCED_AGAIN_MS = 60_000;
 
 export function createRenewal(deps: RenewalDeps): Renewal {
   const { records, known, clients, tokenEndpoint, changes, observers, clock, log } = deps;
@@ -106,10 +108,17 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const { record } = stored;
     const needed = findLoginNeed(record, server);
     if (needed !== undefined) return needed;
-    if (record.accessToken === refused) return undefined;
+    // One that is under way is waited for.
+    if (record.accessToken === refused && (mayForce(record) || record.renewal !== undefined))
+      return undefined;
     const until = isElsewhere ? (record.expiresAt ?? 0) - RESERVE_MS : findRenewalTime(record);
     return clock.now() < until ? known.note(place, server, record, since) : undefined;
   }
+
+  const mayForce = (record: ConnectionRecord): boolean =>
+    newTokens.hasUnsaved(record) ||
+    (record.refreshToken !== undefined &&
+      (record.forced === undefined || clock.now() - record.forced.at >= FORCED_AGAIN_MS));
 
   /** With the lock. */
   async function run(
@@ -120,18 +129,19 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
-    if (newTokens.hasUnsaved(record)) return useNew(place, server, record, undefined, refused);
+    if (newTokens.hasUnsaved(record)) return useNew(place, server, record, undefined);
+    const now = clock.now();
+    const isForced = record.accessToken === refused && now < findRenewalTime(record);
+    if (isForced && !mayForce(record)) return toAccess(record);
     const { refreshToken } = record;
-    if (refreshToken === undefined) {
-      return endUse(place, stored, refused, describeNoRefresh(server, refused));
-    }
-    const attempt = generateSecret();
-    const renewal = { attempt, at: clock.now() };
-    const marked = await records.replace(place, stored, { ...record, renewal });
+    if (refreshToken === undefined) return endUse(place, stored, describeNoRefresh(server));
+    const renewal = { attempt: generateSecret(), at: now };
+    const next = { ...record, renewal, ...(isForced && { forced: { at: now, isRenewed: false } }) };
+    const marked = await records.replace(place, stored, next);
     // Somebody has ended it, or has logged in again.
-    if (marked === undefined) return useStored(place, server, refused);
+    if (marked === undefined) return useStored(place, server);
     const isAgain = record.renewal !== undefined;
-    return send(place, server, marked, { refreshToken, isAgain }, refused);
+    return send(place, server, marked, { refreshToken, isAgain });
   }
 
   async function send(
@@ -139,7 +149,6 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     server: ConnectionServer,
     marked: StoredConnection,
     { refreshToken, isAgain }: { readonly refreshToken: string; readonly isAgain: boolean },
-    refused: string | undefined,
   ): Promise<Access> {
     const { record } = marked;
     let answer: TokenAnswer;
@@ -152,17 +161,17 @@ export function createRenewal(deps: RenewalDeps): Renewal {
       if (!(error instanceof NoAnswer) || !error.mayHaveArrived) await unmark(place, marked);
       const isNothingSent = error instanceof TooManyRequests;
       const what = isNothingSent || error instanceof NoAnswer ? error.message : 'was not asked';
-      return fail(place, server, refused, what, error);
+      return fail(place, server, what, error);
     }
     switch (answer.kind) {
       case 'issued':
-        return useNew(place, server, record, answer.tokens, refused);
+        return useNew(place, server, record, answer.tokens);
       case 'invalid_grant': {
         observe(server.name, 'login needed');
         const lost = isAgain ? ' (its answer to the renewal before was lost)' : '';
         const reason = `${server.name}’s token endpoint ${answer.said}${lost}: log in again`;
         const required = await requireLogin(place, marked, reason);
-        return required ?? useStored(place, server, refused);
+        return required ?? useStored(place, server);
       }
       case 'invalid_client': {
         await unmark(place, marked);
@@ -170,17 +179,17 @@ export function createRenewal(deps: RenewalDeps): Renewal {
         const said = isOurs
           ? await replaceClient(server, record, client.id, answer.said)
           : answer.said;
-        return fail(place, server, refused, said);
+        return fail(place, server, said);
       }
       case 'failed':
         await unmark(place, marked);
-        return fail(place, server, refused, answer.said);
+        return fail(place, server, answer.said);
     }
   }
 
   /** What stands there now, whoever wrote it. */
-  const useStored = async (place: Place, server: ConnectionServer, refused: string | undefined) =>
-    (await look(place, server, false, refused)) ?? describeBusy(server);
+  const useStored = async (place: Place, server: ConnectionServer) =>
+    (await look(place, server, false, undefined)) ?? describeBusy(server);
 
   /** Not before they are stored; undefined for those that were not stored then. */
   async function useNew(
@@ -188,16 +197,9 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     server: ConnectionServer,
     marked: ConnectionRecord,
     tokens: IssuedTokens | undefined,
-    refused: string | undefined,
   ): Promise<Access> {
-    const stored = await newTokens.store({
-      place,
-      server,
-      marked,
-      tokens,
-      isForced: refused !== undefined,
-    });
-    if (stored === undefined) return useStored(place, server, refused);
+    const stored = await newTokens.store({ place, server, marked, tokens });
+    if (stored === undefined) return useStored(place, server);
     observe(server.name, 'renewed');
     const event = { owner: place.owner, server: server.name, connectionId: stored.id };
     for (const observer of observers) observer.renewed?.(event);
@@ -248,20 +250,12 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     await records.replace(place, marked, { ...marked.record, renewal: undefined });
   }
 
-  const isUsable = (
-    { accessToken, expiresAt }: ConnectionRecord,
-    refused: string | undefined,
-  ): boolean =>
-    accessToken !== refused && (expiresAt === undefined || clock.now() < expiresAt - RESERVE_MS);
+  const isUsable = ({ expiresAt }: ConnectionRecord): boolean =>
+    expiresAt === undefined || clock.now() < expiresAt - RESERVE_MS;
 
-  /** There is no way to another token: the one that there is serves until its end, unless the server has refused it. */
-  async function endUse(
-    place: Place,
-    stored: StoredConnection,
-    refused: string | undefined,
-    reason: string,
-  ): Promise<Access> {
-    if (isUsable(stored.record, refused)) return toAccess(stored.record);
+  /** There is no way to another token: the one that there is serves until its end. */
+  async function endUse(place: Place, stored: StoredConnection, reason: string): Promise<Access> {
+    if (isUsable(stored.record)) return toAccess(stored.record);
     observe(place.server, 'login needed');
     const required = await requireLogin(place, stored, reason);
     return required ?? { kind: 'unavailable', reason: `${reason}; it has just changed` };
@@ -271,7 +265,6 @@ export function createRenewal(deps: RenewalDeps): Renewal {
   async function fail(
     place: Place,
     server: ConnectionServer,
-    refused: string | undefined,
     said: string,
     cause?: unknown,
   ): Promise<Access> {
@@ -285,7 +278,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     const { host } = new URL(record.tokenUrl);
     const reason = `${server.name}’s token endpoint (${host}) ${said.replace(`${host} `, '')}`;
     warn(server.name, reason, cause);
-    if (isUsable(record, refused)) return known.noteForNow(place, server, record, since, AGAIN_MS);
+    if (isUsable(record)) return known.noteForNow(place, server, record, since, AGAIN_MS);
     return {
       kind: 'unavailable',
       reason: `${reason}; the connection is kept`,
@@ -343,7 +336,5 @@ const describeBusy = ({ name }: ConnectionServer): Access => ({
   reason: `the connection to ${name} has just changed`,
 });
 
-const describeNoRefresh = ({ name }: ConnectionServer, refused: string | undefined): string =>
-  refused === undefined
-    ? `the token for ${name} has expired, and its authorization server gave none to renew it: log in again`
-    : `${name} refused its token, and its authorization server gave none to renew it: log in again`;
+const describeNoRefresh = ({ name }: ConnectionServer): string =>
+  `the token for ${name} has expired, and its authorization server gave none to renew it: log in again`;

@@ -28,6 +28,7 @@ import type { KnownClient, OAuthClients } from '../servers/clients.ts';
 import type { KnownIssuers } from '../servers/known-issuers.ts';
 import { NoAnswer } from '../servers/outbound.ts';
 import { buildRedirectUri } from '../servers/redirect-uri.ts';
+import { type RevokeConnection, revokeFormer } from '../servers/revoke-connection.ts';
 import type { RevokeTokens } from '../servers/revoke-tokens.ts';
 import type { FormPair } from '../tokens/client-authentication.ts';
 import type { IssuedTokens } from '../tokens/token-answer.ts';
@@ -47,6 +48,7 @@ export interface ConnectingDeps {
   readonly clients: OAuthClients;
   readonly tokenEndpoint: TokenEndpoint;
   readonly revokeTokens: RevokeTokens;
+  readonly revokeConnection: RevokeConnection;
   readonly findLoginPlace: FindLoginPlace;
   readonly issuers: Pick<KnownIssuers, 'note'>;
   readonly requests: Pick<LinkRequests, 'complete' | 'decline'>;
@@ -271,7 +273,7 @@ export function createConnecting(
     const place: Place = findPlace(login.owner, login.server);
     const now = clock.now();
     const since = deps.known.beginReading();
-    const { record } = await records.create(place, {
+    const { former, written } = await replaceStored(place, {
       id: randomBytes(CONNECTION_ID_BYTES).toString('base64url'),
       state: 'active',
       serverOrigin: login.serverOrigin,
@@ -287,19 +289,41 @@ export function createConnecting(
       refreshToken: tokens.refreshToken,
       scopes: tokens.scopes ?? login.scopes,
       account: tokens.account,
+      subject: tokens.subject,
       since: now,
       usedAt: now,
     });
-    await requireLogin().catch(async (problem: unknown) => {
+    const { record } = written;
+    await requireLogin().catch(async (thrown: unknown) => {
       await records.take(place);
-      throw problem;
+      deps.known.forget(place);
+      deps.changes.announce(place, 'missing');
+      if (former !== undefined) await deps.revokeConnection(place, server, former);
+      throw thrown;
     });
     deps.known.note(place, server, record, since);
     const event = { owner: place.owner, server: place.server, connectionId: record.id };
     for (const observer of deps.observers) observer.made?.(event);
     if (login.requestId !== undefined) await deps.requests.complete(login.requestId);
     deps.changes.announce(place, 'active');
-    return describeConnection(server, record);
+    const problem =
+      former && (await revokeFormer(deps.revokeConnection, server, { former, current: record }));
+    if (problem === undefined) return describeConnection(server, record);
+    const told = { ...record, problem };
+    // The connection stands, whatever becomes of this.
+    await records.replace(place, written, told).catch(() => undefined);
+    return describeConnection(server, told);
+  }
+
+  /** What was renewed meanwhile is the former one, too. */
+  async function replaceStored(place: Place, record: Omit<ConnectionRecord, 'listedUntil'>) {
+    for (;;) {
+      const standing = await records.read(place);
+      const written = standing
+        ? await records.replace(place, standing, { ...record, listedUntil: 0 })
+        : await records.create(place, record);
+      if (written !== undefined) return { former: standing?.record, written };
+    }
   }
 }
 

@@ -10,7 +10,7 @@ export interface ConnectionRecord {
   /** Another after each login; renewals keep it. */
   readonly id: string;
   readonly state: Exclude<ConnectionState, 'missing'>;
-  /** Why a login is needed. */
+  /** Why a login is needed; of one that is active, what was not ended of the login that it replaced. */
   readonly problem?: string | undefined;
   /** Of the server that it was made for. */
   readonly serverOrigin: string;
@@ -36,12 +36,16 @@ export interface ConnectionRecord {
   /** As granted; undefined where it is not known. */
   readonly scopes?: readonly string[] | undefined;
   readonly account?: string | undefined;
+  /** By what the authorization server knows the account (`sub` of its ID token); undefined where it does not say. */
+  readonly subject?: string | undefined;
   readonly since: number;
   readonly usedAt: number;
   /** A renewal whose outcome is not noted: it is under way, or the replica that began it has died. */
   readonly renewal?: { readonly attempt: string; readonly at: number } | undefined;
-  /** When this token was asked for because the server had refused the one before. */
-  readonly forcedAt?: number | undefined;
+  /** When a token was last asked for because the server had answered 401 to the one before, and whether this one came since. */
+  readonly forced?: { readonly at: number; readonly isRenewed: boolean } | undefined;
+  /** When the server itself was last asked whether it refuses the token. */
+  readonly askedAt?: number | undefined;
   /** Until when the lists name it. */
   readonly listedUntil: number;
 }

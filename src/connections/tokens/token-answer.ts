@@ -22,6 +22,8 @@ export interface IssuedTokens {
   readonly scopes: readonly string[] | undefined;
   /** How the account is called, for people to see; nothing is decided by it. */
   readonly account: string | undefined;
+  /** By what the account is known there; only to tell it from another. */
+  readonly subject: string | undefined;
 }
 
 export type TokenAnswer =
@@ -152,7 +154,7 @@ function readTokens(members: JsonObject): IssuedTokens | string {
     refreshToken: isToken(refreshToken) ? refreshToken : undefined,
     expiresInSeconds: readSeconds(holder.expires_in),
     scopes: readScopes(holder.scope),
-    account: readAccount(members.id_token),
+    ...readAccount(members.id_token),
   };
 }
 
@@ -185,13 +187,15 @@ function readScopes(value: unknown): readonly string[] | undefined {
  * OpenID Connect Core §5.1 and §3.1.3.7: it came from the token endpoint itself, by TLS, and is only shown, so no signature is
  * checked.
  */
-function readAccount(idToken: unknown): string | undefined {
-  if (typeof idToken !== 'string' || idToken.length > 2 * MAX_TOKEN) return undefined;
-  const claims = parseObject(Buffer.from(idToken.split('.')[1] ?? '', 'base64url'));
-  for (const name of ['email', 'preferred_username', 'name', 'sub']) {
+function readAccount(idToken: unknown): Pick<IssuedTokens, 'account' | 'subject'> {
+  const claims =
+    typeof idToken === 'string' && idToken.length <= 2 * MAX_TOKEN
+      ? parseObject(Buffer.from(idToken.split('.')[1] ?? '', 'base64url'))
+      : undefined;
+  const [account] = ['email', 'preferred_username', 'name', 'sub'].flatMap((name) => {
     const value = claims?.[name];
-    const shown = typeof value === 'string' ? cleanText(value, 200) : '';
-    if (shown !== '') return shown;
-  }
-  return undefined;
+    return (typeof value === 'string' && cleanText(value, 200)) || [];
+  });
+  const { sub } = claims ?? {};
+  return { account, subject: typeof sub === 'string' && sub !== '' ? sub : undefined };
 }

@@ -1,5 +1,5 @@
 // §4.4: how the methods run that both eras share, beside those about one item (run-call.ts).
-import { fail } from '../../errors/gateway-error.ts';
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { findWritten, isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { SKILLS, TASKS } from '../../protocol/extensions.ts';
@@ -40,18 +40,46 @@ export const METHOD_RUNS: Readonly<Record<string, RunMethod>> = {
     catalog.complete(readCompletionRequest(params), context).then(({ meta, ...completion }) => ({
       result: { completion, ...(meta !== undefined && { _meta: meta }) },
     })),
-  'skills/get': (params, context, { catalog }) =>
+  'skills/list': runOfSkills('skills', runList('skills')),
+  'skills/get': runOfSkills('skills', (params, context, { catalog }) =>
     catalog
       .getSkill(readString(params, 'uri'), context)
       .then(({ skill, cache = NOT_CACHED }) => ({ result: { skill }, cache })),
+  ),
   // SEP-2640: it is what there is at this moment, and is kept by nobody.
-  'resources/directory/read': (params, context, { catalog }) =>
+  'resources/directory/read': runOfSkills('directories', (params, context, { catalog }) =>
     catalog
       .readDirectory(readString(params, 'uri'), readCursor(params), context)
       .then(({ items, nextCursor }) => ({
         result: { resources: items, ...(nextCursor !== undefined && { nextCursor }) },
       })),
+  ),
 };
+
+/** A server behind the gateway may have skills tomorrow; where nobody has any now, there is no such method. */
+function runOfSkills(offer: 'skills' | 'directories', run: RunMethod): RunMethod {
+  async function requireOffer(context: CallContext, { catalog, record }: Call): Promise<void> {
+    const { offers } = await catalog.describe(context);
+    if (offers[offer] === true) return;
+    const key = record.era === 'session' ? 'method_not_found' : 'unknown_method';
+    failUnknownMethod(key, record.methodName ?? '');
+  }
+
+  return async function runWhereOffered(params, context, call) {
+    try {
+      const done = await run(params, context, call);
+      if (hasNoSkills(done)) await requireOffer(context, call);
+      return done;
+    } catch (thrown) {
+      const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
+      if (isUnknown) await requireOffer(context, call);
+      throw thrown;
+    }
+  };
+}
+
+const hasNoSkills = ({ result }: MethodResult): boolean =>
+  isObject(result) && Array.isArray(result.skills) && result.skills.length === 0;
 
 export function failUnknownMethod(
   key: 'method_not_found' | 'unknown_method',

@@ -84,7 +84,7 @@ function renderHosts(hosts: readonly string[] | undefined): string {
 /** The connection stands. */
 export const renderConnectedPage = (
   owner: PageOwner,
-  { server, account }: Pick<ConnectionInfo, 'server' | 'account'>,
+  { server, account, problem }: Pick<ConnectionInfo, 'server' | 'account' | 'problem'>,
 ): Reply =>
   renderPage(owner, {
     status: 200,
@@ -94,7 +94,9 @@ export const renderConnectedPage = (
       account === undefined
         ? ''
         : `The account there is <strong><bdi>${escapeHtml(shorten(account, MAX_ACCOUNT))}</bdi></strong>. `
-    }Go back to your app: what it was asked for goes on by itself. If it does not, ask once more.</p>
+    }Go back to your app: what it was asked for goes on by itself. If it does not, ask once more.</p>${
+      problem === undefined ? '' : `\n<p class="warning">${escapeHtml(problem)}.</p>`
+    }
 <p class="aside">You can close this page.</p>
 ${renderLinks(owner)}`,
   });

@@ -29,6 +29,8 @@ export interface CompiledRule {
    * arguments may.
    */
   mayHoldFor(namesBegin: string, item: RuledItem, caller: RuleCaller): boolean;
+  /** The same of all that a server may have, resources included. */
+  mayAllowSome(namesBegin: string, caller: RuleCaller): boolean;
   /** Works out what its condition needs of the caller. */
   bindCaller(caller: RuleCaller): void;
   /** Whether its condition is fulfilled; one that fails is not. */
@@ -81,8 +83,17 @@ const NEVER: Condition = { ...NOTHING, evaluate: () => undefined };
 
 const DENIED: RuleDecision = { kind: 'denied' };
 
+/** For conditions that look at the user and the client alone. */
+const ANYTHING: RuledItem = {
+  kind: 'resource',
+  name: '',
+  server: '',
+  annotations: {},
+  args: undefined,
+};
+
 function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition): CompiledRule {
-  const { fits: mayUse, fitsSome } = compileMay(may);
+  const { fits: mayUse, fitsSome, hasResources } = compileMay(may);
   const { fits, mayFit, scopes } = compileWho(who);
   const allowed: RuleDecision = { kind: 'allowed', rule: place };
   // One of them is enough: the client is told the first.
@@ -93,6 +104,8 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
   };
   const { looksAtArgs, looksAtTool, bindCaller, evaluate } = condition;
   const holds: CompiledRule['holds'] = (item, caller) => evaluate(item, caller) === true;
+  const mayHoldSomewhere = (item: RuledItem, caller: RuleCaller): boolean =>
+    looksAtTool || looksAtArgs || holds(item, caller);
   function hasScope(caller: RuleCaller): boolean {
     if (scopes === undefined) return true;
     const granted = readScopes(caller.user);
@@ -116,7 +129,9 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     // There is nothing at a read that a condition on arguments could look at.
     isAbout: ({ kind }, text) => !(looksAtArgs && kind === 'resource') && mayUse(kind, text),
     mayHoldFor: (namesBegin, item, caller) =>
-      fitsSome(namesBegin) && (looksAtTool || looksAtArgs || holds(item, caller)),
+      fitsSome(namesBegin) && mayHoldSomewhere(item, caller),
+    mayAllowSome: (namesBegin, caller) =>
+      (hasResources || fitsSome(namesBegin)) && mayHoldSomewhere(ANYTHING, caller),
     bindCaller,
     findRounded: condition.findRounded,
     holds,

@@ -65,6 +65,8 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): CompiledRule
         ? decided
         : addAsked(decided, askByArgs(asked, pendingAsks, item, caller));
     },
+    mayAllowSome: (namesBegin, caller) =>
+      memory.open(caller).facts.addressed.some(({ rule }) => rule.mayAllowSome(namesBegin, caller)),
     withOwnMemory: () => createJudge(rules, clock),
   };
 }
@@ -77,6 +79,7 @@ const NO_RULES: CompiledRules = {
   namedFacts: new Map(),
   prepareFor: async () => {},
   decide: () => ALLOWED,
+  mayAllowSome: () => true,
   withOwnMemory: () => NO_RULES,
 };
 
@@ -244,6 +247,7 @@ function hasSameMembers(one: JsonObject, other: JsonObject): boolean {
 
 export const createRulesPolicy = (rules: Rules): Policy => ({
   prepareFor: rules.prepareFor,
+  mayAllowSome: rules.mayAllowSome,
   judge({ kind, name, server, annotations, namesBegin, isOpen }, caller, args) {
     if (isOpen === true) return ALLOWED;
     const decision = rules.decide({ kind, name, server, annotations, namesBegin, args }, caller);

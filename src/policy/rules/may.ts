@@ -21,6 +21,8 @@ export interface CompiledMay {
   fits(kind: ItemKind, text: string): boolean;
   /** Whether one of them fits some tool or prompt whose name begins so. */
   fitsSome(namesBegin: string): boolean;
+  /** Whether one of them is about resources. */
+  readonly hasResources: boolean;
 }
 
 export function compileMay(patterns: readonly string[]): CompiledMay {
@@ -36,6 +38,7 @@ export function compileMay(patterns: readonly string[]): CompiledMay {
   const ofNames = parsed.filter(({ kind }) => kind !== 'resource');
   return {
     fits: (kind, text) => globs[kind].some((matches) => matches(text)),
+    hasResources: ofNames.length < parsed.length,
     fitsSome: (namesBegin) => ofNames.some(({ glob }) => canBegin(glob, namesBegin)),
   };
 }

@@ -15,6 +15,8 @@ export interface Rules {
   prepareFor(caller: RuleCaller, work: Turns): Promise<void>;
   /** At once, and without effect. */
   decide(item: RuledItem, caller: RuleCaller): RuleDecision;
+  /** See `Policy`. */
+  mayAllowSome(namesBegin: string, caller: RuleCaller): boolean;
 }
 
 export interface CompiledRules extends Rules {

@@ -13,7 +13,7 @@ import { loadPrepared } from './joined-view.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import { type Access, toWho, type View, type Who } from './view.ts';
+import { type Access, mayUseSome, toWho, type View, type Who } from './view.ts';
 
 export interface DescribeDeps {
   readonly view: View;
@@ -72,7 +72,11 @@ function joinOrReplace(
     : sections.map(({ text }) => fitInstructions(text))[0];
 }
 
+const NOTHING = { offers: joinOffers([]), instructions: undefined };
+
 async function describeServer(deps: DescribeDeps, planned: PlannedServer, who: Who) {
+  const isOnlyOne = deps.view.shown === 'own';
+  if (isOnlyOne && !mayUseSome(deps.getPlan(), planned, who)) return NOTHING;
   const description = await planned.server.lists.describe(who.upstream, who.patience);
   return {
     offers: readOffers(description),
@@ -151,18 +155,20 @@ function readOffers(description: UpstreamDescription | undefined): Offers {
   };
 }
 
-const joinOffers = (all: readonly Offers[]): Offers => ({
-  tools: all.some(({ tools }) => tools),
-  prompts: all.some(({ prompts }) => prompts),
-  resources: all.some(({ resources }) => resources),
-  subscriptions: all.some(({ subscriptions }) => subscriptions),
-  listChanges: all.some(({ listChanges }) => listChanges === true),
-  completions: all.some(({ completions }) => completions),
-  logging: all.some(({ logging }) => logging),
-  skills: all.some(({ skills }) => skills === true),
-  directories: all.some(({ directories }) => directories === true),
-  ...(all.some(({ tasks }) => tasks === true) && { tasks: true }),
-});
+function joinOffers(all: readonly Offers[]): Offers {
+  return {
+    tools: all.some(({ tools }) => tools),
+    prompts: all.some(({ prompts }) => prompts),
+    resources: all.some(({ resources }) => resources),
+    subscriptions: all.some(({ subscriptions }) => subscriptions),
+    listChanges: all.some(({ listChanges }) => listChanges === true),
+    completions: all.some(({ completions }) => completions),
+    logging: all.some(({ logging }) => logging),
+    skills: all.some(({ skills }) => skills === true),
+    directories: all.some(({ directories }) => directories === true),
+    ...(all.some(({ tasks }) => tasks === true) && { tasks: true }),
+  };
+}
 
 // §18.2: the instructions of several servers as one text.
 

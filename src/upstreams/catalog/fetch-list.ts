@@ -39,7 +39,7 @@ const MAX_BYTES = 8_388_608;
 
 const MIN_TTL_MS = 1_000;
 const MAX_TTL_MS = 3_600_000;
-const DEFAULT_TTL_MS = 60_000;
+export const DEFAULT_TTL_MS = 60_000;
 
 /** JSON-RPC 2.0 §5.1. */
 const METHOD_NOT_FOUND = -32601;

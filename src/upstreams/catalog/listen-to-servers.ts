@@ -20,7 +20,14 @@ import { type BuiltInListeningDeps, createBuiltInListening } from './listen-to-b
 import type { Plan } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import type { Server } from './server.ts';
-import { type Access, type ResolveResource, toWho, type View, type Who } from './view.ts';
+import {
+  type Access,
+  mayUseSome,
+  type ResolveResource,
+  toWho,
+  type View,
+  type Who,
+} from './view.ts';
 
 export interface ListenDeps extends BuiltInListeningDeps {
   readonly hub: ChangeHub;
@@ -35,7 +42,7 @@ export function listenToServers(
   listener: CatalogListener,
   uris: readonly string[] | undefined,
 ): () => void {
-  const { view, access, hub, clock, resolveResource } = deps;
+  const { view, access, hub, clock, resolveResource, getPlan } = deps;
   const builtIn = createBuiltInListening(deps, caller, listener, uris);
   const stops = new Map<Server, () => void>();
   let stopHub = (): void => {};
@@ -47,7 +54,11 @@ export function listenToServers(
     stopHub = hub.add({
       caller: who.upstream,
       isStream: true,
-      hears: (server) => view.findServer(server.name) === server,
+      hears(server) {
+        if (view.findServer(server.name) !== server) return false;
+        const planned = getPlan().servers.get(server.name);
+        return planned !== undefined && mayUseSome(getPlan(), planned, who);
+      },
       listChanged: (list) => listener.listChanged(list),
       serversChanged() {
         listenToAll(who).catch(() => {});

@@ -3,12 +3,13 @@
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { isAppUri, listClientUris, toMovedUri, toSharedUri } from '../apps/shared-uris.ts';
 import { findInSkillFolder, findSkillFile } from '../skills/find-file.ts';
+import { DEFAULT_TTL_MS } from './fetch-list.ts';
 import { createFindTemplate } from './find-template.ts';
 import { indexEntries, type JoinedList } from './join-lists.ts';
 import { findOwnAnnotations, isComplete, loadPrepared, peekPrepared } from './joined-view.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
 import type { Entry, PreparedList } from './prepare-list.ts';
-import type { Found, ListView, View, Who } from './view.ts';
+import { type Found, type ListView, mayUseSome, type View, type Who } from './view.ts';
 
 /** `joined` is the view of `/mcp`. */
 export function createServerView(name: string, getPlan: () => Plan, joined: View): View {
@@ -27,8 +28,9 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   const list = (kind: ListKind, who: Who): Promise<ListView> =>
     askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who));
 
-  async function listBy({ servers }: Plan, kind: ListKind, who: Who): Promise<ListView> {
-    const planned = servers.get(name);
+  async function listBy(plan: Plan, kind: ListKind, who: Who): Promise<ListView> {
+    const planned = plan.servers.get(name);
+    if (planned !== undefined && !mayUseSome(plan, planned, who)) return NOTHING;
     const loaded = planned && (await loadPrepared(planned, kind, who));
     const ttlMs = loaded?.ttlMs ?? 1_000;
     const isPersonal = planned?.server.isPersonal === true;
@@ -164,5 +166,13 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     shown: 'own',
   };
 }
+
+/** Of a server that offers nothing. */
+const NOTHING: ListView = {
+  ...indexEntries([], () => ''),
+  ttlMs: DEFAULT_TTL_MS,
+  isPersonal: false,
+  hasAllServers: true,
+};
 
 const getOwnName = ({ ownName }: Entry): string => ownName;

@@ -11,6 +11,7 @@ import type { UpstreamCaller } from '../upstream.ts';
 import type { ChangeHub } from './change-hub.ts';
 import type { JoinedList } from './join-lists.ts';
 import type { Patience } from './list-cache.ts';
+import type { Plan, PlannedServer } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
 
@@ -188,6 +189,16 @@ export function failAbsent({ name, lists }: Server, who: Who): never {
     facts: { server: name },
   });
 }
+
+/**
+ * §18.5: false for whom no rule can allow anything of the server: to them it is as one that offers nothing, whether it runs or
+ * not.
+ */
+export const mayUseSome = (
+  { policies, naming }: Pick<Plan, 'policies' | 'naming'>,
+  { config }: Pick<PlannedServer, 'config'>,
+  { policy }: Who,
+): boolean => policies.mayAllowSome(naming.findStart(config), policy);
 
 // §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
 

@@ -31,6 +31,8 @@ export interface DoorCall {
 export interface DoorsDeps {
   /** Undefined where nobody can connect. */
   readonly requests: ConnectionRequests | undefined;
+  /** `BASE_URL`. */
+  readonly baseUrl: string;
 }
 
 /** A link that its user was sent to. What it asks for stands in its record. */
@@ -38,14 +40,15 @@ interface SentLink extends Pick<ConnectionRequest, 'owner' | 'server'> {
   readonly id: string;
 }
 
-export function createDoors({ requests }: DoorsDeps): Doors {
+export function createDoors({ requests, baseUrl }: DoorsDeps): Doors {
   return {
     async pass(needed, { upstream, caller }, { relay }, mayAsk) {
       const server = upstream.config.name;
       const owner = upstream.logins?.findOwner(caller);
       if (requests === undefined || owner === undefined) throw needed;
       const need = describeNeed(server, needed);
-      if (owner === 'shared') throw new CallRefusedError(tellOperator(need));
+      if (owner === 'shared')
+        throw new CallRefusedError(tellOperator(need, `${baseUrl}/connections/${server}`));
 
       const answer = findDoorAnswer(relay);
       if (answer !== undefined && mayAsk) {
@@ -137,8 +140,8 @@ const tellUser = (need: string): string => `${need} Connect your account; then t
 const tellLink = (need: string, url: string): string =>
   `${need} Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has connected, call again.`;
 
-const tellOperator = (need: string): string =>
-  `${need} One login serves everybody, and only an operator of this service can make it, on its page of connections. Nothing was done. Tell the user, and call again when it is made.`;
+const tellOperator = (need: string, page: string): string =>
+  `${need} One login serves everybody, and an operator of this service has to make it, at ${page}. Nothing was done. Tell the user, and call again when it is made.`;
 
 const CALL_AGAIN =
   'The login that was asked for was one at another server. Call again, without the answers.';

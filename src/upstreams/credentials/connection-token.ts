@@ -30,12 +30,14 @@ export function createNoteConnectionRefusal(
 ): NoteRefusal {
   const { findOwner } = createLogins(server, parts);
 
-  return async function noteRefusal(caller, headers, refusal) {
+  return async function noteRefusal(caller, headers, refusal, isRefusedItself) {
     const { connectionId } = caller;
     const owner = findOwner(caller);
     if (parts === undefined || owner === undefined || connectionId === undefined) return false;
     const used: ActiveAccess = { kind: 'active', token: readToken(headers), connectionId };
-    const access = await parts.connections.noteRefusal(owner, server, used, refusal);
+    const access = await parts.connections.noteRefusal(owner, server, used, refusal, () =>
+      isRefusedItself().catch(() => false),
+    );
     return takeToken(access, caller) !== used.token;
   };
 }

@@ -136,7 +136,8 @@ export type GetHeaders = (caller: UpstreamCaller) => CredentialHeaders | Promise
 
 /**
  * Told that the server refused a token of ours. Resolves to whether another one is at hand now, with which the request can be
- * sent again.
+ * sent again. `isRefusedItself` asks the server itself, by no request of a caller, whether it refuses the token. It rejects
+ * where there is no answer.
  *
  * @throws CredentialError where nothing may be sent any more.
  */
@@ -144,6 +145,7 @@ export type NoteRefusal = (
   caller: UpstreamCaller,
   used: CredentialHeaders,
   refusal: TokenRefusal,
+  isRefusedItself: () => Promise<boolean>,
 ) => Promise<boolean>;
 
 export interface TokenRefusal {

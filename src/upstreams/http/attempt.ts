@@ -71,6 +71,8 @@ export interface AttemptDeps {
   readonly judge: Pick<Judge, 'noteOutcome' | 'noteFailure'>;
   /** Undefined where what the server says of a token changes nothing. */
   readonly noteRefusal: NoteRefusal | undefined;
+  /** Asks the server itself. @throws UpstreamError */
+  isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
   readonly onStray: (words: string) => void;
   tryCall<Result>(tried: Tried<Result>): Promise<Result>;
   /** Undefined once the server may no longer be asked. */
@@ -151,8 +153,8 @@ export class Attempt<Result> implements ServerCall<Result> {
   }
 
   /**
-   * §24.4: a request that was refused for its token was not carried out: it is sent once more where there is another token. What is
-   * said of that one decides.
+   * §24.4: a request that was refused for its token was not carried out: it is sent once more where there is another token. It may
+   * have been refused by what is behind the server: so the server itself is asked before a login is needed.
    */
   private async concludeRefusal(
     outcome: CallOutcome,
@@ -161,7 +163,9 @@ export class Attempt<Result> implements ServerCall<Result> {
   ): Promise<Result> {
     const { caller, sending, mayBeRefused } = this.tried;
     if (refusal.status === 401 && (await sending.isAboutSession?.())) return this.finish(outcome);
-    const hasOther = await noteRefusal(caller, this.credentials, refusal);
+    const hasOther = await noteRefusal(caller, this.credentials, refusal, () =>
+      this.deps.isTokenRefused(caller),
+    );
     if (!hasOther || !mayBeRefused) return this.finish(outcome);
     const mayBreak = mayRepeat(sending);
     return this.deps.tryCall({ caller, sending, mayBreak, mayBeRefused: false });

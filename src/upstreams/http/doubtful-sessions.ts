@@ -27,10 +27,12 @@ export type FindSessionState = (
   mustAsk?: boolean,
 ) => Promise<SessionState>;
 
+/** In the session; nothing follows from how it ends. @throws UpstreamError */
+export type Ping = (caller: UpstreamCaller, session: ServerSession) => Promise<CallOutcome>;
+
 export interface DoubtfulSessionsDeps {
-  readonly connection: Pick<HttpConnection, 'call'>;
+  readonly ping: Ping;
   readonly sessions: Pick<ServerSessions, 'find' | 'replace'>;
-  readonly timeoutMs: number;
   readonly clock: Clock;
 }
 
@@ -38,24 +40,25 @@ export interface DoubtfulSessionsDeps {
 const ASK_AGAIN_MS = 5000;
 const PING_MS = 5000;
 
-export function createFindSessionState(deps: DoubtfulSessionsDeps): FindSessionState {
-  const { connection, sessions, clock } = deps;
-  const timeoutMs = Math.min(deps.timeoutMs, PING_MS);
-  const questions = createSingleFlight<ServerSession, SessionState>();
-
-  const ping = (
-    caller: UpstreamCaller,
-    { headers, cookies }: ServerSession,
-  ): Promise<CallOutcome> =>
+export const createPing =
+  (connection: Pick<HttpConnection, 'call'>, timeoutMs: number): Ping =>
+  (caller, { headers, cookies }) =>
     connection.call(caller, {
       method: 'ping',
       toParams: () => ({}),
       headers,
       cookies,
-      timeoutMs,
+      timeoutMs: Math.min(timeoutMs, PING_MS),
       isTrial: true,
       conclude: toOutcome,
     });
+
+export function createFindSessionState({
+  ping,
+  sessions,
+  clock,
+}: DoubtfulSessionsDeps): FindSessionState {
+  const questions = createSingleFlight<ServerSession, SessionState>();
 
   async function ask(caller: UpstreamCaller, session: ServerSession): Promise<SessionState> {
     session.askedAt = clock.monotonic();

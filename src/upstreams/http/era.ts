@@ -12,7 +12,7 @@ import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '..
 import { toOutcome } from './attempt.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
-import type { CallOutcome } from './server-call.ts';
+import { type CallOutcome, isUnauthorized } from './server-call.ts';
 
 export interface EraMemory {
   /** As the server last spoke, to whomever. */
@@ -23,6 +23,8 @@ export interface EraMemory {
   detect(caller: UpstreamCaller): Promise<Era>;
   /** Whether it answers at all, whatever it says. @throws UpstreamError */
   reach(caller: UpstreamCaller): Promise<void>;
+  /** @throws UpstreamError */
+  isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
   /** Whether it is no longer the one that a request was sent in: asks again, unless that was just done. */
   hasChanged(caller: UpstreamCaller, before: Era): Promise<boolean>;
 }
@@ -79,16 +81,20 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
     return description ? 'stateless' : 'session';
   }
 
+  const toDiscovery = ({ capabilities }: UpstreamCaller) => ({
+    method: DISCOVER.method,
+    toParams: (id: number) => toStatelessParams(DISCOVER, id, capabilities),
+    headers: describeInHeaders(DISCOVER),
+    timeoutMs,
+    conclude: toOutcome,
+  });
+
   /** Undefined for an answer that makes no sense: an older server may say anything. */
   async function discover(caller: UpstreamCaller): Promise<CallOutcome | undefined> {
     try {
       const outcome = await connection.call(caller, {
-        method: DISCOVER.method,
-        toParams: (id) => toStatelessParams(DISCOVER, id, caller.capabilities),
-        headers: describeInHeaders(DISCOVER),
-        timeoutMs,
+        ...toDiscovery(caller),
         isHandshake: true,
-        conclude: toOutcome,
       });
       if (outcome.kind === 'refused' && isFinal(outcome.status)) {
         throw toRefusal(outcome);
@@ -107,6 +113,10 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
 
   return {
     reach: async (caller) => void (await discover(caller)),
+    async isTokenRefused(caller) {
+      const outcome = await connection.call(caller, { ...toDiscovery(caller), isTrial: true });
+      return isUnauthorized(outcome);
+    },
     get last() {
       return last;
     },

@@ -81,6 +81,8 @@ export type ExchangeEnd =
       readonly url: string;
       /** `hasToken` of the server. */
       readonly hadToken: boolean;
+      /** It was sent by a connection (§24). */
+      readonly hadLogin: boolean;
     }
   | {
       readonly kind: 'failed';
@@ -326,9 +328,11 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
 
   onRefusal(body: JsonObject | undefined): void {
     const { status, answerHeaders: headers } = this;
-    const { url, hasToken: hadToken } = this.request.server;
+    const { server, caller } = this.request;
+    const { url, hasToken: hadToken } = server;
+    const hadLogin = caller.connectionId !== undefined;
     if (status < 300) this.end({ kind: 'complete', status, headers });
-    else this.end({ kind: 'refused', status, headers, body, url, hadToken });
+    else this.end({ kind: 'refused', status, headers, body, url, hadToken, hadLogin });
   }
 
   openCursor(): EventCursor | undefined {

@@ -106,14 +106,19 @@ export interface RefusedAnswer {
   readonly url: string;
   /** The request had a token of the configuration file's "headers", and none of a user. */
   readonly hadToken: boolean;
+  /** It was sent by a connection (§24), which stands. */
+  readonly hadLogin: boolean;
 }
 
-function describeRefusal({ status, headers, hadToken }: RefusedAnswer): string {
+function describeRefusal({ status, headers, hadToken, hadLogin }: RefusedAnswer): string {
   if (status === 304) {
     return 'it answered 304, which is for caches: turn caching off in the proxy in front of it';
   }
   if (status >= 300 && status < 400) {
     return `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
+  }
+  if (status === 401 && hadLogin) {
+    return 'it refused this call (401); the login at it is kept, as what is behind it may have refused, and not the server itself; if it refuses all calls, connect it again';
   }
   if (status === 401 && hadToken) {
     return 'it refuses the token in its "headers" (401): check that it is complete (that of an Authorization header begins with "Bearer "), is for this server, and has neither expired nor been revoked';

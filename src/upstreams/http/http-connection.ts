@@ -9,13 +9,12 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import { createTurnEnd } from '../../platform/turn-end.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
-import type { CredentialHeaders, GetHeaders, NoteRefusal } from '../credentials/credential-type.ts';
+import type { CredentialHeaders, GetHeaders } from '../credentials/credential-type.ts';
 import { type HeaderList, toHeaderList } from '../messages/envelope.ts';
 import type { AnswerMemory, AnswerOwner } from '../transport/answer-memory.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
 import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
 import { Attempt, type AttemptDeps, type Sending, type Tried, toFirstTry } from './attempt.ts';
-import type { Judge } from './availability.ts';
 import {
   type ExchangeEnd,
   type ExchangeListener,
@@ -52,19 +51,16 @@ export interface HttpConnection {
   close(): Promise<void>;
 }
 
-export interface HttpConnectionDeps {
+export interface HttpConnectionDeps
+  extends Pick<AttemptDeps, 'judge' | 'noteRefusal' | 'isTokenRefused'> {
   readonly pool: HttpPool;
   /** What tells the server who calls. */
   readonly getHeaders: GetHeaders;
-  /** Undefined where what the server says of a token changes nothing. */
-  readonly noteRefusal: NoteRefusal | undefined;
   readonly maxBytes: number;
   readonly answerMemory: AnswerMemory;
   readonly messagePace: MessagePace;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told how each call went: whether the server can be reached is seen by that. */
-  readonly judge: Pick<Judge, 'noteOutcome' | 'noteFailure'>;
 }
 
 /** What has no answer must not wait for long. */
@@ -131,6 +127,7 @@ export function createHttpConnection(
   const attemptDeps: AttemptDeps = {
     judge: deps.judge,
     noteRefusal: deps.noteRefusal,
+    isTokenRefused: deps.isTokenRefused,
     onStray: warnOfStray,
     tryCall,
     reopen: (caller, headers, listener, cookies) =>

@@ -39,6 +39,7 @@ export function createHttpUpstream(
     getHeaders: (caller) =>
       caller.user === undefined && isForUsers ? {} : deps.getHeaders(caller),
     noteRefusal: deps.noteRefusal,
+    isTokenRefused: (caller) => protocol.isTokenRefused(caller),
     maxBytes,
     answerMemory: deps.answerMemory,
     messagePace: deps.messagePace,

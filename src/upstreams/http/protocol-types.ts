@@ -8,7 +8,7 @@ import type { GetHeaders, NoteRefusal } from '../credentials/credential-type.ts'
 import type { AnswerMemory } from '../transport/answer-memory.ts';
 import type { HeldStreams } from '../transport/held-streams.ts';
 import type { MessagePace } from '../transport/message-pace.ts';
-import type { Upstream } from '../upstream.ts';
+import type { Upstream, UpstreamCaller } from '../upstream.ts';
 import type { Availability, Judge } from './availability.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { OpenCookies } from './session-cookies.ts';
@@ -21,6 +21,11 @@ export interface Protocol
   > {
   /** @throws UpstreamError while the server cannot be used. */
   probe(): Promise<void>;
+  /**
+   * Whether the server itself refuses the token of the caller: what it is asked is no request of a client, and in no session of
+   * one. @throws UpstreamError where it does not say.
+   */
+  isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
   close(): Promise<void>;
 }
 

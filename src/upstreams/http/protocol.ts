@@ -206,6 +206,13 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
       else if (config.era === 'session') await era.reach(GATEWAY_CALLER);
     },
 
+    isTokenRefused({ user, connectionId }) {
+      const caller = { ...GATEWAY_CALLER, user, connectionId };
+      return era.find(caller) === 'stateless'
+        ? era.isTokenRefused(caller)
+        : sessionEra.isTokenRefused(caller);
+    },
+
     async endSession(caller) {
       questionStreams.end(caller);
       await sessionEra.sessions.end(caller);

@@ -58,6 +58,9 @@ export type CallOutcome =
 
 export type Refusal = Extract<ExchangeEnd, { kind: 'refused' }>;
 
+export const isUnauthorized = (outcome: CallOutcome): boolean =>
+  outcome.kind === 'refused' && outcome.status === 401;
+
 /** Requests of the server that wait for their answers: each answer is a connection of its own. */
 export const MAX_OPEN_REQUESTS = 32;
 

@@ -21,10 +21,11 @@ import {
   type UpstreamRequest,
 } from '../upstream.ts';
 import { type Sending, toOutcome } from './attempt.ts';
-import { createFindSessionState, type FindSessionState } from './doubtful-sessions.ts';
+import { createFindSessionState, createPing, type FindSessionState } from './doubtful-sessions.ts';
+import { RefusalError } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { QuestionStreams } from './question-streams.ts';
-import { type CallOutcome, findError, getResult } from './server-call.ts';
+import { type CallOutcome, findError, getResult, isUnauthorized } from './server-call.ts';
 import {
   createServerSession,
   isAnswered,
@@ -52,6 +53,8 @@ export interface SessionEra {
   ): Promise<JsonObject>;
   /** Opens a session that is ended at once, only to hear what the server says. */
   introduce(caller: UpstreamCaller): Promise<void>;
+  /** By a session that is ended at once. @throws UpstreamError */
+  isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
   readonly sessions: ServerSessions;
   readonly findSessionState: FindSessionState;
 }
@@ -92,7 +95,8 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     openCookies,
     clock,
   });
-  const findSessionState = createFindSessionState({ connection, sessions, timeoutMs, clock });
+  const ping = createPing(connection, timeoutMs);
+  const findSessionState = createFindSessionState({ ping, sessions, clock });
 
   async function initialize(
     caller: UpstreamCaller,
@@ -311,6 +315,17 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       return change === undefined ? sendInSession(sent) : changeSubscription(sent, change);
     },
     introduce: async (caller) => terminate(caller, await initialize(caller)),
+    async isTokenRefused(caller) {
+      try {
+        const session = await initialize(caller, true);
+        // Some let anybody begin.
+        const outcome = await ping(caller, session).finally(() => terminate(caller, session));
+        return isUnauthorized(outcome);
+      } catch (error) {
+        if (error instanceof RefusalError && error.status === 401) return true;
+        throw error;
+      }
+    },
   };
 }
 

@@ -175,6 +175,8 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
       const channel = await open(GATEWAY_CALLER);
       channel.close();
     },
+    // What is sent has no answer of its own by which a token could be refused.
+    isTokenRefused: async () => false,
     async endSession(caller) {
       const entry = entries.get(nameSharer(caller));
       if (entry !== undefined) await closeChannel(entry.opening);

@@ -2,6 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { computeFingerprint } from '../../../src/upstreams/lock/fingerprint.ts';
 import { createLock } from '../../../src/upstreams/lock/lock.ts';
+import { openClient } from '../../support/clients/session-client.ts';
+import { stateless } from '../../support/clients/stateless.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import {
   buildTool,
@@ -128,4 +130,71 @@ test("§18.2 absent: without a prefix, a name that is another server's is so at 
     (await gateway.call(session, 'tools/call', { name })).json.error;
   expect((await call('t')).data.details).toBe('Unknown tool "t"');
   expect((await call('read')).code).toBe(-32603);
+});
+
+const STAFF = { who: { groups: ['staff'] }, may: ['a__*', 'prompt:a__*', 'resource:x://*'] };
+
+test('§18.5 /mcp/<server>: to somebody for whom no rule can allow anything of it, a server is as one that offers nothing, up or down', async () => {
+  const up = await serve({ ...LISTING, instructions: 'Be kind.' });
+  const gone = await startListingServer(LISTING);
+  await gone.close();
+  const empty = await serve({ capabilities: {} });
+  const told = [];
+  for (const { url } of [up, gone, empty]) {
+    const rules = [STAFF, everyone('b__*', 'prompt:b__*')];
+    const gateway = await start({ file: { mcpServers: { a: url, b: up.url }, rules }, view: 'a' });
+    const [ada, bob] = [
+      await gateway.issuer.sign({ sub: 'ada', groups: ['staff'] }),
+      await gateway.issuer.sign({ sub: 'bob' }),
+    ];
+    const ask = async (method: string, token: string) => {
+      const { status, json } = await stateless(gateway, method, {}, { token });
+      return { method, status, answer: json.result ?? json.error };
+    };
+    // Who may use something has it listed first.
+    const { answer } = await ask('tools/list', ada);
+    expect(answer.tools).toHaveLength(url === up.url ? TOOLS.length : 0);
+    const methods = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'];
+    const answers = [];
+    for (const method of ['server/discover', ...methods, 'skills/list'])
+      answers.push(await ask(method, bob));
+    told.push(answers);
+    const discovered = await ask('server/discover', ada);
+    expect(discovered.answer.instructions).toBe(url === up.url ? 'Be kind.' : undefined);
+  }
+  const [whileUp, whileGone, ofEmpty] = told;
+  expect(whileUp).toEqual(ofEmpty);
+  expect(whileGone).toEqual(ofEmpty);
+  expect(ofEmpty?.[1]).toMatchObject({ status: 200, answer: { tools: [], ttlMs: 60_000 } });
+  expect(ofEmpty?.at(-1)).toMatchObject({ status: 404, answer: { code: -32601 } });
+});
+
+test('§18.5 rules: that the lists of a server have changed is told to nobody for whom no rule can allow anything of it', async () => {
+  const [a, b] = [await serve(LISTING), await serve(LISTING)];
+  const gateway = await start({
+    env: { MCP_STREAMS: 'true' },
+    file: {
+      mcpServers: { a: a.url, b: b.url },
+      rules: [{ who: { groups: ['staff'] }, may: ['*'] }, everyone('b__*', 'prompt:b__*')],
+    },
+  });
+  const open = async (claims: Readonly<Record<string, unknown>>) => {
+    const client = await openClient(gateway, { token: await gateway.issuer.sign(claims) });
+    await client.ask('tools/list');
+    await client.ask('prompts/list');
+    return client.watch();
+  };
+  const ada = await open({ sub: 'ada', groups: ['staff'] });
+  const bob = await open({ sub: 'bob' });
+  const changed = (list: string) => ({ method: `notifications/${list}/list_changed` });
+  a.listing.tools = [buildTool('another')];
+  a.notify('notifications/tools/list_changed');
+  expect(await ada.next()).toMatchObject(changed('tools'));
+  b.listing.prompts = [{ name: 'another' }];
+  b.notify('notifications/prompts/list_changed');
+  expect(await ada.next()).toMatchObject(changed('prompts'));
+  // The first that it hears of.
+  expect(await bob.next()).toMatchObject(changed('prompts'));
+  ada.hangUp();
+  bob.hangUp();
 });

@@ -99,13 +99,16 @@ test('§24.3 who is no operator cannot finish the shared connection that an oper
   expect(server.seen('token')).toEqual([]);
 });
 
-test('§24.5 a user’s link to a shared server names no way that only operators have', async () => {
+test('§24.3 a call at a shared server that nobody has connected is told where an operator does, and gets no link of its own', async () => {
   const { gateway } = await start({ auth: { owner: 'shared' } });
-  const ada = await gateway.logIn('ada');
-  const { text, isError } = await ada.call('it__whoami');
-  expect(isError).toBe(true);
-  expect(text).toMatch(/operator/i);
-  expect(text).not.toContain(`${gateway.baseUrl}/connections/`);
+  const page = `${gateway.baseUrl}/connections/it`;
+  for (const person of ['ada', 'bob']) {
+    const { text, isError } = await (await gateway.logIn(person)).call('it__whoami');
+    expect([isError, text]).toEqual([
+      true,
+      `it wants its user to log in at it first. One login serves everybody, and an operator of this service has to make it, at ${page}. Nothing was done. Tell the user, and call again when it is made.`,
+    ]);
+  }
 });
 
 test('§24.6 the audit log says who made, who needs, and who ended a connection, each once, with user and server', async () => {

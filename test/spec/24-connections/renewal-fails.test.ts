@@ -56,15 +56,20 @@ test.for(PASSING)(
   },
 );
 
-test('§24.4 a token that the server refused is not used again because its renewal failed', async () => {
+test('§24.4 a token that the server refused, and whose renewal failed: calls fail, no login is needed, and it is renewed a minute later', async () => {
   const { clock, server, user } = await start();
   server.behave('error');
   server.spoilAccessTokens();
-  expect((await user.call('it__whoami')).isError).toBe(true);
-  const sent = server.seen('mcp').length;
-  clock.advance(1000);
-  expect((await user.call('it__whoami')).isError).toBe(true);
-  expect(server.seen('mcp')).toHaveLength(sent);
+  const asked = server.seen('token').length;
+  for (let call = 0; call < 3; call += 1) {
+    const refused = await user.call('it__whoami');
+    expect(refused).toEqual({ isError: true, text: expect.stringContaining('(401)') });
+    expect(refused.text).not.toContain('log in at it again');
+  }
+  expect(server.seen('token')).toHaveLength(asked + 1);
+  server.behave('ok');
+  clock.advance(MINUTE_MS);
+  expect((await user.call('it__whoami')).text).toBe('ada@work');
 });
 
 test('§24.4 who disconnects while a renewal is under way, which then fails, is not served by the old token', async () => {

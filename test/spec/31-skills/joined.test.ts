@@ -6,7 +6,7 @@ import {
   type CatalogGateway,
   startForTest as start,
 } from '../../support/upstreams/catalog-gateway.ts';
-import { serveForTest } from '../../support/upstreams/listing-server.ts';
+import { serveForTest, startListingServer } from '../../support/upstreams/listing-server.ts';
 import { buildSkill, serveSkills } from '../../support/upstreams/skill-server.ts';
 
 const refunds = buildSkill('acme/refunds', {
@@ -58,6 +58,30 @@ test('§31.1 the extension is declared where a server has skills, and nowhere el
   });
   expect(await declared(without.url)).not.toHaveProperty('extensions');
   expect(without.count('skills/list')).toBe(0);
+});
+
+test('§31.1 where no server has skills, no method of them is there, in both eras; with a server that has not said so yet they are', async () => {
+  const server = await serveForTest();
+  const withSkills = await serveSkills('two', [reports]);
+  const gone = await startListingServer();
+  await gone.close();
+  const params = { uri: 'skill://reports/SKILL.md' };
+  const gateway = await start({ file: { mcpServers: { one: server.url } } });
+  for (const method of ['skills/list', 'skills/get', 'resources/directory/read']) {
+    const { status, json } = await stateless(gateway, method, params);
+    expect([method, status, json.error.code]).toEqual([method, 404, -32601]);
+    const session = await gateway.open();
+    const answer = await gateway.call(session, method, params);
+    expect([answer.status, answer.json.error.code]).toEqual([200, -32601]);
+    expect(answer.json.error.data.details).toBe(`Unknown method "${method}"`);
+  }
+  const later = await start({ file: { mcpServers: { one: server.url, gone: gone.url } } });
+  expect(await later.list('skills/list')).toEqual([]);
+  expect(await ask(later, 'skills/get', params)).toMatchObject({ code: -32602 });
+  const other = await start({ file: { mcpServers: { one: server.url, two: withSkills.url } } });
+  expect(await other.listNames('skills/list')).toEqual([params.uri]);
+  const unknown = { uri: 'skill://none/SKILL.md' };
+  expect(await ask(other, 'skills/get', unknown)).toMatchObject({ code: -32602 });
 });
 
 test('§31.3 a file of a skill is read at its server, though no list of resources has it', async () => {

@@ -15,7 +15,7 @@ export interface ServerHabits {
   /** Whether the challenge repeats the token that is refused. */
   readonly repeatsTokens: boolean;
   /** Whether initialize and tools/list are answered without a token. */
-  readonly listsToAnybody: boolean;
+  readonly listsToAnybody: boolean | 'but ping';
 
   /** What the issuer has after host and port. */
   readonly issuerPath: string;

@@ -56,6 +56,8 @@ export interface ProtectedServer {
   spoilAccessTokens(): void;
   /** Is started anew: forgets all sessions, and answers them by this status from now on. */
   loseSessions(status: number): void;
+  /** This method, or tool, is answered so from now on, however good the token: as by something behind the server. */
+  refuse(name: string, status: number): void;
   /** The MCP server takes no token of this account, however fresh. */
   refuseAccount(account: string): void;
   /** Registrations are forgotten, and what came of them. */
@@ -174,6 +176,7 @@ export async function startProtectedServer({
     endLoginsOf: logins.endOf,
     spoilAccessTokens: logins.spoilAccessTokens,
     loseSessions: resource.loseSessions,
+    refuse: resource.refuse,
     refuseAccount: logins.refuseAccount,
     forgetClients() {
       logins.clients.clear();

@@ -37,13 +37,25 @@ export function createResourceServer(deps: ResourceServerDeps) {
     send(res, { status, body: { error: members.error ?? 'unauthorized' } });
   }
 
+  const isOpen = (message: Message | undefined): boolean =>
+    habits.listsToAnybody !== false &&
+    isAboutLists(message) &&
+    !(habits.listsToAnybody === 'but ping' && message?.method === 'ping');
+
   const findLogin = (req: IncomingMessage): ServerLogin | undefined =>
     logins.find(readBearer(req) ?? '');
+
+  const refused = new Map<string | undefined, number>();
 
   const answerGuarded: Answer = async (req, res, body) => {
     const message = parseMessage(body);
     const login = findLogin(req);
-    if (login === undefined && !(habits.listsToAnybody && isAboutLists(message))) {
+    const status = refused.get(message?.params?.name) ?? refused.get(message?.method);
+    if (status !== undefined && status !== 401) {
+      send(res, { status, body: {} });
+      return;
+    }
+    if (status === 401 || (login === undefined && !isOpen(message))) {
       const hasToken = req.headers.authorization !== undefined;
       const scope = habits.resourceScopes?.join(' ');
       refuseToken(res, 401, {
@@ -99,7 +111,12 @@ export function createResourceServer(deps: ResourceServerDeps) {
     [path, metadata],
     [MOVED, metadata],
   ]);
-  return { findLogin, routes, loseSessions: mcp.loseSessions };
+  return {
+    findLogin,
+    routes,
+    loseSessions: mcp.loseSessions,
+    refuse: (name: string, status: number) => void refused.set(name, status),
+  };
 }
 
 interface Message {
