@@ -3,6 +3,7 @@ import type { Grant } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import type { Log } from '../../platform/log.ts';
 import { describeLogin } from '../provider/issued-tokens.ts';
+import type { Logouts } from './logouts.ts';
 import type { TellProvider } from './tell-provider.ts';
 
 /**
@@ -20,6 +21,9 @@ export type EndedBy =
   | 'configuration'
   | 'excess'
   | 'unfinished';
+
+/** Else the client itself, the provider or the gateway ended it, which says nothing of what somebody wants to go on. */
+export const isMeant = (by: EndedBy): boolean => by === 'user' || by === 'operator';
 
 /** Resolves to what has ended; undefined where another was faster, or there was none. */
 export type EndGrant = (id: string, by: EndedBy) => Promise<Grant | undefined>;
@@ -42,12 +46,22 @@ export const createEndHere = ({ grants, log }: EndHereDeps): EndGrant =>
   };
 
 export interface EndGrantDeps {
+  readonly grants: Pick<Grants, 'read'>;
+  readonly logouts: Pick<Logouts, 'noteOfOne'>;
   readonly endHere: EndGrant;
   readonly tellProvider: TellProvider;
 }
 
-export const createEndGrant = ({ endHere, tellProvider }: EndGrantDeps): EndGrant =>
+export const createEndGrant = ({
+  grants,
+  logouts,
+  endHere,
+  tellProvider,
+}: EndGrantDeps): EndGrant =>
   async function endGrant(id, by) {
+    // Before it ends: where the store fails, whoever asked finds it still there.
+    const stored = isMeant(by) ? await grants.read(id) : undefined;
+    if (stored !== undefined) await logouts.noteOfOne(stored.grant);
     const ended = await endHere(id, by);
     if (ended !== undefined) await tellProvider(ended);
     return ended;

@@ -80,7 +80,7 @@ export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelecte
 
   return async function endSelectedGrants(selection, by, noteEnd) {
     // Before the list is read: what is not in it yet finds the note.
-    const logoutMark = await logouts.note(selection);
+    const logoutMark = await logouts.note(selection, by);
     // Not their claims: there may be all that the gateway has, and the provider may be slow.
     const ended: EndedLogin[] = [];
     const failures = new Map<string, unknown>();
