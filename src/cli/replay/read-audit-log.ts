@@ -20,6 +20,8 @@ export interface CallLine {
   readonly server: string;
   readonly view: string | undefined;
   readonly user: string | undefined;
+  /** Whose users that is one of; undefined for those of `OIDC_ISSUER`. */
+  readonly issuer: string | undefined;
   readonly client: string | undefined;
   readonly who: JsonObject;
   readonly result: CallResult;
@@ -110,6 +112,7 @@ function readLine(text: string): ReadLine {
     server: readText(line.server) ?? '',
     view: readText(line.view),
     user: readText(line.user),
+    issuer: readText(line.issuer),
     client: readText(line.client),
     who: isObject(who) ? who : {},
     result: readResult(line),

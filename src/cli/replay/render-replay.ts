@@ -93,12 +93,18 @@ function renderSection<Row extends CountedCalls>(
     .slice(0, MAX_ROWS)
     .map((row) => [
       `  ${format(row.calls)}`,
-      row.user === null ? '(nobody logged in)' : toVisible(row.user),
+      nameUser(row),
       toVisible(row.kind === 'tool' ? row.name : `${row.kind}:${row.name}`),
       explain(row),
     ]);
   return [title, ...alignColumns(cells), ...describeRest(rows.length)];
 }
+
+const nameUser = ({ user, issuer }: CountedCalls): string =>
+  [
+    ...(user === null ? ['(nobody logged in)'] : [toVisible(user)]),
+    ...(issuer === undefined ? [] : [`of ${toVisible(issuer)}`]),
+  ].join(' ');
 
 const describeRest = (rows: number): readonly string[] =>
   rows > MAX_ROWS ? [`  and ${format(rows - MAX_ROWS)} more rows; --json prints all`] : [];

@@ -73,8 +73,8 @@ function createJudge(
   const known = createBoundedMap<string, JudgedLine>(MAX_REMEMBERED);
 
   return function judgeLine(line) {
-    const { kind, name, isWhole, server, view, user, client, who } = line;
-    const key = JSON.stringify([kind, name, isWhole, server, view, user, client, who]);
+    const { kind, name, isWhole, server, view, user, issuer, client, who } = line;
+    const key = JSON.stringify([kind, name, isWhole, server, view, user, issuer, client, who]);
     const remembered = known.get(key);
     if (remembered !== undefined) return remembered;
     const call = toCall(line);
@@ -98,7 +98,7 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
   const toJoinedName = (kind: CallLine['kind'], name: string, server: UpstreamConfig) =>
     kind === 'resource' ? toSharedUri(server.name, name) : naming.join(server, name);
 
-  return function toCall({ kind, name, isWhole, server, view, user, client, who }) {
+  return function toCall({ kind, name, isWhole, server, view, user, issuer, client, who }) {
     const own = view === undefined ? undefined : servers.get(view);
     // An app may have called a tool of its server by the server's name for it (§30.2).
     const isOfApp = kind === 'tool' && !naming.findOwners(name).includes(server);
@@ -111,6 +111,7 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
       item: { kind, name: joined, server, namesBegin, isOpen },
       isWhole,
       user,
+      issuer,
       described: who,
       clientId: client,
       view: own === undefined ? view : undefined,

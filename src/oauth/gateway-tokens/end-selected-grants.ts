@@ -6,8 +6,8 @@ import { hashUser } from '../../grants/token-codec.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { EndConnections } from './end-connections.ts';
-import type { EndedBy, EndGrant } from './end-grant.ts';
-import type { GrantSelection, Logouts } from './logouts.ts';
+import type { EndGrant } from './end-grant.ts';
+import type { EndedBy, GrantSelection, Logouts } from './logouts.ts';
 import type { EndedLogin, TellProvider } from './tell-provider.ts';
 
 /**

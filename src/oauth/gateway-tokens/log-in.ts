@@ -1,8 +1,10 @@
 // §5.11: the provider has brought the browser back. Who logged in is found out here and not at the token endpoint, so that
 // whoever may not is told so on a page.
+
 import { createRedirectReply, type Reply } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { fail, type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import { nameUser } from '../../grants/grant.ts';
 import type { FinishPageLogin } from '../account/finish-login.ts';
 import type { FinishLogin } from '../broker/callback.ts';
 import type { Login } from '../broker/redirect-to-provider.ts';
@@ -64,7 +66,7 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
         void tellProviderInTurn(given);
         return {
           ...createRedirectReply(buildAuthorizeUrl(login.query)),
-          facts: { user: user.sub },
+          facts: nameUser(user),
         };
       }
       if (login.account !== undefined) {
@@ -92,7 +94,7 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
           ['error_description', OVER],
         ]),
         error: { key: 'login_not_allowed', message: OVER },
-        facts: { user: user.sub },
+        facts: nameUser(user),
       };
     }
 
@@ -136,7 +138,7 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
     return {
       ...refusal.renderPage(links),
       error: { key: 'login_not_allowed', message: refusal.forLog },
-      facts: { user: user.sub },
+      facts: nameUser(user),
     };
   }
 

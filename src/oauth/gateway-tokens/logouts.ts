@@ -7,7 +7,6 @@ import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutKey, LOGOUT_COUNT_KEY } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
-import { type EndedBy, isMeant } from './end-grant.ts';
 
 /** Whose logins end at once. `client` is an OAuth client ID. */
 export type GrantSelection =
@@ -20,6 +19,25 @@ export type GrantSelection =
       readonly user: UserIdentity | undefined;
     }
   | { readonly kind: 'all' };
+
+/**
+ * By whom, or what, a login ends. `provider`: it sent a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no
+ * longer lets the user in. `reuse`: a code or a refresh token came a second time. `configuration`: the client is another in the
+ * configuration file now. `excess`: its user has too many. `unfinished`: no client got its tokens.
+ */
+export type EndedBy =
+  | 'client'
+  | 'user'
+  | 'operator'
+  | 'provider'
+  | 'renewal'
+  | 'reuse'
+  | 'configuration'
+  | 'excess'
+  | 'unfinished';
+
+/** Else the client itself, the provider or the gateway ended it, which says nothing of what somebody wants to go on. */
+export const isMeant = (by: EndedBy): boolean => by === 'user' || by === 'operator';
 
 /**
  * Replicas' clocks differ, so they count: each logout has a number that is higher than all before, and each login has the

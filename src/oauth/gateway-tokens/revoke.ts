@@ -1,6 +1,8 @@
 // RFC 7009, where the gateway issues tokens of its own: whichever of the two a client revokes, its login ends.
+
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { nameUser } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import type { TokenCodec } from '../../grants/token-codec.ts';
 import type {
@@ -79,7 +81,7 @@ export function createGatewayRevoke(deps: GatewayRevokeDeps) {
     return async function endAndAnswer() {
       await useUp();
       await endGrant(id, 'client');
-      return { ...REVOKED, facts: { user: user.sub, grantId: id } };
+      return { ...REVOKED, facts: { ...nameUser(user), grantId: id } };
     };
   };
 }
