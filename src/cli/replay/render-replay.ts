@@ -4,8 +4,9 @@ import { alignColumns } from '../command/texts.ts';
 import type { Change, CountedCalls, TallyResult, UnknownCalls, UsedRule } from './tally.ts';
 
 interface Replayed extends TallyResult {
-  readonly from: string;
-  readonly to: string;
+  /** Undefined where no line has a time. */
+  readonly from?: string;
+  readonly to?: string;
   readonly unreadable: number;
 }
 
@@ -71,7 +72,7 @@ function describeAll(found: Replayed, path: string): string {
   const sum = (rows: readonly CountedCalls[]) => rows.reduce((all, row) => all + row.calls, 0);
   const of = (change: Change) => format(sum(changes.filter((one) => one.change === change)));
   return [
-    `${countCalls(calls)} from ${from} to ${to}, by ${path}:`,
+    `${countCalls(calls)}${from === undefined ? '' : ` from ${from} to ${to}`}, by ${path}:`,
     `${of('refused')} would be refused, ${of('allowed')} would be allowed, ${of('needs_scope')} would need a scope, ${format(sum(unknown))} cannot be told.`,
     `${format(stayAllowed)} stay allowed, ${format(stayRefused)} stay refused.`,
   ].join('\n');
