@@ -1,5 +1,5 @@
 // §5.11: that all logins of a user, by a client, of a session at the provider, or of everybody were ended, for what was under
-// way then and is found in no list: logins at the provider, codes, and browsers at /account.
+// way then and is found in no list: logins at the provider, codes, and browsers at /account; and for what browsers approved.
 import type { Grant, UserIdentity } from '../../grants/grant.ts';
 import type { ProviderSession } from '../../grants/grant-lists.ts';
 import { hashSid, hashUser } from '../../grants/token-codec.ts';

@@ -71,7 +71,9 @@ test('§22.2 operators: lists say whose users they are, and find one issuer’s 
     expect(whose((await show(`/grants${query}`)).grants)).toEqual(found);
     expect(whose((await show(`/sessions${query}`)).sessions)).toEqual(found);
   }
-  expect((await show(`/grants?issuer=${encodeURIComponent(url)}`)).error.message).toBe('Bad Request');
+  expect((await show(`/grants?issuer=${encodeURIComponent(url)}`)).error.message).toBe(
+    'Bad Request',
+  );
 });
 
 test.each([

@@ -337,10 +337,11 @@ export const selectUser = ({ user = '', issuer }: Named): Record<string, string>
 });
 
 /** As much as is known of them: `Ann (ann@example.com, not verified)`, or the user ID. */
-export function namePerson({ user, issuer, name, email, emailVerified }: Named): string {
+export function namePerson(person: Named): string {
+  const { user, name, email, emailVerified } = person;
   if (user === undefined) return 'without a user';
   const address = email && showText(email) + (emailVerified === false ? ', not verified' : '');
-  if (name === undefined) return address ?? showId({ user, issuer });
+  if (name === undefined) return address ?? showId(person);
   return address === undefined ? showText(name) : `${showText(name)} (${address})`;
 }
 
